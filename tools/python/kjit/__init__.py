@@ -42,6 +42,7 @@ _LATER = {
         "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul pairs pairs_smallest",
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
         "_progress": "set_progress",
+        "numpy._fusing": "explain",
         "frontend.source": "keep_sources",
     }.items()
     for name in names.split()

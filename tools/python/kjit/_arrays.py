@@ -104,10 +104,9 @@ def statistics():
 
 # ---- operators and methods of arrays, which kjit.numpy has ----
 
+# The extension has the others.
 _OPERATORS = (
-    "add and floordiv lshift matmul mod mul or pow radd rand rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub "
-    "rtruediv rxor sub truediv xor iadd iand ifloordiv ilshift imatmul imod imul ior irshift isub itruediv ixor ipow "
-    "abs invert neg pos eq ne lt le gt ge bool complex contains copy deepcopy float format getitem setitem index int iter delitem "
+    "matmul pow rmatmul rpow imatmul ipow bool complex contains copy deepcopy float format getitem setitem index int iter delitem "
     "reduce repr str array_namespace array_ufunc array_function"
 )
 _METHODS = (

@@ -1,5 +1,6 @@
 /* Algorithms over whole arrays: objects of Python become the arguments of a row of the table. */
 #include "algorithm.h"
+#include "expression.h"
 
 /* ---- operands and operators ---- */
 
@@ -9,6 +10,7 @@ algorithm_call *binding_create_call(context_object *context)
   if (!call) return (algorithm_call *)PyErr_NoMemory();
   call->context = (context_object *)Py_NewRef((PyObject *)context);
   call->object_count = call->operand_count = call->operator_count = 0;
+  call->is_result = call->is_planned = call->written_count = 0;
   memset(call->arguments, 0, sizeof call->arguments);
   return call;
 }
@@ -16,8 +18,29 @@ algorithm_call *binding_create_call(context_object *context)
 void binding_destroy_call(algorithm_call *call)
 {
   for (int i = 0; i < call->object_count; i++) binding_free_argument(&call->objects[i]);
+  for (int i = 0; i < call->written_count; i++) binding_release_block(call->written[i]);
   Py_DECREF((PyObject *)call->context);
   PyMem_Free(call);
+}
+
+/* A result. A plan writes it whenever it runs. */
+static int begin_writing(algorithm_call *call, array_object *array)
+{
+  if (!call->is_planned) return binding_before_write(array);
+  if (call->written_count == ALGORITHM_MOST_OBJECTS) return 0;
+  binding_block *block = binding_get_block(array);
+  if (!block) return -1;
+  call->written[call->written_count++] = binding_retain_block(block);
+  return 0;
+}
+
+int binding_write_again(const algorithm_call *call)
+{
+  for (int i = 0; i < call->written_count; i++) {
+    call->written[i]->is_open = 1;
+    if (binding_compute_readers(call->written[i], 0)) return -1;
+  }
+  return 0;
 }
 
 /* The next object as an argument, NULL with an exception. */
@@ -28,6 +51,9 @@ static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *
     binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operands", ALGORITHM_MOST_OBJECTS);
     return NULL;
   }
+  if (call->is_result && Py_TYPE(object) == binding_array_type &&
+      begin_writing(call, (array_object *)object))
+    return NULL;
   if (binding_take_argument(call->context, object, name, &call->objects[at], &call->values[at]))
     return NULL;
   call->object_count++;
@@ -45,7 +71,7 @@ static kjit_arg *add_value(algorithm_call *call, PyObject *object, const char *n
   return arg;
 }
 
-static int get_function(context_object *context, PyObject *object, kjit_function **function)
+int binding_get_pair(context_object *context, PyObject *object, kjit_function **function)
 {
   module_object *module;
   const char *name;
@@ -65,7 +91,7 @@ static int read_computed(algorithm_call *call, PyObject *object, kjit_operand *o
   if (!PyArg_ParseTuple(object, "OOOO!", &module, &name, &shape, &PyTuple_Type, &arrays)) return -1;
   PyObject *pair = PyTuple_Pack(2, module, name);
   kjit_function *function = NULL;
-  int outcome = pair ? get_function(call->context, pair, &function) : -1;
+  int outcome = pair ? binding_get_pair(call->context, pair, &function) : -1;
   Py_XDECREF(pair);
   if (outcome) return -1;
   Py_ssize_t count = PyTuple_Size(arrays);
@@ -114,7 +140,7 @@ static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
     PyObject *module, *name;
     if (!PyArg_ParseTuple(object, "OOp", &module, &name, &operator_->commutes)) return NULL;
     PyObject *pair = PyTuple_Pack(2, module, name);
-    int outcome = pair ? get_function(call->context, pair, &operator_->function) : -1;
+    int outcome = pair ? binding_get_pair(call->context, pair, &operator_->function) : -1;
     Py_XDECREF(pair);
     if (outcome) return NULL;
   }
@@ -159,14 +185,17 @@ static int read_several(algorithm_call *call, PyObject *object, int are_operator
 static int read_argument(algorithm_call *call, char letter, PyObject *object, algorithm_argument *a)
 {
   int is_none = object == Py_None;
+  call->is_result = letter == 'r' || letter == 'R';
   switch (letter) {
+  case 'r':
   case 'x':
     if (!is_none) a->operands = binding_add_operand(call, object, "x");
     return is_none || a->operands ? 0 : -1;
+  case 'R':
   case 'X': return is_none ? 0 : read_several(call, object, 0, a);
   case 'o': return (a->operators = add_operator(call, object)) ? 0 : -1;
   case 'O': return read_several(call, object, 1, a);
-  case 'f': return is_none ? 0 : get_function(call->context, object, &a->function);
+  case 'f': return is_none ? 0 : binding_get_pair(call->context, object, &a->function);
   case 'i': return read_integer(object, &a->integer);
   case 'd': a->real = PyFloat_AsDouble(object); return PyErr_Occurred() ? -1 : 0;
   default: a->text = PyUnicode_AsUTF8AndSize(object, NULL); return a->text ? 0 : -1;
@@ -184,7 +213,8 @@ static int read_arguments(algorithm_call *call, const algorithm_row *row, PyObje
   for (Py_ssize_t i = 0; i < count; i++)
     if (read_argument(call, row->parameters[i], PyTuple_GetItem(given, i), &call->arguments[i]))
       return -1;
-  if (result_count && row->parameters[0] == 'X') call->arguments[0].count = result_count;
+  if (result_count && row->parameters[0] == 'R') call->arguments[0].count = result_count;
+  call->is_result = 0;
   return 0;
 }
 
@@ -227,7 +257,7 @@ static int read_epilogue(algorithm_call *call, const given_options *given,
 {
   algorithm_argument operands = { .count = 0 };
   if (given->epilogue == Py_None) return 0;
-  if (get_function(call->context, given->epilogue, &options->epilogue)) return -1;
+  if (binding_get_pair(call->context, given->epilogue, &options->epilogue)) return -1;
   if (read_several(call, given->epilogue_operands, 0, &operands)) return -1;
   options->epilogue_operands = operands.operands;
   options->epilogue_operand_count = operands.count;
@@ -343,8 +373,7 @@ static kjit_status wait_for_followed(const binding_followed *followed)
   return status;
 }
 
-static PyObject *perform(algorithm_call *call, const algorithm_row *row,
-                         kjit_algorithm_options *options)
+int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorithm_options *options)
 {
   kjit_launch_config config = { .size_bytes = sizeof config };
   config.device = options->device;
@@ -352,7 +381,7 @@ static PyObject *perform(algorithm_call *call, const algorithm_row *row,
   binding_followed followed = { .count = 0 };
   if (!options->plan &&
       binding_begin_following(call->context, call->objects, call->object_count, &config, &followed))
-    return NULL;
+    return -1;
   kjit_status status = KJIT_OK;
   if (options->devices) status = wait_for_followed(&followed);
   else options->device = config.device, options->stream = config.stream;
@@ -363,8 +392,7 @@ static PyObject *perform(algorithm_call *call, const algorithm_row *row,
                  .what = "run", .name = row->name, .device = options->device);
   kjit_status ended = binding_end_following(&followed);
   if (status == KJIT_OK) status = ended;
-  if (binding_finish_interruptible(call->context, status, &saved)) return NULL;
-  return Py_NewRef(Py_None);
+  return binding_finish_interruptible(call->context, status, &saved);
 }
 
 /* run_algorithm(context, name, arguments, asked=0, axes=None, flags=0, initial=None, device=None,
@@ -400,11 +428,13 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
   if (!row) return binding_fail(KJIT_ERROR_NAME, "no algorithm is called %s", name);
   algorithm_call *call = binding_create_call(context);
   if (!call) return NULL;
+  call->is_planned = given.is_planned;
   kjit_plan *plan = NULL;
   PyObject *told = NULL;
   if (!read_arguments(call, row, arguments, asked) && !read_options(call, &given, &options)) {
     if (given.is_planned && !asked) options.plan = &plan;
-    told = asked ? ask(call, row, &options) : perform(call, row, &options);
+    if (asked) told = ask(call, row, &options);
+    else if (!binding_perform(call, row, &options)) told = Py_NewRef(Py_None);
   }
   Py_XDECREF(given.keeper);
   if (!plan || !told) { /* also where an exception came beside the plan */

@@ -259,6 +259,7 @@ static kjit_type find_own_struct(context_object *context, const array_object *ar
 static int take_array(context_object *context, array_object *array, const char *name,
                       binding_argument *storage, kjit_arg *arg)
 {
+  if (array->pending && binding_evaluate(array)) return -1;
   if (array->context == context) {
     *arg = kjit_arg_array(array->array);
     return 0;

@@ -31,10 +31,27 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
   return (PyObject *)self;
 }
 
+PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only)
+{
+  PyObject *made = binding_wrap_array(owner->context, view, owner->is_read_only || is_read_only);
+  if (made && binding_share_block((array_object *)made, owner)) Py_CLEAR(made);
+  return made;
+}
+
+PyObject *binding_wrap_foreign(context_object *context, kjit_array *array, int is_read_only)
+{
+  PyObject *made = binding_wrap_array(context, array, is_read_only);
+  if (made && binding_open_block((array_object *)made)) Py_CLEAR(made);
+  return made;
+}
+
 static void free_array(PyObject *object)
 {
   array_object *self = (array_object *)object;
   PyTypeObject *type = Py_TYPE(object);
+  expression_drop(self);
+  binding_release_block(self->block);
+  Py_XDECREF(self->key);
   kjit_release_array(self->array);
   Py_XDECREF((PyObject *)self->context);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
@@ -44,6 +61,7 @@ static void free_array(PyObject *object)
 const kjit_tensor *binding_get_tensor(PyObject *object)
 {
   array_object *self = (array_object *)object;
+  if (self->pending && binding_evaluate(self)) return NULL;
   const kjit_tensor *tensor = kjit_get_tensor(self->array);
   if (tensor && self->context->generation == binding_generation) return tensor;
   binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
@@ -191,7 +209,7 @@ static PyObject *wrap_buffer(PyObject *module, PyObject *args)
 static PyObject *get_shape(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = binding_get_tensor(object);
+  const kjit_tensor *t = binding_look_at_array(object);
   PyObject *tuple = t ? PyTuple_New(t->rank) : NULL;
   for (int i = 0; tuple && i < t->rank; i++) {
     PyObject *extent = PyLong_FromLongLong(t->shape[i]);
@@ -204,8 +222,8 @@ static PyObject *get_dtype(PyObject *object, void *unused)
 {
   (void)unused;
   array_object *self = (array_object *)object;
-  if (!binding_get_tensor(object)) return NULL;
-  kjit_type element = kjit_get_array_element(self->array);
+  if (!binding_look_at_array(object)) return NULL;
+  kjit_type element = binding_get_element(self);
   if (element < KJIT_SCALAR_COUNT && scalar_dtypes[element])
     return Py_NewRef(scalar_dtypes[element]);
   char *text = kjit_copy_type_text(self->context->context, element);
@@ -234,20 +252,21 @@ static int64_t count_elements(const kjit_tensor *t)
 static PyObject *get_size(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = binding_get_tensor(object);
+  const kjit_tensor *t = binding_look_at_array(object);
   return t ? PyLong_FromLongLong(count_elements(t)) : NULL;
 }
 
 static PyObject *get_rank(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = binding_get_tensor(object);
+  const kjit_tensor *t = binding_look_at_array(object);
   return t ? PyLong_FromLong(t->rank) : NULL;
 }
 
 static PyObject *get_address(PyObject *object, void *unused)
 {
   (void)unused;
+  if (binding_open_block((array_object *)object)) return NULL;
   const kjit_tensor *t = binding_get_tensor(object);
   return t ? PyLong_FromVoidPtr((char *)t->data + t->byte_offset) : NULL;
 }
@@ -255,7 +274,7 @@ static PyObject *get_address(PyObject *object, void *unused)
 static PyObject *get_device(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = binding_get_tensor(object);
+  const kjit_tensor *t = binding_look_at_array(object);
   if (!t) return NULL;
   if (t->device_type == KJIT_DEVICE_CPU) return PyUnicode_FromString("cpu");
   return PyUnicode_FromFormat("cuda:%d", (int)t->device_id);
@@ -269,7 +288,7 @@ static PyObject *get_read_only(PyObject *object, void *unused)
 
 static Py_ssize_t get_length(PyObject *object)
 {
-  const kjit_tensor *t = binding_get_tensor(object);
+  const kjit_tensor *t = binding_look_at_array(object);
   if (!t) return -1;
   if (t->rank) return (Py_ssize_t)t->shape[0];
   PyErr_SetString(PyExc_TypeError, "len() of an array without dimensions");
@@ -280,8 +299,7 @@ static Py_ssize_t get_length(PyObject *object)
 
 static PyObject *finish_view(array_object *self, kjit_status status, kjit_array *view)
 {
-  if (binding_finish(self->context, status)) return NULL;
-  return binding_wrap_array(self->context, view, self->is_read_only);
+  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
 static PyObject *transpose(PyObject *object, void *unused)
@@ -359,6 +377,8 @@ static PyObject *get_view(PyObject *object, PyObject *key)
 static int copy_with(array_object *self, PyObject *object, int is_into_self)
 {
   binding_argument storage;
+  if (is_into_self ? binding_before_write(self) : self->pending && binding_evaluate(self))
+    return -1;
   kjit_arg other, own = kjit_arg_array(self->array);
   if (binding_take_argument(self->context, object, is_into_self ? "source" : "destination",
                             &storage, &other))
@@ -495,20 +515,6 @@ static PyObject *show(PyObject *object)
   return text;
 }
 
-/* Arrays are not compared by their elements, and to compare them by identity would be another
- * answer than NumPy's. */
-static PyObject *compare(PyObject *object, PyObject *other, int op)
-{
-  static const char *const signs[] = { "<", "<=", "==", "!=", ">", ">=" };
-  (void)object;
-  (void)other;
-  PyErr_Format(PyExc_TypeError,
-               "kjit.Array has no `%s`: for the elements write x.to_host() %s y.to_host() or "
-               "kjit.map(function, x, y); whether two names are the same array tells `x is y`",
-               signs[op], signs[op]);
-  return NULL;
-}
-
 /* By identity; aligned addresses have zeros at their end. */
 static Py_hash_t hash_identity(PyObject *object)
 {
@@ -543,12 +549,12 @@ static PyGetSetDef fields[] = {
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
-static PyType_Slot slots[] = {
+static PyType_Slot own_slots[] = {
   { Py_tp_dealloc, (void *)free_array },
   { Py_tp_methods, methods },
   { Py_tp_getset, fields },
   { Py_tp_repr, (void *)show },
-  { Py_tp_richcompare, (void *)compare },
+  { Py_tp_richcompare, (void *)binding_compare },
   { Py_tp_hash, (void *)hash_identity },
   { Py_nb_float, (void *)get_float },
   { Py_nb_int, (void *)get_int },
@@ -559,8 +565,9 @@ static PyType_Slot slots[] = {
   { Py_bf_getbuffer, (void *)binding_get_buffer },
   { Py_bf_releasebuffer, (void *)binding_release_buffer },
   { Py_tp_doc, (void *)"Memory of a device with a shape." },
-  { 0, NULL },
 };
+enum { OWN_SLOTS = sizeof own_slots / sizeof *own_slots, MOST_OPERATORS = 63 };
+static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* with the operators */
 static PyType_Spec spec = { "kjit._kjit.Array", sizeof(array_object), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
 
@@ -575,6 +582,10 @@ static PyMethodDef functions[] = {
 
 int binding_add_array(PyObject *module)
 {
+  size_t operator_count = binding_copy_operators(NULL);
+  if (operator_count > MOST_OPERATORS) return -1;
+  memcpy(slots, own_slots, sizeof own_slots);
+  binding_copy_operators(slots + OWN_SLOTS);
   binding_array_type = binding_make_type(module, &spec);
   return binding_array_type ? PyModule_AddFunctions(module, functions) : -1;
 }

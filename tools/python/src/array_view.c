@@ -1,5 +1,5 @@
 /* Views of arrays with any strides, and how the memory of two arrays overlaps. */
-#include "binding.h"
+#include "expression.h"
 
 /* Strides in elements; a contiguous tensor may have none. */
 static void list_strides(const kjit_tensor *tensor, int64_t *strides)
@@ -14,7 +14,7 @@ static void list_strides(const kjit_tensor *tensor, int64_t *strides)
 PyObject *binding_get_strides(PyObject *array, void *unused)
 {
   (void)unused;
-  const kjit_tensor *tensor = binding_get_tensor(array);
+  const kjit_tensor *tensor = binding_look_at_array(array);
   if (!tensor) return NULL;
   int64_t strides[BINDING_MAX_RANK];
   list_strides(tensor, strides);
@@ -45,7 +45,7 @@ PyObject *binding_restride(PyObject *array, PyObject *args)
   kjit_status status =
     kjit_restride_array(self->array, extents, steps, rank, (int64_t)offset, &view);
   if (binding_finish(self->context, status)) return NULL;
-  return binding_wrap_array(self->context, view, self->is_read_only || is_read_only);
+  return binding_wrap_view(self, view, is_read_only);
 }
 
 /* The first byte of the lowest element and the byte after the highest one; false: no elements. */
@@ -79,19 +79,22 @@ static int are_same(const kjit_tensor *a, const kjit_tensor *b)
   return 1;
 }
 
-/* _relation(other): 0 the arrays have no memory in common, 1 they are the same elements in the same
- * order, 2 their memory may overlap. */
+int binding_relation(const array_object *first, const array_object *second)
+{
+  const kjit_tensor *a = kjit_get_tensor(first->array), *b = kjit_get_tensor(second->array);
+  uintptr_t low, high, other_low, other_high;
+  int is_apart = !find_range(a, &low, &high) || !find_range(b, &other_low, &other_high) ||
+                 high <= other_low || other_high <= low;
+  return is_apart ? 0 : are_same(a, b) ? 1 : 2;
+}
+
+/* _relation(other): see binding_relation. */
 PyObject *binding_relate(PyObject *array, PyObject *other)
 {
   if (!PyObject_TypeCheck(other, binding_array_type)) {
     PyErr_Format(PyExc_TypeError, "%R is not a kjit.Array", (PyObject *)Py_TYPE(other));
     return NULL;
   }
-  const kjit_tensor *a = binding_get_tensor(array);
-  const kjit_tensor *b = a ? binding_get_tensor(other) : NULL;
-  if (!b) return NULL;
-  uintptr_t low, high, other_low, other_high;
-  int is_apart = !find_range(a, &low, &high) || !find_range(b, &other_low, &other_high) ||
-                 high <= other_low || other_high <= low;
-  return PyLong_FromLong(is_apart ? 0 : are_same(a, b) ? 1 : 2);
+  if (!binding_get_tensor(array) || !binding_get_tensor(other)) return NULL;
+  return PyLong_FromLong(binding_relation((array_object *)array, (array_object *)other));
 }

@@ -7,7 +7,8 @@
  * launches), code.c (compiled code to look at), configured.c, route.c, form.c, number.c and
  * numpy_layout.c (launches of kjit.cuda), function.c (calls of funcs), heard.c (the source of
  * functions that exec makes), algorithm.c and what algorithm.h names (algorithms over whole
- * arrays), progress.c and interrupt.c (calls that take long).
+ * arrays), progress.c and interrupt.c (calls that take long), and what expression.h names
+ * (operators of arrays, which are computed when their results are needed).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -82,15 +83,23 @@ typedef struct binding_producer {
   const void *library; /* that is asked for its current stream, see direct.c; NULL: handle has it */
 } binding_producer;
 
+typedef struct binding_block binding_block;     /* see expression.h */
+typedef struct binding_pending binding_pending; /* see expression.h */
+
 typedef struct array_object {
   PyObject_HEAD context_object *context;
-  kjit_array *array;
+  kjit_array *array; /* NULL: pending */
   kjit_device *device;
   int is_read_only;
   binding_producer producer; /* of an array that was imported */
+  binding_block *block;      /* of its memory; NULL: it has no views, and nothing reads it later */
+  binding_pending *pending;  /* how it is computed when it is first needed; NULL: it has memory */
+  /* What kjit.explain tells of an array that was pending. */
+  PyObject *key; /* of the expression */
+  int launch_count, was_fused;
 } array_object;
 
-/* The array as a tensor, or NULL with an exception. */
+/* The array as a tensor, or NULL with an exception. A pending array is computed. */
 const kjit_tensor *binding_get_tensor(PyObject *array);
 /* Methods and properties of arrays that look at strides, in array_view.c. */
 PyObject *binding_restride(PyObject *array, PyObject *args);
@@ -248,6 +257,10 @@ void binding_free_wraps(context_object *context);
 int binding_add_array(PyObject *module);
 /* Takes over the reference to the kjit array; NULL: an exception is set, and it is released. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
+/* A view of an array; read-only also where the array is. */
+PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
+/* An array whose memory others write; see binding_open_block. */
+PyObject *binding_wrap_foreign(context_object *context, kjit_array *array, int is_read_only);
 /* "float32"; NULL: NumPy has no such element. */
 const char *binding_get_numpy_name(kjit_type type);
 PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element);
@@ -288,6 +301,37 @@ int binding_parse_integers(PyObject *tuple, int64_t *values, int count);
  * see kjit_take_dlpack_versioned. NULL: an exception is set. */
 PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kjit_tensor *tensor,
                               kjit_stream *stream, int is_read_only, const Py_buffer *buffer);
+
+/* ---- block.c, expression.c, evaluate.c ---- */
+
+/* Shape, element and device of an array, which need not be computed for that; no address. NULL with
+ * an exception. */
+const kjit_tensor *binding_look_at_array(PyObject *array);
+kjit_type binding_get_element(const array_object *array);
+/* Computes a pending array. 0, or -1 with an exception. */
+int binding_evaluate(array_object *array);
+/* Computes all pending arrays. 0, or -1 with an exception. */
+int binding_evaluate_all(void);
+/* Computes the array, and the pending arrays that read its memory, which is written next. 0, or -1
+ * with an exception. */
+int binding_before_write(array_object *array);
+/* The memory is written by others from now on: always, or until it is returned. 0, or -1 with an
+ * exception. */
+int binding_open_block(array_object *array);
+int binding_lend_block(array_object *array);
+void binding_return_block(array_object *array);
+/* A view has the memory of its owner. 0, or -1 with an exception. */
+int binding_share_block(array_object *view, array_object *owner);
+void binding_release_block(binding_block *block);
+/* An array that ends. */
+void expression_drop(array_object *array);
+
+/* ---- operator.c ---- */
+
+PyObject *binding_compare(PyObject *a, PyObject *b, int op);
+/* The number of slots of operators; slots, if it is not NULL, is filled with them. */
+size_t binding_copy_operators(PyType_Slot *slots);
+int binding_add_expressions(PyObject *module);
 
 /* ---- argument.c ---- */
 

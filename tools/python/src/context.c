@@ -302,6 +302,7 @@ static PyObject *synchronize_device(PyObject *object, PyObject *unused)
 {
   (void)unused;
   device_object *self = (device_object *)object;
+  if (binding_evaluate_all()) return NULL;
   kjit_status status;
   binding_interruptible saved;
   binding_begin_interruptible(self->context, &saved);

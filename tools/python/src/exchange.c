@@ -57,7 +57,7 @@ PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kj
   BINDING_UNLOCKED(context, status = kjit_take_dlpack_versioned(context->context, &owned->managed,
                                                                 stream, &array));
   if (binding_finish(context, status)) return NULL;
-  return binding_wrap_array(context, array, is_read_only);
+  return binding_wrap_foreign(context, array, is_read_only);
 }
 
 /* ---- the buffer protocol, for arrays of the CPU ---- */
@@ -75,9 +75,10 @@ static const char *const formats[KJIT_SCALAR_COUNT] = {
 int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
   array_object *self = (array_object *)object;
+  view->obj = NULL;
+  if (self->pending && binding_evaluate(self)) return -1;
   const kjit_tensor *t = kjit_get_tensor(self->array);
   kjit_type element = kjit_get_array_element(self->array);
-  view->obj = NULL;
   const char *problem = NULL;
   if (!t || self->context->generation != binding_generation)
     problem = "the array was made by the process that this one was forked from";
@@ -95,6 +96,10 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
     PyErr_NoMemory();
     return -1;
   }
+  if (binding_lend_block(self)) {
+    free(exported);
+    return -1;
+  }
   Py_ssize_t size_bytes = t->bits / 8, total = size_bytes, stride = size_bytes;
   int is_contiguous = 1;
   for (int i = t->rank - 1; i >= 0; i--) {
@@ -106,6 +111,7 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
   }
   if (!is_contiguous && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
     free(exported);
+    binding_return_block(self);
     PyErr_SetString(PyExc_BufferError, "the array is a view with strides");
     return -1;
   }
@@ -125,7 +131,7 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
 
 void binding_release_buffer(PyObject *object, Py_buffer *view)
 {
-  (void)object;
+  binding_return_block((array_object *)object);
   free(view->internal);
 }
 
@@ -145,6 +151,7 @@ static void drop_lent(lent_tensor *lent)
   if (Py_IsInitialized()) {
     PyGILState_STATE state = PyGILState_Ensure();
     if (lent->inner->deleter) lent->inner->deleter(lent->inner);
+    binding_return_block((array_object *)lent->array);
     Py_DECREF(lent->array);
     PyGILState_Release(state);
   }
@@ -180,10 +187,15 @@ static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versione
 {
   lent_tensor *lent = calloc(1, sizeof *lent);
   if (!lent) return PyErr_NoMemory();
+  if (binding_lend_block(self)) {
+    free(lent);
+    return NULL;
+  }
   kjit_status status;
   BINDING_UNLOCKED(self->context,
                    status = kjit_export_dlpack_versioned(self->array, consumer, &lent->inner));
   if (binding_finish(self->context, status)) {
+    binding_return_block(self);
     free(lent);
     return NULL;
   }
@@ -319,16 +331,19 @@ PyObject *binding_export_dlpack(PyObject *object, PyObject *const *args, Py_ssiz
 PyObject *binding_get_dlpack_device(PyObject *object, PyObject *unused)
 {
   (void)unused;
-  const kjit_tensor *t = kjit_get_tensor(((array_object *)object)->array);
-  return t ? Py_BuildValue("ii", (int)t->device_type, (int)t->device_id)
-           : binding_fail(KJIT_ERROR_FORKED, "the array's context has ended");
+  const kjit_tensor *t = binding_look_at_array(object);
+  return t ? Py_BuildValue("ii", (int)t->device_type, (int)t->device_id) : NULL;
 }
 
 PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
 {
   (void)unused;
   array_object *self = (array_object *)object;
-  const kjit_tensor *t = kjit_get_tensor(self->array);
+  const kjit_tensor *t = binding_look_at_array(object);
+  if (t && t->device_type != KJIT_DEVICE_CPU) {
+    if (binding_open_block(self)) return NULL;
+    t = kjit_get_tensor(self->array);
+  }
   if (!t || t->device_type == KJIT_DEVICE_CPU || t->lanes != 1 || t->code == 4 || t->code > 6) {
     /* AttributeError: hasattr says that there is none. */
     PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU, or "

@@ -145,7 +145,11 @@ static uint64_t pack_facts(uint64_t number, uint64_t dtype, int rank, unsigned l
 static int read_own(form_argument *argument, PyObject *own, uint32_t dtype)
 {
   if (Py_TYPE(own) != binding_array_type) return 0;
-  const array_object *array = (const array_object *)own;
+  array_object *array = (array_object *)own;
+  if (binding_before_write(array)) {
+    PyErr_Clear(); /* the way of all objects says it again */
+    return 0;
+  }
   const kjit_tensor *tensor = kjit_get_tensor(array->array);
   if (!tensor || array->context->generation != binding_generation) return 0;
   argument->family = FORM_ARRAY;

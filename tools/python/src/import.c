@@ -107,7 +107,7 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
     BINDING_UNLOCKED(context, status = kjit_take_dlpack(context->context, m, NULL, &array));
   }
   if (binding_finish(context, status)) return NULL;
-  return binding_wrap_array(context, array, is_read_only);
+  return binding_wrap_foreign(context, array, is_read_only);
 }
 
 static PyObject *import_dlpack(context_object *context, PyObject *object)

@@ -65,6 +65,7 @@ static PyObject *export_array(PyObject *module, PyObject *object)
     return NULL;
   }
   array_object *self = (array_object *)object;
+  if (binding_open_block(self)) return NULL;
   kjit_array_handle handle;
   kjit_status status;
   BINDING_UNLOCKED(self->context, status = kjit_export_array(self->array, &handle));
@@ -88,7 +89,7 @@ static PyObject *open_array(PyObject *module, PyObject *args)
   kjit_array *array = NULL;
   kjit_status status;
   BINDING_UNLOCKED(context, status = kjit_import_array(context->context, &handle, &array));
-  return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
+  return binding_finish(context, status) ? NULL : binding_wrap_foreign(context, array, 0);
 }
 
 static PyMethodDef functions[] = {

@@ -176,7 +176,8 @@ static int fill_module(PyObject *module)
              binding_add_configured(module) || binding_add_functions(module) ||
              binding_add_algorithms(module) || binding_add_code(module) ||
              binding_add_records(module) || binding_add_memory(module) ||
-             binding_add_progress(module) || binding_add_heard(module)
+             binding_add_progress(module) || binding_add_heard(module) ||
+             binding_add_expressions(module)
            ? -1
            : 0;
 }

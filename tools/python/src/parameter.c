@@ -149,6 +149,7 @@ int binding_take_parameter(context_object *context, const binding_parameters *se
 {
   PyTypeObject *type = Py_TYPE(object);
   int is_number = type == &PyFloat_Type || type == &PyLong_Type;
+  if (type == binding_array_type && binding_before_write((array_object *)object)) return -1;
   if (type == binding_array_type && ((array_object *)object)->context == context) {
     binding_begin_argument(storage);
     *arg = kjit_arg_array(((array_object *)object)->array);

@@ -13,7 +13,7 @@ static PyObject *wrap_vector(context_object *context, const kjit_operand *operan
   if (operand->argument.kind != KJIT_ARG_ARRAY)
     return binding_fail(KJIT_ERROR_UNSUPPORTED, "a vector of a solver that is no array");
   kjit_array *array = kjit_retain_array(operand->argument.value.array);
-  return binding_wrap_array(context, array, is_read_only);
+  return binding_wrap_foreign(context, array, is_read_only);
 }
 
 static int call_operator(python_operator *self, PyObject *function, const kjit_operand *result,
@@ -94,7 +94,9 @@ static PyObject *solve(algorithm_call *call, system_call *s)
   if (read_matrix(call, s->matrix, &matrices[0], &s->a.matrix) ||
       read_matrix(call, s->transposed, &matrices[1], &s->a.transposed))
     return NULL;
+  call->is_result = 1;
   const kjit_operand *x = binding_add_operand(call, s->x, "x");
+  call->is_result = 0;
   const kjit_operand *b = x ? binding_add_operand(call, s->b, "b") : NULL;
   if (!b) return NULL;
   if (s->device != Py_None && !(s->options.device = binding_get_device(context, s->device)))

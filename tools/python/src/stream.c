@@ -1,5 +1,5 @@
 /* Streams of kjit and of others, events, graphs. */
-#include "binding.h"
+#include "expression.h"
 
 #include <stdlib.h>
 
@@ -170,6 +170,7 @@ static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
 {
   (void)unused;
   stream_object *self = (stream_object *)object;
+  if (binding_evaluate_all()) return NULL;
   kjit_status status;
   binding_interruptible saved;
   binding_begin_interruptible(self->context, &saved);
@@ -373,7 +374,9 @@ static PyObject *enter_graph(PyObject *object, PyObject *unused)
   (void)unused;
   graph_object *self = (graph_object *)object;
   if (self->graph) return binding_fail(KJIT_ERROR_MISUSE, "the graph was captured before");
+  if (binding_evaluate_all()) return NULL;
   if (binding_finish(self->context, kjit_begin_capture(self->stream->stream))) return NULL;
+  expression_captures++;
   return Py_NewRef(object);
 }
 
@@ -382,6 +385,7 @@ static PyObject *exit_graph(PyObject *object, PyObject *args)
   graph_object *self = (graph_object *)object;
   PyObject *type, *value, *trace;
   if (!PyArg_ParseTuple(args, "OOO", &type, &value, &trace)) return NULL;
+  expression_captures--;
   kjit_graph *graph = NULL;
   kjit_status status;
   BINDING_UNLOCKED(self->context, status = kjit_end_capture(self->stream->stream, &graph));

@@ -10,7 +10,7 @@ print(y[y > 1].mean())
 import math as _math
 from importlib.util import find_spec as _find_spec
 
-from . import _creation, _elementwise, _info, _manipulation, _methods, _orders, _products, _reductions
+from . import _creation, _elementwise, _fusing, _info, _manipulation, _methods, _orders, _products, _reductions, _table
 from ._creation import (
     arange,
     array,
@@ -34,6 +34,7 @@ from ._dtypes import DTYPES as _DTYPES
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._engine import Array
 from ._errors import AxisError, BoundsError, DevicesError, PromotionError, ShapeError
+from ._fusing import fuse
 from ._indexing import take, take_along_axis
 from ._info import Info as _Info
 from ._methods import astype
@@ -49,6 +50,7 @@ for _module in (_manipulation, _orders, _products, _reductions):
 concatenate = _manipulation.concat
 bool_ = _DTYPES["bool"]
 
+_fusing.attach(_table.BY_INDEX)
 _methods.attach()
 
 # Modules of the namespace that are imported when they are first used.

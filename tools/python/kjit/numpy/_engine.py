@@ -2,6 +2,7 @@
 that are made from indices through `from_indices`. All of them are kjit's algorithms, on the device where the arrays are."""
 
 import functools
+import sys
 from collections.abc import Sequence
 from operator import index
 
@@ -235,12 +236,14 @@ def copied(x):
 
 class Kernel:
     """An operation for some data types: the func, the type that numbers of Python are given, and the type of the result.
-    takes_numbers: the arrays have that type, too, so that a number of Python gets it in the kernel."""
+    takes_numbers: the arrays have that type, too, so that a number of Python gets it in the kernel. call(names): the operation as an
+    expression of the kernel IR, which calls the funcs in `needs`. is_cheap: computing it again costs less than reading its result."""
 
-    __slots__ = ("func", "scalar", "result", "takes_numbers")
+    __slots__ = ("call", "func", "is_cheap", "name", "needs", "result", "scalar", "takes_numbers")
 
-    def __init__(self, func, scalar, result, takes_numbers):
-        self.func, self.scalar, self.result, self.takes_numbers = func, scalar, result, takes_numbers
+    def __init__(self, name, func, scalar, result, takes_numbers, call, needs, is_cheap):
+        self.name, self.func, self.scalar, self.result, self.takes_numbers = name, func, scalar, result, takes_numbers
+        self.call, self.needs, self.is_cheap = call, needs, is_cheap
 
     def number(self, value):
         """A number of Python as the operand of a map."""
@@ -250,6 +253,14 @@ class Kernel:
             return float(value)
         check_range(value, self.scalar)
         return int(value) if value <= _MOST_NUMBER else typed(value, self.scalar)
+
+    def typed_number(self, value):
+        """A number of Python as a scalar of the operation's type."""
+        return typed(value, self.scalar)
+
+    def expression(self, names):
+        """The operation in the kernel IR, rounded to the type of its result."""
+        return f"{self.result}({self.call(names)})"
 
 
 # The largest integer that the extension takes for a number without a type.
@@ -288,29 +299,62 @@ class Operands:
             raise DevicesError(f"{what}: arrays on {self.device} and on {device}; move one with x.to_device({self.device!r})")
 
 
+# The context whose arrays the extension records operations of; see _fusing.
+context_of_expressions = None
+
+
+def is_operand(x):
+    """Whether an object is an operand of operators: an array of kjit or NumPy, or a number."""
+    if isinstance(x, Array) or _dtypes.is_scalar(x):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic))
+
+
 def elementwise(row, operands, out=None, where=None):
     """The operation of a row of the table over operands that broadcast. Every element-wise operation and every operator of arrays
-    comes here. out: an array of kjit that the result is written to; its type is what the result is converted to."""
+    comes here or to the extension's `operate`. out: an array of kjit that the result is written to; its type is what the result is
+    converted to."""
+    if out is not None:
+        return _elementwise_into(row, operands, out, where)
+    if where is not None:
+        raise TypeError(f"{row.name}: where= leaves elements as they are: say which by out=")
+    made = _kjit.operate(row.index, *operands)
+    if made is NotImplemented:
+        for x in operands:
+            operand(x, row.name)
+    return made
+
+
+def elementwise_now(row, operands, out=None):
+    """The operation for operands that the extension does not record: arrays and scalars of NumPy, and numbers alone."""
+    if out is not None:
+        return _elementwise_into(row, operands, out, None)
     given = Operands(operands, row.name)
+    kernel, values = _prepared(row, given)
+    device = default_device() if given.device is None else given.device
+    out = new(given.shape or (), kernel.result, device)
+    _kjit.run_algorithm(_state.context(), "map", ((out,), kernel.func.pair(), tuple(values)), device=device)
+    return out
+
+
+def _prepared(row, given):
+    """The Kernel for Operands, and their values with numbers of Python as it takes them."""
     kernel = row.kernel(tuple(given.words))
-    values, shape, device = given.values, given.shape, given.device
     if given.has_numbers:
-        values = [kernel.number(x) if _dtypes.is_scalar(x) else x for x in values]
-    if shape is None:
-        shape = ()
-    if device is None:
-        device = default_device() if out is None else out.device
-    context = _state.context()
-    if out is None:
-        if where is not None:
-            raise TypeError(f"{row.name}: where= leaves elements as they are: say which by out=")
-        out = _kjit.empty(context, shape, kernel.result, device)
-        _kjit.run_algorithm(context, "map", ((out,), kernel.func.pair_in(context), tuple(values)), device=device)
+        return kernel, [kernel.number(x) if _dtypes.is_scalar(x) else x for x in given.values]
+    return kernel, given.values
+
+
+def _elementwise_into(row, operands, out, where):
+    given = Operands(operands, row.name)
+    kernel, values = _prepared(row, given)
+    check_out(out, given.shape or (), kernel.result, row.name)
+    if given.device not in (None, out.device):
+        raise DevicesError(f"{row.name}: the operands are on {given.device}, and the array for the result is on {out.device}")
+    if where is None and _kjit.store(row.index, tuple(operands), out, None) is None:
         return out
-    check_out(out, shape, kernel.result, row.name)
-    if out.device != device:
-        raise DevicesError(f"{row.name}: the operands are on {device}, and the array for the result is on {out.device}")
-    return run_map(kernel.func.pair_in(context), values, out, where)
+    return run_map(kernel.func.pair(), values, out, where)
 
 
 def check_out(out, shape, text, what):
@@ -341,11 +385,18 @@ def cast_func(source, target):
     """The func that converts an element as NumPy's astype does."""
     if source == target:
         return IDENTITY
+    return Func("cast", f"func cast(a) {{ return {cast_call(source, target, 'a')} }}", cast_needs(target))
+
+
+def cast_call(source, target, name):
+    """The conversion of an element in the kernel IR."""
     if target == "bool":
-        return Func("cast", "func cast(a) { return np_truth(a) }", (ufuncs.TRUTH,))
-    if KIND[source] == "c" and KIND[target] != "c":
-        return Func("cast", f"func cast(a) {{ return {target}(a.real) }}")
-    return Func("cast", f"func cast(a) {{ return {target}(a) }}")
+        return f"np_truth({name})"
+    return f"{target}({name}.real)" if KIND[source] == "c" and KIND[target] != "c" else f"{target}({name})"
+
+
+def cast_needs(target):
+    return (ufuncs.TRUTH,) if target == "bool" else ()
 
 
 def assign(view, value):
@@ -368,7 +419,16 @@ def assign(view, value):
         raise ShapeError(f"could not broadcast values of the shape {shape} to the shape {tuple(view.shape)}")
     common_device((value, view), "an assignment")
     check_conversion(value, target)
+    if isinstance(value, Array) and _kjit.store(_casts()[target].index, (value,), view, None) is None:
+        return view
     return run_map(cast_func(_dtypes.text_of(value), target).pair(), (value,), view)
+
+
+@functools.cache
+def _casts():
+    from ._table import CASTS
+
+    return CASTS
 
 
 def check_conversion(value, target):
@@ -394,6 +454,8 @@ def typed_for_store(value, target):
 
 def cast(x, text):
     """A new array of another type."""
+    if isinstance(x, Array) and x.dtype.text in KIND:
+        return _kjit.operate(_casts()[text].index, x)
     return run_map(cast_func(_dtypes.text_of(x), text).pair(), (x,), new(tuple(x.shape), text, x.device))
 
 
@@ -430,5 +492,14 @@ def reduce_axes(x, operator, axes, text, keepdims=False, accumulator=None, initi
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     shape = kept if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     out = new(shape, text, x.device)
-    _kjit.run_algorithm(_state.context(), "reduce", (out, x, operator), axes=axes, device=x.device, **options)
+    target = out
+    if _kjit.is_pending(x):
+        from ._fusing import reduced
+
+        found = reduced(x, operator, axes, text, options)
+        if found is not None:
+            if found.axes != axes:
+                target = out._view((), (), 0)
+            x, axes = found.operand, found.axes
+    _kjit.run_algorithm(_state.context(), "reduce", (target, x, operator), axes=axes, device=out.device, **options)
     return out

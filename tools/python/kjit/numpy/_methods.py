@@ -1,6 +1,4 @@
-"""Operators and methods of kjit.Array, which `attach` puts on the class."""
-
-import sys
+"""Methods of kjit.Array, which `attach` puts on the class. The extension has the operators but for powers and products."""
 
 from .. import _kjit, _state
 from .._errors import CLASSES
@@ -8,71 +6,24 @@ from . import _creation, _dtypes, _engine
 from ._engine import Array, elementwise
 from ._table import ROWS
 
-_BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
-    "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}  # fmt: skip
-_COMPARISONS = {"lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
-_UNARY = {"neg": "negative", "pos": "positive", "invert": "bitwise_invert", "abs": "abs"}
 _EXPONENTS = {2: "square", 0.5: "sqrt", 1: "positive"}
 
 
 NoDeviceError = CLASSES["KJIT_ERROR_NO_DEVICE"]
 
 
-def _is_operand(x):
-    return isinstance(x, Array) or _dtypes.is_scalar(x) or _is_numpy(x)
-
-
-def _is_numpy(x):
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic))
-
-
-def _operator(row):
-    def method(self, other):
-        return elementwise(row, (self, other)) if _is_operand(other) else NotImplemented
-
-    return method
-
-
-def _reflected(row):
-    def method(self, other):
-        return elementwise(row, (other, self)) if _is_operand(other) else NotImplemented
-
-    return method
-
-
-def _in_place(row):
-    def method(self, other):
-        return elementwise(row, (self, other), self) if _is_operand(other) else NotImplemented
-
-    return method
-
-
 def _power(self, other):
     if type(other) in (int, float) and other in _EXPONENTS and _dtypes.KIND[self.dtype.text] in "fc":
         return elementwise(ROWS[_EXPONENTS[other]], (self,))
-    return elementwise(ROWS["pow"], (self, other)) if _is_operand(other) else NotImplemented
+    return elementwise(ROWS["pow"], (self, other)) if _engine.is_operand(other) else NotImplemented
 
 
-def _one_operand(row):
-    def method(self):
-        return elementwise(row, (self,))
-
-    return method
+def _reflected_power(self, other):
+    return elementwise(ROWS["pow"], (other, self)) if _engine.is_operand(other) else NotImplemented
 
 
-def _operators():
-    methods = {}
-    for word, name in _BINARY.items():
-        row = ROWS[name]
-        methods |= {f"__{word}__": _operator(row), f"__r{word}__": _reflected(row), f"__i{word}__": _in_place(row)}
-    methods |= {f"__{word}__": _operator(ROWS[name]) for word, name in _COMPARISONS.items()}
-    methods |= {f"__{word}__": _one_operand(ROWS[name]) for word, name in _UNARY.items()}
-    methods["__pow__"] = _power
-    return methods
+def _power_in_place(self, other):
+    return elementwise(ROWS["pow"], (self, other), self) if _engine.is_operand(other) else NotImplemented
 
 
 # ---- numbers of Python ----
@@ -220,7 +171,8 @@ def methods():
     """The methods by their names."""
     from . import _indexing, _manipulation, _orders, _printing, _products, _reductions
 
-    found = _operators() | {
+    found = {
+        "__pow__": _power, "__rpow__": _reflected_power, "__ipow__": _power_in_place,
         "__bool__": _to_bool, "__float__": _to_float, "__int__": _to_int, "__complex__": _to_complex, "__index__": _to_index,
         "__iter__": _iterate, "__contains__": _contains, "__array_namespace__": _namespace, "__reduce__": _pickled,
         "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": astype, "to_device": to_device, "copy": copy, "fill": fill,

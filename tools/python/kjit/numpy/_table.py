@@ -1,10 +1,12 @@
 """The table of element-wise operations: which kinds of data types each takes, what its result is, and its func."""
 
+import functools
+
 from ..frontend import ufuncs
 from ..frontend.words import Text
 from . import _dtypes
 from ._dtypes import BY_TEXT, DEFAULTS, KIND, PART
-from ._engine import Func, Kernel
+from ._engine import Func, Kernel, cast_call, cast_func, cast_needs
 from ._errors import PromotionError
 
 # Kinds: b(ool), i(nteger), u(nsigned), f(loat), c(omplex). A row whose kinds have no integers computes those in float64.
@@ -95,6 +97,16 @@ trunc                trunc          biuf   same
 _WIDER = {"f16": "f32", "bf16": "f32"}
 # Operations whose result depends on the spacing of the numbers of a type.
 _BY_SPACING = ("nextafter", "spacing")
+# Operations that cost less than reading an element from memory.
+_CHEAP = frozenset(
+    "abs add bitwise_and bitwise_invert bitwise_or bitwise_xor ceil clip conj copysign equal floor greater greater_equal imag isnan "
+    "less less_equal logical_and logical_not logical_or maximum minimum multiply negative not_equal positive real square subtract "
+    "trunc where cast".split()
+)
+
+
+# The rows by their numbers, which the extension knows them by.
+BY_INDEX: list["Row"] = []
 
 
 class Row:
@@ -103,6 +115,8 @@ class Row:
 
     def __init__(self, name, text, kinds, result, count, ufunc=None):
         self.name, self.text, self.kinds, self.result, self.count, self.ufunc = name, text, kinds, result, count, ufunc
+        self.index = len(BY_INDEX)
+        BY_INDEX.append(self)
         self._kernels = {}
         self._funcs = {}
 
@@ -142,14 +156,20 @@ class Row:
         if text == "f16" and self.name in _BY_SPACING:
             raise PromotionError(f"{self.name}: arrays of {BY_TEXT[text].name} have no such operation")
         takes_numbers = any(word[0] != "?" for word in key) and all(word in ("?i", "?f", "?b", "?c", text) for word in key)
-        return Kernel(self.func(inner), text, self.result_type(text), takes_numbers)
+        call = functools.partial(self.call, inner)
+        result = self.result_type(text)
+        return Kernel(self.name, self.func(inner), text, result, takes_numbers, call, (self.text,), self.name in _CHEAP)
+
+    def call(self, text, names):
+        """The operation in a type as an expression of the kernel IR."""
+        given = ", ".join(f"{self.parameter_type(i, text)}({name})" for i, name in enumerate(names))
+        return f"{self.text.__name__}({given})"
 
     def func(self, text):
         """The func that computes in a type."""
         if text not in self._funcs:
             names = [f"x{i}" for i in range(self.count)]
-            given = ", ".join(f"{self.parameter_type(i, text)}({name})" for i, name in enumerate(names))
-            made = f"func element({', '.join(names)}) {{ return {self.text.__name__}({given}) }}"
+            made = f"func element({', '.join(names)}) @strict {{ return {self.call(text, names)} }}"
             self._funcs[text] = Func("element", made, (self.text,))
         return self._funcs[text]
 
@@ -167,6 +187,21 @@ class Choice(Row):
 
     def parameter_type(self, i, text):
         return "bool" if i == 0 else text
+
+
+class Cast(Row):
+    """The conversion to a data type."""
+
+    def __init__(self, target):
+        super().__init__("cast", None, "biufc", target, 1)
+
+    def _make(self, key):
+        source, target = key[0], self.result
+        call = functools.partial(self.call_of, source)
+        return Kernel(f"cast to {target}", cast_func(source, target), source, target, False, call, cast_needs(target), True)
+
+    def call_of(self, source, names):
+        return cast_call(source, self.result, names[0])
 
 
 def _count(text):
@@ -220,7 +255,17 @@ func std_tanh(a) {
 }""",
     (ufuncs.BY_NAME["tanh"],),
 )
-for _name, _text in (("floor_divide", _FLOOR_DIVIDE), ("expm1", _EXPM1), ("tanh", _TANH)):
+# NumPy's rint makes floats of integers.
+_ROUND = Text(
+    "std_round",
+    """
+func std_round(a) {
+  if is_integer(dtype(a)) or dtype(a) == bool { return a }
+  return np_rint(a)
+}""",
+    (ufuncs.BY_NAME["rint"],),
+)
+for _name, _text in (("floor_divide", _FLOOR_DIVIDE), ("expm1", _EXPM1), ("tanh", _TANH), ("round", _ROUND)):
     ROWS[_name].text = _text
 
 # Parts of complex numbers, and operations of three operands.
@@ -236,6 +281,9 @@ ROWS["real"] = Row("real", _REAL, "iufc", "real", 1)
 ROWS["imag"] = Row("imag", _IMAG, "iufc", "real", 1)
 ROWS["clip"] = Row("clip", _CLIP, "iuf", "same", 3)
 ROWS["where"] = Choice("where", _WHERE, "biufc", "same", 3)
+
+# The conversions by the names of the types that they convert to.
+CASTS = {text: Cast(text) for text in KIND if text in BY_TEXT}
 
 # The rows by the names of NumPy's ufuncs.
 BY_UFUNC = {row.ufunc: row for row in ROWS.values() if row.ufunc}

@@ -1,0 +1,401 @@
+# RUN: %kjit-python %s
+"""Expressions of kjit.numpy: random programs with aliases, views and updates in place against NumPy, computed at once, one by one and as
+fused kernels; and what fusing promises of memory, errors, threads and other libraries.
+
+Results are equal bit for bit, those of floats, too: a fused kernel rounds where the single operations do.
+
+    python3 test/python/fused_expressions.py [programs] [steps]     # KJIT_TEST_SEED repeats a run"""
+import gc
+import os
+import random
+import subprocess
+import sys
+import threading
+
+os.environ.setdefault("KJIT_DEVICE", "cpu")
+os.environ.pop("KJIT_FUSE", None)
+import kjit  # noqa: E402
+import kjit.numpy as knp  # noqa: E402
+import numpy as np  # noqa: E402
+from kjit import _kjit  # noqa: E402
+
+seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+ON_CPU = os.environ["KJIT_DEVICE"] == "cpu"
+
+
+def same(got, expected, what):
+    host, expected = got.to_host(), np.asarray(expected)
+    assert host.dtype == expected.dtype and host.shape == expected.shape, (seed, what, host.dtype, expected.dtype, host.shape)
+    assert np.array_equal(host, expected, equal_nan=expected.dtype.kind == "f"), (seed, what, host, expected)
+
+
+def refused(call, kind, text):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), (text, str(error))
+    else:
+        raise AssertionError(f"not refused: {text}")
+
+
+# ---- random programs ----
+
+INTEGERS, FLOATS = ("i4", "i8", "u1"), ("f4", "f8")
+SHAPES = [(60,), (4, 15), (15,), (4, 1), (1,)]
+BINARY = {
+    "i": [("+", lambda a, b: a + b), ("-", lambda a, b: a - b), ("*", lambda a, b: a * b), ("&", lambda a, b: a & b),
+          ("|", lambda a, b: a | b), ("^", lambda a, b: a ^ b)],
+    "f": [("+", lambda a, b: a + b), ("-", lambda a, b: a - b), ("*", lambda a, b: a * b)],
+}  # fmt: skip
+IN_PLACE = ("__iadd__", "__isub__", "__imul__")
+
+
+class Program:
+    """The same statements on arrays of NumPy and of kjit. `arrays` has pairs; some are views of others."""
+
+    def __init__(self, number, kind):
+        self.choice, self.generator = random.Random(seed + number), np.random.default_rng(seed + number)
+        self.kind, self.types = kind, INTEGERS if kind == "i" else FLOATS
+        self.arrays, self.lent, self.trace = [], [], [number]
+        for shape in SHAPES:
+            self.add(*self.fresh(shape))
+
+    def fresh(self, shape):
+        dtype = self.choice.choice(self.types)
+        host = self.generator.integers(0, 100, shape) if self.kind == "i" else self.generator.random(shape) * 4 - 2
+        host = np.asarray(host).astype(dtype)
+        return host, knp.asarray(host, copy=True)
+
+    def add(self, host, own):
+        self.arrays.append((host, own))
+        if len(self.arrays) > 9:
+            self.arrays.pop(self.choice.randrange(len(self.arrays)))
+
+    def pick(self, test=lambda host: True):
+        return self.choice.choice([pair for pair in self.arrays if test(pair[0])])
+
+    def partner(self, host):
+        """An array that broadcasts with another one, or a number."""
+        if self.choice.random() < 0.25:
+            number = self.choice.randrange(1, 8) if self.kind == "i" else self.choice.choice((0.5, 2.0, 1.25, 3))
+            return host.dtype.type(number), number
+
+        def fits(other):
+            try:
+                np.broadcast_shapes(host.shape, other.shape)
+            except ValueError:
+                return False
+            return True
+
+        return self.pick(fits)
+
+    def expression(self, depth):
+        """A random expression of one to `depth` operations."""
+        a, x = self.pick()
+        for _ in range(self.choice.randrange(1, depth + 1)):
+            b, y = self.partner(a)
+            word, operator = self.choice.choice(BINARY[self.kind])
+            self.trace.append(word)
+            if self.choice.random() < 0.3 and not isinstance(y, (int, float)):
+                a, x = operator(b, a), operator(y, x)
+            else:
+                a, x = operator(a, b), operator(x, y)
+            a, x = self.choice.choice((self.keep, self.keep, self.negate, self.compare, self.convert))(a, x)
+        return a, x
+
+    def keep(self, a, x):
+        return a, x
+
+    def negate(self, a, x):
+        return -a, -x
+
+    def compare(self, a, x):
+        b, y = self.partner(a)
+        return np.where(a > b, a, -a), knp.where(x > y, x, -x)
+
+    def convert(self, a, x):
+        dtype = self.choice.choice(self.types)
+        return a.astype(dtype), knp.astype(x, getattr(knp, np.dtype(dtype).name))
+
+    # the statements
+
+    def compute(self):
+        self.add(*self.expression(5))
+
+    def look(self):
+        self.check(self.pick(), "look")
+
+    def update(self):
+        a, x = self.pick()
+        b, y = self.partner(a)
+        if np.broadcast_shapes(a.shape, np.shape(b)) != a.shape or not np.can_cast(np.asarray(b).dtype, a.dtype, "same_kind"):
+            return
+        word = self.choice.choice(IN_PLACE)
+        made_b, made_y = self.choice.choice(((b, y), (b * a[:1].astype(a.dtype), None)))
+        if made_y is None:  # a part that nobody holds and that reads what is written
+            if made_b.dtype != a.dtype or made_b.shape != np.broadcast_shapes(np.shape(b), a.shape[:0] + a[:1].shape):
+                return
+            if np.broadcast_shapes(a.shape, made_b.shape) != a.shape:
+                return
+            getattr(a, word)(made_b)
+            getattr(x, word)(y * x[:1])
+            return
+        getattr(a, word)(b)
+        getattr(x, word)(y)
+
+    def update_by_itself(self):
+        a, x = self.pick()
+        number = a.dtype.type(3)
+        a += a * number
+        x += x * 3
+
+    def view(self):
+        a, x = self.pick(lambda host: host.ndim and host.shape[0] > 1)
+        which = self.choice.randrange(4)
+        key = (slice(1, None), slice(None, -1), slice(None, None, -1), slice(None, None, 2))[which]
+        self.add(a[key], x[key])
+
+    def transposed(self):
+        a, x = self.pick()
+        self.add(a.T, x.T)
+
+    def store(self):
+        a, x = self.pick(lambda host: host.shape and host.shape[0] > 2)
+        which = self.choice.randrange(3)
+        if which == 0:
+            a[1:], x[1:] = a[:-1] + a[1:], x[:-1] + x[1:]
+        elif which == 1:
+            a[...], x[...] = a[::-1] - a, x[::-1] - x
+        else:
+            b, y = self.expression(3)
+            if b.dtype.kind == a.dtype.kind and b.shape == a.shape:
+                a[...], x[...] = b.astype(a.dtype), y
+
+    def store_where(self):
+        a, x = self.pick()
+        b, _ = pair = self.partner(a)
+        if np.broadcast_shapes(a.shape, np.shape(b)) == a.shape:
+            number = 5
+            a[np.broadcast_to(a > b, a.shape)] = number
+            x[knp.broadcast_to(x > pair[1], x.shape)] = number
+
+    def reduce(self):
+        a, x = self.expression(3)
+        axis = self.choice.choice([None, *range(a.ndim)])
+        if self.kind == "i":
+            total = np.atleast_1d(a.sum(axis=axis)).astype("i8")
+            self.add(total, knp.astype(knp.reshape(knp.sum(x, axis=axis), total.shape), knp.int64))
+            same(knp.any(x > 3, axis=axis), np.any(a > 3, axis=axis), self.trace)
+        same(knp.max(x, axis=axis), a.max(axis=axis), self.trace)
+
+    def drop(self):
+        if len(self.arrays) > len(SHAPES):
+            self.arrays.pop(self.choice.randrange(len(self.arrays)))
+
+    def lend(self):
+        """NumPy has the memory for a while, and writes it."""
+        if not ON_CPU or len(self.lent) > 1:
+            return
+        a, x = self.pick()
+        self.lent.append((a, np.asarray(x)))
+
+    def write_lent(self):
+        if self.lent:
+            a, b = self.lent.pop()
+            a[:1], b[:1] = 7, 7
+
+    def check(self, pair, what):
+        same(pair[1], pair[0], [*self.trace, what])
+
+    def run(self, steps):
+        statements = [self.compute] * 5 + [self.update] * 2 + [
+            self.look, self.update_by_itself, self.view, self.transposed, self.store, self.store_where, self.reduce, self.drop,
+            self.lend, self.write_lent,
+        ]  # fmt: skip
+        with np.errstate(all="ignore"):
+            for _ in range(steps):
+                statement = self.choice.choice(statements)
+                self.trace.append(statement.__name__)
+                statement()
+        self.choice.shuffle(self.arrays)
+        for pair in self.arrays:
+            self.check(pair, "end")
+
+
+def run_programs(count, steps):
+    for number in range(count):
+        for mode in (False, True, "now") if number % 3 == 0 else (False, True):
+            with knp.fuse(mode):
+                Program(number, "if"[number % 2]).run(steps)
+
+
+# ---- what fusing promises ----
+
+
+def arrays(count, size=1000):
+    generator = np.random.default_rng(seed)
+    hosts = [generator.random(size) for _ in range(count)]
+    return hosts, [knp.asarray(host, copy=True) for host in hosts]
+
+
+def test_errors_at_their_line():
+    _, (x, y) = arrays(2)
+    refused(lambda: x * 2 + knp.zeros(7), ValueError, "could not be broadcast together")
+    refused(lambda: (x + y) & 1, TypeError, "have no such operation")
+    refused(lambda: x + knp.asarray([1]), TypeError, "have no common data type")
+    refused(lambda: knp.asarray([1], dtype=knp.int8) + 300, OverflowError, "out of bounds")
+    frozen = knp.broadcast_to(knp.zeros(1), (1000,))
+    refused(lambda: knp.add(x, y, out=frozen), ValueError, "read-only")
+
+
+def test_order_of_updates():
+    (a, b), (x, y) = arrays(2)
+    with knp.fuse("now"):
+        z, c = x * 2 + y, a * 2 + b
+        x[3] = 100
+        a[3] = 100
+        same(z, c, "a store after an expression")
+        part, held = x * 0.5, a * 0.5
+        x += part
+        a += held
+        same(part, held, "a part that is held")
+        same(x, a, "an update")
+        x -= x * 0.25 + y
+        a -= a * 0.25 + b
+        same(x, a, "an update that reads its result")
+        x[1:] += x[:-1]
+        a[1:] = a[1:] + a[:-1]
+        same(x, a, "an update that overlaps")
+
+
+def test_lent_memory():
+    (a,), (x,) = arrays(1)
+    before = x + 1
+    host = np.asarray(x)
+    assert not _kjit.is_pending(before) and not _kjit.is_pending(x + 1)
+    during = x * 2
+    host[:] = 0
+    same(before, a + 1, "before the buffer")
+    same(during, a * 2, "while there is a buffer")
+    del host
+    gc.collect()
+    assert _kjit.is_pending(x + 1)
+
+
+def test_kernels_write():
+    (a,), (x,) = arrays(1)
+
+    @kjit.jit
+    def clear(r):
+        for i in kjit.grid_range(len(r)):
+            r[i] = 0.0
+
+    later, sorted_later = x + 1, x * 3
+    clear(x)
+    same(later, a + 1, "an expression before a launch")
+    y = knp.asarray(a)
+    other = y * 3
+    kjit.sort(y, out=y)
+    same(other, a * 3, "an expression before an algorithm")
+    same(sorted_later, a * 3, "another one")
+
+
+def test_temporaries_end():
+    _, (x,) = arrays(1)
+    with knp.fuse("now"):
+        y = x * 2 + 1
+        _kjit.compute_all()
+        assert sys.getrefcount(x) == 2, sys.getrefcount(x)
+    with knp.fuse(True):
+        y = (x * 2 - 1) * 5 + 0.125
+        y.item if y.size == 1 else y.to_host()
+        assert sys.getrefcount(x) == 2, sys.getrefcount(x)
+
+
+def test_many_operations():
+    (a,), (x,) = arrays(1, 100)
+    with knp.fuse(True):
+        for i in range(300):
+            x, a = x * 0.5 + i, a * 0.5 + i
+        same(x, a, "a long chain")
+        for _ in range(20):
+            x, a = x * x * 0.0001 - x * 0.5, a * a * 0.0001 - a * 0.5
+        same(x, a, "a chain with shared parts")
+
+
+def test_reductions_in_one_pass():
+    (a, b), (x, y) = arrays(2, 600)
+    with knp.fuse("now"):
+        z = knp.reshape(x, (20, 30)) * 2 > 1
+        assert int(knp.count_nonzero(z)) == np.count_nonzero(a * 2 > 1) and _kjit.is_pending(z)
+        column = knp.reshape(y, (20, 30))[:, :1]
+        w = knp.reshape(x, (20, 30)) + column
+        for keepdims in (False, True):
+            expected = (a.reshape(20, 30) + b.reshape(20, 30)[:, :1]).max(axis=1, keepdims=keepdims)
+            same(knp.max(w, axis=1, keepdims=keepdims), expected, "max along an axis")
+        assert _kjit.is_pending(w)
+        assert abs(float((x * y).sum()) - (a * b).sum()) < 1e-9 and (x * y).sum(keepdims=True).shape == (1,)
+
+
+def test_explain():
+    _, (x, y) = arrays(2)
+    with knp.fuse("now"):
+        z = x * 2 + y
+        text = kjit.explain(z)
+        assert "an expression of 2 operations" in text and "1 launch " in text and "reads 16000 bytes and writes 8000" in text, text
+        z.to_host()
+        assert "computed, one kernel, 1 launch" in kjit.explain(z), kjit.explain(z)
+    with knp.fuse(True):
+        z = x * 2 - y * 7 + 1
+        z.to_host()
+        assert "operations one by one, 4 launches" in kjit.explain(z), kjit.explain(z)
+    assert "not from an expression" in kjit.explain(x)
+
+
+def test_failed_kernel():
+    """A kernel that cannot be compiled: the single operations give the result, and explain gives the reason."""
+    (a,), (x,) = arrays(1)
+    from kjit.numpy import _fusing
+
+    whole = _fusing.Expression.func
+    _fusing.Expression.func = lambda self: _fusing.Func("fused", "func fused(x0, x1) { return no_such_function(x0) }")
+    try:
+        with knp.fuse("now"):
+            y = (x + 0.75) * x
+            same(y, (a + 0.75) * a, "without the kernel")
+    finally:
+        _fusing.Expression.func = whole
+    assert "the kernel was not compiled" in kjit.explain(y) and "no_such_function" in kjit.explain(y), kjit.explain(y)
+
+
+def test_threads():
+    (a, b), (x, y) = arrays(2, 200000)
+    failures = []
+    for mode in (True, "now"):
+        with knp.fuse(mode):
+            for _ in range(5):
+                z = knp.sqrt(x * y + 1) - x
+                expected = np.sqrt(a * b + 1) - a
+                threads = [threading.Thread(target=lambda: same(z, expected, "a thread") or failures.append(0)) for _ in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+    assert len(failures) == 40, len(failures)
+
+
+def test_environment():
+    program = "import kjit.numpy as knp; from kjit import _kjit; print(_kjit.is_pending(knp.ones(3) + 1))"
+    for word, expected in (("0", "False"), ("1", "True"), ("now", "True")):
+        answer = subprocess.run([sys.executable, "-c", program], env={**os.environ, "KJIT_FUSE": word}, capture_output=True, text=True)
+        assert answer.stdout.strip() == expected, (word, answer)
+    answer = subprocess.run([sys.executable, "-c", program], env={**os.environ, "KJIT_FUSE": "maybe"}, capture_output=True, text=True)
+    assert "KJIT_FUSE is 0, 1 or now" in answer.stderr, answer
+
+
+if __name__ == "__main__":
+    run_programs(int(sys.argv[1]) if len(sys.argv) > 1 else 8, int(sys.argv[2]) if len(sys.argv) > 2 else 25)
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+    print("seed", seed)

@@ -1,0 +1,375 @@
+"""Expressions: which operations become one kernel, when that kernel is compiled, and what `kjit.explain` tells.
+
+The extension records element-wise operations (tools/python/src/expression.c) and asks `choose` for the func of an expression when it
+computes one. An expression is known by its key: its operations, where their operands are, and how its arrays lie in memory."""
+
+import functools
+import os
+import threading
+
+from .. import _kjit, _state
+from .._errors import Error
+from . import _dtypes, _engine
+from ._engine import Array, Func
+
+NEVER, LATER, NOW = range(3)
+_MODES = {False: NEVER, True: LATER, "now": NOW}
+_WORDS = {"": LATER, "1": LATER, "on": LATER, "0": NEVER, "off": NEVER, "now": NOW}
+# An expression is compiled when it comes for this time, and as long as fewer expressions wait for the compiler.
+_SIGHTINGS, _MOST_WAITING = 2, 16
+
+# Funcs that are compiled, by the keys of expressions, as (module, name). The extension reads it.
+FUNCTIONS: dict[bytes, tuple] = {}
+_expressions: dict[bytes, "Expression"] = {}
+
+
+class Expression:
+    """What is known of an expression: its operations, how often it was computed, and its func."""
+
+    def __init__(self, nodes, inputs):
+        self.nodes = nodes
+        self.inputs = [_describe(x) for x in inputs]
+        self.sightings = 0
+        self.state = "not compiled: it was computed once"
+        self.is_waiting = False
+        self.is_given_up = False
+
+    def lines(self):
+        """The operations as lines of the kernel IR."""
+        for i, (kernel, *places) in enumerate(self.nodes):
+            names = [f"x{place}" if place >= 0 else f"t{-1 - place}" for place in places]
+            yield f"let t{i} = {kernel.expression(names)}"
+
+    def func(self):
+        """The func of one element."""
+        names = ", ".join(f"x{i}" for i in range(len(self.inputs)))
+        return self._func("fused", names, [])
+
+    def computed(self, rank, inputs):
+        """The func that computes the element at indices. inputs: arrays of that rank, and numbers."""
+        indices = ", ".join(f"i{n}" for n in range(rank))
+        loaded = [f"let x{i} = a{i}[{indices}]" for i, x in enumerate(inputs) if isinstance(x, Array)]
+        names = [f"{'a' if isinstance(x, Array) else 'x'}{i}" for i, x in enumerate(inputs)]
+        return self._func("computed", ", ".join([indices, *names] if rank else names), loaded)
+
+    def _func(self, name, parameters, before):
+        body = "".join(f"  {line}\n" for line in [*before, *self.lines(), f"return t{len(self.nodes) - 1}"])
+        needs = {need.__name__: need for kernel, *_ in self.nodes for need in kernel.needs}
+        return Func(name, f"func {name}({parameters}) @strict {{\n{body}}}", tuple(needs.values()))
+
+
+def _describe(x):
+    if not isinstance(x, Array):
+        return f"the number {x!r}"
+    return f"{x.dtype.name}{list(x.shape)}"
+
+
+def _find(key, nodes, inputs):
+    found = _expressions.get(key)
+    if found is None:
+        found = _expressions[key] = Expression(nodes, inputs)
+    return found
+
+
+def choose(expression, result):
+    """The func of an expression as (module, name). None: its operations are to run one by one; a function: they are, too, and it is to
+    be called when the result is there."""
+    key, nodes, inputs = expression
+    found = _find(key, nodes, inputs)
+    if len(nodes) == 1:
+        FUNCTIONS[key] = nodes[0][0].func.pair_in(_state.context())
+        return FUNCTIONS[key]
+
+    def prepare(pair):
+        given = tuple(_typed(nodes, inputs))
+        _kjit.run_algorithm(_state.context(), "map", ((result,), pair, given), device=result.device, plan=True)
+
+    return _ready(found, key, found.func, prepare)
+
+
+def _ready(found, key, make, prepare):
+    """The func of an expression, if the mode is to wait for the compiler; else None, or a function that has it compiled beside the
+    program. prepare(pair) compiles it."""
+    found.sightings += 1
+    if _mode == NEVER or found.is_given_up:
+        return None
+    if _mode == NOW:
+        try:
+            pair = FUNCTIONS[key] = make().pair()
+        except Error as error:
+            return _give_up(found, error)
+        found.state = "one kernel"
+        return pair
+    if found.sightings >= _SIGHTINGS and not found.is_waiting:
+        return functools.partial(_compile_later, found, key, make, prepare)
+    return None
+
+
+def _typed(nodes, inputs):
+    """The inputs of an expression with numbers of Python as scalars of the types of their operations."""
+    for i, x in enumerate(inputs):
+        if type(x) in (int, float):
+            scalar = next(kernel.scalar for kernel, *places in nodes if i in places)
+            x = _engine.typed(x, scalar)
+        yield x
+
+
+def fail(key, error):
+    """A func could not be run, and its operations are tried one by one."""
+    found = _expressions.get(key)
+    FUNCTIONS.pop(key, None)
+    if found is None:
+        return
+    wait()  # the compiler keeps arrays, which may be why no memory is left
+    if isinstance(error, (MemoryError, _kjit_class("KJIT_ERROR_MEMORY"))):
+        found.state = f"run one by one, as memory was short: {error}"
+        return
+    _give_up(found, error)
+
+
+def _kjit_class(name):
+    from .._errors import CLASSES
+
+    return CLASSES[name]
+
+
+def _give_up(found, error):
+    import logging
+
+    found.is_given_up = True
+    found.state = f"run one by one, as the kernel was not compiled: {error}"
+    logging.getLogger("kjit.numpy").debug("an expression was not fused: %s", error)
+
+
+# ---- the compiler, beside the program ----
+
+_lock = threading.Lock()
+_waiting: list = []
+_is_working = False
+_is_idle = threading.Condition(_lock)
+
+
+def _renew():
+    """In a forked child nobody compiles, and the parent's lock may be held by nobody who is here."""
+    global _lock, _is_idle, _is_working
+    _lock = threading.Lock()
+    _is_idle = threading.Condition(_lock)
+    _is_working = False
+    _waiting.clear()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
+def _compile_later(found, key, make, prepare):
+    global _is_working
+    with _lock:
+        if len(_waiting) >= _MOST_WAITING:
+            return
+        found.is_waiting = True
+        found.state = "being compiled"
+        _waiting.append((found, key, make, prepare))
+        if not _is_working:
+            _is_working = True
+            threading.Thread(target=_work, name="kjit-fuse", daemon=True).start()
+
+
+def _work():
+    global _is_working
+    while True:
+        with _lock:
+            if not _waiting:
+                _is_working = False
+                _is_idle.notify_all()
+                return
+            found, key, make, prepare = _waiting[0]
+        try:
+            pair = make().pair()
+            prepare(pair)
+            found.state = "one kernel"
+            FUNCTIONS[key] = pair
+        except Exception as error:  # of any kind: single operations do without the kernel
+            _give_up(found, error)
+        del found, make, prepare  # and the arrays that they keep
+        with _lock:
+            if _waiting:
+                _waiting.pop(0)
+
+
+def wait():
+    """Waits until no expression is being compiled."""
+    with _lock:
+        while _is_working and threading.current_thread().name != "kjit-fuse":
+            _is_idle.wait()
+
+
+# ---- reductions ----
+
+
+class Reduced:
+    """A pending array as the operand of a reduction, which reads the expression in one pass. axes: those of the operand."""
+
+    def __init__(self, pair, shape, arrays, axes):
+        self.operand = (*pair, shape, arrays)
+        self.axes = axes
+
+
+def reduced(x, name, axes, text, options):
+    """The Reduced of a pending array, or None if it is computed by itself. name, axes, options: of the reduction; text: its type."""
+    if not x.size or not x.ndim or not isinstance(name, str) or _mode == NEVER:
+        return None
+    collected = _kjit.collect(x)
+    if collected is None:
+        return None
+    key, nodes, inputs = collected
+    shape = tuple(x.shape)
+    arrays = [_spread(each, shape) if isinstance(each, Array) else each for each in _typed(nodes, inputs)]
+    if len(axes) == len(shape) and all(_is_dense(each, shape) for each in arrays if isinstance(each, Array)):
+        arrays = [each._view((x.size,), (1,), 0, True) if isinstance(each, Array) else each for each in arrays]
+        shape, axes = (x.size,), (0,)
+    words = " ".join((name, text, str(axes), str(len(shape)), *sorted(options)))
+    key = b"%b|%b" % (key, words.encode())
+    found = _find(key, nodes, inputs)
+    pair = FUNCTIONS.get(key)
+    if pair is None:
+
+        def prepare(pair, device=x.device):
+            out = _engine.new(tuple(n for i, n in enumerate(shape) if i not in axes), text, device)
+            made = (*pair, shape, tuple(arrays))
+            _kjit.run_algorithm(_state.context(), "reduce", (out, made, name), axes=axes, device=device, plan=True, **options)
+
+        pair = _ready(found, key, lambda: found.computed(len(shape), arrays), prepare)
+        if not isinstance(pair, tuple):
+            if pair is not None:
+                pair()
+            return None
+    _kjit.mark(x)
+    return Reduced(pair, shape, tuple(arrays), axes)
+
+
+def _spread(x, shape):
+    from ._indexing import broadcast_view
+
+    return x if tuple(x.shape) == shape else broadcast_view(x, shape)
+
+
+def _is_dense(x, shape):
+    stride = 1
+    for extent, own in zip(reversed(shape), reversed(x._strides)):
+        if extent > 1 and own != stride:
+            return False
+        stride *= extent
+    return True
+
+
+# ---- the switch ----
+
+
+def _mode_of_environment():
+    word = os.environ.get("KJIT_FUSE", "").lower()
+    if word not in _WORDS:
+        raise ValueError(f"KJIT_FUSE is 0, 1 or now, not {word!r}")
+    return _WORDS[word]
+
+
+_mode = _mode_of_environment()
+
+
+class fuse:
+    """fuse(False) computes every operation when it is called; fuse(True), the default, records operations and computes an expression
+    when its elements are needed; fuse("now") waits for the compiler when an expression comes for the first time. In a `with`
+    statement it holds until the end of the statement. The environment's KJIT_FUSE is 0, 1 or now."""
+
+    def __init__(self, mode=True):
+        global _mode
+        if mode not in _MODES:
+            raise ValueError(f'fuse: the mode is True, False or "now", not {mode!r}')
+        self._before = _mode
+        _mode = _MODES[mode]
+        _kjit.set_fusing(_mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        global _mode
+        _mode = self._before
+        _kjit.set_fusing(_mode)
+
+
+# ---- what is told ----
+
+
+def _bytes(inputs):
+    return sum(x.size * x.dtype.itemsize for x in inputs if isinstance(x, Array))
+
+
+def explain(x):
+    """Tells as a text how an array of kjit is computed: its operations, whether they are one kernel and if not why, how many kernels
+    were launched, and how many bytes they read and write. It computes nothing."""
+    is_pending, key, launches, was_fused = _kjit.tell(x)
+    head = f"{x.dtype.name}{list(x.shape)} on {x.device}"
+    if is_pending:
+        key, nodes, inputs = _kjit.collect(x)
+        found = _expressions.get(key) or Expression(nodes, inputs)
+        will = key in FUNCTIONS or _mode == NOW or len(nodes) == 1
+        state = "one kernel" if will else found.state
+        count = 1 if will else len(nodes)
+        lines = [
+            f"{head}: not computed yet, an expression of {len(nodes)} operations",
+            f"{state}; {count} launch{'es' if count > 1 else ''} when it is needed",
+            f"as one kernel it reads {_bytes(inputs)} bytes and writes {x.size * x.dtype.itemsize}",
+        ]
+    elif key is None:
+        return f"{head}: computed by one call, not from an expression"
+    else:
+        found = _expressions[key]
+        kind = "one kernel" if was_fused or launches == 1 else "operations one by one"
+        lines = [f"{head}: computed, {kind}, {launches} launch{'es' if launches != 1 else ''}"]
+        if launches > 1:
+            lines.append(f"the expression is now: {found.state}")
+    lines += [f"  x{i}: {text}" for i, text in enumerate(found.inputs)]
+    lines += [f"  {line}" for line in found.lines()]
+    return "\n".join(lines)
+
+
+# ---- what the extension asks ----
+
+
+def attach(rows):
+    """Tells the extension the operations. rows: the rows of the table by their numbers."""
+    import sys
+
+    by_name = {row.name: row for row in rows}
+
+    def find(number, operands):
+        row = rows[number]
+        given = _engine.Operands(operands, row.name)
+        kernel = row.kernel(tuple(given.words))
+        return kernel, kernel.scalar, kernel.result, kernel.is_cheap
+
+    def operate(number, operands, out=None):
+        if _state.context() is not _engine.context_of_expressions:
+            renew_context()
+        if not all(_engine.is_operand(x) for x in operands):
+            return NotImplemented
+        return _engine.elementwise_now(rows[number], operands, out)
+
+    def store(out, x, where):
+        _engine.run_map(_engine.cast_func(_dtypes.text_of(x), out.dtype.text).pair(), (x,), out, where)
+
+    numbers = tuple(by_name[name].index for name in _kjit.operators)
+    _engine.context_of_expressions = _state.context()
+    counts_its_stack = sys.version_info < (3, 14)
+    _kjit.set_operations(
+        _engine.context_of_expressions, numbers, find, operate, FUNCTIONS, choose, fail, store, counts_its_stack
+    )
+    _kjit.set_fusing(_mode)
+
+
+def renew_context():
+    """A forked process has a context of its own, and funcs are those of a context."""
+    FUNCTIONS.clear()
+    _expressions.clear()
+    _engine.context_of_expressions = _state.context()
+    _kjit.set_expression_context(_engine.context_of_expressions)

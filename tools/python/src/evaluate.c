@@ -1,0 +1,543 @@
+/* Computing pending arrays: which operations become one kernel, and what runs when that kernel is
+ * not there. */
+#include "algorithm.h"
+#include "expression.h"
+
+#include <unistd.h>
+
+/* See expression_set_functions. */
+static PyObject *functions, *choose_function, *report_failure, *store_computed;
+static int operands_are_counted;
+static uint64_t walk_count;
+
+void expression_set_functions(PyObject *known, PyObject *choose, PyObject *fail, PyObject *store,
+                              int are_counted)
+{
+  binding_set(&functions, Py_NewRef(known));
+  binding_set(&choose_function, Py_NewRef(choose));
+  binding_set(&report_failure, Py_NewRef(fail));
+  binding_set(&store_computed, Py_NewRef(store));
+  operands_are_counted = are_counted;
+}
+
+/* ---- what becomes one kernel ---- */
+
+static array_object *as_pending(PyObject *operand)
+{
+  array_object *array = (array_object *)operand;
+  return Py_TYPE(operand) == binding_array_type && array->pending ? array : NULL;
+}
+
+static int64_t count_elements(const kjit_tensor *tensor)
+{
+  int64_t count = 1;
+  for (int i = 0; i < tensor->rank; i++) count *= tensor->shape[i];
+  return count;
+}
+
+/* Whether an operand is computed before the array and not within its kernel: a thread computes it;
+ * it was a part before and somebody holds it, so that it may come a third time; or it has fewer
+ * elements, each of which would be computed again and again. */
+static int is_computed_apart(const array_object *operand, const array_object *array)
+{
+  const binding_pending *pending = operand->pending;
+  if (pending->busy) return 1;
+  if (pending->was_part && Py_REFCNT((PyObject *)operand) > pending->reader_count) return 1;
+  int is_costly =
+    pending->operation_count > 2 || !expression_get_operation(pending->operation)->is_cheap;
+  return is_costly && count_elements(&pending->tensor) < count_elements(&array->pending->tensor);
+}
+
+static array_object *find_apart(array_object *array, const array_object *outermost, uint64_t walk)
+{
+  const binding_pending *pending = array->pending;
+  for (int i = 0; i < pending->operand_count; i++) {
+    array_object *operand = as_pending(pending->operands[i]);
+    if (!operand || operand->pending->visit == walk) continue;
+    operand->pending->visit = walk;
+    if (is_computed_apart(operand, outermost)) return operand;
+    array_object *found = find_apart(operand, outermost, walk);
+    if (found) return found;
+  }
+  return NULL;
+}
+
+/* The number of a number or an array among the inputs. Arrays come once. */
+static int add_input(binding_expression *e, PyObject *object, kjit_type type)
+{
+  int is_array = Py_TYPE(object) == binding_array_type;
+  for (int i = 0; is_array && i < e->input_count; i++)
+    if (e->inputs[i] == object) return i;
+  e->inputs[e->input_count] = object;
+  e->types[e->input_count] = is_array ? KJIT_ANY : type;
+  return e->input_count++;
+}
+
+static void put(binding_expression *e, unsigned byte)
+{
+  e->key[e->key_size++] = (unsigned char)byte;
+}
+
+static int add_node(binding_expression *e, array_object *array, uint64_t walk)
+{
+  binding_pending *pending = array->pending;
+  const binding_operation *operation = expression_get_operation(pending->operation);
+  unsigned char places[EXPRESSION_MOST_OPERANDS] = { 0 };
+  for (int i = 0; i < pending->operand_count; i++) {
+    array_object *operand = as_pending(pending->operands[i]);
+    if (operand && operand->pending->visit != walk) add_node(e, operand, walk);
+    places[i] = operand ? (unsigned char)(EXPRESSION_IS_OPERATION | operand->pending->index)
+                        : (unsigned char)add_input(e, pending->operands[i], operation->scalar);
+  }
+  pending->visit = walk;
+  pending->index = e->node_count;
+  put(e, pending->operation >> 8);
+  put(e, pending->operation & 0xff);
+  for (int i = 0; i < pending->operand_count; i++) put(e, places[i]);
+  memcpy(e->places[e->node_count], places, sizeof places);
+  e->nodes[e->node_count++] = array;
+  return pending->index;
+}
+
+/* How an input lies in memory decides what is compiled for it. */
+static void put_layout(binding_expression *e, PyObject *input, const kjit_tensor *result)
+{
+  if (Py_TYPE(input) != binding_array_type) return put(e, 0xff);
+  const kjit_tensor *t = kjit_get_tensor(((const array_object *)input)->array);
+  unsigned repeated = 0;
+  int64_t stride = 1;
+  int is_dense = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    int64_t own = t->strides ? t->strides[i] : stride;
+    if (t->shape[i] > 1 && own != stride) is_dense = 0;
+    if (t->shape[i] == 1 || own == 0) repeated |= 1u << i;
+    stride *= t->shape[i];
+  }
+  int is_line = t->rank && (!t->strides || t->strides[t->rank - 1] == 1);
+  put(e, (unsigned)(t->rank | is_dense << 4 | is_line << 5));
+  put(e, count_elements(t) == count_elements(result) ? 0 : repeated);
+}
+
+/* The func of a single operation has a parameter for each operand, also where two operands are one
+ * array. */
+static void list_operands_apart(const array_object *array, binding_expression *e)
+{
+  const binding_pending *pending = array->pending;
+  kjit_type scalar = expression_get_operation(pending->operation)->scalar;
+  enum { KEY_OF_OPERATION = 2 };
+  for (int i = 0; i < pending->operand_count; i++) {
+    e->inputs[i] = pending->operands[i];
+    e->types[i] = Py_TYPE(e->inputs[i]) == binding_array_type ? (kjit_type)KJIT_ANY : scalar;
+    e->key[KEY_OF_OPERATION + i] = e->places[0][i] = (unsigned char)i;
+  }
+  e->input_count = pending->operand_count;
+}
+
+int expression_collect(array_object *array, binding_expression *e)
+{
+  array_object *apart;
+  while (array->pending && (apart = find_apart(array, array, ++walk_count))) {
+    Py_INCREF((PyObject *)apart);
+    int outcome = binding_evaluate(apart);
+    Py_DECREF((PyObject *)apart);
+    if (outcome) return -1;
+  }
+  e->node_count = e->input_count = 0;
+  e->key_size = 0;
+  if (!array->pending) return 0;
+  add_node(e, array, ++walk_count);
+  if (e->node_count == 1) list_operands_apart(array, e);
+  const kjit_tensor *result = &array->pending->tensor;
+  put(e, 0xfe);
+  put(e, (unsigned)result->device_type);
+  put(e, (unsigned)result->device_id);
+  put(e, (unsigned)result->rank);
+  for (int i = 0; i < e->input_count; i++) put_layout(e, e->inputs[i], result);
+  return 0;
+}
+
+static PyObject *describe_node(const binding_expression *e, int number)
+{
+  const binding_pending *pending = e->nodes[number]->pending;
+  PyObject *tuple = PyTuple_New(pending->operand_count + 1);
+  if (!tuple) return NULL;
+  PyTuple_SetItem(tuple, 0, Py_NewRef(expression_get_operation(pending->operation)->kernel));
+  for (int i = 0; i < pending->operand_count; i++) {
+    long place = e->places[number][i];
+    if (place & EXPRESSION_IS_OPERATION) place = -1 - (place & ~EXPRESSION_IS_OPERATION);
+    PyTuple_SetItem(tuple, i + 1, PyLong_FromLong(place));
+  }
+  return tuple;
+}
+
+static PyObject *make_key(const binding_expression *e)
+{
+  return PyBytes_FromStringAndSize((const char *)e->key, (Py_ssize_t)e->key_size);
+}
+
+PyObject *expression_describe(const binding_expression *e)
+{
+  PyObject *nodes = PyTuple_New(e->node_count), *inputs = PyTuple_New(e->input_count);
+  for (int i = 0; nodes && i < e->node_count; i++) {
+    PyObject *node = describe_node(e, i);
+    if (!node || PyTuple_SetItem(nodes, i, node)) Py_CLEAR(nodes);
+  }
+  for (int i = 0; inputs && i < e->input_count; i++)
+    PyTuple_SetItem(inputs, i, Py_NewRef(e->inputs[i]));
+  PyObject *key = nodes && inputs ? make_key(e) : NULL;
+  PyObject *described = key ? PyTuple_Pack(3, key, nodes, inputs) : NULL;
+  Py_XDECREF(key);
+  Py_XDECREF(nodes);
+  Py_XDECREF(inputs);
+  return described;
+}
+
+/* ---- running a kernel ---- */
+
+static kjit_arg make_number(PyObject *number, kjit_type type)
+{
+  double real = PyFloat_CheckExact(number) ? PyFloat_AsDouble(number) : 0;
+  if (type == KJIT_F64) return kjit_arg_f64(real);
+  if (type == KJIT_F32) return kjit_arg_f32((float)real);
+  kjit_arg arg = kjit_make_arg(KJIT_ARG_VALUE, type);
+  arg.value.i = PyLong_AsLongLong(number);
+  return arg;
+}
+
+static int hand_over(algorithm_call *call, PyObject *input, kjit_type type)
+{
+  int is_plain = PyFloat_CheckExact(input) || PyLong_CheckExact(input);
+  if (type == KJIT_ANY || !is_plain) return binding_add_operand(call, input, "x") ? 0 : -1;
+  binding_begin_argument(&call->objects[call->object_count]);
+  call->operands[call->operand_count++] =
+    kjit_operand_of(call->values[call->object_count++] = make_number(input, type));
+  return 0;
+}
+
+/* Writes the expression to out. 0, or -1 with an exception. */
+static int run_map(context_object *context, kjit_device *device, const binding_expression *e,
+                   PyObject *function, kjit_array *out, PyObject *where)
+{
+  static const algorithm_row *map;
+  if (!map) map = binding_find_algorithm("map");
+  algorithm_call *call = binding_create_call(context);
+  if (!call) return -1;
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .device = device };
+  algorithm_argument *arguments = call->arguments;
+  call->operands[call->operand_count++] = kjit_operand_of(kjit_arg_array(out));
+  arguments[0] = (algorithm_argument){ .operands = &call->operands[0], .count = 1 };
+  arguments[2] =
+    (algorithm_argument){ .operands = &call->operands[1], .count = (size_t)e->input_count };
+  int outcome = binding_get_pair(context, function, &arguments[1].function);
+  for (int i = 0; !outcome && i < e->input_count; i++)
+    outcome = hand_over(call, e->inputs[i], e->types[i]);
+  if (!outcome && where && !(options.where = binding_add_operand(call, where, "where")))
+    outcome = -1;
+  if (!outcome) outcome = binding_perform(call, map, &options);
+  binding_destroy_call(call);
+  return outcome;
+}
+
+/* While a thread computes an expression, the arrays are kept as they are by the others. */
+static void set_busy(const binding_expression *e, unsigned long thread)
+{
+  for (int i = 0; i < e->node_count; i++) e->nodes[i]->pending->busy = thread;
+}
+
+static int run_busy(array_object *array, const binding_expression *e, PyObject *function,
+                    kjit_array *out, PyObject *where)
+{
+  set_busy(e, PyThread_get_thread_ident());
+  int outcome = run_map(array->context, array->device, e, function, out, where);
+  set_busy(e, 0);
+  return outcome;
+}
+
+static int run_new(array_object *array, const binding_expression *e, PyObject *function)
+{
+  const kjit_tensor *tensor = &array->pending->tensor;
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .shape = tensor->shape,
+                               .rank = (uint32_t)tensor->rank,
+                               .element = array->pending->element,
+                               .device = array->device };
+  kjit_array *made = NULL;
+  kjit_status status = kjit_create_array_with(&config, &made);
+  if (binding_finish(array->context, status)) return -1;
+  if (run_busy(array, e, function, made, NULL)) {
+    kjit_release_array(made);
+    return -1;
+  }
+  for (int i = 0; i + 1 < e->node_count; i++) e->nodes[i]->pending->was_part = 1;
+  array->launch_count = 1;
+  array->was_fused = e->node_count > 1;
+  int outcome = binding_adopt(array, made);
+  if (!outcome && expression_captures) outcome = binding_open_block(array);
+  return outcome;
+}
+
+/* ---- which kernel ---- */
+
+/* The func of an expression, a new reference; None: it is not compiled, or cannot be; an object
+ * that is to be called when the result, an array that has its shape and type, is there. NULL: an
+ * exception is set. */
+static PyObject *find_function(array_object *array, const binding_expression *e, PyObject **key)
+{
+  *key = make_key(e);
+  if (!*key) return NULL;
+  PyObject *known = PyDict_GetItemWithError(functions, *key); /* borrowed */
+  if (known) return Py_NewRef(known);
+  if (PyErr_Occurred()) return NULL;
+  PyObject *described = expression_describe(e);
+  PyObject *chosen =
+    described ? PyObject_CallFunction(choose_function, "OO", described, array) : NULL;
+  Py_XDECREF(described);
+  return chosen;
+}
+
+/* Reports the exception that is set, if single operations may do without what has failed. */
+static int give_up_fusing(PyObject *key)
+{
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1; /* KeyboardInterrupt */
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject *told = PyObject_CallFunctionObjArgs(report_failure, key, value, NULL);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  Py_XDECREF(told);
+  return told ? 0 : -1;
+}
+
+/* An operand that has no pending operands. */
+static array_object *find_innermost(array_object *array)
+{
+  for (;;) {
+    array_object *inner = NULL;
+    for (int i = 0; !inner && i < array->pending->operand_count; i++)
+      inner = as_pending(array->pending->operands[i]);
+    if (!inner) return array;
+    array = inner;
+  }
+}
+
+/* Computes the operands one by one. Each is given back when the last of its readers is computed. */
+static int compute_operands(array_object *array)
+{
+  while (array->pending) {
+    array_object *inner = find_innermost(array);
+    if (inner == array) return 0;
+    Py_INCREF((PyObject *)inner);
+    int outcome = binding_evaluate(inner);
+    Py_DECREF((PyObject *)inner);
+    if (outcome) return -1;
+  }
+  return 0;
+}
+
+/* Another thread is computing it, as a rule for less than a millisecond. */
+static int wait_while_busy(const array_object *array)
+{
+  enum { MICROSECONDS = 50 };
+  while (array->pending && array->pending->busy) {
+    if (array->pending->busy == PyThread_get_thread_ident()) {
+      PyErr_SetString(PyExc_RuntimeError, "the array is needed while this thread computes it");
+      return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    usleep(MICROSECONDS);
+    Py_END_ALLOW_THREADS;
+    if (PyErr_CheckSignals()) return -1;
+  }
+  return 0;
+}
+
+static int is_computable(const array_object *array)
+{
+  if (array->context->generation != binding_generation)
+    binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
+  else if (array->pending->is_spent)
+    PyErr_SetString(PyExc_RuntimeError, "an operand of the array was overwritten in place");
+  else return 1;
+  return 0;
+}
+
+/* Which func computes an expression. */
+typedef struct choice {
+  PyObject *key;
+  PyObject *function; /* NULL: the operations are to run one by one */
+  PyObject *later;    /* compiles the func; NULL: nothing is to be compiled */
+} choice;
+
+/* result: the array that is computed or written. 0, or -1 with an exception. */
+static int choose(array_object *result, const binding_expression *e, choice *made)
+{
+  *made = (choice){ NULL, NULL, NULL };
+  made->function = find_function(result, e, &made->key);
+  if (!made->function) return -1;
+  if (PyTuple_Check(made->function)) return 0;
+  if (made->function != Py_None) made->later = Py_NewRef(made->function);
+  Py_CLEAR(made->function);
+  return 0;
+}
+
+static int compile_later(const choice *made)
+{
+  if (!made->later) return 0;
+  PyObject *told = PyObject_CallNoArgs(made->later);
+  Py_XDECREF(told);
+  return told ? 0 : -1;
+}
+
+static void free_choice(choice *made)
+{
+  Py_XDECREF(made->key);
+  Py_XDECREF(made->function);
+  Py_XDECREF(made->later);
+}
+
+/* Whether other threads have computed parts of an expression, or do, since it was collected. */
+static int is_stale(const binding_expression *e, uint64_t changes)
+{
+  if (expression_changes != changes) return 1;
+  for (int i = 0; i < e->node_count; i++)
+    if (e->nodes[i]->pending->busy) return 1;
+  return 0;
+}
+
+/* Computes the operations one by one. */
+static int compute_apart(array_object *array, const choice *made, int count)
+{
+  if (compute_operands(array) || binding_evaluate(array)) return -1;
+  array->launch_count = count;
+  array->was_fused = 0;
+  return compile_later(made);
+}
+
+static int compute(array_object *array)
+{
+  binding_expression e;
+  choice made;
+  if (expression_collect(array, &e)) return -1;
+  if (!array->pending) return 0;
+  if (array->pending->busy) return binding_evaluate(array);
+  uint64_t before = expression_changes;
+  int count = e.node_count, outcome = choose(array, &e, &made);
+  if (!outcome && is_stale(&e, before)) {
+    free_choice(&made);
+    return binding_evaluate(array);
+  }
+  if (!outcome && made.function) {
+    outcome = run_new(array, &e, made.function);
+    if (outcome && count > 1) {
+      Py_CLEAR(made.function);
+      outcome = give_up_fusing(made.key);
+    }
+  }
+  if (!outcome && !made.function) outcome = compute_apart(array, &made, count);
+  if (!outcome) binding_set(&array->key, Py_NewRef(made.key));
+  free_choice(&made);
+  return outcome;
+}
+
+int binding_evaluate(array_object *array)
+{
+  Py_INCREF((PyObject *)array);
+  int outcome = wait_while_busy(array);
+  if (!outcome && array->pending) outcome = is_computable(array) ? compute(array) : -1;
+  Py_DECREF((PyObject *)array);
+  return outcome;
+}
+
+/* ---- writing to an array that is there ---- */
+
+/* Whether an input has memory of out, but not as the same elements in the same order. */
+static int reads_elsewhere(const binding_expression *e, array_object *out)
+{
+  for (int i = 0; i < e->input_count; i++)
+    if (Py_TYPE(e->inputs[i]) == binding_array_type &&
+        binding_relation((const array_object *)e->inputs[i], out) == 2)
+      return 1;
+  return 0;
+}
+
+/* Marks the parts of the expression that end with it. is_slot: Python's interpreter has one
+ * reference to an operand of the outermost operation, and drops it when the operator is done. */
+static void mark_spent(const binding_expression *e, const array_object *outermost, int is_slot)
+{
+  const binding_pending *root = outermost->pending;
+  for (int i = e->node_count; i-- > 0;) { /* readers come first */
+    array_object *node = e->nodes[i];
+    Py_ssize_t references = node->pending->reader_count;
+    for (int j = 0; is_slot && j < root->operand_count; j++)
+      references += root->operands[j] == (PyObject *)node;
+    int ends = node == outermost || Py_REFCNT((PyObject *)node) <= references;
+    for (const binding_edge *edge = node->pending->readers; edge; edge = edge->next)
+      ends = ends && edge->reader->pending->visit == root->visit && edge->reader->pending->is_spent;
+    node->pending->is_spent = ends;
+  }
+}
+
+static void unmark_spent(array_object *array)
+{
+  array->pending->is_spent = 0;
+  for (int i = 0; i < array->pending->operand_count; i++) {
+    array_object *operand = as_pending(array->pending->operands[i]);
+    if (operand && operand->pending->is_spent) unmark_spent(operand);
+  }
+}
+
+/* Computes what reads the memory that is about to be written. 1: the expression has changed. */
+static int compute_other_readers(array_object *array, array_object *out,
+                                 const binding_expression *e, int is_slot)
+{
+  if (!out->block || !out->block->readers) return 0;
+  uint64_t before = expression_changes;
+  mark_spent(e, array, is_slot && operands_are_counted);
+  int outcome = binding_compute_readers(out->block, array->pending->visit);
+  if (!outcome && is_stale(e, before)) outcome = 1;
+  if (outcome && array->pending) unmark_spent(array);
+  return outcome;
+}
+
+/* 0: done; 1: to be tried again, as the expression has changed; -1: an exception is set. */
+static int store_fused(array_object *array, array_object *out, PyObject *where,
+                       const binding_expression *e, int is_slot)
+{
+  choice made;
+  uint64_t before = expression_changes;
+  int outcome = choose(out, e, &made);
+  if (!outcome) outcome = compile_later(&made);
+  if (!outcome && is_stale(e, before)) outcome = 1;
+  if (!outcome && !made.function) outcome = compute_operands(array) ? -1 : 1;
+  if (!outcome) outcome = compute_other_readers(array, out, e, is_slot);
+  if (!outcome) {
+    outcome = run_busy(array, e, made.function, out->array, where);
+    for (int i = 0; i < e->node_count; i++) e->nodes[i]->pending->was_part = 1;
+    if (outcome) unmark_spent(array);
+    if (outcome && e->node_count > 1 && !give_up_fusing(made.key)) outcome = 1;
+  }
+  free_choice(&made);
+  return outcome;
+}
+
+int expression_store(array_object *array, array_object *out, PyObject *where, int is_slot)
+{
+  if (out->pending && binding_evaluate(out)) return -1;
+  array_object *mask = where && Py_TYPE(where) == binding_array_type ? (array_object *)where : NULL;
+  if (mask && mask->pending && binding_evaluate(mask)) return -1;
+  int is_mask_apart = !mask || binding_relation(mask, out) != 2;
+  while (array->pending) {
+    binding_expression e;
+    if (expression_collect(array, &e)) return -1;
+    if (!array->pending || reads_elsewhere(&e, out) || !is_mask_apart) break;
+    int outcome = store_fused(array, out, where, &e, is_slot);
+    if (outcome <= 0) return outcome;
+  }
+  if (binding_evaluate(array)) return -1;
+  PyObject *told = PyObject_CallFunctionObjArgs(store_computed, (PyObject *)out, (PyObject *)array,
+                                                where ? where : Py_None, NULL);
+  Py_XDECREF(told);
+  return told ? 0 : -1;
+}
