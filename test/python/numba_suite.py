@@ -54,7 +54,7 @@ OUT = {
     "cudapy/test_cffi.py": "linking CUDA C", "cudapy/test_fp8_bindings.py": "linking CUDA C", "cudapy/test_bfloat16_bindings.py": "linking CUDA C",
     "cudadrv/test_linker.py TestLinker.test_link": "linking CUDA C", "cudadrv/test_linker.py TestLinker.test_debug_kernel": "linking CUDA C", "cudadrv/test_linkable_code.py": "linking CUDA C", "cudadrv/test_nvjitlink.py": "linking CUDA C",
     "cudadrv/test_nvrtc.py": "linking CUDA C", "cudadrv/test_nvvm_driver.py": "NVVM", "cudadrv/test_module_callbacks.py": "linking CUDA C",
-    "cudadrv/test_emm_plugins.py": "memory managers", "cudadrv/test_inline_ptx.py": "Numba's bindings to LLVM",
+    "cudadrv/test_inline_ptx.py": "Numba's bindings to LLVM",
     "doc_examples/test_ffi.py": "linking CUDA C",
     "cudapy/test_caching.py": "Numba's cache files",
     "cudapy/test_cupy_bfloat16_interop.py": "CuPy",

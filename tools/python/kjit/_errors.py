@@ -2,7 +2,7 @@
 
 import warnings
 
-from . import _kjit, _phrases
+from . import _kjit, _phrases, _state
 
 
 class Error(Exception):
@@ -199,6 +199,8 @@ def make(status, diagnostics):
     error.file, error.line, error.column = (
         (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
     )
+    if status == "KJIT_ERROR_DEVICE_MEMORY" and _state.device_memory is not None:
+        error.__cause__ = _state.device_memory.take_failure()
     if failure:
         error.block, error.thread, error.text = failure[1:]
         args = _own_arguments(failure[0], place, failure[3])

@@ -25,6 +25,7 @@ _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
 _lock = RLock()
 _contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
+device_memory = None  # kjit.cuda.memory.WorkMemory, which gives contexts the memory of GPUs; None: libkjit does
 
 
 def _renew():
@@ -73,6 +74,11 @@ def debug_level(debug):
     return _DEBUG[debug]
 
 
+def has_contexts():
+    """Whether libkjit has been used."""
+    return any(not found.is_forked for found in _contexts.values())
+
+
 def lock():
     return _lock
 
@@ -84,7 +90,7 @@ def context(checks=0, debug=0, interruptible=False):
         with _lock:
             found = _contexts.get(key)
             if found is None or found.is_forked:
-                found = _contexts[key] = _kjit.Context(*key)
+                found = _contexts[key] = _kjit.Context(*key, device_memory=device_memory)
     return found
 
 

@@ -54,7 +54,8 @@ typedef struct context_object {
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* see stream.c */
   int wrap_count;
   PyObject *records; /* dictionary: dtype of NumPy, or name -> number of the struct, see record.c */
-  uint32_t gpu_count; /* 0: nobody has asked yet, or there is none */
+  uint32_t gpu_count;      /* 0: nobody has asked yet, or there is none */
+  PyObject *device_memory; /* gives the memory of GPUs, see memory.c; NULL: libkjit does */
 } context_object;
 
 typedef struct device_object {
@@ -144,6 +145,11 @@ void binding_free_object(PyObject *object);
     Py_BEGIN_ALLOW_THREADS statement; \
     Py_END_ALLOW_THREADS atomic_fetch_sub(&(context)->calls, 1); \
   } while (0)
+
+/* ---- memory.c ---- */
+
+/* Of a context with device_memory, an object with the methods of kjit.cuda.memory.WorkMemory. */
+extern const kjit_device_allocator binding_device_allocator;
 
 /* ---- progress.c ---- */
 

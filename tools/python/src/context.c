@@ -9,17 +9,19 @@ PyTypeObject *binding_context_type, *binding_device_type, *binding_module_type;
 
 /* ---- contexts ---- */
 
-/* Context(checks, debug, interruptible, cache_directory) */
+/* Context(checks, debug, interruptible, cache_directory, device_memory) */
 static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *names)
 {
   unsigned checks = 0;
   int debug = 0, is_interruptible = 0;
   const char *cache = NULL;
+  PyObject *memory = Py_None;
   static char checks_name[] = "checks", debug_name[] = "debug", cache_name[] = "cache_directory",
-              interruptible_name[] = "interruptible";
-  static char *keywords[] = { checks_name, debug_name, interruptible_name, cache_name, NULL };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|Iipz", keywords, &checks, &debug,
-                                   &is_interruptible, &cache))
+              interruptible_name[] = "interruptible", memory_name[] = "device_memory";
+  static char *keywords[] = { checks_name, debug_name,  interruptible_name,
+                              cache_name,  memory_name, NULL };
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|IipzO", keywords, &checks, &debug,
+                                   &is_interruptible, &cache, &memory))
     return NULL;
   context_object *self = binding_new_object(type);
   if (!self) return NULL;
@@ -30,7 +32,11 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
     Py_DECREF((PyObject *)self);
     return PyErr_NoMemory();
   }
+  self->device_memory = memory == Py_None ? NULL : Py_NewRef(memory);
+  kjit_device_allocator allocator = binding_device_allocator;
+  allocator.user = self->device_memory;
   kjit_config config = { .size_bytes = sizeof config,
+                         .device_allocator = self->device_memory ? &allocator : NULL,
                          .checks = checks,
                          .debug = (kjit_debug)debug,
                          .cache_directory = cache,
@@ -59,6 +65,7 @@ static void end_context(PyObject *object)
   }
   binding_destroy_mailbox(self->mailbox);
   Py_CLEAR(self->records);
+  Py_CLEAR(self->device_memory);
   binding_free_object(object);
 }
 

@@ -1,4 +1,5 @@
-/* What a device says of its memory and of itself, and arrays for other processes. */
+/* What a device says of its memory and of itself, memory of GPUs that Python gives, and arrays for
+ * other processes. */
 #include "binding.h"
 
 /* ---- devices ---- */
@@ -53,6 +54,73 @@ PyObject *binding_get_attribute(PyObject *object, PyObject *text)
     binding_fail(KJIT_ERROR_ARGUMENT, "no attribute of a device is called %R", text);
   return NULL;
 }
+
+/* ---- memory of GPUs that Python gives ---- */
+
+/* libkjit holds no lock during these calls, so that they may wait for the interpreter's. An
+ * exception that a thread is raising stays as it is. */
+
+static PyObject *ask(void *user, const char *method, PyObject *arguments)
+{
+  PyObject *function = arguments ? PyObject_GetAttrString(user, method) : NULL;
+  PyObject *result = function ? PyObject_CallObject(function, arguments) : NULL;
+  if (!result) PyErr_WriteUnraisable(user);
+  Py_XDECREF(function);
+  Py_XDECREF(arguments);
+  return result;
+}
+
+static int ordinal_of(kjit_device *device)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  return kjit_get_device_info(device, &info) == KJIT_OK ? (int)info.ordinal : 0;
+}
+
+static unsigned long long native_of(const kjit_stream *stream)
+{
+  return stream ? (unsigned long long)(uintptr_t)kjit_get_native_stream(stream) : 0;
+}
+
+static void *allocate(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream)
+{
+  if (!Py_IsInitialized()) return NULL;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject *address =
+    ask(user, "allocate",
+        Py_BuildValue("(inK)", ordinal_of(device), (Py_ssize_t)size_bytes, native_of(stream)));
+  void *memory = address ? (void *)(uintptr_t)PyLong_AsUnsignedLongLong(address) : NULL;
+  if (PyErr_Occurred()) {
+    PyErr_WriteUnraisable(user);
+    memory = NULL;
+  }
+  Py_XDECREF(address);
+  PyErr_Restore(type, value, trace);
+  PyGILState_Release(state);
+  return memory;
+}
+
+/* After the interpreter has ended, the process gives its memory back as a whole. */
+static void release(void *user, kjit_device *device, void *memory, size_t size_bytes,
+                    kjit_stream *stream)
+{
+  if (!Py_IsInitialized()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject *done =
+    ask(user, "release",
+        Py_BuildValue("(iKnK)", ordinal_of(device), (unsigned long long)(uintptr_t)memory,
+                      (Py_ssize_t)size_bytes, native_of(stream)));
+  Py_XDECREF(done);
+  PyErr_Restore(type, value, trace);
+  PyGILState_Release(state);
+}
+
+const kjit_device_allocator binding_device_allocator = {
+  .size_bytes = sizeof binding_device_allocator, .allocate = allocate, .release = release
+};
 
 /* ---- arrays for other processes ---- */
 

@@ -12,6 +12,7 @@ from . import dispatcher as _dispatcher
 from . import driver as _driver
 from . import host_arrays as _host_arrays
 from . import libdevice as _libdevice
+from . import memory as _memory
 from . import records as _records
 from . import config, cudadrv, errors, types
 from . import streams as _streams
@@ -38,7 +39,8 @@ _FROM = {
     _devices: "gpus get_current_device current_context select_device close list_devices detect is_available cuda_error is_supported_version "
     "is_float16_supported is_bfloat16_supported profiling profile_start profile_stop require_context",
     _compiling: "compile compile_all compile_ptx compile_ptx_for_current_device compile_for_current_device",
-    _driver: "open_ipc_array IpcHandle",
+    _driver: "open_ipc_array IpcHandle MemoryPointer MappedMemory PinnedMemory ManagedMemory",
+    _memory: "set_memory_manager BaseCUDAMemoryManager HostOnlyCUDAMemoryManager GetIpcHandleMixin MemoryInfo",
     errors: "CudaSupportError",
 }
 for _module, _names in _FROM.items():
@@ -54,8 +56,6 @@ _REFUSED = {
     "Cubin": "code is not linked",
     "Archive": "code is not linked",
     "LinkableCode": "code is not linked",
-    "set_memory_manager": "memory of other managers: hand over their arrays, which kernels take in place",
-    "BaseCUDAMemoryManager": "memory of other managers: hand over their arrays, which kernels take in place",
     "CPointer": "pointers: hand over arrays",
     "Record": "records as types: hand over the array",
     "extending": "Numba's extension API: write a function",

@@ -85,14 +85,19 @@ class DeviceNDArray(_kjit.Held):
         """The memory."""
         from . import devices, driver
 
+        base = self._base
+        while isinstance(base, DeviceNDArray) and base._own._address == self._own._address:
+            base = base._base
+        if isinstance(base, driver.MemoryPointer):
+            return base
         return driver.memory_of(devices.current_context(), self._own, self.nbytes)
 
     def get_ipc_handle(self):
         """The array for another process of this machine, which pickling sends there."""
-        from . import driver
+        from . import devices, driver
 
         description = {"shape": self.shape, "dtype": self.dtype, "strides": self.strides}
-        return driver.IpcArrayHandle(driver.export_memory(self._own, self.nbytes), description)
+        return driver.IpcArrayHandle(devices.current_context().get_ipc_handle(self.gpu_data), description)
 
     @property
     def device_ctypes_pointer(self):
@@ -338,6 +343,8 @@ def element_of(dtype):
 
 def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     """A new array of the device, contents undefined."""
+    from . import memory
+
     check_enabled()
     shape = layouts.shape_of(shape)
     dtype, text = element_of(dtype)
@@ -346,10 +353,9 @@ def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
         order = layouts.order_of(strides, shape, dtype.itemsize)
         if order is None:
             return _strided(shape, dtype, strides, stream)
-    own = _arrays.empty(shape[::-1] if order == "F" else shape, text)
-    return DeviceNDArray._of(
-        own.T if order == "F" else own, dtype, layouts.contiguous_strides(shape, dtype.itemsize, order), stream
-    )
+    own, pointer = memory.new_array(shape[::-1] if order == "F" else shape, dtype, text)
+    own = own.T if order == "F" else own
+    return DeviceNDArray._of(own, dtype, layouts.contiguous_strides(shape, dtype.itemsize, order), stream, pointer)
 
 
 def _strided(shape, dtype, strides, stream):
@@ -359,7 +365,9 @@ def _strided(shape, dtype, strides, stream):
     count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
     if any(s < 0 for s in strides):
         raise ValueError(f"strides below 0 of a new array: {strides}")
-    made = of_memory(_arrays.empty(max(count, 1), "u8"), shape, dtype, strides)
+    from . import memory
+
+    made = of_memory(memory.new_array((max(count, 1),), numpy.dtype("u1"), "u8")[0], shape, dtype, strides)
     made.stream = stream
     return made
 
@@ -372,7 +380,7 @@ def of_memory(own, shape, dtype, strides=None):
     described["typestr"] = f"|V{dtype.itemsize}" if dtype.names else dtype.str
     if dtype.names:
         described["descr"] = dtype.descr
-    return _import(described, own, dtype)
+    return import_memory(described, own, dtype)
 
 
 def device_array_like(ary, stream=0):
@@ -446,7 +454,7 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
     version = desc.get("version")
     if version is not None and version >= 1 and desc.get("mask") is not None:
         raise NotImplementedError("Masked arrays are not supported")
-    made = _import(desc, owner, numpy.dtype(desc["typestr"]))
+    made = import_memory(desc, owner, numpy.dtype(desc["typestr"]))
     if desc.get("stream") is not None:
         from . import streams
 
@@ -456,7 +464,8 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
     return made
 
 
-def _import(desc, owner, dtype):
+def import_memory(desc, owner, dtype):
+    """The array that a dictionary of the CUDA array interface describes; owner: what its memory lives as long as."""
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     if any(s < 0 for s in shape):
         raise ValueError("negative extents")
@@ -474,6 +483,7 @@ def _import(desc, owner, dtype):
             return DeviceNDArray._of(own, dtype, strides, 0, owner)
         low = sum((e - 1) * s for e, s in zip(shape, strides) if s < 0)
         raw = (ctypes.c_char * count).from_address(pointer + low)
+        raw.keeps = owner
         host = numpy.ndarray(shape, dtype, raw, -low, strides)
         if desc["data"][1]:
             host.flags.writeable = False

@@ -1,15 +1,13 @@
 """Devices and contexts by Numba's names. On the CPU there is one device, whose capability is that of what code is made for."""
 
-import collections
 import contextlib
 import os
 
-import numpy
 
 from .. import _arrays
-from . import config, driver, host_arrays, streams
+from . import config, memory, streams
 
-MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
+MemoryInfo = memory.MemoryInfo
 
 _DEFAULT_CAPABILITY = config.CUDA_DEFAULT_PTX_CC
 
@@ -137,7 +135,7 @@ class Context:
 
     def get_memory_info(self):
         """Bytes of the device that are free, and all; on the CPU the machine's."""
-        return MemoryInfo(*self.device._own.memory_info())
+        return self.memory_manager.get_memory_info()
 
     def create_stream(self):
         return streams.stream()
@@ -159,25 +157,34 @@ class Context:
 
     # ---- memory ----
 
+    @property
+    def memory_manager(self):
+        """What gives memory of the device: see kjit.cuda.memory."""
+        return memory.manager_of(self)
+
+    @memory_manager.setter
+    def memory_manager(self, manager):
+        memory.put_manager(self, manager)
+
     def memalloc(self, bytesize):
         """New memory of the device, by its address."""
-        return driver.allocate(self, bytesize)
+        return self.memory_manager.memalloc(bytesize)
 
     def memhostalloc(self, bytesize, mapped=False, portable=False, wc=False):
-        """New pinned memory of the host, as an array of bytes; mapped: kernels reach it in place."""
-        return (host_arrays.mapped_array if mapped else host_arrays.pinned_array)(bytesize, numpy.uint8)
+        """New pinned memory of the host; mapped: kernels reach it in place."""
+        return self.memory_manager.memhostalloc(bytesize, mapped, portable, wc)
 
     def memallocmanaged(self, bytesize, attach_global=True):
-        """New memory that moves to where it is used, as an array of bytes."""
-        return host_arrays.managed_array(bytesize, numpy.uint8)
+        """New memory that moves to where it is used."""
+        return self.memory_manager.memallocmanaged(bytesize, attach_global)
 
     def mempin(self, owner, pointer, size, mapped=False):
-        """The host's memory, which kjit copies through pinned memory of its own."""
-        return driver.MemoryPointer(self, pointer, size, keeps=owner)
+        """The host's memory, pinned."""
+        return self.memory_manager.mempin(owner, pointer, size, mapped)
 
     def get_ipc_handle(self, memory):
         """Memory of the device for another process of this machine."""
-        return driver.export_memory(memory._keeps, memory.size)
+        return self.memory_manager.get_ipc_handle(memory)
 
     @property
     def deallocations(self):
@@ -185,10 +192,12 @@ class Context:
         return Deallocations(self.device._own)
 
     def reset(self):
+        """Waits for what is queued; the memory manager gives its memory back."""
         self.device.reset()
+        self.memory_manager.reset()
 
     def defer_cleanup(self):
-        return host_arrays.defer_cleanup()
+        return self.memory_manager.defer_cleanup()
 
     def push(self):
         """Nothing to be done: a thread needs no context."""

@@ -20,13 +20,14 @@ class MemoryPointer:
 
     def __init__(self, context, pointer, size, owner=None, finalizer=None, keeps=None):
         self.context, self.size, self._keeps = context, size, keeps
+        self.handle = pointer  # as it is given: an integer, or an object of ctypes with a value
         self.device_pointer_value = int(getattr(pointer, "value", pointer) or 0)
-        self._whole = owner.owner if owner is not None else None
+        self._whole = owner.owner if isinstance(owner, MemoryPointer) else None
+        self._owner = owner
         self._parts = weakref.WeakValueDictionary()  # of the whole memory
-        if owner is not None:
+        if self._whole is not None:
             self._whole._parts[id(self)] = self
-        if finalizer is not None:
-            weakref.finalize(self, finalizer)
+        self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
 
     @property
     def owner(self):
@@ -41,7 +42,21 @@ class MemoryPointer:
     def device_pointer(self):
         return self.device_pointer_value
 
-    handle = device_pointer
+    @property
+    def is_managed(self):
+        """Whether something is called when the memory is freed."""
+        return self._finalizer is not None
+
+    def free(self):
+        """Frees the memory now. RuntimeError: it was freed before."""
+        if self._finalizer is not None and not self._finalizer.alive:
+            raise RuntimeError("memory is freed a second time")
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def memset(self, byte, count=None, stream=0):
+        """Every one of the first count bytes, or of all, becomes byte."""
+        device_memset(self, byte, self.size if count is None else count, stream)
 
     @property
     def device_ctypes_pointer(self):
@@ -66,6 +81,61 @@ class MemoryPointer:
 
     def __hash__(self):
         return hash((self.device_pointer_value, self.size))
+
+
+class AutoFreePointer(MemoryPointer):
+    """Memory that is freed when nothing refers to it any more, as every MemoryPointer is here."""
+
+
+class _HostMemory:
+    """Memory of the host as an object with a buffer of NumPy. pointer: its address."""
+
+    def _lie(self, pointer):
+        self.host_pointer = int(getattr(pointer, "value", pointer) or 0)
+
+    @property
+    def __array_interface__(self):
+        return {"shape": (self.size,), "typestr": "|u1", "data": (self.host_pointer, False), "version": 3}
+
+
+class PinnedMemory(_HostMemory):
+    """Pinned memory of the host: its address and its bytes. owner: what the memory lives as long as."""
+
+    def __init__(self, context, pointer, size, owner=None, finalizer=None):
+        self.context, self.size, self.owned, self.handle = context, size, owner, pointer
+        self._lie(pointer)
+        self.is_managed = finalizer is not None
+        if finalizer is not None:
+            weakref.finalize(self, finalizer)
+
+    def own(self):
+        """The same object."""
+        return self
+
+
+class MappedMemory(_HostMemory, AutoFreePointer):
+    """Memory of the host that kernels reach in place. pointer: its address, which is the device's, too."""
+
+    def __init__(self, context, pointer, size, owner=None, finalizer=None):
+        super().__init__(context, pointer, size, finalizer=finalizer)
+        self.owned = owner
+        self._lie(pointer)
+
+
+class ManagedMemory(MappedMemory):
+    """Memory that moves to where it is used."""
+
+
+def device_extents(memory):
+    """The addresses of the first byte of an allocation of a GPU and of the one behind its last. On the CPU: of the memory given."""
+    address = device_pointer(memory)
+    if _arrays.device().kind == "cpu":
+        return address, address + device_memory_size(memory)
+    start, size = ctypes.c_uint64(), ctypes.c_size_t()
+    status = ctypes.CDLL("libcuda.so.1").cuMemGetAddressRange_v2(ctypes.byref(start), ctypes.byref(size), ctypes.c_uint64(address))
+    if status:
+        raise CudaAPIError(f"cuMemGetAddressRange: CUDA error {status}")
+    return start.value, start.value + size.value
 
 
 def allocate(context, size):
@@ -132,7 +202,7 @@ def host_memory_size(obj):
 # ---- copies ----
 
 
-def _bytes_at(address, size):
+def bytes_at(address, size):
     """Memory of the device as an array of kjit's own."""
     described = {"shape": (size,), "typestr": "|u1", "data": (address, False), "strides": None, "version": 3}
     return arrays.from_cuda_array_interface(described)._own
@@ -153,26 +223,26 @@ def _host_bytes(obj, size):
 def host_to_device(dst, src, size, stream=0):
     """Copies bytes of the host to the device."""
     if size:
-        _bytes_at(device_pointer(dst), size).copy_from(_host_bytes(src, size))
+        bytes_at(device_pointer(dst), size).copy_from(_host_bytes(src, size))
 
 
 def device_to_host(dst, src, size, stream=0):
     """Copies bytes of the device to the host."""
     if size:
-        _host_bytes(dst, size)[:] = _bytes_at(device_pointer(src), size).to_host()
+        _host_bytes(dst, size)[:] = bytes_at(device_pointer(src), size).to_host()
 
 
 def device_to_device(dst, src, size, stream=0):
     """Copies bytes of the device."""
     if size:
-        _bytes_at(device_pointer(dst), size).copy_from(_bytes_at(device_pointer(src), size))
+        bytes_at(device_pointer(dst), size).copy_from(bytes_at(device_pointer(src), size))
         _finish(stream)
 
 
 def device_memset(dst, val, size, stream=0):
     """Every one of the bytes becomes val."""
     if size:
-        _bytes_at(device_pointer(dst), size).copy_from(numpy.uint8(val & 255))
+        bytes_at(device_pointer(dst), size).copy_from(numpy.uint8(val & 255))
         _finish(stream)
 
 

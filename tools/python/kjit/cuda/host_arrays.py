@@ -42,21 +42,28 @@ class MappedNDArray(HostArray):
 
 
 def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
+    from . import memory as managers
+
     shape, (dtype, text) = layouts.shape_of(shape), arrays.element_of(dtype)
     if strides is not None:
         order = layouts.order_of(layouts.shape_of(strides), shape, dtype.itemsize)
     if order is None:
         count = sum((e - 1) * s for e, s in zip(shape, layouts.shape_of(strides))) + dtype.itemsize if all(shape) else 0
-        own = _kjit.empty(_state.context(), max(count, 1), "u8", _arrays.device(), memory)
     else:
+        count = dtype.itemsize * functools.reduce(operator.mul, shape, 1)
+    own = managers.host_memory(max(count, 1), memory)
+    address = own.host_pointer if own is not None else 0
+    if own is None and order is None:
+        own = _kjit.empty(_state.context(), max(count, 1), "u8", _arrays.device(), memory)
+    elif own is None:
         own = _kjit.empty(_state.context(), shape[::-1] if order == "F" else shape, text, _arrays.device(), memory)
         own = own.T if order == "F" else own
+    if order is not None:
         strides = layouts.contiguous_strides(shape, dtype.itemsize, order)
-        count = dtype.itemsize * functools.reduce(operator.mul, shape, 1)
-    raw = (ctypes.c_char * max(count, 1)).from_address(own._address) if count else (ctypes.c_char * 1)()
+    raw = (ctypes.c_char * max(count, 1)).from_address(address or own._address) if count else (ctypes.c_char * 1)()
     raw.keeps = own
     made = numpy.ndarray.__new__(kind, shape, dtype, raw, 0, layouts.shape_of(strides))
-    made._own, made.stream = own if own.shape == shape else None, stream
+    made._own, made.stream = own if not address and own.shape == shape else None, stream
     return made
 
 
@@ -87,8 +94,13 @@ def mapped_array_like(ary, stream=0, portable=False, wc=False):
 
 @contextlib.contextmanager
 def pinned(*arylist):
-    """Nothing to be done: kjit copies through pinned memory of its own."""
+    """Arrays of NumPy that the memory manager pins within the block. kjit's own copies them through pinned memory of its own."""
+    from . import memory
+
+    manager = memory.chosen()
+    kept = [] if manager is None else [manager.mempin(a, a.ctypes.data, a.nbytes, mapped=False) for a in arylist]
     yield
+    del kept
 
 
 @contextlib.contextmanager
@@ -97,7 +109,8 @@ def mapped(*arylist, **kws):
     yield arylist[0] if len(arylist) == 1 else list(arylist)
 
 
-@contextlib.contextmanager
 def defer_cleanup():
-    """Memory is freed when nothing needs it, in the block, too."""
-    yield
+    """A block in which the memory manager gives no memory back. kjit's own frees memory when nothing needs it."""
+    from . import devices
+
+    return devices.current_context().defer_cleanup()
