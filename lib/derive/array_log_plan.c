@@ -19,11 +19,11 @@ static bool mark_array(void *data, const kt_expr *e)
   return false;
 }
 
-/* In a loop, built-ins that read arrays are refused, for they may have an effect. */
 static bool mark_reads(void *data, const kt_expr *e)
 {
   plan *p = data;
-  if (e->kind == KJ_T_LOAD) kt_any_texpr(e->x, mark_array, p);
+  bool reads = e->kind == KJ_T_BUILTIN && e->x && e->builtin->flags & (KJ_READS | KJ_PURE);
+  if (e->kind == KJ_T_LOAD || reads) kt_any_texpr(e->x, mark_array, p);
   for (size_t i = 0; e->kind == KJ_T_CALL && i < e->args.count; i++)
     if (kt_is_array(p->d->c, e->args.items[i]->type)) kt_any_texpr(e->args.items[i], mark_array, p);
   return false;
@@ -67,7 +67,10 @@ static bool check_change(void *data, const kt_expr *e)
                   e->builtin->flags & KJ_PLACE && !(e->builtin->flags & KJ_PURE);
   if (is_place && kt_any_texpr(e->x, is_read_array, p))
     refuse_change(p, e->location, e->x, kj_format(p->d->arena, "`%s`", e->builtin->name));
-  if (e->kind != KJ_T_CALL || !kt_has_effect(e)) return false;
+  kt_effects effects = { 0 };
+  if (e->kind != KJ_T_CALL) return false;
+  kt_add_effects(p->d->c, e, &effects);
+  if (!effects.writes && !effects.acts) return false;
   for (size_t i = 0; i < e->args.count; i++) {
     const kt_expr *argument = e->args.items[i];
     bool is_changed =

@@ -50,18 +50,22 @@ static void check_parts(kd_derivation *d, kjit_type type)
               kt_type_text(d->c, type));
 }
 
-kt_expr *kd_zero(kd_derivation *d, kjit_type type)
+static kt_expr *filled(kd_derivation *d, kjit_type type, double number)
 {
   kt_scope *s = d->s;
-  if (kt_is_float(d->c, type)) return kt_new_number(s, type, 0, d->location);
+  if (kt_is_float(d->c, type)) return kt_new_number(s, type, number, d->location);
   if (kd_holds_float(d->c, type)) check_parts(d, type);
   else if (!kt_is_tuple(d->c, type)) return kt_make_zero(s, type, d->location);
   kt_expr *whole = kt_new_texpr(d->c, KJ_T_TUPLE, type, d->location);
   uint32_t count = item_count(d->c, type);
   for (uint32_t i = 0; i < count; i++)
-    KJ_PUSH(d->arena, &whole->args, kd_zero(d, item_type(d->c, type, i)));
+    KJ_PUSH(d->arena, &whole->args, filled(d, item_type(d->c, type, i), number));
   return whole;
 }
+
+kt_expr *kd_zero(kd_derivation *d, kjit_type type) { return filled(d, type, 0); }
+
+kt_expr *kd_one(kd_derivation *d, kjit_type type) { return filled(d, type, 1); }
 
 static kt_expr *item_of(kd_derivation *d, const kt_expr *whole, uint32_t index)
 {

@@ -19,12 +19,13 @@ static bool equal_chosen(const kt_vars *a, const kt_vars *b)
 }
 
 static kt_inferred *find_derived(const kt_scope *s, const kt_inferred *of, ki_builtin_id kind,
-                                 const kt_vars *chosen, const kt_exprs *values)
+                                 const kt_vars *chosen, const kt_exprs *values, bool is_transpose)
 {
   for (size_t i = 0; i < s->inference->records.count; i++) {
     kt_inferred *record = s->inference->records.items[i];
     if (record->derived_of == of && record->derivative == kind &&
-        equal_chosen(&record->chosen, chosen) && equal_types(record, values))
+        record->is_transpose == is_transpose && equal_chosen(&record->chosen, chosen) &&
+        equal_types(record, values))
       return record;
   }
   return NULL;
@@ -90,10 +91,9 @@ static void take_properties(kt_inferred *record, const kt_inferred *of)
 
 static void derive(kd_derivation *d)
 {
-  const ki_function *rule = kd_own_rule(d->primal->instance->function);
-  if (d->primal->derived_of) rule = NULL;
-  if (rule && d->kind != KJ_BUILTIN_JVP)
-    kd_refuse_rule(d, d->primal->instance->function, d->location);
+  bool is_derivative = d->primal->derived_of != NULL;
+  const ki_function *rule =
+    is_derivative ? NULL : kd_own_rule(d, d->primal->instance->function, d->location);
   if (rule) {
     kd_return_rule(d, rule);
     return;
@@ -107,6 +107,7 @@ static void derive(kd_derivation *d)
   start_variables(d);
   kd_find_active(d);
   kd_check_body(d);
+  if (d->record->is_transpose) kd_check_linear(d);
   if (d->kind == KJ_BUILTIN_JVP) kd_make_forward(d);
   else kd_make_reverse(d);
 }
@@ -140,21 +141,23 @@ static kt_inferred *add_record(kt_scope *s, kt_inferred *of, kj_location locatio
   return record;
 }
 
-kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
-                            const kt_exprs *values, kj_location location)
+static kt_inferred *get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind,
+                                const kt_vars *chosen, const kt_exprs *values, bool is_transpose,
+                                kj_location location)
 {
   const char *name = of->instance->function->decl->name;
   if (!of->is_done)
     kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
             "`%s` of `%s` in `%s` itself: a func has no derivative before its body is complete",
             ki_builtin_table[kind].name, name, name);
-  kt_inferred *record = find_derived(s, of, kind, chosen, values);
+  kt_inferred *record = find_derived(s, of, kind, chosen, values, is_transpose);
   if (record) return record;
   kt_check_limit(s->c, KJ_LIMIT_INSTANCES, s->inference->records.count + 1, location,
                  "derivatives are instances, too");
   record = add_record(s, of, location);
   record->derivative = kind;
   record->chosen = *chosen;
+  record->is_transpose = is_transpose;
   kt_scope scope;
   kt_init_scope(&scope, s->inference);
   scope.record = record;
@@ -177,4 +180,16 @@ kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, co
   s->c->chain = outer;
   record->is_done = record->instance->is_inferred = true;
   return record;
+}
+
+kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
+                            const kt_exprs *values, kj_location location)
+{
+  return get_derived(s, of, kind, chosen, values, false, location);
+}
+
+kt_inferred *kd_get_transpose(kt_scope *s, kt_inferred *of, const kt_vars *chosen,
+                              const kt_exprs *values, kj_location location)
+{
+  return get_derived(s, of, KJ_BUILTIN_VJP, chosen, values, true, location);
 }

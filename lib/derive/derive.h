@@ -50,8 +50,9 @@ _Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *for
 
 /* Whether a value of the type has a derivative: a float, or something that holds one. */
 bool kd_holds_float(const kt_compilation *c, kjit_type type);
-/* The value whose parts are all 0. */
+/* The value whose parts are all 0; whose floats are all 1. */
 kt_expr *kd_zero(kd_derivation *d, kjit_type type);
+kt_expr *kd_one(kd_derivation *d, kjit_type type);
 /* The sum of two derivatives, which are atoms. Parts that are no floats are those of the first. */
 kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
 
@@ -61,6 +62,12 @@ kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
  * parameters, as the call hands them over. */
 kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
                             const kt_exprs *values, kj_location location);
+
+/* The reverse derivative of an instance that is linear in these parameters, else it is refused. */
+kt_inferred *kd_get_transpose(kt_scope *s, kt_inferred *of, const kt_vars *chosen,
+                              const kt_exprs *values, kj_location location);
+/* Refuses a prepared body that is not linear in the chosen parameters: linear.c. */
+void kd_check_linear(kd_derivation *d);
 
 /* ---- statements and variables: tree.c ---- */
 
@@ -132,9 +139,10 @@ kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, kt_expr *t);
 
 /* ---- rules of the source: own_rules.c ---- */
 
-/* The func that is the derivative of a function; NULL: it has no rule of its own. */
-const ki_function *kd_own_rule(const ki_function *function);
-_Noreturn void kd_refuse_rule(kd_derivation *d, const ki_function *function, kj_location location);
+bool kd_has_rule(const ki_function *function);
+/* The func that is the derivative of a function; NULL: it has no rule of its own. In reverse: the
+ * rule for `vjp`, or else the one for `jvp`. */
+const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj_location location);
 /* Calls the rule of an instance. values and derivatives: one for each run-time parameter; the
  * derivative of a parameter that holds no floats is NULL. */
 kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
@@ -142,6 +150,16 @@ kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferr
 /* Fails unless the rule returns a value and its derivative, both of the type. */
 void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
                    const ki_function *of, kj_location location);
+/* What goes back through a call: the value, and a derivative for each run-time parameter, NULL for
+ * one that has none; or, if the rule returns nothing, the call of it. */
+typedef struct kd_parts {
+  kt_expr *value, *effect;
+  kt_exprs derivatives;
+} kd_parts;
+/* t: the derivative by the result; NULL: there is none. arrays (may be NULL): the derivatives of
+ * arrays. */
+kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_exprs *values,
+                            kt_expr *t, const kt_exprs *arrays, kj_location location);
 /* The derivative of a func that has a rule of its own is a call of the rule. */
 void kd_return_rule(kd_derivation *d, const ki_function *rule);
 

@@ -157,28 +157,46 @@ static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const k
             call->instance->function->decl->name);
 }
 
-/* A call of a func that has a rule of its own: the rule gives the value and the derivative. */
+/* The arguments of a call that stays. */
+static kt_exprs flatten_arguments(kd_derivation *d, kd_node *node)
+{
+  const kt_expr *e = node->from;
+  kt_exprs values = { 0 };
+  for (size_t i = 0; i < e->args.count; i++) {
+    const kt_expr *argument = e->args.items[i];
+    if (kt_is_array(d->c, argument->type)) {
+      if (kd_holds_float(d->c, argument->type)) refuse_array_argument(d, e, argument);
+      node->args[i] = new_node(d, argument);
+      node->args[i]->value = kd_keep_array(d, argument);
+    } else {
+      node->args[i] = kd_flatten(d, argument);
+    }
+    KJ_PUSH(d->arena, &values, kd_copy(d, node->args[i]->value));
+  }
+  return values;
+}
+
+/* A call of a func that has a rule of its own: the rule gives the value and the derivative. In
+ * reverse, the func itself gives the value. */
 static void flatten_call(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
-  const ki_function *function = e->instance->function, *rule = kd_own_rule(function);
   const kt_inferred *of = d->s->inference->records.items[e->instance->id];
-  kt_exprs values = { 0 }, derivatives = { 0 };
-  if (!rule || of->derived_of) refuse_call(d, e);
-  if (d->kind != KJ_BUILTIN_JVP) kd_refuse_rule(d, function, e->location);
-  for (size_t i = 0; i < e->args.count; i++) {
-    const kt_expr *argument = e->args.items[i];
-    bool holds_float = kd_holds_float(d->c, argument->type);
-    if (kt_is_array(d->c, argument->type)) {
-      if (holds_float) refuse_array_argument(d, e, argument);
-      KJ_PUSH(d->arena, &values, kd_keep_array(d, argument));
-      KJ_PUSH(d->arena, &derivatives, (kt_expr *)NULL);
-      continue;
-    }
-    const kd_node *kept = kd_flatten(d, argument);
-    KJ_PUSH(d->arena, &values, kd_copy(d, kept->value));
-    KJ_PUSH(d->arena, &derivatives, holds_float ? tangent_or_zero(d, kept) : NULL);
+  const ki_function *function = e->instance->function,
+                    *rule = of->derived_of ? NULL : kd_own_rule(d, function, e->location);
+  if (!rule) refuse_call(d, e);
+  kt_exprs values = flatten_arguments(d, node), derivatives = { 0 };
+  if (d->kind != KJ_BUILTIN_JVP) {
+    kt_expr *call = KJ_NEW(d->arena, kt_expr);
+    *call = *e;
+    call->args = values;
+    node->value = kd_keep(d, call);
+    return;
   }
+  for (size_t i = 0; i < e->args.count; i++)
+    KJ_PUSH(d->arena, &derivatives,
+            kd_holds_float(d->c, e->args.items[i]->type) ? tangent_or_zero(d, node->args[i])
+                                                         : NULL);
   kt_expr *both = kd_call_rule(d, rule, of, &values, &derivatives, e->location);
   kd_check_pair(d, both, e->type, rule, function, e->location);
   both = kd_keep(d, both);

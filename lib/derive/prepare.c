@@ -153,7 +153,7 @@ static bool is_on_stack(const preparer *p, const kt_instance *instance)
 static bool stays_call(const preparer *p, const kt_instance *callee)
 {
   const kt_inferred *record = p->d->s->inference->records.items[callee->id];
-  bool has_rule = !record->derived_of && kd_own_rule(callee->function);
+  bool has_rule = !record->derived_of && kd_has_rule(callee->function);
   return callee->function->is_extern || !callee->is_inferred || is_on_stack(p, callee) || has_rule;
 }
 

@@ -103,6 +103,19 @@ static void hand_back_builtin(kd_derivation *d, const kd_node *node, kt_expr *t)
   }
 }
 
+/* A call of a func that has a rule of its own. */
+static void hand_back_call(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  const kt_expr *e = node->from;
+  const kt_inferred *of = d->s->inference->records.items[e->instance->id];
+  kt_exprs values = { 0 };
+  for (size_t i = 0; i < e->args.count; i++)
+    KJ_PUSH(d->arena, &values, kd_copy(d, node->args[i]->value));
+  kd_parts parts = kd_go_back_by_rule(d, of, &values, kd_copy(d, t), NULL, e->location);
+  for (size_t i = 0; i < e->args.count; i++)
+    if (parts.derivatives.items[i]) hand_back(d, node->args[i], parts.derivatives.items[i]);
+}
+
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   const kt_expr *e = node->from;
@@ -112,6 +125,7 @@ void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t)
   case KJ_T_LOAD: add_to_element(d, node, kd_copy(d, t)); break;
   case KJ_T_COND: hand_back_cond(d, node, t); break;
   case KJ_T_BUILTIN: hand_back_builtin(d, node, t); break;
+  case KJ_T_CALL: hand_back_call(d, node, t); break;
   case KJ_T_BINARY:
     for (size_t i = 0; i < 2; i++)
       if (node->nodes[i]->is_active) hand_back(d, node->nodes[i], kd_times_partial(d, node, i, t));

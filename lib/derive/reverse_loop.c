@@ -278,6 +278,16 @@ static void emit_backward(loop *l)
 
 /* ---- a loop ---- */
 
+static bool has_effect(void *data, const kt_expr *e)
+{
+  const loop *l = data;
+  kt_effects found = { 0 };
+  if (e->kind == KJ_T_BUILTIN) return !(e->builtin->flags & (KJ_PURE | KJ_READS));
+  if (e->kind != KJ_T_CALL) return false;
+  kt_add_effects(l->d->c, e, &found);
+  return found.writes || found.acts;
+}
+
 /* An effect of an expression would happen again when the body runs again. */
 static void check_effect(void *data, kt_stmt *stmt)
 {
@@ -287,7 +297,7 @@ static void check_effect(void *data, kt_stmt *stmt)
   if (is_builtin) return;
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {
     const kt_expr *operand = kt_stmt_operand(stmt, i);
-    if (operand && kt_has_effect(operand))
+    if (kt_any_texpr(operand, has_effect, l))
       kd_refuse(l->d, operand->location,
                 "the body of this loop runs again for the reverse derivative, and this calls "
                 "something that has an effect, or may have one");

@@ -209,7 +209,8 @@ static void walk_derivative_call(walk *w, const ki_expr *call)
   const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
   bool is_known = callee && callee->kind == KJ_EXPR_DECL &&
                   callee->decl->kind == KJ_DECL_FUNCTION &&
-                  !ki_find_named_func(callee->decl->function, KJ_ATTRIBUTE_JVP);
+                  !ki_find_named_func(callee->decl->function, KJ_ATTRIBUTE_JVP) &&
+                  !ki_find_named_func(callee->decl->function, KJ_ATTRIBUTE_VJP);
   const ki_function *function = is_known ? callee->decl->function : NULL;
   const effects *of_callee = is_known ? find_effects(w->finder, function) : NULL;
   bool writes = !is_known || call->x->x->builtin->id != KJ_BUILTIN_JVP;

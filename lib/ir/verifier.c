@@ -109,7 +109,8 @@ static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned p
     verify_identity(v, attribute);
     return;
   }
-  if (info == &ki_attribute_table[KJ_ATTRIBUTE_JVP]) {
+  if (info == &ki_attribute_table[KJ_ATTRIBUTE_JVP] ||
+      info == &ki_attribute_table[KJ_ATTRIBUTE_VJP]) {
     verify_own_derivative(v, attribute);
     return;
   }

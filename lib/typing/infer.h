@@ -118,6 +118,7 @@ struct kt_inferred {
   kt_inferred *derived_of;
   ki_builtin_id derivative;
   kt_vars chosen;              /* parameters of derived_of */
+  bool is_transpose;           /* derived_of is linear in these, or there is no such derivative */
   kjit_type *derivative_types; /* of the arguments that are derivatives of these */
   kt_expr *constant_result;    /* the body does nothing but return this constant */
   kt_level result_level;

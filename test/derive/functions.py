@@ -24,6 +24,14 @@ func early(v, w) {
   if u > 0.5 { return u }
   return u * w + v
 }
+func steep(v, w) @jvp(steep_rule) { return tanh(v) * w }
+func steep_rule(v, w, dv, dw) {
+  let t = tanh(v)
+  return (steep(v, w), (1.0 - t * t) * w * dv + t * dw)
+}
+func wave(v) @jvp(wave_rule) @vjp(wave_back) { return sin(v) }
+func wave_rule(v, dv) { return (sin(v), cos(v) * dv) }
+func wave_back(v, dr) { return (sin(v), cos(v) * dr) }
 func both(v, w) { return (v * w, cos(v) + w) }
 func fill(p, v) {
   for i in range(p.shape[0]) @most(4) { p[i] = v * f64(i) + p[i] * 0.5 }
@@ -90,7 +98,7 @@ class Part:
 
 KNOWN = {
     "sin": cmath.sin, "cos": cmath.cos, "tanh": cmath.tanh, "exp": cmath.exp, "sqrt": cmath.sqrt, "log": cmath.log, "max": maximum, "min": minimum, "abs": absolute,
-    "twice": lambda v: v + v * v, "early": early, "both": lambda v, w: (v * w, cmath.cos(v) + w), "fill": fill, "mix": mix, "Part": Part, "real": real, "f64": lambda v: v,
+    "twice": lambda v: v + v * v, "early": early, "wave": cmath.sin, "steep": lambda v, w: cmath.tanh(v) * w, "both": lambda v, w: (v * w, cmath.cos(v) + w), "fill": fill, "mix": mix, "Part": Part, "real": real, "f64": lambda v: v,
 }  # fmt: skip
 
 
@@ -119,12 +127,12 @@ class Writer:
             name = d.choice(self.names)
             return (name, name) if d.random() < 0.85 else (f"{d.uniform(-2, 2):.3f}",) * 2
         a, b = self.value(depth - 1), self.value(depth - 1)
-        kind = d.choice(["+", "-", "*", "/", "sin", "cos", "tanh", "exp", "sqrt", "log", "max", "min", "abs", "?", "twice", "early", "index", "cube", "select"])
+        kind = d.choice(["+", "-", "*", "/", "sin", "cos", "tanh", "exp", "sqrt", "log", "max", "min", "abs", "?", "twice", "early", "steep", "wave", "index", "cube", "select"])
         if kind in "+-*":
             return tuple(f"({u} {kind} {v})" for u, v in zip(a, b))
         if kind == "/":
             return tuple(f"({u} / (1.5 + {v} * {v}))" for u, v in zip(a, b))
-        if kind in ("sin", "cos", "tanh"):
+        if kind in ("sin", "cos", "tanh", "wave"):
             return tuple(f"{kind}({u})" for u in a)
         if kind == "exp":
             return tuple(f"exp(tanh({u}))" for u in a)
@@ -132,7 +140,7 @@ class Writer:
             return tuple(f"{kind}(1.25 + {u} * {u})" for u in a)
         if kind == "abs":
             return tuple(f"abs({u})" for u in a)
-        if kind in ("max", "min", "early"):
+        if kind in ("max", "min", "early", "steep"):
             return tuple(f"{kind}({u}, {v})" for u, v in zip(a, b))
         if kind == "twice":
             return tuple(f"twice(tanh({u}))" for u in a)
