@@ -1,6 +1,9 @@
 # The target kjit-kernels makes kernels.kjit, the file of compiled kernels that packages install beside libkjit. It takes minutes, so that only packages are built with it.
 # A GPU finds code for exactly its architecture. From sm_90 on, launches use what only one architecture has, under a name with an `a`.
 set(KJIT_KERNEL_TARGETS sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a x86-64-v2 x86-64-v3 x86-64-v4 CACHE STRING "Machines that the target kjit-kernels compiles for")
+# A ptxas makes machine code for these beside the PTX, so that a first call does not wait for the driver's compiler. A CUDA toolkit has one, and so has the package nvidia-cuda-nvcc of PyPI.
+set(KJIT_MACHINE_CODE_TARGETS sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a CACHE STRING "GPUs for which the target kjit-kernels also makes machine code, if there is a ptxas")
+find_program(KJIT_PTXAS ptxas PATHS /usr/local/cuda/bin DOC "The assembler that makes machine code for the target kjit-kernels; empty: PTX only")
 set(shipped_parts)
 # The package for Python ships the element-wise operations of kjit.numpy, too.
 set(operations)
@@ -15,8 +18,12 @@ foreach(target ${KJIT_KERNEL_TARGETS})
   if(target MATCHES "^sm_")
     list(APPEND shipped_lists ${PROJECT_SOURCE_DIR}/tools/kjit-cache/shipped-gpu.list)
   endif()
+  set(machine_code)
+  if(KJIT_PTXAS AND target IN_LIST KJIT_MACHINE_CODE_TARGETS)
+    set(machine_code --machine-code=${KJIT_PTXAS})
+  endif()
   set(part ${PROJECT_BINARY_DIR}/kernels/${target}.kjit)
-  add_custom_command(OUTPUT ${part} COMMAND kjit-cache build ${shipped_lists} --target ${target} --output ${part}
+  add_custom_command(OUTPUT ${part} COMMAND kjit-cache build ${shipped_lists} --target ${target} ${machine_code} --output ${part}
     DEPENDS kjit-cache kjit kjit-compiler ${shipped_lists} COMMENT "Compiling the kernels that ship for ${target}" VERBATIM)
   list(APPEND shipped_parts ${part})
 endforeach()

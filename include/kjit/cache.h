@@ -34,6 +34,10 @@ typedef struct kjit_cache_entry {
   const char *kernel, *signature, *target;
   uint64_t file_bytes; /* size of the file */
   uint64_t used_ns;    /* when it was written or last read, Unix time */
+  /* what the code is: "ptx", "cubin" (machine code of a GPU that ptxas made ahead), "object", or
+   * "result" for the type that a func returns; NULL as version is. An entry of the user's disk
+   * cache with the stage "ptx" has the machine code that the driver made of the PTX. */
+  const char *stage;
 } kjit_cache_entry;
 
 /* The directory, or NULL without a disk cache; borrowed from the context. Never fails. */

@@ -402,6 +402,12 @@ typedef struct kjit_config {
    * and the disk cache is on; "" means none. If the file cannot be used, the first compilation has
    * a remark, and no error. */
   const char *shipped_cache;
+  /* With a GPU as target, the path of ptxas, the assembler of a CUDA toolkit; "" means the one that
+   * kjit finds as kjit_compile does. kjit_export_cache then also has machine code for exactly that
+   * architecture, which a launch prefers to the PTX. The PTX stays for drivers that are older than
+   * ptxas. If there is no ptxas, a launch returns KJIT_ERROR_NO_COMPILER. NULL (default) means that
+   * only PTX is kept. Without target, the field has no effect. */
+  const char *ptxas;
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an

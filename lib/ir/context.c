@@ -163,7 +163,7 @@ static bool copy_strings(kjit_config *config)
   const char **strings[] = { &config->compiler_path,      &config->libdevice_path,
                              &config->cache_directory,    &config->import_path,
                              &config->compile_child_path, &config->target,
-                             &config->shipped_cache };
+                             &config->shipped_cache,      &config->ptxas };
   bool copied = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     if (!*strings[i]) continue;
@@ -192,6 +192,7 @@ static void free_context(kjit_context *context)
   free((void *)context->config.compile_child_path);
   free((void *)context->config.target);
   free((void *)context->config.shipped_cache);
+  free((void *)context->config.ptxas);
   pthread_mutex_destroy(&context->mutex);
   pthread_mutex_destroy(&context->runtime_mutex);
   free(context);

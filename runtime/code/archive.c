@@ -1,11 +1,8 @@
-/* Archives: many entries of the disk cache in one file or blob, which is only read.
+/* Reads archives: many entries of the disk cache in one file or blob.
  *
- *   header | index: a row for each entry, sorted by the digest of its key | the entries, compressed
- *
- * The checksum of the header is over all of header and index that follows it, and each row has the
- * checksum of its compressed entry. A file is opened again for each entry that is read, so that a
- * file that is replaced, shortened or removed meanwhile is a miss. Nothing maps it: touching a page
- * behind the end of a file that has become shorter would end the process. */
+ * A file is opened again for each entry that is read, so that a file that is replaced, shortened or
+ * removed meanwhile is a miss. Nothing maps it: touching a page after the end of a file that has
+ * become shorter would end the process. */
 #include "code/archive.h"
 
 #include <errno.h>
@@ -16,150 +13,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "code/archive_format.h"
 #include "support/paths.h"
 
-typedef struct archive_header {
-  char magic[8];
-  kj_digest checksum;
-  uint64_t size_bytes, count;
-  kj_digest build; /* of libkjit: entries are structs as it has them in memory */
-} archive_header;
-
-typedef struct kj_archive_row {
-  kj_digest digest, checksum; /* of the key; of the compressed entry */
-  uint64_t offset, packed_bytes, size_bytes;
-} archive_row;
-
-static const char magic[8] = { 'k', 'j', 'i', 't', 'a', 'r', 'c', '1' };
-enum { CHECKED_FROM = sizeof magic + sizeof(kj_digest) };
-static const uint64_t most_entry_bytes = (uint64_t)1 << 28, most_archive_bytes = (uint64_t)1 << 36;
-
-static int compare_digests(const kj_digest *a, const kj_digest *b)
-{
-  if (a->high != b->high) return a->high < b->high ? -1 : 1;
-  return (a->low > b->low) - (a->low < b->low);
-}
-
-/* ---- writing ---- */
+static const uint64_t most_block_bytes = (uint64_t)1 << 28, most_archive_bytes = (uint64_t)1 << 36;
 
 static kjit_status fail_memory(kj_diagnostics *diagnostics)
 {
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-}
-
-/* Level 9 packs PTX to a seventh and takes as long as reading it; higher ones gain a tenth. */
-static bool compress_entry(const void *entry, size_t size_bytes, kj_archived *made)
-{
-  enum { LEVEL = 9 };
-  size_t most = ZSTD_compressBound(size_bytes);
-  char *packed = malloc(most), *fitting;
-  size_t packed_bytes = packed ? ZSTD_compress(packed, most, entry, size_bytes, LEVEL) : 0;
-  if (!packed || ZSTD_isError(packed_bytes)) {
-    free(packed);
-    return false;
-  }
-  fitting = realloc(packed, packed_bytes);
-  made->packed = fitting ? fitting : packed;
-  made->packed_bytes = packed_bytes;
-  made->size_bytes = size_bytes;
-  return true;
-}
-
-static kjit_status make_room(kj_archive_writer *writer, kj_diagnostics *diagnostics)
-{
-  if (writer->count == writer->capacity) {
-    size_t wanted = KJ_GROWN(writer->capacity, 64);
-    kj_archived *grown = realloc(writer->items, wanted * sizeof *grown);
-    if (!grown) return fail_memory(diagnostics);
-    writer->items = grown;
-    writer->capacity = wanted;
-  }
-  return KJIT_OK;
-}
-
-kjit_status kj_add_to_archive(kj_archive_writer *writer, kj_digest digest, const void *entry,
-                              size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  kj_archived made = { .digest = digest };
-  KJ_TRY(make_room(writer, diagnostics));
-  if (!compress_entry(entry, size_bytes, &made)) return fail_memory(diagnostics);
-  writer->items[writer->count++] = made;
-  return KJIT_OK;
-}
-
-kjit_status kj_copy_archived(kj_archive_writer *writer, const kj_archived *item,
-                             kj_diagnostics *diagnostics)
-{
-  kj_archived made = *item;
-  KJ_TRY(make_room(writer, diagnostics));
-  made.packed = malloc(item->packed_bytes + 1);
-  if (!made.packed) return fail_memory(diagnostics);
-  memcpy(made.packed, item->packed, item->packed_bytes);
-  writer->items[writer->count++] = made;
-  return KJIT_OK;
-}
-
-void kj_free_archive_writer(kj_archive_writer *writer)
-{
-  for (size_t i = 0; i < writer->count; i++) free(writer->items[i].packed);
-  free(writer->items);
-  *writer = (kj_archive_writer){ 0 };
-}
-
-static int compare_archived(const void *a, const void *b)
-{
-  const kj_archived *const *x = a, *const *y = b;
-  int order = compare_digests(&(*x)->digest, &(*y)->digest);
-  return order ? order : (*x > *y) - (*x < *y); /* the one that was added first */
-}
-
-static size_t drop_repeated(const kj_archived **items, size_t count)
-{
-  size_t kept = 0;
-  for (size_t i = 0; i < count; i++)
-    if (!kept || !kj_same_digest(items[kept - 1]->digest, items[i]->digest))
-      items[kept++] = items[i];
-  return kept;
-}
-
-static char *lay_out(const kj_archived **items, size_t count, kj_digest build, size_t *size_bytes)
-{
-  archive_header h = { .count = count, .build = build };
-  memcpy(h.magic, magic, sizeof magic);
-  uint64_t at = sizeof h + count * sizeof(archive_row);
-  const uint64_t index_end = at;
-  for (size_t i = 0; i < count; i++) at += items[i]->packed_bytes;
-  h.size_bytes = at;
-  char *bytes = malloc(at);
-  if (!bytes) return NULL;
-  at = index_end;
-  for (size_t i = 0; i < count; i++) {
-    archive_row row = { .digest = items[i]->digest,
-                        .checksum = kj_digest_bytes(items[i]->packed, items[i]->packed_bytes),
-                        .offset = at,
-                        .packed_bytes = items[i]->packed_bytes,
-                        .size_bytes = items[i]->size_bytes };
-    memcpy(bytes + sizeof h + i * sizeof row, &row, sizeof row);
-    memcpy(bytes + at, items[i]->packed, items[i]->packed_bytes);
-    at += items[i]->packed_bytes;
-  }
-  memcpy(bytes, &h, sizeof h);
-  h.checksum = kj_digest_bytes(bytes + CHECKED_FROM, index_end - CHECKED_FROM);
-  memcpy(bytes, &h, sizeof h);
-  *size_bytes = h.size_bytes;
-  return bytes;
-}
-
-kjit_status kj_finish_archive(kj_archive_writer *writer, kj_digest build,
-                              kj_diagnostics *diagnostics, void **bytes, size_t *size_bytes)
-{
-  const kj_archived **items = calloc(writer->count + 1, sizeof *items);
-  if (!items) return fail_memory(diagnostics);
-  for (size_t i = 0; i < writer->count; i++) items[i] = &writer->items[i];
-  qsort(items, writer->count, sizeof *items, compare_archived);
-  *bytes = lay_out(items, drop_repeated(items, writer->count), build, size_bytes);
-  free(items);
-  return *bytes ? KJIT_OK : fail_memory(diagnostics);
 }
 
 /* ---- opening ---- */
@@ -181,7 +42,7 @@ void kj_close_archives(kj_archive *first)
   while (first) {
     kj_archive *next = first->next;
     free(first->bytes);
-    free(first->rows);
+    free(first->index);
     free(first);
     first = next;
   }
@@ -193,40 +54,57 @@ static kjit_status refuse(const char *name, const char *why, kj_diagnostics *dia
 }
 
 /* Checks the header alone, before the rows are read. */
-static kjit_status check_header(const char *name, const archive_header *h, uint64_t size_bytes,
+static kjit_status check_header(const char *name, const kj_archive_header *h, uint64_t size_bytes,
                                 kj_diagnostics *diagnostics)
 {
-  if (memcmp(h->magic, magic, sizeof magic))
+  uint64_t most = (size_bytes - sizeof *h) / sizeof(kj_archive_row);
+  _Static_assert(sizeof(kj_archive_row) == sizeof(kj_archive_block), "one limit for both");
+  if (memcmp(h->magic, KJ_ARCHIVE_MAGIC, sizeof h->magic))
     return refuse(name, "it was not made by kjit_export_code or kjit-cache", diagnostics);
   if (h->size_bytes != size_bytes || size_bytes > most_archive_bytes)
     return refuse(name, "its size is not the size that its header says", diagnostics);
-  if (h->count > (size_bytes - sizeof *h) / sizeof(archive_row))
+  if (h->entry_count > most || h->block_count > most - h->entry_count)
     return refuse(name, "its index is longer than itself", diagnostics);
   return KJIT_OK;
 }
 
+static bool are_sound_blocks(const kj_archive *archive, uint64_t size_bytes)
+{
+  for (uint64_t i = 0; i < archive->block_count; i++) {
+    const kj_archive_block *block = &archive->blocks[i];
+    if (block->offset > size_bytes || block->packed_bytes > size_bytes - block->offset ||
+        block->size_bytes > most_block_bytes)
+      return false;
+  }
+  return true;
+}
+
+static bool are_sound_rows(const kj_archive *archive)
+{
+  for (uint64_t i = 0; i < archive->count; i++) {
+    const kj_archive_row *row = &archive->rows[i];
+    bool is_sorted = !i || kj_compare_digests(&row[-1].digest, &row->digest) < 0;
+    if (!is_sorted || row->block >= archive->block_count) return false;
+    uint64_t block_bytes = archive->blocks[row->block].size_bytes;
+    if (row->offset > block_bytes || row->size_bytes > block_bytes - row->offset) return false;
+  }
+  return true;
+}
+
 /* The checksum is over bytes that lie one behind the other. */
-static kjit_status check_index(kj_archive *archive, const archive_header *h,
+static kjit_status check_index(kj_archive *archive, const kj_archive_header *h, size_t index_bytes,
                                kj_diagnostics *diagnostics)
 {
-  size_t index_bytes = h->count * sizeof *archive->rows,
-         checked_bytes = sizeof *h - CHECKED_FROM + index_bytes;
+  size_t checked_bytes = sizeof *h - KJ_ARCHIVE_CHECKED_FROM + index_bytes;
   char *checked = malloc(checked_bytes + 1);
   if (!checked) return fail_memory(diagnostics);
-  memcpy(checked, (const char *)h + CHECKED_FROM, sizeof *h - CHECKED_FROM);
-  memcpy(checked + sizeof *h - CHECKED_FROM, archive->rows, index_bytes);
+  memcpy(checked, (const char *)h + KJ_ARCHIVE_CHECKED_FROM, sizeof *h - KJ_ARCHIVE_CHECKED_FROM);
+  memcpy(checked + sizeof *h - KJ_ARCHIVE_CHECKED_FROM, archive->index, index_bytes);
   bool is_right = kj_same_digest(h->checksum, kj_digest_bytes(checked, checked_bytes));
   free(checked);
   if (!is_right) return refuse(archive->name, "its checksum is wrong", diagnostics);
-  for (uint64_t i = 0; i < h->count; i++) {
-    const archive_row *row = &archive->rows[i];
-    bool is_sorted = !i || compare_digests(&row[-1].digest, &row->digest) < 0;
-    if (!is_sorted || row->offset > h->size_bytes ||
-        row->packed_bytes > h->size_bytes - row->offset || row->size_bytes > most_entry_bytes)
-      return refuse(archive->name, "an entry lies outside of it", diagnostics);
-  }
-  archive->count = h->count;
-  archive->size_bytes = h->size_bytes;
+  if (!are_sound_blocks(archive, h->size_bytes) || !are_sound_rows(archive))
+    return refuse(archive->name, "an entry lies outside of it", diagnostics);
   return KJIT_OK;
 }
 
@@ -251,16 +129,21 @@ static bool read_part(const kj_archive *archive, int file, uint64_t offset, void
 static kjit_status read_index(kj_archive *archive, int file, uint64_t size_bytes, kj_digest build,
                               kj_diagnostics *diagnostics)
 {
-  archive_header h;
+  kj_archive_header h;
   if (size_bytes < sizeof h || !read_part(archive, file, 0, &h, sizeof h))
     return refuse(archive->name, "it is shorter than its header", diagnostics);
   KJ_TRY(check_header(archive->name, &h, size_bytes, diagnostics));
-  size_t index_bytes = h.count * sizeof *archive->rows;
-  archive->rows = malloc(index_bytes + 1);
-  if (!archive->rows) return fail_memory(diagnostics);
-  if (!read_part(archive, file, sizeof h, archive->rows, index_bytes))
+  size_t blocks_bytes = h.block_count * sizeof *archive->blocks,
+         index_bytes = blocks_bytes + h.entry_count * sizeof *archive->rows;
+  archive->index = malloc(index_bytes + 1);
+  if (!archive->index) return fail_memory(diagnostics);
+  if (!read_part(archive, file, sizeof h, archive->index, index_bytes))
     return refuse(archive->name, "it is shorter than its index", diagnostics);
-  KJ_TRY(check_index(archive, &h, diagnostics));
+  archive->blocks = archive->index;
+  archive->rows = (const kj_archive_row *)((const char *)archive->index + blocks_bytes);
+  archive->block_count = h.block_count;
+  archive->count = h.entry_count;
+  KJ_TRY(check_index(archive, &h, index_bytes, diagnostics));
   /* last: a damaged header is damage, and names no build */
   if (kj_same_digest(h.build, build)) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
@@ -268,13 +151,13 @@ static kjit_status read_index(kj_archive *archive, int file, uint64_t size_bytes
 }
 
 /* The bytes are in memory anyway, and an application learns of the damage now. */
-static kjit_status check_entries(const kj_archive *archive, kj_diagnostics *diagnostics)
+static kjit_status check_blocks(const kj_archive *archive, kj_diagnostics *diagnostics)
 {
-  for (uint64_t i = 0; i < archive->count; i++) {
-    const archive_row *row = &archive->rows[i];
-    kj_digest sum = kj_digest_bytes(archive->bytes + row->offset, row->packed_bytes);
-    if (!kj_same_digest(sum, row->checksum))
-      return refuse(archive->name, "the checksum of an entry is another", diagnostics);
+  for (uint64_t i = 0; i < archive->block_count; i++) {
+    const kj_archive_block *block = &archive->blocks[i];
+    kj_digest sum = kj_digest_bytes(archive->bytes + block->offset, block->packed_bytes);
+    if (!kj_same_digest(sum, block->checksum))
+      return refuse(archive->name, "the checksum of a block is another", diagnostics);
   }
   return KJIT_OK;
 }
@@ -288,7 +171,7 @@ kjit_status kj_open_blob(const char *call, const void *blob, size_t size_bytes, 
   if (made->bytes) memcpy(made->bytes, blob, size_bytes);
   kjit_status status =
     made->bytes ? read_index(made, -1, size_bytes, build, diagnostics) : fail_memory(diagnostics);
-  if (status == KJIT_OK) status = check_entries(made, diagnostics);
+  if (status == KJIT_OK) status = check_blocks(made, diagnostics);
   if (status == KJIT_OK) *archive = made;
   else kj_close_archives(made);
   return status;
@@ -380,15 +263,33 @@ kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest 
 
 /* ---- entries ---- */
 
-static char *unpack_row(const kj_archive *archive, int file, const archive_row *row)
+/* Unpacks a block as far as the end of the entry. */
+static bool unpack_part(const void *packed, size_t packed_bytes, void *to, size_t bytes)
 {
-  char *packed = malloc(row->packed_bytes + 1), *bytes = malloc(row->size_bytes + 1);
-  bool is_read =
-    packed && bytes && read_part(archive, file, row->offset, packed, row->packed_bytes) &&
-    kj_same_digest(row->checksum, kj_digest_bytes(packed, row->packed_bytes)) &&
-    ZSTD_decompress(bytes, row->size_bytes, packed, row->packed_bytes) == row->size_bytes;
+  ZSTD_DStream *stream = ZSTD_createDStream();
+  ZSTD_inBuffer in = { packed, packed_bytes, 0 };
+  ZSTD_outBuffer out = { to, bytes, 0 };
+  size_t left = stream ? ZSTD_initDStream(stream) : 0;
+  while (stream && !ZSTD_isError(left) && out.pos < out.size) {
+    size_t taken = in.pos, given = out.pos;
+    left = ZSTD_decompressStream(stream, &out, &in);
+    if (in.pos == taken && out.pos == given) break;
+  }
+  ZSTD_freeDStream(stream);
+  return out.pos == out.size;
+}
+
+static char *unpack_row(const kj_archive *archive, int file, const kj_archive_row *row)
+{
+  const kj_archive_block *block = &archive->blocks[row->block];
+  size_t unpacked_bytes = row->offset + row->size_bytes;
+  char *packed = malloc(block->packed_bytes + 1), *bytes = malloc(unpacked_bytes + 1);
+  bool is_read = packed && bytes &&
+                 read_part(archive, file, block->offset, packed, block->packed_bytes) &&
+                 kj_same_digest(block->checksum, kj_digest_bytes(packed, block->packed_bytes)) &&
+                 unpack_part(packed, block->packed_bytes, bytes, unpacked_bytes);
   free(packed);
-  if (is_read) return bytes;
+  if (is_read) return memmove(bytes, bytes + row->offset, row->size_bytes);
   free(bytes);
   return NULL;
 }
@@ -397,7 +298,7 @@ void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_b
 {
   struct stat info;
   const char *why;
-  const archive_row *row = &archive->rows[index];
+  const kj_archive_row *row = &archive->rows[index];
   KJ_ASSERT(index < archive->count);
   int file = archive->bytes ? -1 : open_trusted(archive->name, archive->is_installed, &info, &why);
   bool is_there = archive->bytes || file >= 0;
@@ -414,7 +315,33 @@ void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_EN
 
 uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index)
 {
-  return archive->rows[index].packed_bytes;
+  const kj_archive_row *row = &archive->rows[index];
+  const kj_archive_block *block = &archive->blocks[row->block];
+  double part = block->size_bytes ? (double)row->size_bytes / (double)block->size_bytes : 0;
+  return (uint64_t)(part * (double)block->packed_bytes);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+  const kj_archive_row *const *x = a, *const *y = b;
+  if ((*x)->block != (*y)->block) return (*x)->block < (*y)->block ? -1 : 1;
+  return ((*x)->offset > (*y)->offset) - ((*x)->offset < (*y)->offset);
+}
+
+uint64_t *kj_order_archived(const kj_archive *archive)
+{
+  const kj_archive_row **sorted = malloc((archive->count + 1) * sizeof *sorted);
+  uint64_t *order = malloc((archive->count + 1) * sizeof *order);
+  if (sorted && order) {
+    for (uint64_t i = 0; i < archive->count; i++) sorted[i] = &archive->rows[i];
+    qsort(sorted, archive->count, sizeof *sorted, compare_places);
+    for (uint64_t i = 0; i < archive->count; i++) order[i] = (uint64_t)(sorted[i] - archive->rows);
+  } else {
+    free(order);
+    order = NULL;
+  }
+  free(sorted);
+  return order;
 }
 
 /* count: there is none. */
@@ -423,7 +350,7 @@ static uint64_t find_row(const kj_archive *archive, const kj_digest *digest)
   uint64_t low = 0, high = archive->count;
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
-    int order = compare_digests(&archive->rows[middle].digest, digest);
+    int order = kj_compare_digests(&archive->rows[middle].digest, digest);
     if (!order) return middle;
     if (order < 0) low = middle + 1;
     else high = middle;

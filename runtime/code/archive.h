@@ -7,11 +7,12 @@
 
 /* ---- writing ---- */
 
-/* An entry, compressed. */
+/* An entry as kj_pack_entry makes it. */
 typedef struct kj_archived {
   kj_digest digest; /* of its key */
-  uint64_t size_bytes, packed_bytes;
-  char *packed;
+  void *entry;      /* malloc'd, of the writer */
+  size_t size_bytes;
+  bool is_machine_code; /* of a GPU; such entries are written after the others */
 } kj_archived;
 
 /* Entries that are to become an archive. { 0 } before the first one. */
@@ -20,15 +21,15 @@ typedef struct kj_archive_writer {
   size_t count, capacity;
 } kj_archive_writer;
 
-/* Adds what kj_pack_entry has made. Errors: MEMORY. */
-kjit_status kj_add_to_archive(kj_archive_writer *writer, kj_digest digest, const void *entry,
-                              size_t size_bytes, kj_diagnostics *diagnostics);
+/* Takes item.entry, also where it fails; NULL is out of memory. Errors: MEMORY. */
+kjit_status kj_add_to_archive(kj_archive_writer *writer, kj_archived item,
+                              kj_diagnostics *diagnostics);
+/* Adds a copy of an entry of another writer. Errors: MEMORY. */
+kjit_status kj_copy_archived(kj_archive_writer *writer, const kj_archived *item,
+                             kj_diagnostics *diagnostics);
 /* Of several entries with one key the one that was added first stays. malloc'd. Errors: MEMORY. */
 kjit_status kj_finish_archive(kj_archive_writer *writer, kj_digest build,
                               kj_diagnostics *diagnostics, void **bytes, size_t *size_bytes);
-/* The same of one that another writer has. */
-kjit_status kj_copy_archived(kj_archive_writer *writer, const kj_archived *item,
-                             kj_diagnostics *diagnostics);
 void kj_free_archive_writer(kj_archive_writer *writer);
 
 /* ---- reading ---- */
@@ -36,10 +37,12 @@ void kj_free_archive_writer(kj_archive_writer *writer);
 typedef struct kj_archive kj_archive;
 struct kj_archive {
   kj_archive *next;
-  const char *name;            /* of the caller, for messages: a function or a path; in itself */
-  char *bytes;                 /* of a blob; NULL: a file */
-  struct kj_archive_row *rows; /* sorted by digest */
-  uint64_t count, size_bytes;
+  const char *name; /* of the caller, for messages: a function or a path; in itself */
+  char *bytes;      /* of a blob; NULL: a file */
+  void *index;      /* malloc'd; the blocks and rows are in it */
+  const struct kj_archive_block *blocks;
+  const struct kj_archive_row *rows; /* sorted by digest */
+  uint64_t block_count, count;
   bool is_installed; /* a file beside libkjit */
 };
 
@@ -58,9 +61,13 @@ void kj_close_archives(kj_archive *first);
 /* The entry at an index, unpacked; malloc'd. NULL: it is damaged, cannot be read now, or out of
  * memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
-/* The name that the entry would have as a file, and what it takes in the archive. */
+/* The name that the entry would have as a file, and its share of what its block takes in the
+ * archive. */
 void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_ENTRY_NAME_BYTES]);
 uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
+/* The indexes of all entries in the order in which the writer added them; malloc'd. NULL: out of
+ * memory. */
+uint64_t *kj_order_archived(const kj_archive *archive);
 /* Looks for the key in the archive and all that follow it. compiler as in kj_unpack_entry. */
 bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);

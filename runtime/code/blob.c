@@ -8,6 +8,7 @@
 
 #include "code/archive.h"
 #include "code/child.h"
+#include "cuda/toolkit.h"
 #include "support/paths.h"
 
 static kjit_status fail_memory(kj_diagnostics *diagnostics)
@@ -144,59 +145,97 @@ static const char *why_left_out(kj_disk *disk, const kj_disk_key *key, const kj_
   return NULL;
 }
 
-kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
-                           const kj_code *code, kj_diagnostics *diagnostics)
+static kjit_status add_made(kj_runtime *runtime, const kj_disk_key *key, const kj_code *code,
+                            bool is_machine_code, kj_diagnostics *diagnostics)
 {
   kj_disk *disk = runtime->disk;
   kj_digest compiler = { 0 };
-  kjit_status status = KJIT_ERROR_MEMORY;
-  size_t size_bytes;
-  const char *why = why_left_out(disk, key, code);
-  if (why) {
-    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_REMARK, KJIT_OK,
-              "kjit_export_cache leaves out `%s`: %s", name, why);
-    return KJIT_OK;
-  }
+  kj_archived made = { .digest = key->digest, .is_machine_code = is_machine_code };
   (void)kj_identify_compiler(runtime, &compiler);
-  void *entry = kj_pack_entry(key, compiler, code, &size_bytes);
+  made.entry = kj_pack_entry(key, compiler, code, &made.size_bytes);
   kj_lock(&disk->mutex, KJ_LOCK_DISK);
   if (!disk->made) disk->made = calloc(1, sizeof *disk->made);
-  if (entry && disk->made)
-    status = kj_add_to_archive(disk->made, key->digest, entry, size_bytes, diagnostics);
+  bool has_writer = disk->made != NULL;
+  kjit_status status = has_writer ? kj_add_to_archive(disk->made, made, diagnostics) : KJIT_OK;
   kj_unlock(&disk->mutex, KJ_LOCK_DISK);
-  free(entry);
-  return status == KJIT_ERROR_MEMORY ? fail_memory(diagnostics) : status;
+  if (has_writer) return status;
+  free(made.entry);
+  return fail_memory(diagnostics);
 }
 
-/* Compressed already. */
+kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
+                           const kj_code *code, kj_diagnostics *diagnostics)
+{
+  const char *why = why_left_out(runtime->disk, key, code);
+  if (!why) return add_made(runtime, key, code, false, diagnostics);
+  kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_REMARK, KJIT_OK,
+            "kjit_export_cache leaves out `%s`: %s", name, why);
+  return KJIT_OK;
+}
+
+kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_request *request,
+                                   const kj_disk_key *key, const kj_code *ptx,
+                                   kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = device->runtime;
+  const char *ptxas = runtime->context->config.ptxas;
+  kj_compile_request assembled = *request;
+  kj_disk_key assembled_key = { 0 };
+  if (!ptxas || !device->operations->takes_ptx || why_left_out(runtime->disk, key, ptx))
+    return KJIT_OK;
+  const kj_assembly assembly = { .ptxas = *ptxas ? ptxas : NULL, .target = device->code_target };
+  kj_code code = *ptx;
+  KJ_TRY(
+    kj_assemble(&assembly, ptx->data, ptx->size_bytes, diagnostics, &code.data, &code.size_bytes));
+  assembled.stage = KJIT_STAGE_CUBIN;
+  kjit_status status = kj_make_named_key(runtime->disk, &assembled, &assembled_key)
+                         ? add_made(runtime, &assembled_key, &code, true, diagnostics)
+                         : fail_memory(diagnostics);
+  kj_free_disk_key(&assembled_key);
+  free(code.data);
+  return status;
+}
+
+/* Machine code last: it is like other machine code only, so that both parts compress better. */
 static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
   kj_lock(&disk->mutex, KJ_LOCK_DISK);
-  for (size_t i = 0; disk->made && i < disk->made->count && status == KJIT_OK; i++)
-    status = kj_copy_archived(writer, &disk->made->items[i], diagnostics);
+  const kj_archive_writer *made = disk->made;
+  size_t count = made ? made->count : 0;
+  for (size_t i = 0; i < 2 * count && status == KJIT_OK; i++) {
+    const kj_archived *item = &made->items[i % count];
+    if (item->is_machine_code == (i >= count)) status = kj_copy_archived(writer, item, diagnostics);
+  }
   kj_unlock(&disk->mutex, KJ_LOCK_DISK);
   return status;
+}
+
+static kjit_status copy_import(const kj_archive *archive, uint64_t index, kj_archive_writer *writer,
+                               kj_diagnostics *diagnostics)
+{
+  kj_archived item = { 0 };
+  size_t key_bytes;
+  item.entry = kj_read_archived(archive, index, &item.size_bytes);
+  if (item.entry && kj_read_entry_key(item.entry, item.size_bytes, &key_bytes, &item.digest))
+    return kj_add_to_archive(writer, item, diagnostics);
+  free(item.entry);
+  return kj_error(diagnostics, KJIT_ERROR_IO, "%s: entry %llu is damaged or cannot be read",
+                  archive->name, (unsigned long long)index);
 }
 
 static kjit_status copy_imports(const kj_archive *first, kj_archive_writer *writer,
                                 kj_diagnostics *diagnostics)
 {
-  for (const kj_archive *at = first; at; at = at->next) {
-    for (uint64_t i = 0; i < at->count; i++) {
-      size_t size_bytes, key_bytes;
-      kj_digest digest;
-      void *entry = kj_read_archived(at, i, &size_bytes);
-      kjit_status status =
-        entry && kj_read_entry_key(entry, size_bytes, &key_bytes, &digest)
-          ? kj_add_to_archive(writer, digest, entry, size_bytes, diagnostics)
-          : kj_error(diagnostics, KJIT_ERROR_IO, "%s: entry %llu is damaged or cannot be read",
-                     at->name, (unsigned long long)i);
-      free(entry);
-      if (status != KJIT_OK) return status;
-    }
+  kjit_status status = KJIT_OK;
+  for (const kj_archive *at = first; at && status == KJIT_OK; at = at->next) {
+    uint64_t *order = kj_order_archived(at);
+    if (!order) return fail_memory(diagnostics);
+    for (uint64_t i = 0; i < at->count && status == KJIT_OK; i++)
+      status = copy_import(at, order[i], writer, diagnostics);
+    free(order);
   }
-  return KJIT_OK;
+  return status;
 }
 
 static kjit_status export_cache(kj_runtime *runtime, kj_diagnostics *diagnostics, void **blob,
@@ -259,17 +298,13 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
   kj_code code = specialization->code;
   kj_digest compiler = { 0 };
   void *binary;
-  size_t entry_bytes;
+  kj_archived made = { .digest = key->digest };
   KJ_TRY(kj_copy_binary(specialization, diagnostics, &binary, &code.size_bytes));
   code.data = binary;
   (void)kj_identify_compiler(specialization->device->runtime, &compiler);
-  void *entry = kj_pack_entry(key, compiler, &code, &entry_bytes);
-  kjit_status status = entry
-                         ? kj_add_to_archive(writer, key->digest, entry, entry_bytes, diagnostics)
-                         : fail_memory(diagnostics);
+  made.entry = kj_pack_entry(key, compiler, &code, &made.size_bytes);
   free(binary);
-  free(entry);
-  return status;
+  return kj_add_to_archive(writer, made, diagnostics);
 }
 
 /* The specialization is held. Left out is code that no process would take in: code with debug

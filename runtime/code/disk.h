@@ -129,6 +129,12 @@ bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
  * that the code has no key. Errors: MEMORY. */
 kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
                            const kj_code *code, kj_diagnostics *diagnostics);
+/* With kjit_config.ptxas and a GPU as target: makes machine code of the PTX of the request, and
+ * keeps it under a key of its own, unless kj_record_code leaves out the PTX. Errors: MEMORY; those
+ * of kj_assemble. */
+kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_request *request,
+                                   const kj_disk_key *key, const kj_code *ptx,
+                                   kj_diagnostics *diagnostics);
 void kj_free_imports(kj_runtime *runtime);
 /* The machine code of a held specialization; malloc'd. */
 kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
@@ -156,7 +162,8 @@ void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_k
 enum { KJ_ENTRY_NAME_BYTES = 40 };
 /* The name of an entry's file. */
 void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
-/* Fills in version, target, kernel and signature. text: of a key, 0-terminated; it is taken apart.
+/* Fills in version, target, stage, kernel and signature. text: of a key, 0-terminated; it is taken
+ * apart.
  */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 

@@ -533,11 +533,9 @@ void kj_read_key_lines(char *text, kjit_cache_entry *entry)
   const struct {
     const char *word;
     const char **value;
-  } rows[] = { { "kjit ", &entry->version },
-               { "target ", &entry->target },
-               { "processor x86-64-", &level },
-               { "kernel ", &entry->kernel },
-               { "signature ", &entry->signature } };
+  } rows[] = { { "kjit ", &entry->version },    { "target ", &entry->target },
+               { "processor x86-64-", &level }, { "stage ", &entry->stage },
+               { "kernel ", &entry->kernel },   { "signature ", &entry->signature } };
   for (char *line = text, *end; *line && *line != '\n'; line = end + 1) {
     end = strchr(line, '\n');
     if (!end) break;

@@ -376,30 +376,40 @@ static kjit_status open_failures(kjit_specialization *specialization, kj_diagnos
                               &specialization->failure_slot, &specialization->failure_address);
 }
 
-/* Code that was compiled for any machine with a named target. PTX becomes machine code here, and is
- * kept as what the compiler has made. */
+/* Finds code that was compiled for any machine with a named target. */
+static bool find_named(kj_runtime *runtime, const kj_compile_request *request, kjit_stage stage,
+                       kj_diagnostics *diagnostics, kj_code *code)
+{
+  kj_disk_key named = { 0 };
+  kj_digest compiler;
+  kj_compile_request wanted = *request;
+  wanted.stage = stage;
+  if (!kj_make_named_key(runtime->disk, &wanted, &named)) return false;
+  bool knows_compiler = kj_identify_compiler(runtime, &compiler);
+  bool is_found =
+    kj_find_import(runtime, &named, NULL, code) ||
+    kj_find_installed(runtime, &named, knows_compiler ? &compiler : NULL, diagnostics, code);
+  kj_free_disk_key(&named);
+  if (!is_found || kj_has_own_math(runtime->disk, code)) return is_found;
+  kj_free_code(code);
+  return false;
+}
+
+/* Code of a named target: machine code, or else PTX, which becomes machine code here and is kept
+ * as what the compiler has made. A driver that is older than the machine code refuses it. */
 static bool fetch_named(kj_call *call, kjit_specialization *specialization,
                         const kj_compile_request *request, const kj_disk_key *key,
                         kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
-  kj_disk_key named = { 0 };
-  kj_digest compiler;
-  if (call->device->is_target || !kj_has_named_code(runtime, diagnostics) ||
-      !kj_make_named_key(runtime->disk, request, &named))
-    return false;
-  bool knows_compiler = kj_identify_compiler(runtime, &compiler);
-  bool is_found =
-    kj_find_import(runtime, &named, NULL, code) ||
-    kj_find_installed(runtime, &named, knows_compiler ? &compiler : NULL, diagnostics, code);
-  kj_free_disk_key(&named);
-  if (is_found && !kj_has_own_math(runtime->disk, code)) {
-    kj_free_code(code);
-    return false;
-  }
-  if (!is_found || !call->device->operations->takes_ptx || !kj_keeps_code(runtime->disk))
-    return is_found && keep_fetched(call, specialization);
+  bool takes_ptx = call->device->operations->takes_ptx;
+  if (call->device->is_target || !kj_has_named_code(runtime, diagnostics)) return false;
+  if (takes_ptx && find_named(runtime, request, KJIT_STAGE_CUBIN, diagnostics, code) &&
+      keep_fetched(call, specialization))
+    return true;
+  if (!find_named(runtime, request, request->stage, diagnostics, code)) return false;
+  if (!takes_ptx || !kj_keeps_code(runtime->disk)) return keep_fetched(call, specialization);
   kj_diagnostics ignored = { 0 };
   bool is_loaded = load_and_keep(call, specialization, key, &ignored) == KJIT_OK;
   kj_free_diagnostics(&ignored);
@@ -456,6 +466,15 @@ static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
            : KJIT_OK;
 }
 
+/* For kjit_export_cache. */
+static kjit_status record_code(const kj_call *call, const kj_compile_request *request,
+                               const kj_disk_key *key, const kj_code *code,
+                               kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_record_code(call->runtime, key, call->kernel->function->decl->name, code, diagnostics));
+  return kj_record_machine_code(call->device, request, key, code, diagnostics);
+}
+
 static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
                              const kj_signature *signature, kj_diagnostics *diagnostics)
 {
@@ -473,8 +492,7 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
                                 : compile_and_load(call, specialization, signature,
                                                    has_key ? &key : NULL, diagnostics);
   if (status == KJIT_OK && call->device->is_target)
-    status = kj_record_code(runtime, has_key ? &key : NULL, call->kernel->function->decl->name,
-                            &specialization->code, diagnostics);
+    status = record_code(call, &request, has_key ? &key : NULL, &specialization->code, diagnostics);
   if (KJ_HAS_ASSERTIONS && is_found && source != NAMED) kj_recheck(call, specialization, &key);
   if (status == KJIT_OK) status = open_code(call, specialization, diagnostics);
   if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);

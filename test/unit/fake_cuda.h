@@ -17,6 +17,7 @@ enum {
   CUDA_OUT_OF_MEMORY = 2,
   CUDA_INVALID_CONTEXT = 201,
   CUDA_INVALID_HANDLE = 400,
+  CUDA_NO_BINARY = 209,
   CUDA_INVALID_PTX = 218,
   CUDA_ILLEGAL_ADDRESS = 700,
   CUDA_CAPTURE_UNSUPPORTED = 900,
@@ -35,7 +36,8 @@ typedef struct fake_driver {
   int fail_release_at;
   /* fault: what every call gives after a launch went wrong, until a reset */
   int devices, fault;
-  bool fault_next_launch, refuse_ptx, refuse_reset;
+  bool fault_next_launch, refuse_ptx, refuse_reset, refuse_cubin;
+  char image[4]; /* how the last code that was loaded begins */
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
   size_t limit;                     /* of one allocation */
   _Atomic bool is_starved, is_full; /* no call gets memory: until some is given back, or ever */
@@ -296,6 +298,8 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned co
   for (unsigned i = 0; i < count && cuda.refuse_ptx; i++)
     if (options[i] == 5) snprintf(values[i], 64, "ptxas fatal   : bad PTX\n");
   if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
+  memcpy(cuda.image, image, sizeof cuda.image);
+  if (cuda.refuse_cubin && !memcmp(image, "\177ELF", 4)) return CUDA_NO_BINARY;
   cuda.modules++;
   cuda.load_debug = fake_debug_option(count, options, values);
   *module = (void *)image;

@@ -14,8 +14,8 @@ static void list_archived(void *user, const kjit_cache_entry *entry)
   t->bytes += entry->file_bytes;
   printf("%10" PRIu64 "  ", entry->file_bytes);
   if (entry->version)
-    printf("%-9s %s(%s)  kjit %s  %s\n", entry->target, entry->kernel, entry->signature,
-           entry->version, entry->name);
+    printf("%-9s %-6s %s(%s)  kjit %s  %s\n", entry->target, entry->stage, entry->kernel,
+           entry->signature, entry->version, entry->name);
   else printf("damaged %s\n", entry->name);
   if (!entry->version) t->damaged++;
 }

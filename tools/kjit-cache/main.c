@@ -47,7 +47,7 @@ static error_t add_text(cache_texts *texts, char *text)
   return 0;
 }
 
-enum { KEY_SHIPPED = 1000 };
+enum { KEY_SHIPPED = 1000, KEY_MACHINE_CODE };
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
@@ -57,6 +57,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case 'o': o->output = text; return 0;
   case 't': return add_text(&o->targets, text);
   case KEY_SHIPPED: o->is_shipped = true; return 0;
+  case KEY_MACHINE_CODE: o->ptxas = text ? text : ""; return 0;
   case ARGP_KEY_ARG:
     if (o->command) return add_text(&o->operands, text);
     o->command = text;
@@ -193,6 +194,8 @@ static bool check_options(cache_tool *t, const command *c)
     return tool_fail(&t->error, TOOL_EXIT_USAGE, "--shipped is an option of list");
   if (o->targets.count && c->run != cache_build)
     return tool_fail(&t->error, TOOL_EXIT_USAGE, "--target is an option of build");
+  if (o->ptxas && c->run != cache_build)
+    return tool_fail(&t->error, TOOL_EXIT_USAGE, "--machine-code is an option of build");
   if (!c->has_directory != (o->output != NULL))
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
                      o->output ? "--output is an option of build and merge"
@@ -224,6 +227,7 @@ bool cache_create_context(cache_tool *t, const char *target, kjit_context **cont
   config.cache_directory = config.shipped_cache = "";
   config.libdevice_path = "libclc"; /* a toolkit's functions have no version that code could name */
   config.target = target;
+  config.ptxas = target ? t->options.ptxas : NULL;
   config.on_diagnostic = show_left_out;
   kjit_status status = kjit_create_context(&config, context);
   return status == KJIT_OK || tool_fail(&t->error, TOOL_EXIT_DEVICE, "creating a context: %s",
@@ -264,6 +268,9 @@ int main(int argc, char **argv)
     { "target", 't', "TARGET", 0,
       "Target of build: sm_75 and up, sm_90a, x86-64-v2, x86-64-v3 or x86-64-v4. Can be "
       "repeated",
+      0 },
+    { "machine-code", KEY_MACHINE_CODE, "PTXAS", OPTION_ARG_OPTIONAL,
+      "With build, also keep GPU machine code made by PTXAS (default: the one that kjit finds)",
       0 },
     { "shipped", KEY_SHIPPED, 0, 0, "List the compiled kernel file installed with kjit", 0 },
     { 0 },

@@ -12,6 +12,7 @@ typedef struct cache_texts {
 
 typedef struct cache_options {
   const char *directory, *command, *output;
+  const char *ptxas; /* of kjit_config; NULL: no machine code */
   cache_texts operands, targets;
   bool is_shipped;
 } cache_options;
