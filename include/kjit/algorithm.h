@@ -534,6 +534,33 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
                                                    const kjit_operand *x, const kjit_operand *y,
                                                    size_t y_count, const kjit_operator *operator_,
                                                    const kjit_algorithm_options *options);
+/* Computes derivatives of kjit_pairs without the matrix of all pairs. cotangents has an element for
+ * each row of x: the derivative of some number by result[i]. The gradients are the derivatives of
+ * this number by parameters of function.
+ *
+ * by has `count` numbers of parameters, 1 to 16, in ascending order: 0 is the row of x, 1 to
+ * y_count are the rows of y, and y_count + 3 is the first of the function's last arguments.
+ * gradients[k] is by parameter by[k]. By x and y it has the shape of that operand. By a number it
+ * has one element for each row of x, and by an array of one axis with up to 64 elements a row of
+ * that many: their sum over the rows is the derivative. Derivatives by x and the last arguments are
+ * computed in one pass over the pairs, those by y in another one. Messages call the gradients g0,
+ * g1, by the parameter.
+ *
+ * operator_ is "add", "logaddexp", "max" or "min". result is not needed for "add". For "logaddexp"
+ * it is the result of kjit_pairs, for "max" and "min" the result of "argmax" and "argmin",
+ * integers: of equal values the first one has the derivative.
+ *
+ * options.chunk reads that many rows of y at a time, and for derivatives by y that many rows of x
+ * for each of as many rows of y. options.devices share the rows of x, and for derivatives by y
+ * those of y.
+ *
+ * Errors: as kjit_pairs; TYPE (an operator without a derivative, elements other than f32 and f64),
+ * those of the derivative of function (docs/derivatives.md). */
+KJIT_API KJIT_CHECK kjit_status kjit_pairs_gradient(
+  kjit_context *context, const kjit_operand *gradients, const uint32_t *by, size_t count,
+  const kjit_operand *cotangents, const kjit_operand *result, const kjit_operand *function,
+  const kjit_operand *x, const kjit_operand *y, size_t y_count, const kjit_operator *operator_,
+  const kjit_algorithm_options *options);
 /* Row i of result becomes the k least of these values, 1 to 64 and at most as many as y has rows,
  * in ascending order, and that of result_places, integers or NULL, the j that they are of; of equal
  * values the first ones, NaN behind all numbers. An array for result_places (options.results) is of

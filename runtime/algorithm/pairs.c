@@ -33,28 +33,51 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   ka_arrange(call, operand, axes, 2, ranks);
 }
 
+/* The name of an operand of one side in messages and texts. */
+static const char *name_rows(ka_call *call, const ka_pairing *given, bool is_x, size_t index)
+{
+  static const char *const weighed[] = { "x", "cotangents", "result" };
+  if (given->gradient && given->gradient->is_exchanged) is_x = !is_x;
+  return is_x ? weighed[index] : kj_format(&call->arena, "y%zu", index);
+}
+
+/* Reads the operands of one side, whose rows have a common number. Returns the bytes of a row of
+ * all of them. */
+static uint32_t read_side(ka_pairs *p, const ka_pairing *given, bool is_x)
+{
+  ka_call *call = p->call;
+  const kjit_operand *operands = is_x ? given->x : given->y;
+  ka_rows *rows = is_x ? p->x : p->y;
+  size_t count = is_x ? p->x_count : p->y_count;
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    const char *name = name_rows(call, given, is_x, i);
+    read_rows(p, name, operands ? &operands[i] : NULL, &rows[i]);
+    bytes += rows[i].bytes;
+    if (rows[i].operand.shape[0] != rows[0].operand.shape[0])
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %lld rows, and `%s` %lld", name,
+              (long long)rows[i].operand.shape[0], rows[0].operand.name,
+              (long long)rows[0].operand.shape[0]);
+  }
+  return bytes;
+}
+
 static void read_all_rows(ka_pairs *p, const ka_pairing *given)
 {
   ka_call *call = p->call;
-  uint32_t bytes = 0;
-  read_rows(p, "x", given->x, &p->x);
-  p->m = (uint64_t)p->x.operand.shape[0];
-  if (!given->y_count || given->y_count > KA_MOST_PAIRED)
+  p->x_count = given->gradient ? given->x_count : 1;
+  p->y_count = given->y_count;
+  if (!given->gradient && (!given->y_count || given->y_count > KA_MOST_PAIRED))
     ka_fail(call, KJIT_ERROR_ARGUMENT, "%zu operands have rows of y: 1 to %d", given->y_count,
             KA_MOST_PAIRED);
+  KJ_ASSERT(p->x_count <= KA_MOST_ROWS && p->y_count <= KA_MOST_ROWS);
+  (void)read_side(p, given, true);
   if (!given->y) ka_fail(call, KJIT_ERROR_MISUSE, "y is NULL");
-  p->y_count = given->y_count;
-  for (size_t i = 0; i < p->y_count; i++) {
-    const char *name = kj_format(&call->arena, "y%zu", i);
-    read_rows(p, name, &given->y[i], &p->y[i]);
-    bytes += p->y[i].bytes;
-    if (p->y[i].operand.shape[0] != p->y[0].operand.shape[0])
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %lld rows, and `y0` %lld", name,
-              (long long)p->y[i].operand.shape[0], (long long)p->y[0].operand.shape[0]);
-  }
+  uint32_t bytes = read_side(p, given, false);
   if (bytes > MOST_Y_BYTES)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of all `y0` to `y%zu` have %u bytes: at most %d",
-            p->y_count - 1, bytes, MOST_Y_BYTES);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of all `%s` to `%s` have %u bytes: at most %d",
+            p->y[0].operand.name, p->y[p->y_count - 1].operand.name, bytes, MOST_Y_BYTES);
+  p->m = (uint64_t)p->x[0].operand.shape[0];
   p->n = p->total = (uint64_t)p->y[0].operand.shape[0];
   p->piece = given->piece;
   if (!p->piece) return;
@@ -77,12 +100,16 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 
 /* ---- results ---- */
 
-static void check_result(ka_pairs *p, const ka_operand *result)
+/* width: of a result with two axes, else 0 */
+static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
 {
   ka_call *call = p->call;
-  uint32_t rank = p->k ? 2 : 1;
-  bool is_fit = result->rank == rank && (uint64_t)result->shape[0] == p->m &&
-                (!p->k || result->shape[1] == p->k);
+  bool is_fit = result->rank == (width ? 2 : 1) && (uint64_t)result->shape[0] == p->m &&
+                (!width || result->shape[1] == width);
+  if (!is_fit && width && !p->k)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`%s` must have two axes: %llu rows of %lld elements, one for each row of `%s`",
+            result->name, (unsigned long long)p->m, (long long)width, p->x[0].operand.name);
   if (!is_fit && p->k)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "`%s` has to have %llu rows, as many as `x`, of %lld elements", result->name,
@@ -93,17 +120,17 @@ static void check_result(ka_pairs *p, const ka_operand *result)
             (unsigned long long)p->m);
 }
 
-static void read_result(ka_pairs *p, const char *name, const kjit_operand *given,
+static void read_result(ka_pairs *p, const char *name, const kjit_operand *given, int64_t width,
                         ka_operand *result)
 {
   ka_call *call = p->call;
   const uint32_t axes[] = { 0, 1 }, ranks[] = { 1, 1 };
   ka_read_output(call, name, given, result);
-  check_result(p, result);
-  ka_check_overlap(call, result, &p->x.operand, false);
+  check_result(p, result, width);
+  for (size_t i = 0; i < p->x_count; i++) ka_check_overlap(call, result, &p->x[i].operand, false);
   ka_check_overlap(call, result, &p->function, false);
   for (size_t i = 0; i < p->y_count; i++) ka_check_overlap(call, result, &p->y[i].operand, false);
-  ka_arrange(call, result, axes, p->k ? 2 : 1, ranks);
+  ka_arrange(call, result, axes, width ? 2 : 1, ranks);
 }
 
 /* ---- types ---- */
@@ -177,13 +204,16 @@ static void read_results(ka_pairs *p, const ka_pairing *given)
   if (p->is_several && !given->results) ka_fail(call, KJIT_ERROR_MISUSE, "results is NULL");
   for (size_t i = 0; i < p->value_count; i++) {
     ka_operand *result = &p->values[i].result;
-    const char *name = p->is_several ? kj_format(&call->arena, "r%zu", i) : "result";
-    read_result(p, name, given->results ? &given->results[i] : NULL, result);
+    const char *name = given->gradient ? kj_format(&call->arena, "g%u", given->gradient->by[i])
+                       : p->is_several ? kj_format(&call->arena, "r%zu", i)
+                                       : "result";
+    int64_t width = p->k ? p->k : p->values[i].width;
+    read_result(p, name, given->results ? &given->results[i] : NULL, width, result);
     for (size_t j = 0; j < i; j++) ka_check_overlap(call, result, &p->values[j].result, false);
   }
   p->has_places = given->result_places != NULL;
   if (!p->has_places) return;
-  read_result(p, "result_places", given->result_places, &p->result_places);
+  read_result(p, "result_places", given->result_places, p->k, &p->result_places);
   check_places(p);
   ka_check_positions(call, &p->result_places, p->total);
   ka_check_overlap(call, &p->result_places, &p->values[0].result, false);
@@ -204,8 +234,8 @@ static void choose_all_types(ka_pairs *p, const ka_pairing *given)
     bool has_array = !p->call->options.results && !v->result.function;
     if (given->operator_)
       choose_types(p, v, given->operator_, has_array ? v->result.element : KJIT_ANY);
-    if (has_array) check_type(p, v);
-    if (given->operator_) p->bytes += v->bytes;
+    if (has_array && !given->gradient) check_type(p, v);
+    if (given->operator_ || given->gradient) p->bytes += v->bytes;
   }
 }
 
@@ -236,18 +266,23 @@ static void check_count(const ka_pairs *p, const ka_pairing *given)
 ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given)
 {
   ka_pairs *p = KJ_NEW(&call->arena, ka_pairs);
-  *p = (ka_pairs){ .call = call, .is_several = given->is_several };
+  *p = (ka_pairs){ .call = call, .is_several = given->is_several, .gradient = given->gradient };
   read_function(p, given->function);
   read_all_rows(p, given);
   ka_choose_device(call);
   ka_infer_pair(p);
   check_count(p, given);
-  if (!given->operator_) {
+  if (given->gradient) {
+    p->value_count = given->result_count;
+    ka_read_gradient(p);
+  } else if (!given->operator_) {
     check_k(p, given->k);
     p->k = given->k;
     choose_order(p);
   }
-  if (p->m > (INT32_MAX / 2 - (1 << 20)) / (p->k ? (uint64_t)p->k : 1)) call->is_wide = true;
+  uint64_t width = p->k ? (uint64_t)p->k : 1;
+  for (size_t i = 0; i < p->value_count; i++) width = ka_most(width, p->values[i].width);
+  if (p->m > (INT32_MAX / 2 - (1 << 20)) / width) call->is_wide = true;
   if (!call->options.results) read_results(p, given);
   choose_all_types(p, given);
   return p;
@@ -257,7 +292,12 @@ void ka_build_pairs(ka_call *call, const void *data)
 {
   ka_pairs *p = ka_read_pairs(call, data);
   if (call->options.results) describe_results(p);
-  else if (p->m && p->n) ka_pairs_steps(p);
+  else ka_add_pairs(p);
+}
+
+void ka_add_pairs(ka_pairs *p)
+{
+  if (p->m && p->n) ka_pairs_steps(p);
   else if (p->m) ka_fill_pairs(p);
 }
 

@@ -7,6 +7,11 @@
 
 /* operands that have rows of y; results of one call */
 enum { KA_MOST_PAIRED = 8, KA_MOST_PAIR_RESULTS = 16 };
+/* Those of a gradient's passes, with the cotangents and the result. */
+enum { KA_MOST_ROWS = KA_MOST_PAIRED + 2 };
+
+/* Blocks of a launch: for each multiprocessor, for each core. */
+enum { KA_GPU_PAIR_BLOCKS = 8, KA_CPU_PAIR_BLOCKS = 4 };
 
 /* An operand by rows: of one axis a number each, of two axes so many. */
 typedef struct ka_rows {
@@ -31,19 +36,39 @@ typedef struct ka_pair_value {
   const ka_reduction *reduction; /* by name, not NULL then */
   bool is_exponential;           /* logaddexp: as a struct */
   kjit_type value, accumulator;  /* what values are converted to; KJIT_ANY: a struct is combined */
-  uint32_t bytes;                /* of what is combined */
+  uint32_t width;                /* of a result with rows; 0: its rows are numbers */
+  uint32_t bytes;                /* of what is combined, for one row of x */
   ka_operand result;
 } ka_pair_value;
+
+/* How much the derivative of the func counts for a pair. */
+typedef enum ka_pair_weight {
+  KA_WEIGHT_ONE,  /* add */
+  KA_WEIGHT_EXP,  /* logaddexp: exp(value - result) */
+  KA_WEIGHT_PLACE /* max, min: 1 where the result is the pair's place, else 0 */
+} ka_pair_weight;
+
+/* A pass of kjit_pairs_gradient: derivatives by some of the func's parameters, a result for each.
+ * Of a pass by y the operands are exchanged: x is y, and y is x and what the pairs are weighed
+ * with. */
+typedef struct ka_pair_gradient {
+  const uint32_t *by; /* numbers of parameters, as many as there are results; ascending */
+  ka_pair_weight weight;
+  bool is_exchanged;
+  size_t paired;      /* operands with rows of y */
+  uint64_t first_row; /* the number of the first row of x: the call has one piece of it */
+} ka_pair_gradient;
 
 typedef struct ka_pairs {
   ka_call *call;
   ka_operand function; /* with its last arguments */
-  ka_rows x, y[KA_MOST_PAIRED];
-  size_t y_count;
-  uint64_t m, n, total;      /* rows of x, of y now, and altogether */
-  const ka_piece *piece;     /* NULL: y is whole */
-  bool is_several, is_tuple; /* is_tuple: what the func returns */
-  int64_t k;                 /* the k least of the only value; 0: values are reduced */
+  ka_rows x[KA_MOST_ROWS], y[KA_MOST_ROWS];
+  size_t x_count, y_count;
+  const ka_pair_gradient *gradient; /* NULL: the func's values are reduced */
+  uint64_t m, n, total;             /* rows of x, of y now, and altogether */
+  const ka_piece *piece;            /* NULL: y is whole */
+  bool is_several, is_tuple;        /* is_tuple: what the func returns */
+  int64_t k;                        /* the k least of the only value; 0: values are reduced */
   ka_pair_value values[KA_MOST_PAIR_RESULTS];
   size_t value_count;
   uint32_t bytes; /* of all values that are combined */
@@ -54,10 +79,11 @@ typedef struct ka_pairs {
 /* Rows of y by pieces of options.chunk, and rows of x by options.devices (pairs_stream.c). */
 typedef struct ka_pairing {
   const kjit_operand *results, *result_places, *function, *x, *y;
-  size_t result_count;
+  size_t result_count, x_count;
   bool is_several; /* kjit_pairs_several */
+  const ka_pair_gradient *gradient;
   size_t y_count;
-  const kjit_operator *operator_; /* NULL: the k least */
+  const kjit_operator *operator_; /* NULL: the k least, or a gradient */
   int64_t k;
   const ka_piece *piece;
 } ka_pairing;
@@ -65,6 +91,8 @@ kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pa
                             const kjit_algorithm_options *options);
 /* pairs.c: the call of a whole y, or of a piece; and all that is known before there are steps. */
 void ka_build_pairs(ka_call *call, const void *data);
+/* Adds the steps of a call that has been read. */
+void ka_add_pairs(ka_pairs *p);
 ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
 /* The options that these calls take. */
 uint32_t ka_pairs_options(const ka_pairing *given);
@@ -86,6 +114,36 @@ void ka_pairs_steps(ka_pairs *p);
 /* The step for results without rows of y. Errors: ARGUMENT. */
 void ka_fill_pairs(ka_pairs *p);
 
+/* ---- pairs_rows.c: the shape of a launch and the text of its rows ---- */
+
+typedef struct ka_pair_shape {
+  uint32_t threads, rows, tile; /* rows: of a thread */
+  uint64_t groups, parts;
+} ka_pair_shape;
+ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n);
+
+/* What a kernel has of x and y. */
+typedef struct ka_rows_text {
+  const char *locals;          /* statements of the kernel that declare the arrays */
+  const char *take_x, *take_y; /* funcs of pairs_visit */
+  const char *names;           /* ", xs, y0s" */
+  /* the rows of a pair and their numbers, as the func takes them: "xs[l], y0s[j], i64(i), ..." */
+  const char *arguments;
+  const char *row; /* ", v7": the number of the first row of x, which arguments need; or "" */
+} ka_rows_text;
+ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape);
+/* Whether a row of x is a column of its array: on the CPU the rows stand side by side. */
+bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
+/* A row of a pair: "xs[l]", "xs[:, l]", "y0s[j]"; of a gradient for a column "x_row", a copy. */
+const char *ka_pair_row(const ka_pairs *p, const ka_rows *rows);
+/* The operands with rows of x and y that the func takes, in the order of its parameters. */
+size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
+/* "f32[64, 3]"; of one axis "f32[64]". is_transposed: the rows stand side by side. */
+const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
+                         bool is_transposed);
+/* The name of the func in a kernel's text. */
+const char *ka_use_pair_function(const ka_pairs *p, ka_kernel *kernel);
+
 /* ---- pairs_values.c: the text of what is combined ---- */
 
 /* The names in a kernel's text of one result. */
@@ -103,6 +161,16 @@ typedef struct ka_sums_text {
 } ka_sums_text;
 ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_text *values,
                            uint32_t rows, const char *pair, const char *const *stores);
+/* The same of a gradient: sums of derivatives. more: the names of the func's last arguments. */
+ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
+                               const char *more, uint32_t count, const char *const *stores);
+/* Sets the values of a gradient: what the derivatives are by. Errors: ARGUMENT, TYPE. */
+void ka_read_gradient(ka_pairs *p);
+/* Elements of a result with so many rows. */
+static inline uint64_t ka_pair_elements(const ka_pair_value *v, uint64_t rows)
+{
+  return rows * (v->width ? v->width : 1);
+}
 /* A func that stores the finished value of a row, called as pairs_put. */
 const char *ka_finish_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
 

@@ -152,14 +152,17 @@ static kjit_status place_arguments(const ka_streaming *s, ka_share *share)
 /* Of all of x: only what every piece would copy again. */
 static kjit_status place_all(const ka_streaming *s, ka_share *share)
 {
-  const kjit_arg *x = &s->given->x->argument;
-  bool is_hosts = x->kind == KJIT_ARG_TENSOR && x->value.tensor->device_type == KJIT_DEVICE_CPU &&
-                  s->device->info.kind != KJIT_DEVICE_CPU && x->type == KJIT_ANY;
-  if (!is_hosts) return KJIT_OK;
-  KJ_TRY(kjit_create_array_from(share->device, x->value.tensor, share->compute, &share->x_array));
-  share->x = *s->given->x;
-  share->x.argument = kjit_arg_array(share->x_array);
-  share->given.x = &share->x;
+  for (size_t i = 0; i < s->x_count; i++) {
+    const kjit_arg *x = &s->given->x[i].argument;
+    bool is_hosts = x->kind == KJIT_ARG_TENSOR && x->value.tensor->device_type == KJIT_DEVICE_CPU &&
+                    s->device->info.kind != KJIT_DEVICE_CPU && x->type == KJIT_ANY;
+    share->x[i] = s->given->x[i];
+    if (!is_hosts) continue;
+    KJ_TRY(
+      kjit_create_array_from(share->device, x->value.tensor, share->compute, &share->x_arrays[i]));
+    share->x[i].argument = kjit_arg_array(share->x_arrays[i]);
+  }
+  share->given.x = share->x;
   return KJIT_OK;
 }
 
@@ -170,8 +173,10 @@ kjit_status ka_place_share(const ka_streaming *s, ka_share *share)
   share->compute = s->options.stream;
   if (!share->compute) KJ_TRY(kjit_get_default_stream(share->device, &share->compute));
   if (!s->is_shared) return place_all(s, share);
-  KJ_TRY(place_rows(s, share, s->given->x, true, &share->x_rows, &share->x_array, &share->x));
-  share->given.x = &share->x;
+  for (size_t i = 0; i < s->x_count; i++)
+    KJ_TRY(place_rows(s, share, &s->given->x[i], true, &share->x_rows[i], &share->x_arrays[i],
+                      &share->x[i]));
+  share->given.x = share->x;
   KJ_ASSERT(count + (places != NULL) <= KA_MOST_RESULTS);
   share->result_count = count + (places != NULL);
   for (size_t i = 0; i < share->result_count; i++)
@@ -260,14 +265,16 @@ kjit_status ka_fetch_results(const ka_streaming *s, const ka_share *share)
 
 static void release_share(ka_share *share)
 {
-  for (size_t i = 0; i < KA_MOST_PAIRED; i++)
+  for (size_t i = 0; i < KA_MOST_ROWS; i++)
     for (int b = 0; b < KA_BUFFERS; b++) kjit_release_array(share->buffers[i][b]);
   for (int b = 0; b < KA_BUFFERS; b++) {
     kjit_destroy_event(share->copied[b]);
     kjit_destroy_event(share->used[b]);
   }
-  kjit_release_array(share->x_rows.view);
-  kjit_release_array(share->x_array);
+  for (size_t i = 0; i < KA_MOST_ROWS; i++) {
+    kjit_release_array(share->x_rows[i].view);
+    kjit_release_array(share->x_arrays[i]);
+  }
   for (size_t i = 0; i < share->result_count; i++) {
     kjit_release_array(share->result_rows[i].view);
     kjit_release_array(share->result_arrays[i]);
@@ -284,6 +291,6 @@ void ka_release_shares(ka_streaming *s)
 {
   for (size_t i = 0; i < s->share_count; i++) release_share(&s->shares[i]);
   free(s->shares);
-  for (size_t i = 0; i < KA_MOST_PAIRED; i++)
+  for (size_t i = 0; i < KA_MOST_ROWS; i++)
     for (int b = 0; b < KA_BUFFERS; b++) kjit_release_array(s->sources[i].pinned[b]);
 }

@@ -29,17 +29,18 @@ typedef struct ka_share {
   kjit_device *device;
   uint64_t first, rows;
   ka_pairing given;
-  kjit_operand x, function, results[KA_MOST_RESULTS];
-  ka_cut x_rows, result_rows[KA_MOST_RESULTS];
-  kjit_array *x_array, *result_arrays[KA_MOST_RESULTS]; /* NULL: they are on the device */
-  kjit_arg *arguments;                                  /* of the func */
+  kjit_operand x[KA_MOST_ROWS], function, results[KA_MOST_RESULTS];
+  ka_cut x_rows[KA_MOST_ROWS], result_rows[KA_MOST_RESULTS];
+  /* NULL: they are on the device */
+  kjit_array *x_arrays[KA_MOST_ROWS], *result_arrays[KA_MOST_RESULTS];
+  kjit_arg *arguments; /* of the func */
   kjit_array **argument_arrays;
   size_t result_count;
   ka_found found[KA_MOST_PAIR_RESULTS];
   size_t found_count;
   kjit_array *found_arrays[KA_MOST_PAIR_RESULTS];
-  kjit_array *buffers[KA_MOST_PAIRED][KA_BUFFERS]; /* of y; NULL: it is on the device */
-  kjit_stream *compute, *copies;                   /* copies: NULL where all of y is there */
+  kjit_array *buffers[KA_MOST_ROWS][KA_BUFFERS]; /* of y; NULL: it is on the device */
+  kjit_stream *compute, *copies;                 /* copies: NULL where all of y is there */
   kjit_event *copied[KA_BUFFERS], *used[KA_BUFFERS];
 } ka_share;
 
@@ -50,9 +51,11 @@ typedef struct ka_streaming {
   kjit_algorithm_options options;
   kjit_device *device; /* of the call, or the first one */
   uint64_t m, n, chunk;
+  kj_view x_views[KA_MOST_ROWS], result_views[KA_MOST_RESULTS];
+  size_t x_count;
   uint32_t buffers;
   bool is_wide, is_shared; /* is_shared: by options.devices */
-  ka_source sources[KA_MOST_PAIRED];
+  ka_source sources[KA_MOST_ROWS];
   ka_share *shares;
   size_t share_count;
 } ka_streaming;

@@ -54,6 +54,15 @@ static void check_is_no_plan(ka_call *call, const char *option)
             option);
 }
 
+/* A pass of a gradient by y has as many rows as y, which need not be on a device all at once. */
+static bool is_cut_by_rows(const ka_streaming *s)
+{
+  size_t devices = s->is_shared ? s->options.device_count : 1;
+  const ka_pair_gradient *gradient = s->given->gradient;
+  return gradient && gradient->is_exchanged && s->options.chunk &&
+         s->m > s->options.chunk * devices;
+}
+
 /* Checks the whole call, and has no steps. */
 static void look(ka_call *call, const void *data)
 {
@@ -71,12 +80,15 @@ static void look(ka_call *call, const void *data)
   s->chunk = call->options.chunk ? ka_least(call->options.chunk, p->n) : p->n;
   s->buffers = s->chunk < s->n ? KA_BUFFERS : 1;
   s->is_wide = call->is_wide;
+  s->x_count = p->x_count;
+  for (size_t i = 0; i < p->x_count; i++) s->x_views[i] = p->x[i].operand.view;
+  for (size_t i = 0; i < p->value_count; i++) s->result_views[i] = p->values[i].result.view;
   for (size_t i = 0; i < p->y_count; i++) {
     check_is_array(call, &p->y[i].operand, option);
     s->sources[i].view = p->y[i].operand.view;
   }
-  if (!s->is_shared) return;
-  check_is_array(call, &p->x.operand, option);
+  if (!s->is_shared && !is_cut_by_rows(s)) return;
+  for (size_t i = 0; i < p->x_count; i++) check_is_array(call, &p->x[i].operand, option);
   for (size_t i = 0; i < p->value_count; i++) check_is_array(call, &p->values[i].result, option);
   if (p->has_places) check_is_array(call, &p->result_places, option);
 }
@@ -156,14 +168,15 @@ static kjit_status reduce_piece(const ka_streaming *s, const ka_share *share, ui
 {
   const ka_piece piece = { .first = first,
                            .total = s->n,
-                           .row = share->first,
+                           .row = share->first +
+                                  (s->given->gradient ? s->given->gradient->first_row : 0),
                            .is_share = s->is_shared,
                            .is_wide = s->is_wide,
                            .is_last = first + count == s->n,
                            .found = share->found_arrays };
   ka_pairing given = share->given;
-  kjit_operand y[KA_MOST_PAIRED];
-  ka_cut rows[KA_MOST_PAIRED] = { 0 };
+  kjit_operand y[KA_MOST_ROWS];
+  ka_cut rows[KA_MOST_ROWS] = { 0 };
   kjit_status status = KJIT_OK;
   for (size_t i = 0; i < given.y_count && status == KJIT_OK; i++) {
     status = share->buffers[i][b]
@@ -247,6 +260,50 @@ static kjit_status divide_rows(ka_streaming *s)
   return KJIT_OK;
 }
 
+/* The rows of x from `first` on, and their results. */
+static kjit_status stream_rows(const ka_streaming *s, uint64_t first, uint64_t count)
+{
+  const ka_pairing *whole = s->given;
+  ka_cut x_rows[KA_MOST_ROWS] = { 0 }, result_rows[KA_MOST_RESULTS] = { 0 };
+  kjit_operand x[KA_MOST_ROWS], results[KA_MOST_RESULTS];
+  ka_pair_gradient gradient = *whole->gradient;
+  ka_pairing given = *whole;
+  kjit_algorithm_options options = s->options;
+  kjit_device *const own = s->device;
+  kjit_status status = KJIT_OK;
+  for (size_t i = 0; i < s->x_count && status == KJIT_OK; i++) {
+    status = ka_cut_rows(&whole->x[i].argument, &s->x_views[i], first, count, &x_rows[i]);
+    x[i] = kjit_operand_of(x_rows[i].argument);
+  }
+  for (size_t i = 0; i < whole->result_count && status == KJIT_OK; i++) {
+    status =
+      ka_cut_rows(&whole->results[i].argument, &s->result_views[i], first, count, &result_rows[i]);
+    results[i] = kjit_operand_of(result_rows[i].argument);
+  }
+  gradient.first_row = first;
+  given.x = x;
+  given.results = results;
+  given.gradient = &gradient;
+  if (!s->is_shared) { /* results may lie anywhere */
+    options.devices = &own;
+    options.device_count = 1;
+    options.stream = NULL;
+    options.device = NULL;
+  }
+  if (status == KJIT_OK) status = ka_stream_pairs(s->context, s->name, &given, &options);
+  for (size_t i = 0; i < KA_MOST_ROWS; i++) kjit_release_array(x_rows[i].view);
+  for (size_t i = 0; i < KA_MOST_RESULTS; i++) kjit_release_array(result_rows[i].view);
+  return status;
+}
+
+static kjit_status stream_all_rows(const ka_streaming *s)
+{
+  uint64_t rows = s->options.chunk * (s->is_shared ? s->options.device_count : 1);
+  for (uint64_t first = 0; first < s->m; first += rows)
+    KJ_TRY(stream_rows(s, first, ka_least(rows, s->m - first)));
+  return KJIT_OK;
+}
+
 kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pairing *given,
                             const kjit_algorithm_options *options)
 {
@@ -262,6 +319,7 @@ kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pa
   plain.device_count = 0;
   if (!s.n || !s.m)
     return ka_perform(context, name, ka_pairs_options(given), &plain, ka_build_pairs, given);
+  if (is_cut_by_rows(&s)) return stream_all_rows(&s);
   kjit_status status = divide_rows(&s);
   if (status == KJIT_OK) status = run(&s);
   ka_release_shares(&s);

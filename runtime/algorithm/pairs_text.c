@@ -1,147 +1,31 @@
 /* The kernels of reductions over pairs: lib/library/pairs.kir with funcs over what a thread has of
- * x and what its block has of y. pairs_values.c writes what is combined. On a GPU, for the sum of
- * f(x, y0, i, j):
+ * x and what its block has of y (pairs_rows.c) and over what is combined (pairs_values.c, for
+ * gradients pairs_gradient.c). On a GPU, for the sum of f(x, y0, i, j):
  *
  *   extern func hosts_0(a0, a1, a2, a3)
- *   func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
- *   func pair_y0(first, count, y0s, y0: func, const T) @inline {
- *     for e in range(i32(thread_rank), count * 3, T) { y0s[e // 3, e % 3] = y0(first + ..., e % 3)
- * }
- *   }
- *   func pair_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0, T) }
  *   func pair_of(l, j, i, at, xs, y0s) @inline {
  *     return hosts_0(xs[l], y0s[j], i64(i), i64(at))
  *   }
- *   func pair_value_0(value, at) @inline { ... }
- *   func pair_begin(l, j, i, at, sums_0_0, pair: func) @inline { ... }
- *   func pair_add(l, j, i, at, sums_0_0, pair: func) @inline { ... }
- *   func pair_store(part, i, l, sums_0_0, store_0: func) @inline { ... }
  *   kernel run(...) @block(THREADS) {
  *     local xs: f32[4, 3]
  *     shared y0s: f32[256, 3]
  *     local sums_0_0: f32[4]
- *     pairs_visit(bind_back(pair_x, xs, ...), bind_back(pair_y, y0s, ..., THREADS), ...)
+ *     pairs_visit(bind_back(pairs_x, xs, ...), bind_back(pairs_y, y0s, ..., THREADS),
+ *                 bind_back(pair_begin, ...), bind_back(pair_add, ...), ...)
  *   } */
 #include "algorithm/pairs.h"
 #include "code/kernel.h"
 #include "ir/context.h"
 
-/* ---- the shape of a launch ---- */
-
-enum {
-  GPU_THREADS = 128,
-  GPU_ROWS = 4,       /* of a thread */
-  GPU_ROW_BYTES = 64, /* of x, of all rows of a thread: in registers */
-  GPU_TILE = 256,     /* rows of y */
-  GPU_TILE_BYTES = 8192,
-  GPU_BLOCKS = 8, /* of a multiprocessor */
-  CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,      /* where the k least are looked for: fewer find one at a time */
-  CPU_ROW_BYTES = 32768,   /* of x, of all rows side by side */
-  CPU_VALUE_BYTES = 16384, /* of what is combined, of all rows */
-  CPU_TILE = 256,
-  CPU_TILE_BYTES = 16384,
-  CPU_BLOCKS = 4, /* of a core */
-  MOST_UNROLLED = 64,
-  COMBINE_THREADS = 128
-};
-
-typedef struct pair_shape {
-  uint32_t threads, rows, tile; /* rows: of a thread */
-  uint64_t groups, parts;
-} pair_shape;
-
-static uint32_t bytes_of_y(const ka_pairs *p)
-{
-  uint32_t bytes = 0;
-  for (size_t i = 0; i < p->y_count; i++) bytes += p->y[i].bytes;
-  return bytes;
-}
-
-static uint32_t halve_until(uint32_t most, uint32_t bytes, uint32_t room, uint64_t needed)
-{
-  while (most > 1 && ((uint64_t)most * bytes > room || most / 2 >= needed)) most /= 2;
-  return most;
-}
-
-static pair_shape choose_shape(const ka_pairs *p, uint64_t n)
-{
-  bool is_cpu = ka_is_cpu(p->call);
-  pair_shape s = { .threads = is_cpu ? 1 : GPU_THREADS };
-  uint64_t cores = ka_core_count(p->call);
-  if (is_cpu) {
-    s.rows = halve_until(p->k ? CPU_ROWS_OF_K : CPU_ROWS, p->x.bytes, CPU_ROW_BYTES, p->m);
-    while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;
-    s.tile = halve_until(CPU_TILE, bytes_of_y(p), CPU_TILE_BYTES, n);
-  } else {
-    while (s.threads > 32 && s.threads / 2 >= p->m) s.threads /= 2;
-    s.rows = p->k ? 1
-                  : halve_until(GPU_ROWS, p->x.bytes + p->bytes, GPU_ROW_BYTES,
-                                ka_divide_up(p->m, s.threads));
-    s.tile = halve_until(GPU_TILE, bytes_of_y(p), GPU_TILE_BYTES, n);
-  }
-  uint64_t wanted = (is_cpu ? CPU_BLOCKS : GPU_BLOCKS) * cores;
-  s.groups = ka_divide_up(p->m, (uint64_t)s.threads * s.rows);
-  s.parts = ka_most(ka_least(ka_divide_up(wanted, s.groups), ka_divide_up(n, s.tile)), 1);
-  return s;
-}
-
-/* ---- rows ---- */
-
-static const char *row_extent(const ka_pairs *p, const ka_rows *rows)
-{
-  return kj_format(&p->call->arena, "%u", rows->width);
-}
-
-/* "f32[64, 3]"; of one axis "f32[64]". The rows of x stand side by side on the CPU. */
-static const char *array_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
-                              bool is_transposed)
-{
-  kj_arena *arena = &kernel->call->arena;
-  const char *type = ka_use_type(kernel, rows->operand.element);
-  if (rows->operand.rank == 1) return kj_format(arena, "%s[%u]", type, count);
-  return is_transposed ? kj_format(arena, "%s[%u, %u]", type, rows->width, count)
-                       : kj_format(arena, "%s[%u, %u]", type, count, rows->width);
-}
-
-static void write_x(const ka_pairs *p, ka_kernel *kernel)
-{
-  bool is_cpu = ka_is_cpu(p->call);
-  if (p->x.operand.rank == 1) {
-    kj_append_text(kernel->funcs,
-                   "func pair_x(l, i, xs, x: func) @inline { xs[l] = x(i, 0i32) }\n");
-    return;
-  }
-  kj_append_format(kernel->funcs,
-                   "func pair_x(l, i, xs, x: func) @inline {\n"
-                   "  for k in range(%si32)%s { xs[%s] = x(i, k) }\n}\n",
-                   row_extent(p, &p->x), p->x.width <= MOST_UNROLLED ? " @unroll" : "",
-                   is_cpu ? "k, l" : "l, k");
-}
-
-static void write_y(const ka_pairs *p, ka_kernel *kernel, size_t index)
-{
-  const ka_rows *y = &p->y[index];
-  const char *extent = row_extent(p, y), *name = y->operand.name;
-  kj_append_format(kernel->funcs,
-                   "func pair_%s(first, count, ys, y: func, const T) @inline {\n"
-                   "  for e in range(T > 1 ? i32(thread_rank) : 0i32, count * %s, T) {\n",
-                   name, extent);
-  if (y->operand.rank == 1)
-    kj_append_text(kernel->funcs, "    ys[e] = y(first + dtype(first)(e), 0i32)\n");
-  else
-    kj_append_format(kernel->funcs,
-                     "    ys[e // %s, e %% %s] = y(first + dtype(first)(e // %s), e %% %s)\n",
-                     extent, extent, extent, extent);
-  kj_append_text(kernel->funcs, "  }\n}\n");
-}
-
 /* ---- what is reduced ---- */
+
+enum { COMBINE_THREADS = 128 };
 
 typedef struct pair_texts {
   ka_kernel kernel;
-  pair_shape shape;
-  const char *take_x, *take_y, *pair;
+  ka_pair_shape shape;
+  ka_rows_text rows;
+  const char *more; /* names of the func's last arguments */
   ka_value_text values[KA_MOST_PAIR_RESULTS];
 } pair_texts;
 
@@ -151,60 +35,24 @@ static void declare_values(const ka_pairs *p, pair_texts *t)
     t->values[i] = ka_declare_pair_value(p, &t->kernel, i);
 }
 
-static const char *use_function(const ka_pairs *p, ka_kernel *kernel)
+/* Returns the func of a pair, bound to what it needs. */
+static const char *write_pair(ka_pairs *p, pair_texts *t)
 {
-  return ka_use_function(kernel, p->function.function, 3 + p->y_count + p->function.array_count,
-                         "a row of x, one of y and their places, arrays and values");
-}
-
-/* row: the parameter that a row's number in a share of x is counted from; "": from 0. */
-static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char *more,
-                       const char *row)
-{
-  kj_arena *arena = &p->call->arena;
-  const char *rows = p->x.operand.rank == 1 ? "xs[l]" : ka_is_cpu(p->call) ? "xs[:, l]" : "xs[l]";
-  for (size_t i = 0; i < p->y_count; i++)
-    rows = kj_format(arena, "%s, %ss[j]", rows, p->y[i].operand.name);
-  const char *callee = use_function(p, &t->kernel);
+  const ka_rows_text *rows = &t->rows;
+  const char *callee = ka_use_pair_function(p, &t->kernel);
   kj_append_format(t->kernel.funcs,
-                   "func pair_of(l, j, i, at, xs%s%s%s) @inline {\n"
-                   "  return %s(%s, i64(i)%s, i64(at)%s)\n}\n",
-                   names, more, *row ? ", row" : "", callee, rows, *row ? " + i64(row)" : "", more);
+                   "func pair_of(l, j, i, at%s%s%s) @inline {\n  return %s(%s%s)\n}\n", rows->names,
+                   t->more, *rows->row ? ", row" : "", callee, rows->arguments, t->more);
+  return kj_format(&p->call->arena, "bind_back(pair_of%s%s%s)", rows->names, t->more, rows->row);
 }
 
 static void begin_pairs(ka_pairs *p, pair_texts *t)
 {
-  ka_call *call = p->call;
-  kj_arena *arena = &call->arena;
-  bool is_cpu = ka_is_cpu(call);
-  pair_shape s = choose_shape(p, p->n);
-  ka_begin_kernel(call, "pairs", &t->kernel);
-  t->shape = s;
-  const char *x = ka_use_input(&t->kernel, &p->x.operand, KJIT_ANY), *names = "", *takes = "",
-             *parameters = "", *bound = "";
-  write_x(p, &t->kernel);
-  kj_append_format(t->kernel.body, "local xs: %s\n", array_type(&t->kernel, &p->x, s.rows, is_cpu));
-  for (size_t i = 0; i < p->y_count; i++) {
-    const char *name = p->y[i].operand.name;
-    const char *y = ka_use_input(&t->kernel, &p->y[i].operand, KJIT_ANY);
-    write_y(p, &t->kernel, i);
-    kj_append_format(t->kernel.body, "  %s %ss: %s\n", is_cpu ? "local" : "shared", name,
-                     array_type(&t->kernel, &p->y[i], s.tile, false));
-    names = kj_format(arena, "%s, %ss", names, name);
-    parameters = kj_format(arena, "%s, %ss, %s: func", parameters, name, name);
-    bound = kj_format(arena, "%s, %ss, %s", bound, name, y);
-    takes = kj_format(arena, "%s  pair_%s(first, count, %ss, %s, T)\n", takes, name, name, name);
-  }
-  kj_append_format(t->kernel.funcs, "func pair_y(first, count%s, const T) @inline {\n%s}\n",
-                   parameters, takes);
-  const char *more = ka_use_arrays(&t->kernel, &p->function), *row = "";
-  if (p->piece && p->piece->is_share)
-    row = kj_format(arena, ", %s", ka_use_count(&t->kernel, p->piece->row));
+  ka_begin_kernel(p->call, "pairs", &t->kernel);
+  t->shape = ka_choose_pair_shape(p, p->n);
+  t->rows = ka_write_pair_rows(p, &t->kernel, &t->shape);
+  t->more = ka_use_arrays(&t->kernel, &p->function);
   declare_values(p, t);
-  write_pair(p, t, names, more, row);
-  t->take_x = kj_format(arena, "bind_back(pair_x, xs, %s)", x);
-  t->take_y = kj_format(arena, "bind_back(pair_y%s, %u)", bound, s.threads);
-  t->pair = kj_format(arena, "bind_back(pair_of, xs%s%s%s)", names, more, row);
 }
 
 /* ---- results ---- */
@@ -226,12 +74,12 @@ size_t ka_found_arrays(const ka_pairs *p) { return p->k ? 2 : p->value_count; }
 
 void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS])
 {
-  uint64_t count = (choose_shape(p, n).parts + 1) * p->m * (p->k ? (uint64_t)p->k : 1);
+  uint64_t count = (ka_choose_pair_shape(p, n).parts + 1) * p->m * (p->k ? (uint64_t)p->k : 1);
   for (size_t i = 0; i < p->value_count; i++) {
     const ka_pair_value *v = &p->values[i];
     bool is_struct = v->accumulator == KJIT_ANY;
     found[i] = is_struct ? (ka_found){ KJIT_U64, ka_count_words(v->bytes, count) }
-                         : (ka_found){ v->accumulator, count };
+                         : (ka_found){ v->accumulator, ka_pair_elements(v, count) };
   }
   if (p->k) found[1] = (ka_found){ p->call->is_wide ? KJIT_I64 : KJIT_I32, count };
 }
@@ -247,7 +95,7 @@ static pair_slots find_slots(ka_pairs *p)
 {
   ka_found f[KA_MOST_PAIR_RESULTS];
   ka_count_found(p, p->n, f);
-  pair_slots s = { .own = 1, .count = choose_shape(p, p->n).parts + 1 };
+  pair_slots s = { .own = 1, .count = ka_choose_pair_shape(p, p->n).parts + 1 };
   for (size_t i = 0; i < ka_found_arrays(p); i++)
     s.found[i] = p->piece
                    ? kjit_arg_array(p->piece->found[i])
@@ -266,12 +114,13 @@ static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s, si
 
 /* Stores of each result into the slots from `slot` on. */
 static void keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
-                       const char *m, const char **stores)
+                       const char **stores)
 {
   kj_arena *arena = &p->call->arena;
   const char *first = ka_use_count(&t->kernel, slot);
   for (size_t i = 0; i < p->value_count; i++) {
-    const char *found = use_found(p, t, s, i);
+    const char *found = use_found(p, t, s, i),
+               *m = ka_use_count(&t->kernel, ka_pair_elements(&p->values[i], p->m));
     stores[i] = !p->k
                   ? kj_format(arena, "bind_back(pairs_keep, %s, %s, %s)", found, m, first)
                   : kj_format(arena, "bind_back(pairs_keep_smallest, %s, %s, %s, %s, %lld)", found,
@@ -290,26 +139,27 @@ static void finish(ka_pairs *p, pair_texts *t, const char **stores)
 
 static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
 {
-  kj_arena *arena = &p->call->arena;
-  const pair_shape *s = &t->shape;
+  const ka_pair_shape *s = &t->shape;
   const char *m = ka_use_count(&t->kernel, p->m), *n = ka_use_count(&t->kernel, p->n),
              *offset = ka_use_count(&t->kernel, p->piece ? p->piece->first : 0),
              *parts = ka_use_count(&t->kernel, s->parts), *stores[KA_MOST_PAIR_RESULTS];
-  if (slots) keep_found(p, t, slots, slots->own, m, stores);
+  if (slots) keep_found(p, t, slots, slots->own, stores);
   else finish(p, t, stores);
-  const char *locals = kj_keep_text(arena, t->kernel.body);
+  const ka_rows_text *rows = &t->rows;
   if (p->k) {
     ka_launch(&t->kernel, s->threads, s->groups * s->parts,
-              "%s  pairs_smallest(%s, %s, %s, %s, %s, %s, %s, %s, %lld, THREADS, %u, %u)", locals,
-              t->take_x, t->take_y, t->pair, stores[0], m, n, offset, parts, (long long)p->k,
-              s->rows, s->tile);
+              "%s  pairs_smallest(%s, %s, %s, %s, %s, %s, %s, %s, %lld, THREADS, %u, %u)",
+              rows->locals + 2, rows->take_x, rows->take_y, write_pair(p, t), stores[0], m, n,
+              offset, parts, (long long)p->k, s->rows, s->tile);
     return;
   }
-  ka_sums_text sums = ka_write_sums(p, &t->kernel, t->values, s->rows, t->pair, stores);
+  ka_sums_text sums =
+    p->gradient ? ka_write_gradient(p, &t->kernel, rows, t->more, s->rows, stores)
+                : ka_write_sums(p, &t->kernel, t->values, s->rows, write_pair(p, t), stores);
   ka_launch(&t->kernel, s->threads, s->groups * s->parts,
-            "%s%s  pairs_visit(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)", locals,
-            sums.locals, t->take_x, t->take_y, sums.begin, sums.add, sums.store, m, n, offset,
-            parts, s->rows, s->tile);
+            "%s%s  pairs_visit(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)",
+            rows->locals + 2, sums.locals, rows->take_x, rows->take_y, sums.begin, sums.add,
+            sums.store, m, n, offset, parts, s->rows, s->tile);
 }
 
 /* What is in the slots from `from` on, to the result, or, where more pieces come, to slot 0. */
@@ -319,18 +169,19 @@ static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
   pair_texts t = { 0 };
   bool is_cpu = ka_is_cpu(p->call);
   uint32_t threads = is_cpu ? 1 : COMBINE_THREADS;
-  uint64_t most = (is_cpu ? CPU_BLOCKS : 2 * GPU_BLOCKS) * (uint64_t)ka_core_count(p->call),
+  uint64_t most = (is_cpu ? KA_CPU_PAIR_BLOCKS : 2 * KA_GPU_PAIR_BLOCKS) *
+                  (uint64_t)ka_core_count(p->call),
            blocks = ka_least(ka_divide_up(p->m, threads), most);
   ka_begin_kernel(p->call, "pairs", &t.kernel);
   declare_values(p, &t);
   bool is_last = !p->piece || p->piece->is_last;
-  const char *m = ka_use_count(&t.kernel, p->m), *first = ka_use_count(&t.kernel, from),
-             *end = ka_use_count(&t.kernel, slots->count), *stores[KA_MOST_PAIR_RESULTS],
-             *body = "";
+  const char *first = ka_use_count(&t.kernel, from), *end = ka_use_count(&t.kernel, slots->count),
+             *stores[KA_MOST_PAIR_RESULTS], *body = "";
   if (is_last) finish(p, &t, stores);
-  else keep_found(p, &t, slots, 0, m, stores);
+  else keep_found(p, &t, slots, 0, stores);
   for (size_t i = 0; i < p->value_count; i++) {
-    const char *found = use_found(p, &t, slots, i), *gap = i ? "\n  " : "";
+    const char *found = use_found(p, &t, slots, i), *gap = i ? "\n  " : "",
+               *m = ka_use_count(&t.kernel, ka_pair_elements(&p->values[i], p->m));
     body = !p->k ? kj_format(arena, "%s%spairs_combine(%s, %s, %s, %s, %s, %s)", body, gap, found,
                              t.values[i].operator_, stores[i], m, first, end)
                  : kj_format(arena, "pairs_smallest_combine(%s, %s, %s, %s, %s, %s, %lld)", found,
@@ -371,7 +222,9 @@ void ka_fill_pairs(ka_pairs *p)
     ka_kernel kernel;
     ka_begin_kernel(p->call, "reduce", &kernel);
     const char *put = ka_use_output(&kernel, &v->result), *value = value_of_nothing(v, &kernel),
-               *count = ka_use_count(&kernel, p->m);
+               *count = ka_use_count(&kernel, ka_pair_elements(v, p->m));
+    if (v->width)
+      put = kj_format(&p->call->arena, "bind_back(pairs_split, %s, %ui32)", put, v->width);
     ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : COMBINE_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
               value, count);
   }
@@ -389,10 +242,12 @@ static void write_probe(ka_pairs *p, ka_kernel *kernel)
     parameters = kj_format(arena, "%s%sm%zu", parameters, i ? ", " : "", i);
     more = kj_format(arena, "%s, m%zu", more, i);
   }
-  const char *callee = use_function(p, kernel);
-  for (size_t i = 0; i <= p->y_count; i++) {
-    const ka_rows *rows = i ? &p->y[i - 1] : &p->x;
-    kj_append_format(kernel->body, "  local rows_%zu: %s\n", i, array_type(kernel, rows, 1, false));
+  const char *callee = ka_use_pair_function(p, kernel);
+  const ka_rows *rows[KA_MOST_ROWS];
+  size_t count = ka_list_pair_rows(p, rows);
+  for (size_t i = 0; i < count; i++) {
+    kj_append_format(kernel->body, "  local rows_%zu: %s\n", i,
+                     ka_rows_type(kernel, rows[i], 1, false));
     list = kj_format(arena, "%s%srows_%zu[0]", list, i ? ", " : "", i);
   }
   /* a func that no kernel reaches goes when the host's funcs are linked */

@@ -204,5 +204,6 @@ const char *ka_finish_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t in
     put = kj_format(arena, "bind_back(pair_finished_%zu, %s, %s)", index, put,
                     ka_use_value(kernel, &count));
   }
+  if (v->width) put = kj_format(arena, "bind_back(pairs_split, %s, %ui32)", put, v->width);
   return kj_format(arena, "bind_back(pairs_put, %s)", put);
 }

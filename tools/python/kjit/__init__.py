@@ -39,7 +39,8 @@ _LATER = {
         "_njit": "get_num_threads njit prange set_num_threads",
         "_orders": "argsort merge nonzero partition partition_three run_lengths select_where set_difference set_intersection "
         "set_symmetric_difference set_union sort sort_pairs sort_segments top_k unique unique_consecutive",
-        "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul pairs pairs_smallest",
+        "_pairs": "pairs pairs_gradient pairs_smallest",
+        "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul",
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
         "_progress": "set_progress",
         "numpy._fusing": "explain",

@@ -1,4 +1,4 @@
-"""Products, reductions over pairs, sparse matrices and linear systems."""
+"""Products, sparse matrices and linear systems."""
 
 import re
 from operator import index
@@ -9,7 +9,6 @@ from ._algorithms import (
     E4M3,
     E5M2,
     TF32,
-    Computed,
     Plain,
     Plan,
     Several,
@@ -19,7 +18,6 @@ from ._algorithms import (
     listed,
     new_array,
     one,
-    operator_of,
     perform,
 )
 from ._arrays import array
@@ -76,68 +74,6 @@ def matmul(x, y, *, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None,
     of one axis is a row on the left and a column on the right. The rest: see `kjit.einsum`."""
     own = _behind(epilogue, epilogue_operands)
     return one(perform("matmul", 1, (x, y), listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
-
-
-# ---- pairs ----
-
-
-def _rows(y):
-    return Several(y if isinstance(y, tuple) else (y,))
-
-
-def _further(arguments):
-    if not isinstance(arguments, (tuple, list)):
-        raise TypeError(f"arguments is a tuple of arrays and numbers, (x, 0.5), not {type(arguments).__name__}")
-    return tuple(arguments)
-
-
-def _shared(devices, options):
-    """The devices that share a call, for `perform`."""
-    if devices is None:
-        return {}
-    if options.get("device") is not None:
-        raise TypeError("a call is on a device or on devices, and both are given")
-    if isinstance(devices, (str, _kjit.Device)) or not hasattr(devices, "__iter__"):
-        raise TypeError(f"devices is a tuple of devices, ('cuda:0', 'cuda:1'), not {devices!r}")
-    return {"devices": tuple(devices)}
-
-
-def _of_rows(function, y, arguments):
-    """The function of pairs: it is called with a row of x, a row of each y, two positions and further arguments."""
-    further = _further(arguments)
-    return Computed(function, None, further, 3 + (len(y) if isinstance(y, tuple) else 1) + len(further))
-
-
-def pairs(
-    function, x, y, operator="add", *, arguments=(), out=None, chunk=0, devices=None, commutes=False, **options
-):
-    """For each i operator over all j of `function(x[i], y[j], i, j, *arguments)`, without the matrix of all pairs: an array of as
-    many elements as x has rows. x and y: arrays of one axis, whose elements the function gets as numbers, or of two, whose rows it
-    gets as arrays; y may be a tuple of up to 8 of them, of which the function gets a row each. operator: see `kjit.reduce`.
-    arguments: further arrays and numbers. chunk: so many rows of y are read at a time, which brings them from the host's memory to
-    a device that need not hold them all; 0: all. devices: several of one kind that share the rows of x, ("cuda:0", "cuda:1");
-    arrays may lie anywhere, and the call returns when it is done.
-
-        kjit.pairs(lambda x, y, i, j, s: kjit.exp(-s * (x - y) ** 2), x, y, arguments=(0.5,))
-
-    A function that returns a tuple of up to 16 values has a result for each: the call returns a tuple of arrays, `out` is a tuple of
-    that length, and one pass over the pairs computes all of them.
-
-    options: see `kjit.reduce`. ArgumentError: shapes, no rows of y and no identity. TypingError: what the function returns.
-    UnsupportedError: rows of more than 4096 bytes."""
-    inner = _of_rows(function, y, arguments)
-    given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
-    out = out if out is None or isinstance(out, tuple) else (out,)
-    shared = _shared(devices, options)
-    outcome = perform("pairs", None, given, out, together=True, chunk=chunk, options=options, **shared)
-    return outcome[0] if not isinstance(outcome, Plan) and len(outcome) == 1 else outcome
-
-
-def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):
-    """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
-    are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
-    given = _of_rows(function, y, arguments), x, _rows(y), Plain(k)
-    return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options, **_shared(devices, options))
 
 
 # ---- sparse matrices ----

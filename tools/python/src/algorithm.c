@@ -182,6 +182,23 @@ static int read_several(algorithm_call *call, PyObject *object, int are_operator
   return 0;
 }
 
+static int read_integers(PyObject *object, algorithm_argument *a)
+{
+  enum { MOST = sizeof a->integers / sizeof *a->integers };
+  Py_ssize_t count = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
+  if (count < 0 || count > MOST) {
+    PyErr_Format(PyExc_TypeError, "a tuple of at most %d integers is expected", MOST);
+    return -1;
+  }
+  a->count = (size_t)count;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    unsigned long number = PyLong_AsUnsignedLong(PyTuple_GetItem(object, i));
+    if (PyErr_Occurred()) return -1;
+    a->integers[i] = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+  }
+  return 0;
+}
+
 static int read_argument(algorithm_call *call, char letter, PyObject *object, algorithm_argument *a)
 {
   int is_none = object == Py_None;
@@ -197,6 +214,7 @@ static int read_argument(algorithm_call *call, char letter, PyObject *object, al
   case 'O': return read_several(call, object, 1, a);
   case 'f': return is_none ? 0 : binding_get_pair(call->context, object, &a->function);
   case 'i': return read_integer(object, &a->integer);
+  case 'I': return read_integers(object, a);
   case 'd': a->real = PyFloat_AsDouble(object); return PyErr_Occurred() ? -1 : 0;
   default: a->text = PyUnicode_AsUTF8AndSize(object, NULL); return a->text ? 0 : -1;
   }

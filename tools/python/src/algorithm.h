@@ -13,14 +13,15 @@ typedef struct algorithm_argument {
   size_t count; /* of operands or operators */
   kjit_function *function;
   int64_t integer;
+  uint32_t integers[16]; /* of letter I, `count` of them */
   double real;
   const char *text;
 } algorithm_argument;
 
 /* A name and its C function. parameters has a letter for each argument: x an operand, or None; X a
  * tuple of operands, or None; o an operator; O a tuple of operators; f a func, or None; i an
- * integer of 64 bits; d a float; s a text. Results come first: r an operand that is written, or
- * None; R a tuple of such operands. */
+ * integer of 64 bits; I a tuple of integers of 32 bits; d a float; s a text. Results come first: r
+ * an operand that is written, or None; R a tuple of such operands. */
 typedef struct algorithm_row {
   const char *name, *parameters;
   kjit_status (*run)(kjit_context *context, const algorithm_argument *a,

@@ -69,6 +69,9 @@ CALL(pairs, kjit_pairs_several(context, a[0].operands, a[0].count, a[1].operands
 CALL(pairs_smallest,
      kjit_pairs_smallest(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
                          a[4].operands, a[4].count, a[5].integer, options))
+CALL(pairs_gradient, kjit_pairs_gradient(context, a[0].operands, a[1].integers, a[1].count,
+                                         a[2].operands, a[3].operands, a[4].operands, a[5].operands,
+                                         a[6].operands, a[6].count, a[7].operators, options))
 CALL(search_sorted, kjit_search_sorted(context, a[0].operands, a[1].operands, a[2].operands,
                                        a[3].function, options))
 CALL(bincount,
@@ -185,6 +188,7 @@ static const algorithm_row rows[] = {
   { "matmul", "rxx", call_matmul },
   { "pairs", "RxxXo", call_pairs },
   { "pairs_smallest", "rrxxXi", call_pairs_smallest },
+  { "pairs_gradient", "RIxxxxXo", call_pairs_gradient },
   { "search_sorted", "rxxf", call_search_sorted },
   { "bincount", "rxix", call_bincount },
   { "histogram", "rxiddx", call_histogram },

@@ -1,0 +1,386 @@
+/* kjit_pairs_gradient: derivatives of a reduction over pairs, as reductions over pairs.
+ *
+ * With the cotangents c of r[i] = op over j of f(x[i], y[j]), the derivative by x[i] is the sum
+ * over j of c[i] * w(i, j) * df/dx, and that by y[j] the sum over i of c[i] * w(i, j) * df/dy. w is
+ * 1 for add, exp(f - r[i]) for logaddexp, and for max and min 1 where j is the place of the
+ * greatest or least value. A pass computes the derivatives by x and by the func's last arguments,
+ * which have a sum for each row of x. Another pass, with x and y exchanged, computes those by y. On
+ * a GPU, by x:
+ *
+ *   func pair_add(l, j, i, at, xs, cotangentss, y0s, sums_0) @inline {
+ *     let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
+ *   }
+ *
+ * vjp adds the derivative by a row to the row that it is handed; it returns that by a number. On
+ * the CPU, where rows stand side by side as columns of an array, it gets copies of them: the loops
+ * of the func need constant lengths, which columns do not have. */
+#include <string.h>
+
+#include "algorithm/pairs_share.h"
+#include "ir/context.h"
+
+/* ---- what the derivatives are by ---- */
+
+enum { MOST_PARAMETER_ELEMENTS = 64 };
+
+static bool is_derived(kjit_type type) { return type == KJIT_F32 || type == KJIT_F64; }
+
+static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
+{
+  if (is_derived(type)) return;
+  ka_fail(p->call, KJIT_ERROR_TYPE,
+          "parameter %u of `func` has elements of type %s: derivatives are by f32 and f64",
+          parameter, ka_type_text(p->call, type));
+}
+
+/* A number, or an array of one axis with a few elements. */
+static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg *argument,
+                          ka_pair_value *v)
+{
+  ka_call *call = p->call;
+  bool is_own = argument->kind == KJIT_ARG_ARRAY;
+  const ki_type_info *info =
+    ki_type(call->context->types, ka_argument_type(call, &p->function, argument));
+  bool is_array = info->class_ == KJ_CLASS_ARRAY;
+  v->element = is_array ? info->element : ka_argument_type(call, &p->function, argument);
+  check_derived(p, parameter, v->element);
+  if (!is_array) return;
+  const kjit_tensor *tensor =
+    is_own ? kjit_get_tensor(argument->value.array) : argument->value.tensor;
+  int64_t count = info->rank == 1 ? tensor->shape[0] : 0;
+  if (count < 1 || count > MOST_PARAMETER_ELEMENTS)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+            "parameter %u of `func` is an array of %u axes: derivatives are by arrays of one axis "
+            "with 1 to %d elements; an array with an element for each row of y can be one of y",
+            parameter, info->rank, MOST_PARAMETER_ELEMENTS);
+  v->width = (uint32_t)count;
+}
+
+void ka_read_gradient(ka_pairs *p)
+{
+  ka_call *call = p->call;
+  const ka_rows *rows[KA_MOST_ROWS];
+  size_t row_count = ka_list_pair_rows(p, rows), first = row_count + 2;
+  kjit_type result = p->values[0].element;
+  if (!is_derived(result))
+    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s: derivatives are of f32 and f64",
+            ka_type_text(call, result));
+  for (size_t i = 0; i < p->value_count; i++) {
+    ka_pair_value *v = &p->values[i];
+    uint32_t parameter = p->gradient->by[i];
+    *v = (ka_pair_value){ .operator_ = { .name = "add", .commutes = true, .has_identity = true } };
+    if (parameter < row_count) {
+      v->element = rows[parameter]->operand.element;
+      check_derived(p, parameter, v->element);
+      if (rows[parameter]->operand.rank == 2) v->width = rows[parameter]->width;
+    } else if (parameter < first) {
+      ka_fail(call, KJIT_ERROR_TYPE,
+              "parameter %u of `func` is the number of a row, which has no derivative", parameter);
+    } else if (parameter - first < p->function.array_count) {
+      read_argument(p, parameter, &p->function.arrays[parameter - first], v);
+    } else {
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` has no parameter %u: it is called with %zu",
+              parameter, first + p->function.array_count);
+    }
+    v->value = v->accumulator = v->element;
+    v->bytes = kj_element_bytes(call->context->types, v->element) * (v->width ? v->width : 1);
+  }
+}
+
+/* ---- the text ---- */
+
+/* The func whose derivative is taken, of the func's parameters and, unless the weight is one, of
+ * the row's result. */
+static const char *write_weighed(const ka_pairs *p, ka_kernel *kernel, size_t row_count)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *callee = ka_use_pair_function(p, kernel), *list = "";
+  if (p->gradient->weight == KA_WEIGHT_ONE) return callee;
+  for (size_t i = 0; i < row_count + 2 + p->function.array_count; i++)
+    list = kj_format(arena, "%s%sa%zu", list, i ? ", " : "", i);
+  if (p->gradient->weight == KA_WEIGHT_EXP)
+    kj_append_format(kernel->funcs,
+                     "func pair_weighed(%s, result) @inline { return exp(%s(%s) - result) }\n",
+                     list, callee, list);
+  else
+    kj_append_format(kernel->funcs,
+                     "func pair_weighed(%s, result) @inline {\n"
+                     "  return a%zu == i64(result) ? %s(%s) : zero(dtype(%s(%s)))\n}\n",
+                     list, row_count + 1, callee, list, callee, list);
+  return "pair_weighed";
+}
+
+static const char *element_of_sum(const ka_pairs *p, size_t index)
+{
+  bool is_row = p->values[index].width != 0;
+  return kj_format(&p->call->arena, "sums_%zu[%s]", index,
+                   !is_row              ? "l"
+                   : ka_is_cpu(p->call) ? "q, l"
+                                        : "l, q");
+}
+
+/* A statement for each element of a sum or a row. */
+static const char *for_elements(const ka_pairs *p, uint32_t width, const char *statement)
+{
+  if (!width) return kj_format(&p->call->arena, "  %s\n", statement);
+  return kj_format(&p->call->arena, "  for q in range(%ui32)%s { %s }\n", width,
+                   width <= MOST_PARAMETER_ELEMENTS ? " @unroll" : "", statement);
+}
+
+/* Copies of the columns of x, declared in pair_add. */
+static const char *copy_columns(const ka_pairs *p, ka_kernel *kernel)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *text = "";
+  for (size_t i = 0; i < p->x_count; i++) {
+    const ka_rows *x = &p->x[i];
+    const char *name = x->operand.name;
+    if (!ka_is_column(p, x)) continue;
+    text =
+      kj_format(arena, "%s  local %s_row: %s[%u]\n%s", text, name,
+                ka_use_type(kernel, x->operand.element), x->width,
+                for_elements(p, x->width, kj_format(arena, "%s_row[q] = %ss[q, l]", name, name)));
+  }
+  return text;
+}
+
+typedef struct gradient_text {
+  const char *names, *locals, *begin, *before, *add, *store, *numbers, *shadows;
+} gradient_text;
+
+/* The row that vjp adds to: of the sum's array, or a copy that is added to a column. */
+static const char *write_row(const ka_pairs *p, const char *type, size_t index, gradient_text *t)
+{
+  kj_arena *arena = &p->call->arena;
+  uint32_t width = p->values[index].width;
+  if (!ka_is_cpu(p->call)) return kj_format(arena, "sums_%zu[l]", index);
+  const char *row = kj_format(arena, "sum_row_%zu", index);
+  t->before = kj_format(arena, "%s  local %s: %s[%u]\n%s", t->before, row, type, width,
+                        for_elements(p, width, kj_format(arena, "%s[q] = 0", row)));
+  t->add = kj_format(arena, "%s%s", t->add,
+                     for_elements(p, width,
+                                  kj_format(arena, "%s += %s[q]", element_of_sum(p, index), row)));
+  return row;
+}
+
+static void write_sum(const ka_pairs *p, ka_kernel *kernel, size_t index, uint32_t rows,
+                      size_t *returned, gradient_text *t)
+{
+  kj_arena *arena = &p->call->arena;
+  const ka_pair_value *v = &p->values[index];
+  const char *type = ka_use_type(kernel, v->element), *element = element_of_sum(p, index),
+             *numbers = kj_format(arena, "%s, %u", t->numbers, p->gradient->by[index]),
+             *extents = !v->width            ? kj_format(arena, "%u", rows)
+                        : ka_is_cpu(p->call) ? kj_format(arena, "%u, %u", v->width, rows)
+                                             : kj_format(arena, "%u, %u", rows, v->width);
+  t->numbers = numbers;
+  t->names = kj_format(arena, "%s, sums_%zu", t->names, index);
+  t->locals = kj_format(arena, "%s  local sums_%zu: %s[%s]\n", t->locals, index, type, extents);
+  t->begin = kj_format(arena, "%s%s", t->begin,
+                       for_elements(p, v->width, kj_format(arena, "%s = 0", element)));
+  if (v->width) t->shadows = kj_format(arena, "%s, %s", t->shadows, write_row(p, type, index, t));
+  else t->add = kj_format(arena, "%s  %s += all[%zu]\n", t->add, element, ++*returned);
+  const char *place = v->width ? kj_format(arena, "i * dtype(i)(%u) + dtype(i)(q)", v->width) : "i";
+  t->store =
+    kj_format(arena, "%s%s", t->store,
+              for_elements(p, v->width,
+                           kj_format(arena, "store_%zu(part, %s, %s)", index, place, element)));
+}
+
+ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
+                               const char *more, uint32_t count, const char *const *stores)
+{
+  kj_arena *arena = &p->call->arena;
+  const ka_rows *listed[KA_MOST_ROWS], *weighed = p->gradient->is_exchanged ? p->y : p->x;
+  const char *callee = write_weighed(p, kernel, ka_list_pair_rows(p, listed)), *parameters = "",
+             *bound = "", *result = "", *cotangent = ka_pair_row(p, &weighed[1]);
+  gradient_text t = { "", "", "", "", "", "", "", "" };
+  size_t returned = 0;
+  for (size_t i = 0; i < p->value_count; i++) {
+    write_sum(p, kernel, i, count, &returned, &t);
+    parameters = kj_format(arena, "%s, store_%zu: func", parameters, i);
+    bound = kj_format(arena, "%s, %s", bound, stores[i]);
+  }
+  if (p->gradient->weight != KA_WEIGHT_ONE)
+    result = kj_format(arena, ", %s", ka_pair_row(p, &weighed[2]));
+  const char *all =
+               kj_format(arena, "%s%s%s%s", rows->names, more, *rows->row ? ", row" : "", t.names),
+             *given = kj_format(arena, "%s%s%s%s", rows->names, more, rows->row, t.names);
+  kj_append_format(kernel->funcs,
+                   "func pair_add(l, j, i, at%s) @inline {\n%s%s"
+                   "  let all = vjp(%s%s)(%s%s%s, dtype(%s(%s%s%s))(%s)%s)\n%s}\n"
+                   "func pair_begin(l, j, i, at%s) @inline {\n%s  pair_add(l, j, i, at%s)\n}\n"
+                   "func pair_store(part, i, l%s%s) @inline {\n%s}\n",
+                   all, copy_columns(p, kernel), t.before, callee, t.numbers, rows->arguments, more,
+                   result, callee, rows->arguments, more, result, cotangent, t.shadows, t.add, all,
+                   t.begin, all, t.names, parameters, t.store);
+  return (ka_sums_text){ .locals = t.locals,
+                         .begin = kj_format(arena, "bind_back(pair_begin%s)", given),
+                         .add = kj_format(arena, "bind_back(pair_add%s)", given),
+                         .store = kj_format(arena, "bind_back(pair_store%s%s)", t.names, bound) };
+}
+
+/* ---- the call ---- */
+
+/* One of the passes of a call: by x and the func's last arguments, and by y. */
+typedef struct gradient_pass {
+  ka_pair_gradient gradient;
+  ka_pairing given;
+  uint32_t by[KA_MOST_PAIR_RESULTS];
+  size_t places[KA_MOST_PAIR_RESULTS]; /* of the pass's results among those of the call */
+  kjit_operand results[KA_MOST_PAIR_RESULTS], weighed[3];
+} gradient_pass;
+
+typedef struct gradient_call {
+  const kjit_operand *gradients, *cotangents, *result, *function, *x, *y;
+  const kjit_operator *operator_;
+  const uint32_t *by;
+  size_t count, y_count;
+  ka_pair_weight weight;
+  gradient_pass passes[2];
+} gradient_call;
+
+static bool read_weight(const kjit_operator *operator_, ka_pair_weight *weight)
+{
+  static const struct {
+    const char *name;
+    ka_pair_weight weight;
+  } known[] = { { "add", KA_WEIGHT_ONE },
+                { "logaddexp", KA_WEIGHT_EXP },
+                { "max", KA_WEIGHT_PLACE },
+                { "min", KA_WEIGHT_PLACE } };
+  for (size_t i = 0; operator_ && operator_->name && i < sizeof known / sizeof *known; i++)
+    if (!strcmp(operator_->name, known[i].name)) {
+      *weight = known[i].weight;
+      return true;
+    }
+  return false;
+}
+
+static void check_call(ka_call *call, gradient_call *g)
+{
+  const kjit_operator *o = g->operator_;
+  if (!o || !(o->name || o->function)) ka_fail(call, KJIT_ERROR_MISUSE, "operator is NULL");
+  if (!read_weight(o, &g->weight))
+    ka_fail(
+      call, KJIT_ERROR_TYPE,
+      "reductions over pairs by %s have no derivative: those by `add`, `logaddexp`, `max` and "
+      "`min` have one",
+      o->name ? kj_format(&call->arena, "`%s`", o->name) : "an operator of the caller");
+  if (g->weight != KA_WEIGHT_ONE && !g->result) ka_fail(call, KJIT_ERROR_MISUSE, "result is NULL");
+  if (!g->cotangents) ka_fail(call, KJIT_ERROR_MISUSE, "cotangents is NULL");
+  if (!g->x) ka_fail(call, KJIT_ERROR_MISUSE, "x is NULL");
+  if (!g->y) ka_fail(call, KJIT_ERROR_MISUSE, "y is NULL");
+  if (!g->by || (!g->gradients && !call->options.results))
+    ka_fail(call, KJIT_ERROR_MISUSE, "%s is NULL", g->by ? "gradients" : "by");
+  if (!g->y_count || g->y_count > KA_MOST_PAIRED)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "%zu operands have rows of y: 1 to %d", g->y_count,
+            KA_MOST_PAIRED);
+  if (!g->count || g->count > KA_MOST_PAIR_RESULTS)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "%zu derivatives are asked for: 1 to %d", g->count,
+            KA_MOST_PAIR_RESULTS);
+  for (size_t i = 1; i < g->count; i++)
+    if (g->by[i] <= g->by[i - 1])
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "by: the numbers of parameters must ascend");
+}
+
+static bool is_by_y(const gradient_call *g, uint32_t parameter)
+{
+  return parameter >= 1 && parameter <= g->y_count;
+}
+
+/* Fills a pass; false: the call asks for none of its derivatives. */
+static bool make_pass(const gradient_call *g, bool is_exchanged, gradient_pass *pass)
+{
+  size_t count = 0, weights = g->weight == KA_WEIGHT_ONE ? 2 : 3;
+  for (size_t i = 0; i < g->count; i++) {
+    if (is_by_y(g, g->by[i]) != is_exchanged) continue;
+    pass->by[count] = g->by[i];
+    pass->places[count] = i;
+    if (g->gradients) pass->results[count] = g->gradients[i];
+    count++;
+  }
+  pass->weighed[0] = *g->x;
+  pass->weighed[1] = *g->cotangents;
+  if (weights == 3) pass->weighed[2] = *g->result;
+  pass->gradient = (ka_pair_gradient){
+    .by = pass->by, .weight = g->weight, .is_exchanged = is_exchanged, .paired = g->y_count
+  };
+  pass->given = (ka_pairing){ .results = g->gradients ? pass->results : NULL,
+                              .result_count = count,
+                              .function = g->function,
+                              .x = is_exchanged ? g->y : pass->weighed,
+                              .x_count = is_exchanged ? g->y_count : weights,
+                              .y = is_exchanged ? pass->weighed : g->y,
+                              .y_count = is_exchanged ? weights : g->y_count,
+                              .gradient = &pass->gradient };
+  return count != 0;
+}
+
+static void describe_pass(ka_call *call, const ka_pairs *p, const gradient_pass *pass)
+{
+  for (size_t i = 0; i < p->value_count; i++) {
+    const ka_pair_value *v = &p->values[i];
+    const int64_t shape[] = { (int64_t)p->m, v->width };
+    (void)ka_describe(call, pass->places[i], v->element, v->width ? 2 : 1, shape);
+  }
+}
+
+static void check_passes(ka_call *call, ka_pairs *const *passes)
+{
+  for (size_t i = 0; passes[0] && passes[1] && i < passes[0]->value_count; i++)
+    for (size_t j = 0; j < passes[1]->value_count; j++)
+      ka_check_overlap(call, &passes[0]->values[i].result, &passes[1]->values[j].result, false);
+}
+
+static void build_gradient(ka_call *call, const void *data)
+{
+  gradient_call *g = *(gradient_call *const *)data;
+  ka_pairs *passes[2] = { NULL, NULL };
+  check_call(call, g);
+  for (int i = 0; i < 2; i++)
+    if (make_pass(g, i == 1, &g->passes[i])) passes[i] = ka_read_pairs(call, &g->passes[i].given);
+  for (int i = 0; i < 2; i++)
+    if (passes[i] && call->options.results) describe_pass(call, passes[i], &g->passes[i]);
+  if (call->options.results) return;
+  check_passes(call, passes);
+  for (int i = 0; i < 2; i++)
+    if (passes[i]) ka_add_pairs(passes[i]);
+}
+
+static void check_streamed(ka_call *call, const void *data)
+{
+  check_call(call, *(gradient_call *const *)data);
+}
+
+kjit_status kjit_pairs_gradient(kjit_context *context, const kjit_operand *gradients,
+                                const uint32_t *by, size_t count, const kjit_operand *cotangents,
+                                const kjit_operand *result, const kjit_operand *function,
+                                const kjit_operand *x, const kjit_operand *y, size_t y_count,
+                                const kjit_operator *operator_,
+                                const kjit_algorithm_options *options)
+{
+  const char *name = "kjit_pairs_gradient";
+  kjit_algorithm_options own;
+  gradient_call g = { .gradients = gradients,
+                      .cotangents = cotangents,
+                      .result = result,
+                      .function = function,
+                      .x = x,
+                      .y = y,
+                      .operator_ = operator_,
+                      .by = by,
+                      .count = count,
+                      .y_count = y_count },
+                *given = &g;
+  const uint32_t takes = KA_CHUNK | KA_DEVICES;
+  KJ_TRY(kj_check_call(context, name, NULL));
+  KJ_TRY(ki_read_sized(context, name, KI_ALGORITHM_OPTIONS, options, &own));
+  if (!(own.chunk || own.device_count) || own.results)
+    return ka_perform(context, name, takes, options, build_gradient, &given);
+  KJ_TRY(ka_perform(context, name, takes, options, check_streamed, &given));
+  for (int i = 0; i < 2; i++)
+    if (make_pass(&g, i == 1, &g.passes[i]))
+      KJ_TRY(ka_stream_pairs(context, name, &g.passes[i].given, options));
+  return KJIT_OK;
+}

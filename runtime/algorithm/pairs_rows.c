@@ -1,0 +1,206 @@
+/* The shape of a reduction over pairs, and the text of what a thread has of x and its block of y:
+ *
+ *   func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
+ *   func pairs_x(l, i, xs, x: func) @inline { pair_x(l, i, xs, x) }
+ *   func pair_y0(first, count, ys, y: func, const T) @inline {
+ *     for e in range(i32(thread_rank), count * 3, T) { ys[e // 3, e % 3] = y(first + ..., e % 3) }
+ *   }
+ *   func pairs_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0, T)
+ * }
+ */
+#include "algorithm/pairs.h"
+
+/* ---- the shape of a launch ---- */
+
+enum {
+  GPU_THREADS = 128,
+  GPU_ROWS = 4,       /* of a thread */
+  GPU_ROW_BYTES = 64, /* of x, of all rows of a thread: in registers */
+  GPU_TILE = 256,     /* rows of y */
+  GPU_TILE_BYTES = 8192,
+  CPU_ROWS = 64,
+  CPU_ROWS_OF_K = 16,      /* where the k least are looked for: fewer find one at a time */
+  CPU_ROW_BYTES = 32768,   /* of x, of all rows side by side */
+  CPU_VALUE_BYTES = 16384, /* of what is combined, of all rows */
+  CPU_TILE = 256,
+  CPU_TILE_BYTES = 16384,
+  MOST_UNROLLED = 64
+};
+
+static uint32_t bytes_of(const ka_rows *rows, size_t count)
+{
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < count; i++) bytes += rows[i].bytes;
+  return bytes;
+}
+
+static uint32_t halve_until(uint32_t most, uint32_t bytes, uint32_t room, uint64_t needed)
+{
+  while (most > 1 && ((uint64_t)most * bytes > room || most / 2 >= needed)) most /= 2;
+  return most;
+}
+
+ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n)
+{
+  bool is_cpu = ka_is_cpu(p->call);
+  ka_pair_shape s = { .threads = is_cpu ? 1 : GPU_THREADS };
+  uint64_t cores = ka_core_count(p->call);
+  uint32_t x_bytes = bytes_of(p->x, p->x_count), y_bytes = bytes_of(p->y, p->y_count);
+  if (is_cpu) {
+    s.rows = halve_until(p->k ? CPU_ROWS_OF_K : CPU_ROWS, x_bytes, CPU_ROW_BYTES, p->m);
+    while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;
+    s.tile = halve_until(CPU_TILE, y_bytes, CPU_TILE_BYTES, n);
+  } else {
+    while (s.threads > 32 && s.threads / 2 >= p->m) s.threads /= 2;
+    s.rows = p->k ? 1
+                  : halve_until(GPU_ROWS, x_bytes + p->bytes, GPU_ROW_BYTES,
+                                ka_divide_up(p->m, s.threads));
+    s.tile = halve_until(GPU_TILE, y_bytes, GPU_TILE_BYTES, n);
+  }
+  uint64_t wanted = (is_cpu ? KA_CPU_PAIR_BLOCKS : KA_GPU_PAIR_BLOCKS) * cores;
+  s.groups = ka_divide_up(p->m, (uint64_t)s.threads * s.rows);
+  s.parts = ka_most(ka_least(ka_divide_up(wanted, s.groups), ka_divide_up(n, s.tile)), 1);
+  return s;
+}
+
+/* ---- what the func takes ---- */
+
+size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS])
+{
+  bool is_exchanged = p->gradient && p->gradient->is_exchanged;
+  size_t paired = p->gradient ? p->gradient->paired : p->y_count;
+  rows[0] = is_exchanged ? &p->y[0] : &p->x[0];
+  for (size_t i = 0; i < paired; i++) rows[1 + i] = is_exchanged ? &p->x[i] : &p->y[i];
+  return 1 + paired;
+}
+
+const char *ka_use_pair_function(const ka_pairs *p, ka_kernel *kernel)
+{
+  const ka_rows *rows[KA_MOST_ROWS];
+  return ka_use_function(kernel, p->function.function,
+                         2 + ka_list_pair_rows(p, rows) + p->function.array_count,
+                         "a row of x, one of y and their places, arrays and values");
+}
+
+static bool is_of_x(const ka_pairs *p, const ka_rows *rows)
+{
+  return rows >= p->x && rows < p->x + p->x_count;
+}
+
+bool ka_is_column(const ka_pairs *p, const ka_rows *rows)
+{
+  return is_of_x(p, rows) && rows->operand.rank == 2 && ka_is_cpu(p->call);
+}
+
+const char *ka_pair_row(const ka_pairs *p, const ka_rows *rows)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *name = rows->operand.name;
+  if (!ka_is_column(p, rows))
+    return kj_format(arena, "%ss[%s]", name, is_of_x(p, rows) ? "l" : "j");
+  return kj_format(arena, p->gradient ? "%s_row" : "%ss[:, l]", name);
+}
+
+static const char *list_arguments(const ka_pairs *p, const char *row)
+{
+  kj_arena *arena = &p->call->arena;
+  const ka_rows *rows[KA_MOST_ROWS];
+  size_t count = ka_list_pair_rows(p, rows);
+  const char *list = "", *of_x = *row ? "i64(i) + i64(row)" : "i64(i)", *of_y = "i64(at)";
+  for (size_t i = 0; i < count; i++)
+    list = kj_format(arena, "%s%s, ", list, ka_pair_row(p, rows[i]));
+  bool is_exchanged = p->gradient && p->gradient->is_exchanged;
+  return kj_format(arena, "%s%s, %s", list, is_exchanged ? of_y : of_x, is_exchanged ? of_x : of_y);
+}
+
+/* ---- rows ---- */
+
+const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count, bool is_transposed)
+{
+  kj_arena *arena = &kernel->call->arena;
+  const char *type = ka_use_type(kernel, rows->operand.element);
+  if (rows->operand.rank == 1) return kj_format(arena, "%s[%u]", type, count);
+  return is_transposed ? kj_format(arena, "%s[%u, %u]", type, rows->width, count)
+                       : kj_format(arena, "%s[%u, %u]", type, count, rows->width);
+}
+
+static void write_x(const ka_pairs *p, ka_kernel *kernel, const ka_rows *x)
+{
+  const char *name = x->operand.name;
+  if (x->operand.rank == 1)
+    kj_append_format(kernel->funcs,
+                     "func pair_%s(l, i, xs, x: func) @inline { xs[l] = x(i, 0i32) }\n", name);
+  else
+    kj_append_format(kernel->funcs,
+                     "func pair_%s(l, i, xs, x: func) @inline {\n"
+                     "  for k in range(%ui32)%s { xs[%s] = x(i, k) }\n}\n",
+                     name, x->width, x->width <= MOST_UNROLLED ? " @unroll" : "",
+                     ka_is_cpu(p->call) ? "k, l" : "l, k");
+}
+
+static void write_y(ka_kernel *kernel, const ka_rows *y)
+{
+  const char *name = y->operand.name;
+  uint32_t extent = y->width;
+  kj_append_format(kernel->funcs,
+                   "func pair_%s(first, count, ys, y: func, const T) @inline {\n"
+                   "  for e in range(T > 1 ? i32(thread_rank) : 0i32, count * %u, T) {\n",
+                   name, extent);
+  if (y->operand.rank == 1)
+    kj_append_text(kernel->funcs, "    ys[e] = y(first + dtype(first)(e), 0i32)\n");
+  else
+    kj_append_format(kernel->funcs,
+                     "    ys[e // %u, e %% %u] = y(first + dtype(first)(e // %u), e %% %u)\n",
+                     extent, extent, extent, extent);
+  kj_append_text(kernel->funcs, "  }\n}\n");
+}
+
+/* One side of the pairs: its arrays, and a func that reads the rows of all of its operands. */
+typedef struct side {
+  const char *locals, *names, *take;
+} side;
+
+static side write_side(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape, bool is_x)
+{
+  kj_arena *arena = &p->call->arena;
+  bool is_cpu = ka_is_cpu(p->call);
+  const ka_rows *rows = is_x ? p->x : p->y;
+  size_t count = is_x ? p->x_count : p->y_count;
+  const char *parameters = "", *bound = "", *takes = "", *head = is_x ? "l, i" : "first, count",
+             *end = is_x ? "" : ", T";
+  side s = { "", "", "" };
+  for (size_t k = 0; k < count; k++) {
+    const char *name = rows[k].operand.name,
+               *read = ka_use_input(kernel, &rows[k].operand, KJIT_ANY);
+    if (is_x) write_x(p, kernel, &rows[k]);
+    else write_y(kernel, &rows[k]);
+    s.locals =
+      kj_format(arena, "%s  %s %ss: %s\n", s.locals, is_cpu || is_x ? "local" : "shared", name,
+                ka_rows_type(kernel, &rows[k], is_x ? shape->rows : shape->tile, is_x && is_cpu));
+    s.names = kj_format(arena, "%s, %ss", s.names, name);
+    parameters = kj_format(arena, "%s, %ss, %s: func", parameters, name, name);
+    bound = kj_format(arena, "%s, %ss, %s", bound, name, read);
+    takes = kj_format(arena, "%s  pair_%s(%s, %ss, %s%s)\n", takes, name, head, name, name, end);
+  }
+  const char *all = is_x ? "pairs_x" : "pairs_y";
+  kj_append_format(kernel->funcs, "func %s(%s%s%s) @inline {\n%s}\n", all, head, parameters,
+                   is_x ? "" : ", const T", takes);
+  s.take = is_x ? kj_format(arena, "bind_back(%s%s)", all, bound)
+                : kj_format(arena, "bind_back(%s%s, %u)", all, bound, shape->threads);
+  return s;
+}
+
+ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape)
+{
+  kj_arena *arena = &p->call->arena;
+  side x = write_side(p, kernel, shape, true), y = write_side(p, kernel, shape, false);
+  ka_rows_text text = { .locals = kj_format(arena, "%s%s", x.locals, y.locals),
+                        .names = kj_format(arena, "%s%s", x.names, y.names),
+                        .take_x = x.take,
+                        .take_y = y.take,
+                        .row = "" };
+  if (p->piece && p->piece->is_share)
+    text.row = kj_format(arena, ", %s", ka_use_count(kernel, p->piece->row));
+  text.arguments = list_arguments(p, text.row);
+  return text;
+}
