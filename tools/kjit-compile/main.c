@@ -3,6 +3,7 @@
 #include "options.h"
 #include "signature.h"
 
+#include <driver/derived.h>
 #include <driver/emit.h>
 #include <driver/file.h>
 #include <driver/remark.h>
@@ -73,10 +74,19 @@ static bool choose_kernel(compilation *c)
   return status == KJIT_OK || tool_fail_named(&c->error, c->context, status, "--kernel");
 }
 
+static bool find_function(compilation *c)
+{
+  tool_scanner scanner = tool_scan("--func", c->options.function, &c->error);
+  if (tool_is_derivative(&scanner))
+    return tool_scan_derivative(&scanner, c->context, c->module, &c->function) &&
+           tool_expect_end(&scanner);
+  kjit_status status = kjit_get_function(c->module, c->options.function, &c->function);
+  return status == KJIT_OK || tool_fail_named(&c->error, c->context, status, "--func");
+}
+
 static bool choose_function(compilation *c)
 {
-  kjit_status status = kjit_get_function(c->module, c->options.function, &c->function);
-  if (status != KJIT_OK) return tool_fail_named(&c->error, c->context, status, "--func");
+  if (!find_function(c)) return false;
   const char *signature = c->options.signature ? c->options.signature : "";
   c->signature = tool_copy_text(signature, strlen(signature));
   return true;

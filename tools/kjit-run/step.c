@@ -2,6 +2,7 @@
 
 #include "call.h"
 #include "launch.h"
+#include <driver/derived.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ run_operand *run_append_operand(run_step *step)
 bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *operand)
 {
   tool_skip_blanks(scanner);
+  if (tool_is_derivative(scanner))
+    return tool_scan_derivative(scanner, m->context, m->module, &operand->function);
   const char *at = scanner->at;
   char *name;
   if (!tool_scan_name(scanner, "an argument", &name)) return false;
