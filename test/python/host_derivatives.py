@@ -103,10 +103,10 @@ def check_calls():
         for i in kjit.grid_range(len(x)):
             r[i, 0] = gradient(x[i], y[i])
             r[i, 1] = product(x[i], 2.0)
-            r[i, 2] = applied(gradient, x[i], y[i])
+            r[i, 2] = applied(gradient, x[i], y[i]) + kjit.value_and_grad(wave, 1)(x[i], y[i])[1]
 
     kernel(r, x, y)
-    assert near(r.T, [by_x, 12 * x, by_x])
+    assert near(r.T, [by_x, 12 * x, by_x + by_y])
     again = pickle.loads(pickle.dumps(kjit.grad(wave)))
     assert again(0.5, 2.0) == kjit.grad(wave)(0.5, 2.0)
 
@@ -151,7 +151,13 @@ def check_gradcheck():
     fails(TypeError, "no argument is a float", lambda: kjit.gradcheck(wave, 1, 2))
 
 
+@kjit.jit
+def inside(r):
+    r[0] = kjit.hvp(lambda v: v * v)(r[0], 1.0)
+
+
 def check_refusals():
+    fails(kjit.SourceError, "takes the name of a function", lambda: inside[1, 1](np.zeros(1)))
     fails(TypeError, "lacks an argument for `y`", lambda: kjit.grad(wave)(1.0))
     fails(TypeError, "no argument that is a float", lambda: kjit.grad(wave)(1, 2))
     fails(TypeError, "derives by `y`, and 2 is no float", lambda: kjit.grad(wave, 1)(1.0, 2))

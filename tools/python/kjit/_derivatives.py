@@ -10,7 +10,7 @@ _PRIMITIVES = ("grad", "jvp", "vjp")
 
 
 def make(word, function, numbers):
-    """Makes the derivative of a function. numbers: the chosen parameters. Without numbers all that hold floats are chosen."""
+    """The derivative of a function, the same object for the same choice. numbers: the chosen parameters. Without numbers all that hold floats are chosen."""
     from ._algorithms import function_of
 
     if function is None:
@@ -22,7 +22,10 @@ def make(word, function, numbers):
             raise TypeError(f"kjit.{word}: {number!r} is no number of a parameter of {_name(of)}(): those are 0 to {len(names) - 1}")
     if len(set(numbers)) < len(numbers):
         raise TypeError(f"kjit.{word}: a parameter is chosen twice")
-    return Derivative(word, of, tuple(sorted(numbers)))
+    made, key = of.__dict__.setdefault("_derivatives", {}), (word, tuple(sorted(numbers)))
+    if key not in made:
+        made[key] = Derivative(word, of, key[1])
+    return made[key]  # with the code that it has already
 
 
 def _name(function):
@@ -381,16 +384,16 @@ class Derivative(Function):
     def _call_jacobian(self, given, rest, floats, arrays):
         self._check_count(rest, 0, "nothing else")
         if arrays:
-            return self._columns_by_array(given, floats, Derivative("jvp", self._of, floats), lambda found: found[1])
+            return self._columns_by_array(given, floats, make("jvp", self._of, floats), lambda found: found[1])
         value = self._of(*given)
-        entry = Derivative(self._word, self._of, floats)._entry(_Form(len(given), len(value) if isinstance(value, tuple) else 0))
+        entry = make(self._word, self._of, floats)._entry(_Form(len(given), len(value) if isinstance(value, tuple) else 0))
         return entry(*given)
 
     def _call_hessian(self, given, rest, floats, arrays):
         self._check_count(rest, 0, "nothing else")
         if arrays:
-            return self._columns_by_array(given, floats, Derivative("hvp", self._of, floats), lambda found: found)
-        return Derivative(self._word, self._of, floats)._entry(_Form(len(given)))(*given)
+            return self._columns_by_array(given, floats, make("hvp", self._of, floats), lambda found: found)
+        return make(self._word, self._of, floats)._entry(_Form(len(given)))(*given)
 
     def _columns_by_array(self, given, floats, along, take):
         """The derivatives along all elements of the one array: the axes of the array come last."""
@@ -445,3 +448,7 @@ def hessian(function, *numbers):
     parameter is one array of NumPy, the result is an array with the axes of the argument twice. This takes a call for each
     element."""
     return make("hessian", function, numbers)
+
+
+for _maker in (value_and_grad, hvp, jacobian, hessian):
+    _maker.makes_derivative = True  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 from . import _arrays, dtypes
 from ._algorithms import function_of, map
-from ._derivatives import Derivative
+from ._derivatives import Derivative, make
 
 
 class Elementwise:
@@ -31,13 +31,13 @@ class Elementwise:
     def pullback(self, numbers, operands):
         """The func of the derivatives by some parameters. Its last arguments are the derivatives by the results."""
         count, is_tuple = self._count(operands)
-        return Derivative("pullback", self.function, numbers).of_items(len(operands) + count, count if is_tuple else 0)
+        return make("pullback", self.function, numbers).of_items(len(operands) + count, count if is_tuple else 0)
 
     def pullback_jvp(self, numbers, operands):
         """The func of the derivatives of `pullback` along directions of the chosen parameters. Its last arguments are the
         directions."""
         count, is_tuple = self._count(operands)
-        made = Derivative("pullback_jvp", self.function, numbers)
+        made = make("pullback_jvp", self.function, numbers)
         return made.of_items(len(operands) + count + len(numbers), count if is_tuple else 0)
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from ._derivatives import Derivative, holds_float, is_array
+from ._derivatives import Derivative, holds_float, is_array, make
 from ._functions import Function
 
 # Steps of central differences, as shares of the element: their errors are about 1e-10 and a quarter of that.
@@ -143,7 +143,7 @@ class _Check:
                 raise TypeError(f"kjit.gradcheck: result {i} of {function.__name__}() is {value!r}: results are finite floats")
 
     def forward(self, place):
-        found = Derivative("jvp", self.function, self.numbers)(*self.given, *(place.direction(n) for n in self.numbers))
+        found = make("jvp", self.function, self.numbers)(*self.given, *(place.direction(n) for n in self.numbers))
         return _numbers(found[1])
 
     def reverse(self):
@@ -151,7 +151,7 @@ class _Check:
         rows, is_tuple = [], isinstance(self.function(*self.given), tuple)
         for i in range(len(self.results)):
             by = tuple(float(i == k) for k in range(len(self.results)))
-            rows.append(Derivative("vjp", self.function, self.numbers)(*self.given, by if is_tuple else by[0])[-len(self.numbers) :])
+            rows.append(make("vjp", self.function, self.numbers)(*self.given, by if is_tuple else by[0])[-len(self.numbers) :])
         return rows
 
     def elements(self):

@@ -115,6 +115,9 @@ class Calls:
         if whole_arrays.is_pythons(thing):
             text = f"`{ast.unparse(node.func)}`: compiled code does not have this function of NumPy"
             raise self.error(node, text, NotCompiledError)
+        if getattr(thing, "makes_derivative", False):
+            text = f"kjit.{thing.__name__}() in a kernel takes the name of a function around the kernel, and literal numbers"
+            raise self.error(node, text)
         if hasattr(thing, "write_callee"):  # a derivative
             callee = thing.write_callee(self.builder, len(node.args))
             self.used |= set(re.findall(r"[A-Za-z_]\w*", callee))

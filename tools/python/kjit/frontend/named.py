@@ -137,7 +137,8 @@ class NamedTuples:
 def is_called(thing, node):
     """Whether a call of a thing is one of a function of Python that is compiled."""
     python = getattr(thing, "py_func", thing)
-    is_other = getattr(thing, "is_kjit_kernel", False) or hasattr(thing, "write_callee")  # a derivative
+    is_derivative = hasattr(thing, "write_callee") or getattr(thing, "makes_derivative", False)
+    is_other = getattr(thing, "is_kjit_kernel", False) or is_derivative
     if not isinstance(python, types.FunctionType) or is_other:
         return False
     return library.instead(thing, len(node.args) + len(node.keywords)) is thing  # no func of the kernel IR

@@ -135,6 +135,12 @@ class Names:
             base, key = self.value(node.value), self.value(node.slice)
             is_member = isinstance(base, enum.EnumMeta) and isinstance(key, str)
             return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
+        if isinstance(node, ast.Call) and node.args and not node.keywords:
+            maker = self.value(node.func)
+            if getattr(maker, "makes_derivative", False):
+                given = [self.value(item) for item in node.args]
+                is_known = hasattr(given[0], "_loaded_module") or isinstance(given[0], types.FunctionType)
+                return maker(*given) if is_known and all(type(n) is int for n in given[1:]) else UNKNOWN
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
             return values if values and all(isinstance(v, PLAIN) and v is not None for v in values) else UNKNOWN
