@@ -68,6 +68,21 @@ def check_hessian():
     assert torch.allclose(found, expected, rtol=1e-12)
 
 
+def check_transforms():
+    made, like = kjit.torch.function(lambda x, y: kjit.exp(x) * x * y), lambda x, y: torch.exp(x) * x * y
+    x, y = draw(6).detach(), draw(6).detach()
+    for transform in (
+        lambda f: torch.func.vmap(torch.func.grad(f), (0, None))(x, y[0]),
+        lambda f: torch.func.jacrev(f, (0, 1)),
+        lambda f: torch.func.vmap(torch.func.jacrev(torch.func.grad(f), 1))(x, y),
+        lambda f: torch.func.vmap(torch.func.grad(torch.func.grad(f, 1), 1))(x, y),
+    ):
+        found, expected = transform(made), transform(like)
+        if callable(found):
+            found, expected = torch.stack(found(x, y)), torch.stack(expected(x, y))
+        assert torch.allclose(found, expected, rtol=1e-12)
+
+
 @kjit.jit
 def smooth(r, x, weight):
     for i in kjit.grid_range(len(r)):
@@ -117,11 +132,12 @@ def check_refusals():
     fails(no_derivative(x, draw(1)).sum().backward, TypeError, "has no derivative")
     (first,) = torch.autograd.grad(made(x, y, 1.0).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
-    fails(second.sum().backward, RuntimeError, "")
+    fails(second.sum().backward, RuntimeError, "no third ones")
 
 
 check_elements()
 check_types()
 check_hessian()
+check_transforms()
 check_kernel()
 check_refusals()

@@ -57,16 +57,35 @@ class _Saved:
         return [next(tensors) if number is None else number for number in ctx.numbers]
 
 
-class _Forward(torch.autograd.Function):
+class _Elements(torch.autograd.Function):
+    """A map of a func over tensors of one shape and numbers. A batch of such tensors is one more dimension."""
+
+    leading = 1  # the number of arguments before the operands
+
+    @classmethod
+    def vmap(cls, info, in_dims, *arguments):
+        first, operands = arguments[: cls.leading], arguments[cls.leading :]
+        wide = []
+        for x, dim in zip(operands, in_dims[cls.leading :]):
+            if isinstance(x, torch.Tensor):
+                x = x.unsqueeze(0).expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+            wide.append(x)
+        results = cls.apply(*first, *wide)
+        return results, (0,) * len(results)
+
+
+class _Forward(_Elements):
     """The values."""
 
     @staticmethod
-    def forward(ctx, made, *operands):
-        _Saved.save(ctx, operands)
-        ctx.made = made
-        results = _run(made, made.function, operands)
-        ctx.mark_non_differentiable(*(r for r in results if not r.is_floating_point()))
-        return results
+    def forward(made, *operands):
+        return _run(made, made.function, operands)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.made = inputs[0]
+        _Saved.save(ctx, inputs[1:])
+        ctx.mark_non_differentiable(*(r for r in output if not r.is_floating_point()))
 
     @staticmethod
     def backward(ctx, *by_results):
@@ -76,25 +95,49 @@ class _Forward(torch.autograd.Function):
         return (None, *(next(found) if i in chosen else None for i in range(len(operands))))
 
 
-class _Backward(torch.autograd.Function):
+class _Backward(_Elements):
     """The derivatives by the operands."""
 
-    @staticmethod
-    def forward(ctx, made, chosen, count, *arguments):
-        _Saved.save(ctx, arguments)
-        ctx.made, ctx.chosen, ctx.count = made, chosen, count
-        func = made.pullback(chosen, [_element(x) for x in arguments[:count]])
-        return _run(made, func, arguments)
+    leading = 3
 
     @staticmethod
-    @once_differentiable
+    def forward(made, chosen, count, *arguments):
+        return _run(made, made.pullback(chosen, [_element(x) for x in arguments[:count]]), arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.made, ctx.chosen, ctx.count = inputs[:3]
+        _Saved.save(ctx, inputs[3:])
+
+    @staticmethod
     def backward(ctx, *directions):
         arguments = _Saved.load(ctx)
-        func = ctx.made.pullback_jvp(ctx.chosen, [_element(x) for x in arguments[: ctx.count]])
-        found = _run(ctx.made, func, [*arguments, *directions])
         results = len(arguments) - ctx.count
-        by_operands = dict(zip(ctx.chosen, found[results:]))
+        # An operand that was a constant for the first derivatives may be none for the second ones.
+        numbers = tuple(i for i in range(ctx.count) if i in ctx.chosen or ctx.needs_input_grad[i + 3])
+        along = dict(zip(ctx.chosen, directions))
+        full = (along[i] if i in along else torch.zeros_like(arguments[i]) for i in numbers)
+        found = _Second.apply(ctx.made, numbers, ctx.count, *arguments, *full)
+        by_operands = dict(zip(numbers, found[results:]))
         return (None, None, None, *(by_operands.get(i) for i in range(ctx.count)), *found[:results])
+
+
+class _Second(_Elements):
+    """The derivatives of the derivatives."""
+
+    leading = 3
+
+    @staticmethod
+    def forward(made, chosen, count, *arguments):
+        return _run(made, made.pullback_jvp(chosen, [_element(x) for x in arguments[:count]]), arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.made = inputs[0]
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError(f"{ctx.made.__name__}() has first and second derivatives, and no third ones")
 
 
 class ElementFunction(Elementwise):
