@@ -22,6 +22,14 @@ bool kd_holds_float(const kt_compilation *c, kjit_type type)
   }
 }
 
+kjit_type kd_wide_type(kd_derivation *d, kjit_type type)
+{
+  bool is_vector = kt_is_vector(d->c, type);
+  kjit_type part = is_vector ? kt_part_type(d->c, type) : type;
+  if (part != KJIT_F16 && part != KJIT_BF16) return type;
+  return is_vector ? kt_with_part(d->s, type, KJIT_F32) : KJIT_F32;
+}
+
 /* Items of tuples and structs, lanes of vectors. */
 static uint32_t item_count(const kt_compilation *c, kjit_type type)
 {

@@ -50,6 +50,8 @@ _Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *for
 
 /* Whether a value of the type has a derivative: a float, or something that holds one. */
 bool kd_holds_float(const kt_compilation *c, kjit_type type);
+/* The type, or for numbers and vectors of f16 and bf16 the same with f32. */
+kjit_type kd_wide_type(kd_derivation *d, kjit_type type);
 /* The value whose parts are all 0; whose floats are all 1. */
 kt_expr *kd_zero(kd_derivation *d, kjit_type type);
 kt_expr *kd_one(kd_derivation *d, kjit_type type);
@@ -125,7 +127,7 @@ kd_node *kd_flatten(kd_derivation *d, const kt_expr *expr);
 typedef enum kd_rule_kind {
   KJ_RULE_NONE,     /* it has no derivative */
   KJ_RULE_PARTIAL,  /* a sum over its operands */
-  KJ_RULE_PAIR,     /* of a built-in that returns a pair, by its only float */
+  KJ_RULE_PAIR,     /* of a built-in that returns a pair */
   KJ_RULE_CHOICE,   /* one of two values */
   KJ_RULE_DISCRETE, /* 0 wherever there is a derivative */
 } kd_rule_kind;
@@ -133,9 +135,9 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin);
 /* t times the derivative of the node by operand `index`; t is an atom. NULL: that is 0. */
 kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 /* The same from the derivatives t of both items, of a built-in that returns a pair. */
-kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, kt_expr *t);
-/* The pair of the derivatives of both items. */
-kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, kt_expr *t);
+kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
+/* The pair of the derivatives of both items by operand `index`. */
+kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 
 /* ---- rules of the source: own_rules.c ---- */
 
@@ -150,14 +152,14 @@ kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferr
 /* Fails unless the rule returns a value and its derivative, both of the type. */
 void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
                    const ki_function *of, kj_location location);
-/* What goes back through a call: the value, and a derivative for each run-time parameter, NULL for
- * one that has none; or, if the rule returns nothing, the call of it. */
+/* The results of a reverse rule. derivatives has an item for each run-time parameter, NULL for a
+ * parameter without a derivative. effect is the call of a rule that returns nothing. */
 typedef struct kd_parts {
   kt_expr *value, *effect;
   kt_exprs derivatives;
 } kd_parts;
-/* t: the derivative by the result; NULL: there is none. arrays (may be NULL): the derivatives of
- * arrays. */
+/* Calls the rule of a func. t is the derivative by the result, NULL for a func that returns nothing.
+ * arrays (may be NULL) holds the derivatives of array parameters. */
 kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_exprs *values,
                             kt_expr *t, const kt_exprs *arrays, kj_location location);
 /* The derivative of a func that has a rule of its own is a call of the rule. */

@@ -23,6 +23,18 @@ static kt_expr *sum_partials(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
+/* The same of a built-in that returns a pair. */
+static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
+{
+  kt_expr *sum = NULL;
+  for (size_t i = 0; i < node->from->args.count; i++) {
+    if (!node->args[i]->tangent) continue;
+    kt_expr *more = kd_pair_forward(d, node, i, node->args[i]->tangent);
+    sum = sum ? kd_add(d, sum, more) : more;
+  }
+  return sum;
+}
+
 /* The node with the values, or the derivatives, of its operands. Indices, and what chooses between
  * two values, are values in both. */
 static kt_expr *with_operands(kd_derivation *d, const kd_node *node, bool is_tangent)
@@ -52,7 +64,7 @@ static kt_expr *builtin_tangent(kd_derivation *d, const kd_node *node)
 {
   switch (KJ_AMONG(kd_rule_of(node->from->builtin))) {
   case KJ_RULE_CHOICE: return with_operands(d, node, true);
-  case KJ_RULE_PAIR: return kd_pair_forward(d, node, node->args[0]->tangent);
+  case KJ_RULE_PAIR: return sum_pairs(d, node);
   case KJ_RULE_DISCRETE: return NULL;
   default: return sum_partials(d, node);
   }

@@ -92,7 +92,8 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* The instance of the rule that is called; what: the rule's parameters behind those of the func. */
+/* Returns the instance of the rule that the call means. `what` names the parameters of the rule that
+ * follow the func's own parameters, for messages. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
 {
@@ -222,8 +223,8 @@ static kd_parts call_reverse_rule(kd_derivation *d, const kt_inferred *of, const
   return parts;
 }
 
-/* Of a rule for `jvp`, which computes a value and is linear in the derivatives: the same by its
- * derivatives, backwards. What they are does not matter, so that they are 1. */
+/* Derives a rule for `jvp` by the derivatives that it takes, backwards. The rule is linear in these
+ * derivatives, so that their values do not matter. The call passes 1 for each. */
 static kd_parts call_transposed_rule(kd_derivation *d, const kt_inferred *of,
                                      const kt_exprs *values, kt_expr *t, kj_location location)
 {

@@ -11,16 +11,18 @@ static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
   kd_store(d, kd_read(d, array), indices, kd_zero(d, ki_type(d->c->types, array->type)->element));
 }
 
+/* Sums of f16 and bf16 are f32, but for those in arrays, structs and tuples. */
 static void add_derivative(kd_derivation *d, kt_var *var)
 {
   const char *name = kj_format(d->arena, "d_%s", var->name);
   bool is_array = var->kind == KJ_V_LOCAL;
-  kt_var *other = kt_add_variable(d->s, is_array ? KJ_V_LOCAL : KJ_V_VAR, name, var->type,
-                                  var->location, KJ_LEVEL_THREAD);
+  kjit_type type = is_array ? var->type : kd_wide_type(d, var->type);
+  kt_var *other = kt_add_variable(d->s, is_array ? KJ_V_LOCAL : KJ_V_VAR, name, type, var->location,
+                                  KJ_LEVEL_THREAD);
   other->alignment = var->alignment;
   d->variables[var->index].other = other;
   if (is_array) kd_for_elements(d, var->type, zero_element, other);
-  else kd_assign(d, other, kd_zero(d, var->type));
+  else kd_assign(d, other, kd_zero(d, type));
 }
 
 static void add_derivatives(kd_derivation *d)
@@ -82,8 +84,8 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   kd_node *node = kd_flatten(d, stmt->value);
   kd_assign(d, stmt->var, kd_copy(d, node->value));
   begin_backwards(d, &b);
-  kt_var *t = kd_new_var(d, "_t", other->type, stmt->location);
-  kd_assign(d, t, kd_read(d, other));
+  kt_var *t = kd_new_var(d, "_t", stmt->var->type, stmt->location);
+  kd_assign(d, t, kt_convert(d->s, kd_read(d, other), t->type, stmt->location));
   kd_assign(d, other, kd_zero(d, other->type));
   if (node->is_active) kd_hand_back(d, node, kd_read(d, t));
   end_backwards(d, &b, reverse);
@@ -176,7 +178,8 @@ static void return_all(kd_derivation *d, kt_expr *value)
   for (size_t i = 0; i < d->record->chosen.count; i++) {
     const kt_var *param = d->record->chosen.items[i];
     if (kt_is_array(d->c, param->type)) continue;
-    KJ_PUSH(d->arena, &all, kd_read(d, d->variables[param->index].other));
+    kt_expr *sum = kd_read(d, d->variables[param->index].other);
+    KJ_PUSH(d->arena, &all, kt_convert(d->s, sum, param->type, d->location));
   }
   if (!all.count) d->record->result = d->record->instance->result = KJIT_VOID;
   else kd_return(d, all.count == 1 ? all.items[0] : kt_make_tuple(d->s, &all, d->location));
@@ -192,9 +195,9 @@ void kd_make_reverse(kd_derivation *d)
   kt_expr *value = d->result ? kd_keep(d, kd_read(d, d->result)) : NULL;
   if (d->result && kd_is_active(d, d->result)) {
     kt_var *other = d->variables[d->result->index].other;
-    kd_assign(d, other,
-              d->cotangent ? kd_read(d, d->cotangent)
-                           : kt_new_number(d->s, other->type, 1, d->location));
+    kt_expr *t =
+      d->cotangent ? kd_read(d, d->cotangent) : kt_new_number(d->s, other->type, 1, d->location);
+    kd_assign(d, other, kt_convert(d->s, t, other->type, d->location));
   }
   for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
   kd_redo_stores(d);

@@ -6,6 +6,7 @@
 
 static void add_to_var(kd_derivation *d, kt_var *other, kt_expr *t)
 {
+  t = kt_convert(d->s, t, other->type, t->location);
   kd_assign(d, other, kd_add(d, kd_read(d, other), t));
 }
 
@@ -94,7 +95,10 @@ static void hand_back_builtin(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   switch (KJ_AMONG(kd_rule_of(node->from->builtin))) {
   case KJ_RULE_CHOICE: hand_back_choice(d, node, t); return;
-  case KJ_RULE_PAIR: hand_back(d, node->args[0], kd_pair_reverse(d, node, t)); return;
+  case KJ_RULE_PAIR:
+    for (size_t i = 0; i < node->from->args.count; i++)
+      if (node->args[i]->is_active) hand_back(d, node->args[i], kd_pair_reverse(d, node, i, t));
+    return;
   case KJ_RULE_PARTIAL:
     for (size_t i = 0; i < node->from->args.count; i++)
       if (node->args[i]->is_active) hand_back(d, node->args[i], kd_times_partial(d, node, i, t));
