@@ -176,6 +176,8 @@ def words_from_tables(name, include):
                                          for row in rows(include / "kjit" / file, "KJIT_ROW")}
     if name == "kjit_status":
         return table("status.def", "", lambda row: row[1])
+    if name == "kjit_error_code":
+        return table("error_codes.def", "CODE_", lambda row: row[1])
     if name == "kjit_device_attribute":
         return table("device.def", "DEVICE_ATTRIBUTE_", lambda row: row[3])
     if name == "kjit_op":

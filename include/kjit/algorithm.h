@@ -1,10 +1,13 @@
-/* kjit/algorithm.h: reductions, scans, sorts and their kin over whole arrays. See status.h for the
- * rules that hold for every function, and docs/algorithms.md for what each algorithm does.
+/* kjit/algorithm.h: reductions, scans, sorts, searches, products and other algorithms on whole
+ * arrays.
  *
- * A call takes operands, perhaps an operator, and options. It is asynchronous on the options'
- * stream, as a launch is; or, with options.plan, it is prepared once and run many times. On a GPU
- * and on the CPU it means the same. The code for the operands' types, funcs and operators is
- * compiled at the first call that needs it, and kept as the code of kernels is. */
+ * status.h has the rules that hold for every function. docs/algorithms.md describes each algorithm.
+ *
+ * A call takes operands, options and, for many algorithms, an operator. It is asynchronous on the
+ * stream in the options, like a launch. With options.plan, kjit only prepares the call, and
+ * kjit_run_plan runs it any number of times. Results have the same meaning on GPUs and on the CPU.
+ * kjit compiles the code for the operand types, funcs and operators at the first call that needs it
+ * and caches it like kernel code. */
 #ifndef KJIT_ALGORITHM_H
 #define KJIT_ALGORITHM_H
 
@@ -18,34 +21,38 @@ extern "C" {
 
 /* ---- operands ---- */
 
-/* What is read or written: an array of any strides, or a func with arrays that is computed where an
- * element is needed. Element (i, j) of an input f with arrays a and b is f(i, j, a, b); an output f
- * is called as f(i, j, v, a, b) for each element v. Indices are i64. The
- * arrays of a func that writes are the host's to keep apart from what is read. Everything that an
- * operand points to is read during the call only, but for the arrays themselves. */
+/* Input or output of an algorithm: an array with any strides, or a func that computes each element
+ * on demand.
+ *
+ * Element (i, j) of an input func f with arrays a and b is f(i, j, a, b). An output func f is
+ * called as f(i, j, v, a, b) for each element v. Indices are i64. If a func writes to arrays, the
+ * application must make sure that they do not overlap the inputs. Memory that an operand points to
+ * is read only during the call, but the arrays themselves are used until the work on the stream is
+ * done. */
 typedef struct kjit_operand {
-  kjit_arg argument; /* kjit_arg_array, kjit_arg_tensor, kjit_arg_elements; kjit_arg_function */
-  const kjit_arg *arrays; /* of a func: arrays and scalars, its last arguments */
-  /* so many arrays */
+  /* from kjit_arg_array, kjit_arg_tensor, kjit_arg_elements or kjit_arg_function */
+  kjit_arg argument;
+  const kjit_arg *arrays; /* last arguments of a func: arrays and scalars */
+  /* number of arrays */
   size_t array_count;
-  const int64_t *shape; /* of a func: rank extents */
-  /* of a func: number of extents, 0 to 8 */
+  const int64_t *shape; /* extents of a func, rank numbers */
+  /* number of extents of a func, 0 to 8 */
   uint32_t rank;
 } kjit_operand;
 
-/* An operand from an argument: an array, a tensor, or a value for all elements. */
+/* Returns an operand for an argument: an array, a tensor, or one value for all elements. */
 static inline kjit_operand kjit_operand_of(kjit_arg argument)
 {
   kjit_operand operand = { argument, NULL, 0, NULL, 0 };
   return operand;
 }
-/* An array as an operand; borrowed. */
+/* Returns an operand for an array, which is borrowed. */
 static inline kjit_operand kjit_operand_array(kjit_array *array)
 {
   return kjit_operand_of(kjit_arg_array(array));
 }
-/* A func with its last arguments, arrays and scalars, as an operand of rank extents. Nothing is
- * copied. */
+/* Returns an operand for a func with `count` last arguments and rank extents. kjit borrows the
+ * pointers and copies nothing. */
 static inline kjit_operand kjit_operand_function(kjit_function *function, const kjit_arg *arrays,
                                                  size_t count, const int64_t *shape, uint32_t rank)
 {
@@ -55,173 +62,200 @@ static inline kjit_operand kjit_operand_function(kjit_function *function, const 
 
 /* ---- operators ---- */
 
-/* What combines two values: a func of two arguments, which has to be associative, or the name of
- * one that kjit has (docs/algorithms.md lists them: "add", "mul", "min", "max" ...). The func
- * returns what the two become. One that returns bool, as a comparison does, is refused (TYPE)
- * unless elements are bool or bool is what is computed in. Its identity is what the func that its
- * `@identity` names returns. */
+/* An associative function that combines two values: a func with two parameters, or the name of a
+ * built-in operator ("add", "mul", "min", "max" ...). docs/algorithms.md lists the names.
+ *
+ * The func returns the combined value. A func that returns bool, like a comparison, is rejected
+ * (TYPE) unless the elements or the accumulator are bool. A func's identity element is the result
+ * of the func named by its `@identity`. */
 typedef struct kjit_operator {
-  const char *name;        /* NULL: function */
-  kjit_function *function; /* NULL: name */
-  /* not 0: f(a, b) is f(b, a), as a func with `@commutes` says itself, so that a reduction need not
-   * keep the order of elements, which makes it a little faster; names are known to kjit */
+  const char *name;        /* NULL if function is set */
+  kjit_function *function; /* NULL if name is set */
+  /* Nonzero means that f(a, b) equals f(b, a), like the attribute `@commutes` of a func. A
+   * reduction may then change the order of elements, which is a little faster. kjit knows which
+   * built-in operators commute. */
   int commutes;
 } kjit_operator;
 
-/* An operator of kjit's by its name, which is not copied. */
+/* Returns the built-in operator `name`. The string is not copied. */
 static inline kjit_operator kjit_operator_named(const char *name)
 {
   kjit_operator operator_ = { name, NULL, 0 };
   return operator_;
 }
-/* A func of two arguments as an operator that is associative; set commutes where it may. */
+/* Returns an associative operator for a func with two parameters. Set commutes if the func is
+ * commutative. */
 static inline kjit_operator kjit_operator_function(kjit_function *function)
 {
   kjit_operator operator_ = { NULL, function, 0 };
   return operator_;
 }
-/* The names, in the order of docs/algorithms.md, those that only kjit_reduce takes last; NULL past
- * the end. */
+/* Returns the name of the built-in operator with this index, or NULL after the last operator. The
+ * order is that of docs/algorithms.md; operators that only kjit_reduce takes come last. */
 KJIT_API const char *kjit_get_operator_name(size_t index);
 
 /* ---- plans ---- */
 
-/* a call with everything looked up, compiled and allocated; one thread at a time */
+/* A prepared call: compiled, with its memory allocated. Only one thread may use a plan at a
+ * time. */
 typedef struct kjit_plan kjit_plan;
 
-/* Queues what the call would. stream NULL: the one of its options. It never waits for the device,
- * and can be captured into a graph. The plan has work memory of its own: runs of one plan on two
- * streams have to be ordered by the host. The first run clears some of that memory, and so does the
- * first one after a kernel of the device is known to have failed (KJIT_ERROR_KERNEL); a graph that
- * has captured a run has to be captured again then. Errors: as kjit_launch. */
+/* Queues the work of the prepared call. If stream is NULL, the stream of the options is used.
+ *
+ * The function never waits for the device and can be captured into a graph. A plan has its own
+ * temporary storage, so the application must order runs of the same plan on different streams. The
+ * first run clears part of the temporary storage. After a kernel of the device has failed
+ * (KJIT_ERROR_KERNEL), the next run clears it again. A graph that captured an earlier run must then
+ * be captured again. Errors: see kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream);
-/* The arrays and work memory that it keeps are released in the order of the streams that it ran on.
- * plan NULL is fine. */
+/* Destroys a plan. Its arrays and temporary storage are released in stream order. plan can be
+ * NULL. */
 KJIT_API void kjit_destroy_plan(kjit_plan *plan);
-/* The context that the plan belongs to. */
+/* Returns the context that the plan belongs to. */
 KJIT_API kjit_context *kjit_get_plan_context(const kjit_plan *plan);
-/* How many launches a run is. */
+/* Returns the number of launches in a run. */
 KJIT_API size_t kjit_get_plan_size(const kjit_plan *plan);
-/* One of them, for kjit_get_prepared_specialization: what was compiled. Borrowed from the plan, and
- * not to be run alone or changed; NULL past the end. */
+/* Returns a launch of the plan for kjit_get_prepared_specialization, or NULL if index is too large.
+ * The launch is borrowed from the plan. Do not run or change it. */
 KJIT_API const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index);
 
 /* ---- results that are not there yet ---- */
 
-/* The array that a call without one would make, as NumPy does: element type and shape. */
+/* Element type and shape of the result array that an algorithm would create, as NumPy does. */
 typedef struct kjit_result_info {
-  /* of the elements; KJIT_ANY where nothing says it */
+  /* element type, or KJIT_ANY if it is not known */
   kjit_type element;
   /* number of extents */
   uint32_t rank;
-  /* rank extents */
+  /* extents, rank numbers */
   int64_t shape[8];
 } kjit_result_info;
 
 /* ---- options ---- */
 
-/* Each algorithm takes some of these; one that it does not take is refused when it is set. */
+/* Options of an algorithm. Zero or NULL means the default. Each algorithm takes some of the
+ * options. It rejects the others if they are set. */
 typedef struct kjit_algorithm_options {
   uint32_t size_bytes; /* sizeof(kjit_algorithm_options) */
-  kjit_device
-    *device; /* default NULL: the stream's; else where the arrays are; none: as for a launch */
-  kjit_stream *stream; /* default NULL: the device's default stream */
-  /* default NULL: all axes of a reduction, the last one of what has one axis. -1 is the last */
+  /* Device. Default: the device of the stream or the arrays, otherwise as in a launch. */
+  kjit_device *device;
+  kjit_stream *stream; /* Stream. Default: the device's default stream. */
+  /* Axes. Default: all axes for a reduction, the last axis for algorithms with one axis. -1 is the
+   * last axis. */
   const int32_t *axes;
-  /* so many axes; default 0 */
+  /* number of axes; default 0 */
   uint32_t axis_count;
-  /* what a reduction or scan computes in; default KJIT_ANY: the result's type where that is wider,
-   * else as NumPy: sums and products of small integers in 64 bits, those of f16 and bf16 in f32.
-   * With a func for an operator it is the type of the result's array where that is a number: for an
-   * i32 array elements of f32 are cut to i32 before the func sees them. KJIT_F32 here has it
-   * compute in f32, and only the result is cut */
+  /* Type in which a reduction or scan computes. The default (KJIT_ANY) is the result type if it is
+   * wider. Otherwise the rules of NumPy apply: sums and products of small integers use 64 bits, and
+   * those of f16 and bf16 use f32.
+   *
+   * If the operator is a func and the result array has numbers as elements, the default is the
+   * element type of the result. With an i32 result, for example, f32 elements are truncated to i32
+   * before the func receives them. With accumulator KJIT_F32 the func computes in f32, and only the
+   * result is truncated. */
   kjit_type accumulator;
-  /* default NULL: none. A value that a reduction or scan starts with, in front of all elements */
+  /* Initial value of a reduction or scan, combined before all elements. Default NULL: no initial
+   * value. */
   const kjit_arg *initial;
-  uint32_t flags; /* of kjit_algorithm_flags */
-  /* not NULL: nothing is run; *plan becomes what runs it */
+  uint32_t flags; /* see kjit_algorithm_flags */
+  /* If not NULL, the call does not run. It prepares a plan and stores it in *plan. */
   kjit_plan **plan;
-  /* not NULL: nothing is run or prepared; *work_bytes becomes the size of its work memory */
+  /* If not NULL, the call neither runs nor prepares. It stores the size of its temporary storage in
+   * *work_bytes. */
   uint64_t *work_bytes;
-  /* work memory of the host's, an array of u8 of at least that size on the device; a plan keeps it.
-   * Default NULL: from the device's pool, in the order of the stream */
+  /* Temporary storage provided by the application: a u8 array on the device with at least
+   * *work_bytes elements. A plan keeps the array. Default NULL: memory from the device's pool, in
+   * stream order. */
   kjit_array *work;
-  /* not NULL: nothing is run or prepared, and the results' operands are not looked at and may be
-   * NULL; results[i] becomes what an array for the call's result i would be, those behind the
-   * call's stay as they were. result_count: as many as there is place for, at least the call's */
+  /* If not NULL, the call neither runs nor prepares. It ignores the operands of results, which may
+   * be NULL, and stores in results[i] the description of an array for result i. It leaves further
+   * entries unchanged. */
   kjit_result_info *results;
-  /* see results */
+  /* capacity of results, at least the call's number of results */
   size_t result_count;
-  /* a sort of numbers looks at the bits from begin_bit to end_bit - 1 of them only, to the last one
-   * where end_bit is 0; default 0, 0: at all */
+  /* Range of bits that a sort of numbers compares: begin_bit to end_bit - 1, or to the last bit if
+   * end_bit is 0. The default (0, 0) compares all bits. */
   uint32_t begin_bit, end_bit;
-  /* of a map. where, default NULL: an operand of bool that broadcasts; what is computed is what it
-   * has true for, and other elements of the results stay as they were. signature, default NULL: the
-   * core dimensions, "(m,n),(n)->(m)" */
+  /* Options of kjit_map. where (default NULL) is a bool operand that broadcasts to the results;
+   * elements for which it is false stay unchanged. signature (default NULL) names the core
+   * dimensions, for example "(m,n),(n)->(m)". */
   const kjit_operand *where;
   /* see where */
   const char *signature;
-  /* of pairs: so many rows of y are read at a time; default 0: all. Rows in memory of the host come
-   * to the device through two buffers, beside the kernels on the rows before; the call returns when
-   * it is done, and cannot be prepared */
+  /* Option of kjit_pairs: number of rows of y to read at a time. Default 0: all rows. If y is in
+   * host memory, its rows are copied to the device through two buffers while the kernels work on
+   * the preceding rows. Such a call returns when the work is done and cannot be prepared. */
   uint64_t chunk;
-  /* of pairs: device_count devices of one kind share the rows of x, of which each goes through all
-   * of y; default NULL, 0: device alone. One may be named several times. x, y and the results are
-   * arrays, wherever they lie: what is not on a device is copied there, and back. Work is in the
-   * order of the default stream of each device; what the arrays need is queued on the default
-   * streams of theirs, or done. The call returns when it is done, and cannot be prepared */
+  /* Option of kjit_pairs: devices of one kind that share the rows of x. Default NULL: only
+   * `device`. Each device reads all of y. The array may name a device several times.
+   *
+   * x, y and the results are arrays in any memory. kjit copies them to the devices and back if
+   * necessary. Each device works in the order of its default stream. Work that is queued for the
+   * arrays must be on the default streams of their devices or done. The call returns when the work
+   * is done and cannot be prepared. */
   kjit_device *const *devices;
-  /* see devices */
+  /* number of devices; default 0 */
   size_t device_count;
-  /* of products, default NULL: none. What an element of the result goes through before it is
-   * stored: a func of its sum, in the type that sums are computed in, and of an element of each of
-   * epilogue_operands, which broadcast to the result's shape and are what a map's operands are:
-   * epilogue(sum, bias). What it returns is converted to the result's elements. Messages call the
-   * operands e0, e1; one may be the result itself, whose elements are read before they are written:
-   * alpha * sum + beta * old. */
+  /* Option of products: a func that is applied to each sum before it is stored. Default NULL: no
+   * func.
+   *
+   * The func receives the sum in the accumulator type and one element of each operand in
+   * epilogue_operands, for example epilogue(sum, bias). These operands broadcast to the result's
+   * shape and are of the same kinds as the operands of kjit_map. The value that the func returns is
+   * converted to the result's element type. Messages call the operands e0, e1. An operand can be
+   * the result itself, because kjit reads an element before it writes it: alpha * sum + beta *
+   * old. */
   kjit_function *epilogue;
   /* see epilogue; borrowed during the call */
   const kjit_operand *epilogue_operands;
-  /* so many epilogue_operands, at most 8 */
+  /* number of epilogue_operands, at most 8 */
   size_t epilogue_operand_count;
 } kjit_algorithm_options;
 
-/* What kjit_algorithm_options.flags may have. */
+/* Flags of kjit_algorithm_options. */
 typedef enum kjit_algorithm_flags {
-  KJIT_ALGORITHM_EXCLUSIVE = 1,  /* a scan's element i is made of those before i */
-  KJIT_ALGORITHM_DESCENDING = 2, /* a sort's order is the other way around */
-  /* a map of each element of the first operand with each of the second, and so on: the results'
-   * shape is those of the operands one after the other */
+  /* Scan: element i of the result combines the elements before i, without i itself. */
+  KJIT_ALGORITHM_EXCLUSIVE = 1,
+  KJIT_ALGORITHM_DESCENDING = 2, /* Sort in descending order. */
+  /* Map: combine each element of the first operand with each element of the second, and so on. The
+   * result shape is the concatenated operand shapes. */
   KJIT_ALGORITHM_OUTER = 8,
-  KJIT_ALGORITHM_RIGHT = 16, /* a search goes behind elements that are equal */
-  /* factors of a product of f32 are cut to tf32, of 11 significant bits, where tensor cores take
-   * that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
+  KJIT_ALGORITHM_RIGHT = 16, /* Search: return the index after equal elements. */
+  /* Product: round f32 operands to tf32, with 11 significant bits, if the GPU has tensor cores for
+   * it (sm_80 and up). Sums stay f32. Other devices ignore the flag. */
   KJIT_ALGORITHM_TF32 = 32,
-  /* u8 of a product are numbers of 8 bits, as from_e4m3 or from_e5m2 reads them, in all operands;
-   * sums are f32 */
+  /* Product: treat u8 elements of all operands as FP8, in the format that from_e4m3 or from_e5m2
+   * reads. Sums are f32. */
   KJIT_ALGORITHM_E4M3 = 64,
   KJIT_ALGORITHM_E5M2 = 128 /* see KJIT_ALGORITHM_E4M3 */
 } kjit_algorithm_flags;
 
 /* ---- reduce ---- */
 
-/* result becomes operator over x: over all elements (result of rank 0, or one element), or along
- * options.axes (result has x's shape without them, or with extent 1 there). Elements are combined
- * in their order; which are combined first is the same in every run on one device. Without elements
- * the result is options.initial, else the operator's identity (0 of add), else an error. An array
- * for the result (options.results) has what it is computed in, but f16 and bf16 stay. options NULL:
- * all defaults. Errors: ARGUMENT (shapes, axes, operands that overlap or cannot be written,
- * too little work memory), TYPE (the operator's result, an element type without that operator),
- * NAME (no such operator), UNSUPPORTED; those of kjit_launch. */
+/* Combines the elements of x with an operator and writes the value to result.
+ *
+ * The reduction covers all elements (result has rank 0 or one element) or the axes in options.axes.
+ * In the second case, result has x's shape without these axes, or with extent 1 there. Elements are
+ * combined in order. The grouping is the same in every run on the same device. If x is empty, the
+ * result is options.initial, or the operator's identity (0 for add); without both, the call fails.
+ * An array for the result (options.results) has the accumulator type, except that f16 and bf16
+ * stay.
+ *
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, axes, operands
+ * that overlap or cannot be written, too little temporary storage), TYPE (operator's result type,
+ * or an unsupported element type), NAME (unknown operator), UNSUPPORTED, and errors from
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *x, const kjit_operator *operator_,
                                             const kjit_algorithm_options *options);
 
-/* kjit_reduce for several operators in one pass over x, which is read once: results[i] becomes
- * operators[i] over it, computed in what kjit_reduce computes it in; both have count elements. Sums
- * of floats may be rounded otherwise than those of kjit_reduce. options.initial is not taken.
- * Messages call results r0, r1. Errors: as kjit_reduce; UNSUPPORTED where what is computed in takes
- * more than 128 bytes together. */
+/* Computes several reductions and reads x only once. results[i] receives the reduction with
+ * operators[i]. Both arrays have count elements.
+ *
+ * Each reduction uses the accumulator type of kjit_reduce. Sums of floats can differ from
+ * kjit_reduce in rounding. options.initial is not supported. Messages call the results r0, r1.
+ * Errors: see kjit_reduce; also UNSUPPORTED if the accumulators need more than 128 bytes
+ * together. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
                                                     const kjit_operand *results,
                                                     const kjit_operand *x,
@@ -230,24 +264,28 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
 
 /* ---- reduce and scan by segments and by key ---- */
 
-/* Operands have one axis; axes are not taken. */
+/* The operands of these functions have one axis; options.axes is not supported. */
 
-/* result[i] becomes operator over segment i of x: its elements from offsets[i] up to
- * offsets[i + 1] - 1. offsets has an integer more than there are segments, as the row pointers of a
- * CSR matrix, and does not descend; elements before the first and behind the last segment are in
- * none. Segments may be empty: they get options.initial, else the operator's identity, else what
- * kjit_reduce says of its name without elements. Where that is nothing, and where offsets descend
- * or lead out of x, it is the failure of a thread, as `raise` in a kernel, when all others are
- * done; what result then has is undefined, and nothing else is read or written. An array for the
- * result (options.results) is that of kjit_reduce. Errors: as kjit_reduce. */
+/* Reduces each segment of x. Segment i has the elements offsets[i] to offsets[i + 1] - 1, and
+ * result[i] receives its reduction.
+ *
+ * offsets has one more element than there are segments, like the row pointers of a CSR matrix, and
+ * must not decrease. Elements before the first segment and after the last segment are ignored. The
+ * result of an empty segment is options.initial, or the operator's identity, or the result of
+ * kjit_reduce for an empty array.
+ *
+ * If there is no such value, or if offsets decrease or are out of bounds, the call raises a kernel
+ * error (KERNEL) after all threads have finished. The contents of result are then undefined. The
+ * call does not access any other memory. An array for the result (options.results) has the element
+ * type of kjit_reduce. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce_segments(kjit_context *context,
                                                      const kjit_operand *result,
                                                      const kjit_operand *x,
                                                      const kjit_operand *offsets,
                                                      const kjit_operator *operator_,
                                                      const kjit_algorithm_options *options);
-/* kjit_scan that starts anew in each segment, with options.initial or the identity in each.
- * Elements of result that are in no segment stay as they were. */
+/* Scans each segment separately, like kjit_scan. Each segment starts with options.initial or the
+ * identity. Elements of result outside all segments stay unchanged. */
 KJIT_API KJIT_CHECK kjit_status kjit_scan_segments(kjit_context *context,
                                                    const kjit_operand *result,
                                                    const kjit_operand *x,
@@ -255,17 +293,19 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan_segments(kjit_context *context,
                                                    const kjit_operator *operator_,
                                                    const kjit_algorithm_options *options);
 
-/* Segments are runs of elements whose neighbouring keys are equal: by equal, a func of two keys,
- * or ==. keys has as many elements as x; sorted keys have one run each. result_keys becomes the key
- * of the first element of each run, result operator over it, options.initial in front, and count,
- * one integer, how many runs there are: on the device, without waiting for it. Results have room
- * for all n elements, of which those behind the runs stay as they were, and must not overlap
- * anything. No operator needs an identity. Errors: as kjit_reduce. */
+/* Reduces each run of elements with equal consecutive keys.
+ *
+ * equal(a, b) compares two keys. NULL means ==. keys and x have the same number of elements, n. If
+ * keys is sorted, each distinct key has one run. For each run, kjit writes the first key to
+ * result_keys and the reduction, starting with options.initial, to result. It writes the number of
+ * runs to count on the device, so the call does not wait. Both results need a capacity of n
+ * elements. kjit leaves the unused elements unchanged. Outputs must not overlap any operand. The
+ * operator needs no identity. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce_by_key(
   kjit_context *context, const kjit_operand *result_keys, const kjit_operand *result,
   const kjit_operand *count, const kjit_operand *keys, const kjit_operand *x,
   const kjit_operator *operator_, kjit_function *equal, const kjit_algorithm_options *options);
-/* kjit_scan that starts anew with each run; result may be the very array that x is. */
+/* Scans each run of equal keys separately, like kjit_scan. result can be x itself. */
 KJIT_API KJIT_CHECK kjit_status kjit_scan_by_key(kjit_context *context, const kjit_operand *result,
                                                  const kjit_operand *keys, const kjit_operand *x,
                                                  const kjit_operator *operator_,
@@ -274,53 +314,59 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan_by_key(kjit_context *context, const kj
 
 /* ---- sort ---- */
 
-/* result becomes x, sorted along options.axes, one axis, by default the last one. less NULL: in the
- * order of the numbers, NaNs last; else a func of two elements, whether the first one comes before
- * the second one, a strict order as that of `<`. Elements that are equal stay in their order, in
- * descending order (KJIT_ALGORITHM_DESCENDING), too. result may be x itself, and has its shape and
- * element type. options NULL: all defaults. Errors: ARGUMENT (shapes, axes, bits, operands that
- * overlap or cannot be written, too little work memory), TYPE (elements without an order, less is
- * not a func of two), UNSUPPORTED; those of kjit_launch. */
+/* Sorts x along one axis, options.axes or by default the last axis, and writes the sorted elements
+ * to result.
+ *
+ * If less is NULL, kjit compares numbers, and NaNs come last. Otherwise less(a, b) returns whether
+ * a comes before b. It must be a strict weak ordering, like `<`. The sort is stable, also with
+ * KJIT_ALGORITHM_DESCENDING. result has the shape and element type of x and can be x itself.
+ *
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, axes, bits,
+ * operands that overlap or cannot be written, too little temporary storage), TYPE (elements that
+ * cannot be compared, or less is not a func with two parameters), UNSUPPORTED, and errors from
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_sort(kjit_context *context, const kjit_operand *result,
                                           const kjit_operand *x, kjit_function *less,
                                           const kjit_algorithm_options *options);
-/* As kjit_sort, and result_values becomes values, of any type, each where its element of x comes to
- * be. result_values may be values itself. */
+/* Sorts x like kjit_sort and moves the elements of values (any type) to result_values.
+ * result_values can be values itself. */
 KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kjit_operand *result,
                                                 const kjit_operand *result_values,
                                                 const kjit_operand *x, const kjit_operand *values,
                                                 kjit_function *less,
                                                 const kjit_algorithm_options *options);
-/* result, of integers, becomes where along the axis the elements of x are in that order. An array
- * for it (options.results) is of i64. */
+/* Writes the indices that would sort x along the axis to result, an array of integers. An array for
+ * the result (options.results) has i64 elements. */
 KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *x, kjit_function *less,
                                              const kjit_algorithm_options *options);
-/* result becomes the elements of x and y, lines of one axis that are sorted by less (or the order
- * of numbers), in that order; of equal ones those of x come first. */
+/* Merges x and y, which have one axis and are sorted by less (NULL means numeric order). Equal
+ * elements of x come before those of y. */
 KJIT_API KJIT_CHECK kjit_status kjit_merge(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *x, const kjit_operand *y,
                                            kjit_function *less,
                                            const kjit_algorithm_options *options);
 
-/* result becomes the first k elements that kjit_sort would put along options.axes, one axis, by
- * default the last one: the least, or with KJIT_ALGORITHM_DESCENDING the greatest. result_places,
- * of integers, becomes where along the axis they are in x. Of the two, one may be NULL; they have
- * the shape of x with k elements along the axis, and overlap neither x nor each other. Arrays for
- * them (options.results) are of the element type of x and of i64. Errors: as kjit_sort; ARGUMENT (a
- * k that is negative or more than there are). */
+/* Writes the first k elements of the sorted order along one axis, options.axes or by default the
+ * last axis.
+ *
+ * These are the k smallest elements, or the k largest with KJIT_ALGORITHM_DESCENDING. result_places
+ * receives their indices along the axis, as integers. One of the two results can be NULL. Both have
+ * the shape of x with extent k along the axis, and overlap neither x nor each other. Arrays for
+ * them (options.results) have the element type of x and i64. Errors: see kjit_sort; also ARGUMENT
+ * if k is negative or larger than the extent. */
 KJIT_API KJIT_CHECK kjit_status kjit_top_k(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *result_places, const kjit_operand *x,
                                            int64_t k, kjit_function *less,
                                            const kjit_algorithm_options *options);
 
-/* The segments of x, an operand of one axis, are sorted, each apart from the others: segment i has
- * elements offsets[i] to offsets[i + 1] - 1. offsets, integers of one axis, has one more than there
- * are segments, which may be empty. Elements in front of the first segment and behind the last one
- * stay where they are. values and result_values as in kjit_sort_pairs; both NULL: there are none.
- * Results may be what they are made of, as there. An offset that is less than the one before it, or
- * not from 0 to the number of elements, is the failure of a thread, as `raise` in a kernel, and
- * what the results have then is not defined. Errors: as kjit_sort. */
+/* Sorts each segment of x separately. Segment i has the elements offsets[i] to offsets[i + 1] - 1.
+ *
+ * x has one axis. offsets holds integers along one axis, one more than there are segments; segments
+ * can be empty. Elements before the first segment and after the last segment keep their positions.
+ * values and result_values have the same meaning as in kjit_sort_pairs; both can be NULL. Results
+ * can be their own inputs. If offsets decrease or are out of bounds, the call raises a kernel error
+ * (KERNEL), and the contents of the results are undefined. Errors: see kjit_sort. */
 KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
   kjit_context *context, const kjit_operand *result, const kjit_operand *result_values,
   const kjit_operand *x, const kjit_operand *values, const kjit_operand *offsets,
@@ -328,24 +374,27 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
 
 /* ---- map ---- */
 
-/* Each element of the results becomes what func returns for the elements at its place: one value,
- * or a tuple of a value for each result. Operands are arrays, funcs with arrays, or values for all
- * elements (of kjit_arg_number: of the type that the other operands have, as NumPy treats numbers
- * of Python); they broadcast to the shape of the results, which all have the same one. Messages
- * call results r0, r1 and operands x0, x1. A result may be an operand, with the very same elements.
+/* Calls func for the corresponding elements of all operands and writes its value to the results. A
+ * func for several results returns a tuple with one value for each result.
  *
- * With options.signature, "(n),(n)->()", func has the results as its last arguments and writes
- * them: it is called with views of the last dimensions of each operand and result, those that the
- * signature names, for all others that broadcast. An operand of `()` is an element, a result of
- * `()` an array of one. What overlaps is refused then.
+ * Operands are arrays, funcs with arrays, or single values. A value of kjit_arg_number takes the
+ * type of the other operands, like a Python number in NumPy. Operands broadcast to the shape of the
+ * results. All results have the same shape. Messages call the results r0, r1 and the operands x0,
+ * x1. A result can be an operand if both have identical elements.
  *
- * options.results tells what func returns for the operands, and the shape that they broadcast to,
- * for as many results as func returns, whatever result_count is; of results that func writes the
- * element is KJIT_ANY.
+ * With options.signature, for example "(n),(n)->()", func writes the results, which are its last
+ * arguments. The signature names the core dimensions, the last dimensions of each operand and
+ * result. kjit calls func with views of the core dimensions for each index of the other dimensions,
+ * which broadcast. An operand with the signature `()` is passed as an element, a result with `()`
+ * as an array with one element. Operands and results must not overlap.
+ *
+ * options.results reports the types that func returns and the broadcast shape, for the actual
+ * number of results; result_count is ignored. For results that func writes, the element type is
+ * KJIT_ANY.
  *
  * Errors: ARGUMENT (shapes that do not broadcast, operands that overlap or cannot be written, a
- * signature that does not fit), TYPE (what func returns), SYNTAX (of the signature), UNSUPPORTED;
- * those of kjit_launch. */
+ * signature that does not match), TYPE (type that func returns), SYNTAX (of the signature),
+ * UNSUPPORTED, and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_map(kjit_context *context, const kjit_operand *results,
                                          size_t result_count, kjit_function *function,
                                          const kjit_operand *operands, size_t operand_count,
@@ -353,59 +402,66 @@ KJIT_API KJIT_CHECK kjit_status kjit_map(kjit_context *context, const kjit_opera
 
 /* ---- scan ---- */
 
-/* result, of the shape of x, becomes operator over the elements up to each one along one axis:
- * options.axes, the last one unless given. With KJIT_ALGORITHM_EXCLUSIVE over those before it,
- * which starts with options.initial, else with the operator's identity; without, options.initial is
- * put in front of all. Any associative operator; elements are combined in an order that is the same
- * in every run on one device. result may be the very array that x is. options NULL: all defaults.
- * Errors: as kjit_reduce. */
+/* Computes the running reduction of x along one axis, options.axes or by default the last axis.
+ *
+ * Element i of result combines all elements up to i. With KJIT_ALGORITHM_EXCLUSIVE it combines the
+ * elements before i and starts with options.initial or the operator's identity. Without the flag,
+ * options.initial is combined before all elements. The operator must be associative. The grouping
+ * of elements is the same in every run on the same device. result has the shape of x and can be x
+ * itself. If options is NULL, all options have their defaults. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_operand *result,
                                           const kjit_operand *x, const kjit_operator *operator_,
                                           const kjit_algorithm_options *options);
 
 /* ---- select ---- */
 
-/* What is kept of n elements goes to the front of a result, which has room for all n, in the order
- * of x (row-major); what is behind it stays as it was. count, one integer, becomes how many there
- * are: on the device, without waiting for it. Results must not overlap inputs. On the CPU a result
- * that is a func may be called for one place several times: the last call counts. options NULL: all
- * defaults; axes and the like are not taken. Errors: as kjit_reduce. */
+/* These functions write the selected elements to the start of a result, in the row-major order of
+ * x. The result needs a capacity of all n elements. kjit leaves the unused elements unchanged.
+ *
+ * kjit writes the number of selected elements to count, an array with one integer on the device, so
+ * the calls do not wait. Results must not overlap inputs. On the CPU a result func can be called
+ * several times for the same index. The last call counts. If options is NULL, all options have
+ * their defaults; axes are not supported. Errors: see kjit_reduce. */
 
-/* The elements of x for which flags, as many, are not 0: an array, or a func of the place, perhaps
- * with x itself. */
+/* Selects the elements of x whose flag is not 0. flags has the same number of elements as x. It is
+ * an array or a func of the index, which can read x. */
 KJIT_API KJIT_CHECK kjit_status kjit_select(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *count, const kjit_operand *x,
                                             const kjit_operand *flags,
                                             const kjit_algorithm_options *options);
-/* As kjit_select, and the others go to rest. */
+/* Like kjit_select, and writes the remaining elements to rest. */
 KJIT_API KJIT_CHECK kjit_status kjit_partition(kjit_context *context, const kjit_operand *result,
                                                const kjit_operand *rest, const kjit_operand *count,
                                                const kjit_operand *x, const kjit_operand *flags,
                                                const kjit_algorithm_options *options);
-/* The elements whose class is 0 go to first, those of class 1 to second, those of class 2 to rest:
- * classes, as many integers as x has elements, an array or a func of the place. counts, two
- * integers, becomes how many are in first and in second. Another class is the failure of a thread,
- * as `raise` in a kernel, and its element goes to rest. */
+/* Distributes the elements of x by their class: class 0 to first, class 1 to second, class 2 to
+ * rest.
+ *
+ * classes has the same number of integers as x has elements. It is an array or a func of the index.
+ * counts receives two integers, the number of elements in first and in second. Another class raises
+ * a kernel error (KERNEL), and the element is written to rest. */
 KJIT_API KJIT_CHECK kjit_status
 kjit_partition_three(kjit_context *context, const kjit_operand *first, const kjit_operand *second,
                      const kjit_operand *rest, const kjit_operand *counts, const kjit_operand *x,
                      const kjit_operand *classes, const kjit_algorithm_options *options);
-/* The places of the elements of x that are not 0, from 0 on. */
+/* Writes the indices of the nonzero elements of x, starting at 0. */
 KJIT_API KJIT_CHECK kjit_status kjit_nonzero(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *count, const kjit_operand *x,
                                              const kjit_algorithm_options *options);
-/* The first one of each run of equal neighbours. equal: a func of two elements; NULL: ==. */
+/* Selects the first element of each run of equal consecutive elements. equal is a func with two
+ * parameters. NULL means ==. */
 KJIT_API KJIT_CHECK kjit_status kjit_unique(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *count, const kjit_operand *x,
                                             kjit_function *equal,
                                             const kjit_algorithm_options *options);
-/* As kjit_unique, and what values has at its place goes to result_values. */
+/* Like kjit_unique, and writes the corresponding elements of values to result_values. */
 KJIT_API KJIT_CHECK kjit_status kjit_unique_pairs(kjit_context *context, const kjit_operand *result,
                                                   const kjit_operand *result_values,
                                                   const kjit_operand *count, const kjit_operand *x,
                                                   const kjit_operand *values, kjit_function *equal,
                                                   const kjit_algorithm_options *options);
-/* kjit_unique, the length of each run, and, unless starts is NULL, where it starts. */
+/* Like kjit_unique, and writes the length of each run to lengths and its first index to starts.
+ * starts can be NULL. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kjit_operand *result,
                                                  const kjit_operand *lengths,
                                                  const kjit_operand *starts,
@@ -415,39 +471,46 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kj
 
 /* ---- sets ---- */
 
-/* result becomes the union of x and y, of one axis each, that are sorted by less (NULL: in the
- * order of numbers, NaNs last and equal to each other, -0.0 equal to 0.0; else a func of two
- * elements, whether the first one comes before the second one), with KJIT_ALGORITHM_DESCENDING in
- * that order the other way around. Elements are as often there as they come, as with C++'s
- * std::set_union: of m equal ones in x and n in y the union has max(m, n), the intersection min(m,
- * n), the difference max(m - n, 0), the symmetric difference abs(m - n). Those of x come first; of
- * what one of them has more, the last ones are taken. What is not sorted gives some result. result
- * has room for the largest outcome: for as many elements as x and y have, for the intersection as
- * the shorter one has, for the difference as x has; what is behind the outcome stays as it was.
- * count, one integer, becomes how many there are: on the device, without waiting for it. Results
- * must not overlap x and y. On the CPU a result that is a func may be called for one place several
- * times: the last call counts. options NULL: all defaults. Errors: ARGUMENT (shapes, too little
- * room, operands that overlap or cannot be written, too little work memory), TYPE (x and y of
- * different types, elements without an order), UNSUPPORTED; those of kjit_launch. */
+/* Computes the union of x and y, which have one axis and are sorted by less.
+ *
+ * If less is NULL, the order is numeric: NaNs come last and are equal to each other, and -0.0
+ * equals 0.0. Otherwise less(a, b) returns whether a comes before b. With KJIT_ALGORITHM_DESCENDING
+ * the order is reversed. The result for unsorted inputs is unspecified.
+ *
+ * Repeated elements are handled as by C++'s std::set_union. If an element occurs m times in x and n
+ * times in y, it occurs max(m, n) times in the union, min(m, n) times in the intersection, max(m -
+ * n, 0) times in the difference and abs(m - n) times in the symmetric difference. Elements of x
+ * come first; surplus elements are the last ones of the input that has more.
+ *
+ * result needs a capacity for the largest possible result: x.size + y.size for the union and
+ * symmetric difference, min(x.size, y.size) for the intersection and x.size for the difference.
+ * kjit leaves unused elements unchanged. kjit writes the number of result elements to count, an
+ * integer on the device, without waiting. Results must not overlap x and y. On the CPU a result
+ * func can be called several times for the same index. The last call counts.
+ *
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, too little
+ * capacity, operands that overlap or cannot be written, too little temporary storage), TYPE (x and
+ * y of different types, elements that cannot be compared), UNSUPPORTED, and errors from
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_union(kjit_context *context, const kjit_operand *result,
                                                const kjit_operand *count, const kjit_operand *x,
                                                const kjit_operand *y, kjit_function *less,
                                                const kjit_algorithm_options *options);
-/* The elements that both have. */
+/* Computes the intersection of x and y, like kjit_set_union. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_intersection(kjit_context *context,
                                                       const kjit_operand *result,
                                                       const kjit_operand *count,
                                                       const kjit_operand *x, const kjit_operand *y,
                                                       kjit_function *less,
                                                       const kjit_algorithm_options *options);
-/* The elements of x that y does not have. */
+/* Computes the elements of x that are not in y, like kjit_set_union. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_difference(kjit_context *context,
                                                     const kjit_operand *result,
                                                     const kjit_operand *count,
                                                     const kjit_operand *x, const kjit_operand *y,
                                                     kjit_function *less,
                                                     const kjit_algorithm_options *options);
-/* The elements that only one of them has. */
+/* Computes the elements that are in only one of x and y, like kjit_set_union. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
   kjit_context *context, const kjit_operand *result, const kjit_operand *count,
   const kjit_operand *x, const kjit_operand *y, kjit_function *less,
@@ -455,17 +518,21 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
 
 /* ---- updates ---- */
 
-/* NumPy's ufunc.at: x[places[i]] becomes operator of it and values[i], for each i, so that a place
- * which comes several times is updated as often. x, an array, is read and written; places, integers
- * of any shape, an array or a func, are along its first axis, negative ones from its end. values,
- * an array, a func or a value for all, has the shape of places and then that of a row of x (x[0]),
- * or is an array that broadcasts to it. The operator has to commute, and to be computed in the type
- * of x, to which values are converted. A place that is none is the failure of a thread, as `raise`
- * in a kernel. On a GPU values of one place are combined in any order, so that floats differ by
- * their rounding; on the CPU in their order. options NULL: all defaults. Errors: ARGUMENT (shapes,
- * an operator that does not commute, operands that overlap or cannot be written), TYPE, NAME (no
- * such operator), UNSUPPORTED (elements that a GPU cannot swap: they have 1, 2, 4, 8 or 16 bytes);
- * those of kjit_launch. */
+/* Sets x[places[i]] to operator(x[places[i]], values[i]) for each i, like NumPy's ufunc.at. An
+ * index that occurs several times is updated each time.
+ *
+ * x is an array. places holds integer indices into x's first axis and can have any shape. Negative
+ * indices count from the end. It is an array or a func. values is an array, a func or a single
+ * value. Its shape is places.shape + x[0].shape, or is an array that broadcasts to this shape. The
+ * values are converted to the type of x, in which the operator computes. The operator must commute.
+ *
+ * An index out of bounds raises a kernel error (KERNEL). The CPU applies the values in order. A GPU
+ * applies them in any order, so floating-point results can differ in rounding.
+ *
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, an operator that
+ * does not commute, operands that overlap or cannot be written), TYPE, NAME (unknown operator),
+ * UNSUPPORTED (a GPU can only swap elements of 1, 2, 4, 8 or 16 bytes), and errors from
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit_operand *x,
                                                const kjit_operand *places,
                                                const kjit_operand *values,
@@ -474,97 +541,111 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
 
 /* ---- products ---- */
 
-/* result becomes the sum of products that expression asks for, as numpy.einsum: "ij,jk->ik". Each
- * axis of an operand has a letter, A to Z or a to z, or is one of those of "...", which broadcast
- * from the last one on; axes of extent 1 broadcast. A letter that an operand repeats is its
- * diagonal; letters that the result does not have are summed over. Without "->" the result has the
- * ellipsis, then the letters that come once, in their order. operands: 1 to 10, of one type of
- * numbers; messages call them x0, x1. They are multiplied in pairs, in the order of the fewest
- * products, with work memory between these. Sums are computed in options.accumulator, by default
- * the result's type where that is wider, of f16 and bf16 f32, and with options.epilogue whatever
- * the result is: each sum goes through that func once. An array for the result (options.results)
- * has what the epilogue returns, else the operands' type. Tensor cores of GPUs multiply f16, bf16,
- * f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and u8 that are numbers of 8 bits
- * (KJIT_ALGORITHM_E4M3, KJIT_ALGORITHM_E5M2). options NULL: all defaults. Errors: ARGUMENT
- * (expression, shapes, operands that overlap or cannot be written or do not broadcast, too little
- * work memory), TYPE (operands of several types, elements that are no numbers, what the epilogue
- * returns), UNSUPPORTED (more operands, products between of more than 8 axes); those of
+/* Computes the product sum that expression describes, like numpy.einsum; "ij,jk->ik" is a matrix
+ * product.
+ *
+ * Each axis of an operand has a letter, A to Z or a to z, or is part of "...". Axes of "..."
+ * broadcast from the last one backwards; axes of extent 1 broadcast. A letter that an operand
+ * repeats selects the diagonal. Letters that the result does not have are summed. Without "->" the
+ * result has the ellipsis followed by the letters that occur once, in alphabetical order. There are
+ * 1 to 10 operands with the same number type; messages call them x0, x1.
+ *
+ * kjit multiplies operands in pairs, in the order with the fewest multiplications, and keeps
+ * intermediate results in temporary storage. Sums are computed in options.accumulator. By default
+ * this is the result type if it is wider, or f32 for f16 and bf16. With options.epilogue the result
+ * type has no influence, and the epilogue is applied once to each sum. An array for the result
+ * (options.results) has the type that the epilogue returns, or the type of the operands.
+ *
+ * Tensor cores of GPUs multiply f16, bf16, f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and FP8
+ * with KJIT_ALGORITHM_E4M3 or KJIT_ALGORITHM_E5M2.
+ *
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (expression, shapes,
+ * operands that overlap, cannot be written or do not broadcast, too little temporary storage), TYPE
+ * (operands of different types, elements that are not numbers, the type that the epilogue returns),
+ * UNSUPPORTED (too many operands, intermediate results with more than 8 axes), and errors from
  * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result,
                                             const char *expression, const kjit_operand *operands,
                                             size_t operand_count,
                                             const kjit_algorithm_options *options);
-/* result becomes the product of matrices x and y, as numpy.matmul: their last two axes are
- * multiplied, the others broadcast; an operand of one axis is a row on the left, a column on the
- * right, and the result is without that axis. Errors and all else: as kjit_einsum. */
+/* Computes the matrix product of x and y, like numpy.matmul. The last two axes are multiplied, and
+ * the others broadcast. An operand with one axis is a row on the left or a column on the right. The
+ * result does not have this axis. Errors and options: see kjit_einsum. */
 KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *x, const kjit_operand *y,
                                             const kjit_algorithm_options *options);
 
 /* ---- pairs ---- */
 
-/* result[i] becomes operator over all j of function(x[i], y0[j], y1[j] ..., i, j, more), without
- * the matrix of all pairs. x and y, y_count operands, 1 to 8, are of one axis, whose elements the
- * func gets as numbers, or of two, whose rows it gets as arrays with extents known at compile time;
- * i and j are i64. function: kjit_operand_function of a func, its arguments behind these, and no
- * shape. operator_: as of kjit_reduce, all its names; of logaddexp the greatest value and the sum
- * of the exponentials of distances from it are kept. Values are combined in the order of j, in
- * parts, which are the same in every run on one device. Without rows of y: the operator's identity,
- * else an error. Messages call y y0, y1. The result's type and options.accumulator are those of
+/* Combines the values function(x[i], y0[j], y1[j] ..., i, j, more) over all j with an operator and
+ * writes the result for each i to result[i]. The matrix of all pairs is never stored.
+ *
+ * x and the y_count operands y (1 to 8) have one or two axes. With one axis, the func receives
+ * elements; with two axes, it receives rows as arrays whose extents are known at compile time. i
+ * and j are i64. function is a kjit_operand_function without a shape. Its arguments follow i and j.
+ * operator_ can be every operator of kjit_reduce. logaddexp keeps the largest value and the sum of
+ * exp(value - largest).
+ *
+ * Values are combined in the order of j, in chunks that are the same in every run on the same
+ * device. If y has no rows, the result is the operator's identity; without an identity the call
+ * fails. Messages call the operands of y y0, y1. The result type and options.accumulator are as in
  * kjit_reduce. Errors: ARGUMENT (shapes, operands that overlap or cannot be written, too little
- * work memory), TYPE (what the func returns, an operator that has no meaning for it), NAME,
- * UNSUPPORTED (rows of more than 4096 bytes, or 8192 in all of y); those of kjit_launch. */
+ * temporary storage), TYPE (type that the func returns, or an operator that does not support it),
+ * NAME, UNSUPPORTED (rows of more than 4096 bytes, or 8192 bytes in all of y), and errors from
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *function, const kjit_operand *x,
                                            const kjit_operand *y, size_t y_count,
                                            const kjit_operator *operator_,
                                            const kjit_algorithm_options *options);
-/* Reduces several values of each pair in one pass. function returns a tuple of result_count values,
- * 1 to 16, each of which the operator reduces to the result of its index; one result may be what a
- * function without a tuple returns. The results have one axis and must not overlap. Messages call
- * them r0, r1.
+/* Reduces several values of each pair in one pass. function returns a tuple with result_count
+ * values, 1 to 16, and the operator reduces each of them to the result with its index. With one
+ * result, function can return a single value. The results have one axis and must not overlap.
+ * Messages call the results r0, r1.
  *
- * options.results says what the function returns: result_count may be any number then.
- *
- * Errors: as kjit_pairs; TYPE (another number of values than of results), UNSUPPORTED (more than 16
- * values). */
+ * options.results reports the types that the function returns; result_count is then ignored.
+ * Errors: see kjit_pairs; TYPE (the number of values differs from result_count), UNSUPPORTED (more
+ * than 16 values). */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
                                                    const kjit_operand *results, size_t result_count,
                                                    const kjit_operand *function,
                                                    const kjit_operand *x, const kjit_operand *y,
                                                    size_t y_count, const kjit_operator *operator_,
                                                    const kjit_algorithm_options *options);
-/* Computes derivatives of kjit_pairs without the matrix of all pairs. cotangents has an element for
- * each row of x: the derivative of some number by result[i]. The gradients are the derivatives of
- * this number by parameters of function.
+/* Computes derivatives of kjit_pairs without the matrix of all pairs.
  *
- * by has `count` numbers of parameters, 1 to 16, in ascending order: 0 is the row of x, 1 to
- * y_count are the rows of y, and y_count + 3 is the first of the function's last arguments.
- * gradients[k] is by parameter by[k]. By x and y it has the shape of that operand. By a number it
- * has one element for each row of x, and by an array of one axis with up to 64 elements a row of
- * that many: their sum over the rows is the derivative. Derivatives by x and the last arguments are
- * computed in one pass over the pairs, those by y in another one. Messages call the gradients g0,
- * g1, by the parameter.
+ * cotangents has an element for each row of x: the derivative of some number with respect to
+ * result[i]. The gradients are the derivatives of this number with respect to parameters of
+ * function.
  *
- * operator_ is "add", "logaddexp", "max" or "min". result is not needed for "add". For "logaddexp"
- * it is the result of kjit_pairs, for "max" and "min" the result of "argmax" and "argmin",
- * integers: of equal values the first one has the derivative.
+ * by holds `count` parameter indices, 1 to 16, in ascending order: 0 is the row of x, 1 to y_count
+ * are the rows of y, and y_count + 3 is the first of the function's last arguments. gradients[k]
+ * belongs to parameter by[k]. For x and y it has the shape of that operand. For a number it has one
+ * element for each row of x, and for an array with one axis of up to 64 elements it has a row of
+ * that length; the derivative is their sum over the rows. The derivatives by x and the last
+ * arguments are computed in one pass over the pairs, and those by y in another pass. Messages call
+ * the gradients g0, g1, by parameter index.
  *
- * options.chunk reads that many rows of y at a time, and for derivatives by y that many rows of x
- * for each of as many rows of y. options.devices share the rows of x, and for derivatives by y
- * those of y.
+ * operator_ is "add", "logaddexp", "max" or "min". "add" needs no result. For "logaddexp" it is the
+ * result of kjit_pairs. For "max" and "min" it is the result of "argmax" and "argmin", integers;
+ * the first of equal values has the derivative.
  *
- * Errors: as kjit_pairs; TYPE (an operator without a derivative, elements other than f32 and f64),
- * those of the derivative of function (docs/derivatives.md). */
+ * With options.chunk, kjit reads this number of rows of y at a time. For derivatives by y it reads
+ * this number of rows of x for each chunk of rows of y. options.devices share the rows of x, and
+ * for derivatives by y the rows of y.
+ *
+ * Errors: see kjit_pairs; TYPE (an operator without a derivative, elements other than f32 and f64),
+ * and errors of the derivative of function (docs/derivatives.md). */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_gradient(
   kjit_context *context, const kjit_operand *gradients, const uint32_t *by, size_t count,
   const kjit_operand *cotangents, const kjit_operand *result, const kjit_operand *function,
   const kjit_operand *x, const kjit_operand *y, size_t y_count, const kjit_operator *operator_,
   const kjit_algorithm_options *options);
-/* Row i of result becomes the k least of these values, 1 to 64 and at most as many as y has rows,
- * in ascending order, and that of result_places, integers or NULL, the j that they are of; of equal
- * values the first ones, NaN behind all numbers. An array for result_places (options.results) is of
- * i64. Errors: as kjit_pairs. */
+/* Writes the k smallest values for each row i of x to row i of result, in ascending order.
+ *
+ * k is 1 to 64 and at most the number of rows of y. result_places, integers or NULL, receives the
+ * index j of each value. Among equal values the first ones are chosen; NaN comes after all numbers.
+ * An array for result_places (options.results) has i64 elements. Errors: see kjit_pairs. */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
   kjit_context *context, const kjit_operand *result, const kjit_operand *result_places,
   const kjit_operand *function, const kjit_operand *x, const kjit_operand *y, size_t y_count,
@@ -572,173 +653,197 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
 
 /* ---- sparse matrices ---- */
 
-/* A matrix in compressed sparse rows, as scipy.sparse.csr_array has it: row i has the entries
- * offsets[i] up to offsets[i + 1] - 1, of which entry k is data[k] in column columns[k]. offsets
- * has shape[0] + 1 elements; data and columns may have more elements than there are entries.
- * Entries of one row and column are added. Operands are arrays of any strides, or funcs of the
- * index; columns and offsets are i32 or i64, each of its own type. The same three of the transposed
- * matrix are the matrix in compressed sparse columns: kjit_csr_transpose. */
+/* A sparse matrix in compressed sparse row format, like scipy.sparse.csr_array.
+ *
+ * Row i has the entries offsets[i] to offsets[i + 1] - 1. Entry k is data[k] in column columns[k].
+ * offsets has shape[0] + 1 elements; data and columns may have more elements than there are
+ * entries. Entries with the same row and column are added. Operands are arrays with any strides, or
+ * funcs of the index. columns and offsets are i32 or i64. Their types can differ.
+ * kjit_csr_transpose returns the transposed matrix, which is the same matrix in compressed sparse
+ * column format. */
 typedef struct kjit_csr {
-  /* of each entry its value and its column; of each row where its entries begin, and the end */
+  /* value and column of each entry, and first entry of each row followed by the end */
   const kjit_operand *data, *columns, *offsets;
   int64_t shape[2]; /* rows and columns */
 } kjit_csr;
 
-/* A matrix by coordinates, as scipy.sparse.coo_array has it: entry k is data[k] in row rows[k] and
- * column columns[k], in any order. Entries of one row and column are added. */
+/* A sparse matrix in coordinate format, like scipy.sparse.coo_array. Entry k is data[k] in row
+ * rows[k] and column columns[k]. Entries are in any order; entries with the same row and column are
+ * added. */
 typedef struct kjit_coo {
-  const kjit_operand *data, *rows, *columns; /* of each entry */
+  const kjit_operand *data, *rows, *columns; /* value, row and column of each entry */
   int64_t shape[2];                          /* rows and columns */
 } kjit_coo;
 
-/* What kjit_csr_check asks for besides indices that are in range. */
+/* Properties that kjit_csr_check checks in addition to index ranges. */
 typedef enum kjit_csr_flags {
-  KJIT_CSR_SORTED = 1, /* columns ascend in each row, or stay */
-  KJIT_CSR_UNIQUE = 2  /* no column comes twice in a row; it asks for sorted columns, too */
+  KJIT_CSR_SORTED = 1, /* columns of a row never decrease */
+  KJIT_CSR_UNIQUE = 2  /* no column occurs twice in a row; includes KJIT_CSR_SORTED */
 } kjit_csr_flags;
 
-/* Conversions and checks are several calls, one after the other, whose work memory comes from the
- * device's pool: they take none of options.work and work_bytes. A plan of a conversion reads the
- * entries, and how many they are, in each run; the check takes none. The operands of a result are
- * written; messages call them `result_data`, `result_columns`, `result_offsets`. options NULL: all
- * defaults. Errors, where nothing else is said: those of kjit_spmv. */
+/* Conversions and checks are sequences of several calls that take temporary storage from the
+ * device's pool; options.work and work_bytes are not supported. A plan of a conversion reads the
+ * entries and their number in each run. kjit_csr_check does not support plans. Conversions write
+ * the operands of their result; messages call them `result_data`, `result_columns`,
+ * `result_offsets`. If options is NULL, all options have their defaults. Unless stated otherwise,
+ * errors are as in kjit_spmv. */
 
-/* Waits until the device has looked at the matrix; it takes no options.plan. flags: of
- * kjit_csr_flags. Errors: ARGUMENT: offsets that descend or lead out of data, columns outside of
- * the matrix, and what flags ask against, each by name and with the first place; those of
- * kjit_spmv. */
+/* Checks a matrix and waits for the device. flags are kjit_csr_flags. options.plan is not
+ * supported. Errors: ARGUMENT (offsets that decrease or are out of bounds, columns outside the
+ * matrix, and violations of flags. The message names the operand and the first index), and the
+ * errors of kjit_spmv. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,
                                                uint32_t flags,
                                                const kjit_algorithm_options *options);
-/* result becomes the matrix in CSR, entries of one row and column added (of bool: or), columns
- * sorted in each row, as SciPy's tocsr. data and columns of the result have room for as many
- * entries as a has; result.offsets[shape[0]] is how many there are. Arrays for them
- * (options.results): data, columns, offsets. An entry outside of the matrix is the failure of a
- * thread. Errors: ARGUMENT, TYPE (elements that cannot be added), UNSUPPORTED (rows times columns
- * is beyond 2^64). */
+/* Converts a matrix from coordinate to CSR format, like SciPy's tocsr.
+ *
+ * Entries with the same row and column are added (or combined by `or`, for bool), and the columns
+ * of each row are sorted. data and columns of the result need the capacity of all entries of a;
+ * result.offsets[shape[0]] receives the number of entries. options.results describes arrays for
+ * data, columns and offsets, in this order. An entry outside the matrix raises a kernel error
+ * (KERNEL). Errors: ARGUMENT, TYPE (elements that cannot be added), UNSUPPORTED (rows times columns
+ * exceeds 2^64). */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_from_coo(kjit_context *context, const kjit_csr *result,
                                                   const kjit_coo *a,
                                                   const kjit_algorithm_options *options);
-/* rows, of i32 or i64, becomes the row of each entry: with data and columns of a it is the matrix
- * by coordinates. What is no entry stays as it was. */
+/* Writes the row of each entry to rows, an array of i32 or i64. Together with data and columns of
+ * a, rows is the matrix in coordinate format. Elements of rows that belong to no entry stay
+ * unchanged. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_to_coo(kjit_context *context, const kjit_operand *rows,
                                                 const kjit_csr *a,
                                                 const kjit_algorithm_options *options);
-/* result, of shape[1] rows, becomes the transposed matrix, which is a in compressed sparse columns:
- * its columns are the rows of a, sorted in each of its rows. Nothing is added. data and columns
- * have room for as many entries as those of a. A column outside of the matrix is the failure of a
- * thread. */
+/* Transposes a matrix. The result, with shape[1] rows, is also a in compressed sparse column
+ * format.
+ *
+ * Each row of the result is sorted by column. Entries are not added. data and columns need the same
+ * capacity as those of a. A column outside the matrix raises a kernel error (KERNEL). */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_transpose(kjit_context *context, const kjit_csr *result,
                                                    const kjit_csr *a,
                                                    const kjit_algorithm_options *options);
-/* result becomes the elements of x, of two axes, that are not 0. data and columns of the result
- * have as much room as the host has counted; more entries than that are the failure of a thread,
- * and offsets are right then. Arrays for them (options.results) have room for all elements of x. */
+/* Converts the nonzero elements of x, an operand with two axes, to a CSR matrix. data and columns
+ * of the result need capacity for all nonzero elements. If there are more, the call raises a kernel
+ * error (KERNEL), but the offsets are correct. Arrays for data and columns (options.results) have
+ * capacity for all elements of x. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_from_dense(kjit_context *context, const kjit_csr *result,
                                                     const kjit_operand *x,
                                                     const kjit_algorithm_options *options);
-/* result, an array of two axes, becomes the matrix, entries of one row and column added. On a GPU
- * floats that come three times and more are added in any order. A column outside of the matrix is
- * the failure of a thread. */
+/* Converts a matrix to a dense array, result, with two axes. Entries with the same row and column
+ * are added. If a GPU adds three or more floats, their order is not deterministic. A column outside
+ * the matrix raises a kernel error (KERNEL). */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const kjit_operand *result,
                                                   const kjit_csr *a,
                                                   const kjit_algorithm_options *options);
 
-/* result becomes the product of the matrix and the vector x, of shape[1] elements: shape[0] sums.
- * Each part of the entries takes the same time, whatever the lengths of the rows are, and the same
- * call gives the same bits in every run on one device. data and x are numbers of one type, in which
- * an array for the result (options.results) is, too; sums are computed in options.accumulator, by
- * default the result's type where that is wider, of f16 and bf16 f32. Where offsets descend or lead
- * out of data, it is the failure of a thread, as `raise` in a kernel. Columns are read as they are:
- * those outside of the matrix are outside of x, which kjit_csr_check finds, and kernels that check
- * their indices. options NULL: all defaults. Messages call the operands of a matrix `data`,
- * `columns` and `offsets`. Errors: ARGUMENT (shapes, operands that overlap or cannot be written,
- * too little work memory), TYPE (operands of several types, elements that are no numbers, indices
- * that are neither i32 nor i64), UNSUPPORTED; those of kjit_launch. */
+/* Multiplies the matrix by the vector x with shape[1] elements and writes shape[0] sums to result.
+ *
+ * The running time depends on the number of entries, not on how they are distributed over the rows.
+ * The result is the same, bit for bit, in every run on the same device. data and x have the same
+ * number type. An array for the result (options.results) has this type as well. Sums are computed
+ * in options.accumulator. By default this is the result type if it is wider, or f32 for f16 and
+ * bf16.
+ *
+ * If offsets decrease or are out of bounds, the call raises a kernel error (KERNEL). The call does
+ * not check columns: a column outside the matrix reads outside x. kjit_csr_check and kernels with
+ * bounds checks find such columns.
+ *
+ * If options is NULL, all options have their defaults. Messages call the operands of the matrix
+ * `data`, `columns` and `offsets`. Errors: ARGUMENT (shapes, operands that overlap or cannot be
+ * written, too little temporary storage), TYPE (operands of different types, elements that are not
+ * numbers, indices that are not i32 or i64), UNSUPPORTED, and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_spmv(kjit_context *context, const kjit_operand *result,
                                           const kjit_csr *a, const kjit_operand *x,
                                           const kjit_algorithm_options *options);
-/* kjit_spmv for x of several columns: x has two axes, and so has result. */
+/* Multiplies the matrix by a matrix x with several columns. x and result have two axes. Otherwise
+ * like kjit_spmv. */
 KJIT_API KJIT_CHECK kjit_status kjit_spmm(kjit_context *context, const kjit_operand *result,
                                           const kjit_csr *a, const kjit_operand *x,
                                           const kjit_algorithm_options *options);
 
 /* ---- solvers ---- */
 
-/* result becomes a matrix, or its transpose, times x; both are arrays of one axis on
- * options->device, and what is queued goes to options->stream, so that options fit every call of
- * this header. user is the operator's. A status that is not KJIT_OK ends the solver, which returns
- * it. */
+/* Multiplies a matrix, or its transpose, by x and writes the product to result.
+ *
+ * Both operands are arrays with one axis on options->device. The function queues its work on
+ * options->stream. It can pass options to every function of this header. user is the field of the
+ * kjit_linear_operator. If the status is not KJIT_OK, the solver stops and returns it. */
 typedef kjit_status kjit_multiply(void *user, const kjit_operand *result, const kjit_operand *x,
                                   const kjit_algorithm_options *options);
 
-/* A matrix of a linear system, by its entries or by what it does. */
+/* The matrix of a linear system, given by its entries or by a function that multiplies. */
 typedef struct kjit_linear_operator {
-  const kjit_csr *matrix;             /* NULL: multiply */
-  const kjit_csr *transposed;         /* for kjit_lsmr, of matrix; NULL: the call makes it, once */
+  const kjit_csr *matrix; /* NULL if multiply is set */
+  /* for kjit_lsmr: transpose of matrix; NULL means that the call computes it once */
+  const kjit_csr *transposed;
   kjit_multiply *multiply;            /* called by the thread that calls the solver */
   kjit_multiply *multiply_transposed; /* for kjit_lsmr */
-  void *user;                         /* what these are called with */
-  int64_t shape[2];                   /* where there is no matrix */
+  void *user;                         /* passed to the functions */
+  int64_t shape[2];                   /* shape, if matrix is NULL */
 } kjit_linear_operator;
 
-/* Of a solver; 0 stands for the default. */
+/* Options of a solver; 0 means the default. */
 typedef struct kjit_solve_options {
   uint32_t size_bytes; /* sizeof(kjit_solve_options) */
-  double damp;         /* of kjit_lsmr: not negative; default 0 */
-  /* relative errors of the matrix and of b, which a solution of kjit_lsmr is allowed to explain;
-   * default 1e-6. Less than the rounding is as good as that */
+  double damp;         /* for kjit_lsmr: damping factor, not negative; default 0 */
+  /* For kjit_lsmr: relative errors of the matrix and of b that a solution may explain; default
+   * 1e-6. Values below the rounding error have the same effect as the rounding error. */
   double matrix_tolerance, b_tolerance;
-  /* of kjit_lsmr: it ends where the estimated condition is beyond this; default 1e8 */
+  /* for kjit_lsmr: stop if the estimated condition exceeds this limit; default 1e8 */
   double condition_limit;
-  /* of kjit_cg: it ends where the residual is that part of b; default 1e-5 */
+  /* for kjit_cg: stop if |b - A x| is at most this factor times |b|; default 1e-5 */
   double residual_tolerance;
-  /* default: of kjit_lsmr as many as the lesser extent, of kjit_cg 10 for each row */
+  /* Maximum number of iterations. Default: the smaller extent for kjit_lsmr, 10 per row for
+   * kjit_cg. */
   int64_t iteration_limit;
   kjit_device *device; /* as in kjit_algorithm_options */
-  kjit_stream *stream; /* likewise */
+  kjit_stream *stream; /* as in kjit_algorithm_options */
 } kjit_solve_options;
 
-/* How a solver has ended. */
+/* Why a solver stopped. */
 typedef enum kjit_solve_status {
   KJIT_SOLVED = 0,               /* the residual is within the tolerances */
-  KJIT_SOLVED_LEAST_SQUARES = 1, /* no x has such a residual; this one is the least */
-  KJIT_SOLVE_CONDITION = 2,      /* the matrix is too ill-conditioned to go on */
-  KJIT_SOLVE_ITERATIONS = 3,     /* there were as many as are allowed */
+  KJIT_SOLVED_LEAST_SQUARES = 1, /* no x has such a residual; this x minimizes it */
+  KJIT_SOLVE_CONDITION = 2,      /* the matrix is too ill-conditioned */
+  KJIT_SOLVE_ITERATIONS = 3,     /* the iteration limit is reached */
   KJIT_SOLVE_INDEFINITE = 4,     /* kjit_cg: the matrix is not positive definite */
-  KJIT_SOLVE_OVERFLOW = 5        /* what is computed is no longer finite */
+  KJIT_SOLVE_OVERFLOW = 5        /* a value is no longer finite */
 } kjit_solve_status;
 
-/* What is known about the x that a solver gives: the best so far, however it has ended. Norms are
- * Euclidean; those of kjit_lsmr are its estimates, of the matrix with damp times the unit matrix
- * below. */
+/* Properties of the returned solution: the best x found, independent of why the solver stopped.
+ * Norms are Euclidean. kjit_lsmr estimates its norms. They include damp times the identity matrix
+ * below the matrix. */
 typedef struct kjit_solution {
-  uint32_t size_bytes;      /* sizeof(kjit_solution); filled in by the host */
-  kjit_solve_status status; /* how the solver has ended */
-  int64_t iterations;       /* that it has done */
-  double residual_norm;     /* of b - A x; of kjit_cg computed anew from x */
-  /* of kjit_lsmr: of A^T (b - A x) - damp^2 x; of the matrix (Frobenius); its condition */
+  uint32_t size_bytes;      /* sizeof(kjit_solution); set by the application */
+  kjit_solve_status status; /* why the solver stopped */
+  int64_t iterations;       /* number of iterations */
+  double residual_norm;     /* norm of b - A x; kjit_cg computes it from x */
+  /* norm of A^T (b - A x) - damp^2 x, Frobenius norm of the matrix, and its condition; kjit_lsmr
+   * only */
   double normal_residual_norm, matrix_norm, condition;
-  double solution_norm; /* of x */
+  double solution_norm; /* norm of x */
 } kjit_solution;
 
-/* The text of a status: "the residual is within the tolerances". Static; NULL: no such status. */
+/* Returns a description of a status, for example "the residual is within the tolerances". The
+ * string is static. Returns NULL if the status is unknown. */
 KJIT_API const char *kjit_get_solve_status_text(kjit_solve_status status);
 
-/* x becomes the solution of A x = b for a symmetric positive definite matrix, by the method of
- * conjugate gradients, from zeros. b and x have one axis, and A as many rows and columns; elements
- * are f32 or f64, those of the matrix, too. Vectors stay on the device; the host reads two sums of
- * an iteration and waits for them. A system that does not converge is no error: *solution says so,
- * and x has the least residual that was met. options NULL: all defaults. Errors: ARGUMENT (shapes,
- * operands that overlap or cannot be written, options that are negative or no numbers), TYPE
- * (elements that are neither f32 nor f64), MISUSE (no matrix and no function, solution is NULL);
- * those of kjit_spmv, and of the operator's function. */
+/* Solves A x = b for a symmetric positive definite matrix with the conjugate gradient method,
+ * starting from zeros.
+ *
+ * b and x have one axis, and A is square with the same size. All elements are f32 or f64. Vectors
+ * stay on the device. The host waits for two sums in each iteration. If the system does not
+ * converge, the call still succeeds: *solution has the reason, and x has the smallest residual
+ * found.
+ *
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, operands that
+ * overlap or cannot be written, negative options or NaN), TYPE (elements that are not f32 or f64),
+ * MISUSE (neither matrix nor function, or solution is NULL), and errors from kjit_spmv and from the
+ * operator's function. */
 KJIT_API KJIT_CHECK kjit_status kjit_cg(kjit_context *context, const kjit_operand *x,
                                         const kjit_linear_operator *a, const kjit_operand *b,
                                         const kjit_solve_options *options, kjit_solution *solution);
-/* x becomes what makes |b - A x|^2 + damp^2 |x|^2 least, for a matrix of any shape, by LSMR (Fong
- * and Saunders, 2011), from zeros; where several do, the shortest one. The rest as kjit_cg; the
- * host reads three sums of an iteration. */
+/* Minimizes |b - A x|^2 + damp^2 |x|^2 for a matrix of any shape with LSMR (Fong and Saunders,
+ * 2011), starting from zeros. If several x do, the result is the shortest x. The host waits for
+ * three sums in each iteration. Otherwise like kjit_cg. */
 KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_operand *x,
                                           const kjit_linear_operator *a, const kjit_operand *b,
                                           const kjit_solve_options *options,
@@ -746,86 +851,97 @@ KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_oper
 
 /* ---- search ---- */
 
-/* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how
- * many elements come before it; with KJIT_ALGORITHM_RIGHT how many come before it or are equal to
- * it. less NULL: numbers in ascending order, NaN last; else a func of two elements, whether the
- * first one comes before the second one, which sorted is sorted by. result has the shape of values.
- * options NULL: all defaults. Errors: ARGUMENT (shapes, operands that overlap or cannot be
- * written), TYPE (elements without an order, a result that is no integer); those of kjit_launch. */
+/* Finds the insertion index for each element of values: how many elements of sorted come before it.
+ * With KJIT_ALGORITHM_RIGHT, equal elements count as well.
+ *
+ * sorted has one axis. If less is NULL, it is in ascending numeric order with NaNs last. Otherwise
+ * less(a, b) returns whether a comes before b. result holds integers and has the shape of values.
+ * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, operands that
+ * overlap or cannot be written), TYPE (elements that cannot be compared, a result that is not an
+ * integer), and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_search_sorted(kjit_context *context,
                                                    const kjit_operand *result,
                                                    const kjit_operand *sorted,
                                                    const kjit_operand *values, kjit_function *less,
                                                    const kjit_algorithm_options *options);
 
-/* result[i] becomes how many elements of x, integers of any shape, are i, for i from 0 to bins - 1;
- * or the sum of their weights, of the shape of x; weights NULL: none. An element that is no bin is
- * the failure of a thread, as `raise` in a kernel. Sums of weights are computed in i64, u64 or f64;
- * of floats in any order on a GPU. Errors: ARGUMENT (shapes, bins, operands that overlap or cannot
- * be written), TYPE (elements that are no integers, weights that are no real numbers); those of
- * kjit_launch. */
+/* Counts how many elements of x equal i, for i from 0 to bins - 1, and writes the counts to result.
+ * With weights, result[i] is the total weight of these elements.
+ *
+ * x holds integers and can have any shape. weights is NULL or has the shape of x. An element
+ * outside 0 to bins - 1 raises a kernel error (KERNEL). Sums of weights are computed in i64, u64 or
+ * f64. On a GPU the order of floating-point additions is not deterministic. Errors: ARGUMENT
+ * (shapes, bins, operands that overlap or cannot be written), TYPE (elements that are not integers,
+ * weights that are not real numbers), and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_bincount(kjit_context *context, const kjit_operand *result,
                                               const kjit_operand *x, int64_t bins,
                                               const kjit_operand *weights,
                                               const kjit_algorithm_options *options);
-/* Counts of bins, as kjit_bincount, of equal width from low to high, as numpy.histogram has them: a
- * bin has its lower edge, and the last one both; other elements, and NaN, are not counted. x is of
- * real numbers. low equal to high: bins around it that are 1 wide together. */
+/* Counts the elements of x in bins of equal width from low to high, like numpy.histogram. A bin
+ * includes its lower edge, and the last bin includes both edges. Other elements and NaN are not
+ * counted. x holds real numbers. If low equals high, the bins cover a range of width 1 around it.
+ * Otherwise like kjit_bincount. */
 KJIT_API KJIT_CHECK kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result,
                                                const kjit_operand *x, int64_t bins, double low,
                                                double high, const kjit_operand *weights,
                                                const kjit_algorithm_options *options);
-/* kjit_histogram for bins between the neighbours of edges, an operand of one axis that ascends. */
+/* Like kjit_histogram, with the bins between consecutive elements of edges, an operand with one
+ * axis in ascending order. */
 KJIT_API KJIT_CHECK kjit_status kjit_histogram_edges(
   kjit_context *context, const kjit_operand *result, const kjit_operand *x,
   const kjit_operand *edges, const kjit_operand *weights, const kjit_algorithm_options *options);
 
 /* ---- random numbers ---- */
 
-/* x, an array or a func that writes, becomes random numbers: its elements in row-major order are
- * the numbers offset, offset + 1 and so on of the seed. Number i of a seed depends on nothing but
- * the seed and i (Philox4x32-10), so that parts of an array may be filled by several calls, and a
- * call has no state. Of types of up to 32 bits number i is made of word i, of those of 64 bits of
- * the words 2 * i and 2 * i + 1. Uniform numbers and integers have the same bits on every device;
- * normal and exponential ones differ by the rounding of log, sqrt and sincospi there.
- * options.accumulator: the type of the numbers that a func gets, by default f32, or i64 of
- * integers. options NULL: all defaults. Errors: ARGUMENT (numbers that are not finite or too large,
- * an x that cannot be written), TYPE (elements that are no floats of 16 bits or more, or for
- * kjit_random_integers no integers); those of kjit_launch. */
+/* These functions fill x, an array or an output func, with random numbers. The elements in
+ * row-major order are the numbers offset, offset + 1 and so on of the seed.
+ *
+ * Number i of a seed depends only on the seed and i (Philox4x32-10). Several calls can therefore
+ * fill parts of an array, and a call has no state. For types up to 32 bits, number i is computed
+ * from word i; for 64-bit types it is computed from the words 2 * i and 2 * i + 1. Uniform numbers
+ * and integers have the same bits on every device. Normal and exponential numbers differ in the
+ * rounding of log, sqrt and sincospi.
+ *
+ * options.accumulator is the number type that an output func receives, by default f32, or i64 for
+ * integers. If options is NULL, all options have their defaults. Errors: ARGUMENT (numbers that are
+ * not finite or too large, an x that cannot be written), TYPE (elements that are not floats of at
+ * least 16 bits, or not integers for kjit_random_integers), and errors from kjit_launch. */
 
-/* From low to high: of 0 and 1 in [0, 1), of others the greatest one may be high by rounding.
- * Numbers in [0, 1) have 53 bits in f64, 24 in f32, 11 in f16 and 8 in bf16. */
+/* Fills x with uniformly distributed numbers in [low, high). With bounds other than 0 and 1,
+ * rounding can produce high itself. Numbers in [0, 1) have 53 bits in f64, 24 in f32, 11 in f16 and
+ * 8 in bf16. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_uniform(kjit_context *context, const kjit_operand *x,
                                                     uint64_t seed, uint64_t offset, double low,
                                                     double high,
                                                     const kjit_algorithm_options *options);
-/* Of this mean and standard deviation, which is not negative. */
+/* Fills x with normally distributed numbers. deviation is the standard deviation and must not be
+ * negative. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_normal(kjit_context *context, const kjit_operand *x,
                                                    uint64_t seed, uint64_t offset, double mean,
                                                    double deviation,
                                                    const kjit_algorithm_options *options);
-/* Exponentially distributed, of mean scale, which is not negative. */
+/* Fills x with exponentially distributed numbers with mean scale, which must not be negative. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_exponential(kjit_context *context,
                                                         const kjit_operand *x, uint64_t seed,
                                                         uint64_t offset, double scale,
                                                         const kjit_algorithm_options *options);
-/* Integers from least to greatest, which are among them, each as likely as the others. Both are
- * numbers of the type of x; of u64 the bits of these. */
+/* Fills x with integers from least to greatest, inclusive, all with the same probability. Both
+ * bounds must be valid for the type of x; for u64 they are reinterpreted as unsigned. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_integers(kjit_context *context, const kjit_operand *x,
                                                      uint64_t seed, uint64_t offset, int64_t least,
                                                      int64_t greatest,
                                                      const kjit_algorithm_options *options);
-/* x, integers of one axis or a func of one index, becomes the numbers from 0 to n - 1 of a random
- * order of n elements, each order as likely as the others. The same ones on every device; for
- * another n they are others. Errors: ARGUMENT (not one axis, a type that does not hold n - 1), TYPE
- * (elements that are no integers); those of kjit_launch. */
+/* Fills the n elements of x with a random permutation of 0 to n - 1. All permutations have the same
+ * probability. x holds integers along one axis or is a func with one index. The permutation is the
+ * same on every device and changes with n. Errors: ARGUMENT (more than one axis, a type that cannot
+ * hold n - 1), TYPE (elements that are not integers), and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_permutation(kjit_context *context,
                                                         const kjit_operand *x, uint64_t seed,
                                                         const kjit_algorithm_options *options);
-/* result becomes x with the elements of its first axis, numbers or rows, in the order that
- * kjit_random_permutation has: result[i] is x[p[i]]. It has the shape and type of x, and must not
- * overlap it. Errors: ARGUMENT (shapes, operands that overlap or cannot be written), TYPE; those of
- * kjit_launch. */
+/* Permutes the rows of x (or its elements, for one axis) with the permutation p from
+ * kjit_random_permutation: result[i] is x[p[i]]. result has the shape and type of x and must not
+ * overlap it. Errors: ARGUMENT (shapes, operands that overlap or cannot be written), TYPE, and the
+ * errors of kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_shuffle(kjit_context *context,
                                                     const kjit_operand *result,
                                                     const kjit_operand *x, uint64_t seed,

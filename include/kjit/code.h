@@ -1,6 +1,5 @@
-/* kjit/code.h: compiled code: signatures ahead of time and in the background, what a specialization
- * is made of, occupancy, code for other processes. See status.h for the rules that hold for every
- * function. */
+/* kjit/code.h: compilation ahead of launches and in the background, inspection of compiled code,
+ * occupancy, and code for other processes. status.h has the rules that hold for every function. */
 #ifndef KJIT_CODE_H
 #define KJIT_CODE_H
 
@@ -13,83 +12,92 @@ extern "C" {
 
 /* ---- signatures ahead of time ---- */
 
-/* kjit_specialize in the background. done (not NULL) is called exactly once on a thread of the
- * context, with KJIT_OK and the specialization (borrowed from the kernel), or with the error and
- * NULL; NOT_READY and NULL where the context is destroyed first. While it runs, kjit_get_diagnostic
- * on that thread, which takes no signals, has the messages of the failure. It may call anything but
- * kjit_destroy_context. signature is copied; kernel's module is retained meanwhile. Errors: MEMORY
- * (done is not called then), ARGUMENT. */
+/* Runs kjit_specialize in the background.
+ *
+ * kjit calls done exactly once on a thread of the context, with KJIT_OK and the specialization
+ * (borrowed from the kernel), or with an error and NULL. If the context is destroyed first, done
+ * receives NOT_READY and NULL. In done, kjit_get_diagnostic returns the messages of the failure.
+ * done must not be NULL, may call any function except kjit_destroy_context, and runs on a thread
+ * that takes no signals. kjit copies signature and retains the kernel's module. Errors: MEMORY
+ * (done is not called), ARGUMENT. */
 KJIT_API KJIT_CHECK kjit_status kjit_specialize_async(
   kjit_kernel *kernel, kjit_device *device, const char *signature,
   void (*done)(void *user, kjit_status status, kjit_specialization *specialization), void *user);
 
-/* A kernel and a signature for kjit_specialize_all, and how it went. */
+/* A kernel and a signature for kjit_specialize_all, and the result. */
 typedef struct kjit_specialize_item {
-  uint32_t size_bytes; /* sizeof(kjit_specialize_item), the same in all items of an array */
-  /* which kernel */
+  uint32_t size_bytes; /* sizeof(kjit_specialize_item), equal in all items of an array */
+  /* kernel to compile */
   kjit_kernel *kernel;
-  /* for which types, as kjit_compile takes them */
+  /* types, in kjit_compile format */
   const char *signature;
-  /* filled in */
+  /* result, set by kjit */
   kjit_status status;
   kjit_specialization *specialization; /* borrowed from the kernel; NULL unless status is KJIT_OK */
 } kjit_specialize_item;
 
-/* Compiles or loads all items on kjit_config.compile_threads threads at once and returns when all
- * are done; every item says how it went. progress may be NULL; it is called on the calling thread
- * after each item, in the order in which they are done: so many of count, and which one that was.
- * All kernels are of this context; device NULL: its first. Errors: those of the first item that
- * failed, with its messages; the others are done all the same. */
+/* Compiles or loads all items on kjit_config.compile_threads threads and returns when all are done.
+ *
+ * Every item receives its own result. If progress is not NULL, kjit calls it on the calling thread
+ * after each item, in the order of completion, with the number of finished items and the item. All
+ * kernels belong to this context. If device is NULL, kjit uses the first device. Errors: the error
+ * of the first item that failed, with its messages. The other items are still processed. */
 KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(
   kjit_context *context, kjit_device *device, kjit_specialize_item *items, size_t count,
   void (*progress)(void *user, size_t done, size_t count, const kjit_specialize_item *item),
   void *user);
 
-/* From now on the kernel takes no types but those of the signatures that were given to
- * kjit_specialize and its kin for the device of a launch, before this call or after: a launch takes
- * the best match and converts its scalars to it. Arrays match by element, rank and, where the
- * signature has one, layout; scalars by value: one of the same type before one that only becomes
- * wider, before any that holds its values exactly, before one that rounds; compile-time values and
- * funcs have to be the same. Facts about the arguments are no part of this: code without them is
- * compiled when it is needed. A launch gives ARGUMENT where no signature takes the arguments, or
- * where two take them equally well; the message lists them. A launch that was prepared before keeps
- * its code until it looks at its arguments again: when one is replaced by more than another value
- * of a scalar, or the device was reset. */
+/* Restricts a kernel to the signatures given to kjit_specialize, kjit_specialize_async and
+ * kjit_specialize_all for the device of a launch, before or after this call.
+ *
+ * A launch selects the best matching signature and converts its scalars to it. Arrays match by
+ * element type, rank and, if the signature has one, layout. For scalars, the same type is better
+ * than a wider type, a wider type is better than a type that holds the value exactly, and that is
+ * better than rounding. Compile-time values and funcs must be equal. Facts are not part of the
+ * match. If the arguments lack facts that the compiled code relies on, kjit compiles a variant.
+ *
+ * A launch returns ARGUMENT if no signature matches, or if two match equally well. The message
+ * lists the signatures. A launch prepared earlier keeps its code until it checks its arguments
+ * again: when an argument other than a scalar value is replaced, or after a device reset. */
 KJIT_API KJIT_CHECK kjit_status kjit_seal_kernel(kjit_kernel *kernel);
 
 /* ---- what a specialization is made of ---- */
 
-/* The code of a specialization at a stage, as kjit_compile gives it: compiled again for the same
- * types and facts, which takes as long as it did. CUBIN is the machine code that runs, as
- * kjit_copy_specialization_binary gives it, and SASS that code as text: neither is compiled again,
- * nor needs ptxas. Free with kjit_free. Errors: UNSUPPORTED for a stage that the target does not
- * have, COMPILE, NO_COMPILER, MEMORY; of CUBIN those of kjit_copy_specialization_binary; of SASS
- * both these and NO_COMPILER where there is no disassembler, IO (see kjit_compile). */
+/* Returns the code of a specialization at a stage, as kjit_compile does.
+ *
+ * kjit compiles it again for the same types and facts, which takes the same time. CUBIN is an
+ * exception: it is the machine code that runs, as in kjit_copy_specialization_binary. SASS is the
+ * disassembly of that code and does not need ptxas. Free code with kjit_free. Errors: UNSUPPORTED
+ * if the target does not have the stage, COMPILE, NO_COMPILER, MEMORY. For CUBIN and SASS, also
+ * errors from kjit_copy_specialization_binary. For SASS, also NO_COMPILER without a disassembler,
+ * and IO (see kjit_compile). */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_code(kjit_specialization *specialization,
                                                               kjit_stage stage, void **code,
                                                               size_t *size_bytes);
-/* The machine code: a cubin on a GPU, an ELF object on the CPU. Free with kjit_free. Errors:
- * COMPILE where the driver cannot link the PTX, DEVICE, MEMORY, and those of loading code again
- * that was unloaded. */
+/* Returns the machine code: a cubin on a GPU, an ELF object on the CPU. Free binary with kjit_free.
+ * Errors: COMPILE if the driver cannot link the PTX, DEVICE, MEMORY, and the errors of loading
+ * unloaded code again. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization,
                                                                 void **binary, size_t *size_bytes);
 
-/* How many blocks and threads a multiprocessor has at once. */
+/* Number of blocks and threads that are resident on a multiprocessor. */
 typedef struct kjit_occupancy {
-  uint32_t size_bytes; /* sizeof(kjit_occupancy), set by the host */
-  uint32_t block[3];   /* what this is about */
-  /* resident on a multiprocessor at once; CPU: 1, a core runs one block after the other */
+  uint32_t size_bytes; /* sizeof(kjit_occupancy), set by the application */
+  uint32_t block[3];   /* block shape */
+  /* resident blocks on a multiprocessor; 1 on the CPU, where a core runs one block after the
+   * other */
   uint32_t blocks;
-  /* resident, and at most resident on a multiprocessor of the device; their ratio is the occupancy.
-   * CPU: those of one block */
+  /* Resident threads, and maximum number of resident threads on a multiprocessor of the device. The
+   * ratio is the occupancy. On the CPU both are the threads of one block. */
   uint32_t threads, max_threads;
-  uint64_t max_cooperative_blocks; /* of a cooperative launch: blocks of all multiprocessors */
+  /* maximum number of blocks in a cooperative launch, on all multiprocessors */
+  uint64_t max_cooperative_blocks;
 } kjit_occupancy;
 
-/* How many threads of the specialization are resident with a block and so many bytes of dynamic
- * shared memory. block NULL: the one that a launch of kjit_launch_config.threads takes. Errors:
- * LAUNCH for a block that no launch could have, DEVICE, and those of loading code again that was
- * unloaded. */
+/* Returns how many threads of the specialization are resident with a block shape and a size of
+ * dynamic shared memory. If block is NULL, the shape is that of a launch with
+ * kjit_launch_config.threads. Errors: LAUNCH for an impossible block, DEVICE, and the errors of
+ * loading unloaded code again. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_occupancy(kjit_specialization *specialization,
                                                    const uint32_t block[3],
                                                    uint64_t dynamic_shared_bytes,
@@ -97,38 +105,42 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_occupancy(kjit_specialization *speciali
 
 /* ---- code for other processes ---- */
 
-/* What was compiled or loaded for the module's kernels so far, machine code with its key, as one
- * blob. Free with kjit_free. Left out is what could not be loaded elsewhere: code whose threads may
- * fail, of a module whose sources are not known, and code that was unloaded. Errors: COMPILE where
- * the driver cannot link PTX, MEMORY. */
+/* Returns all code compiled or loaded for the module's kernels so far as one blob of machine code
+ * and keys. Free the blob with kjit_free.
+ *
+ * The blob omits code that other processes could not load: code whose threads may fail if the
+ * source of the module is not known, and unloaded code. Errors: COMPILE if the driver cannot link
+ * PTX, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_code(kjit_module *module, void **blob,
                                                  size_t *size_bytes);
-/* Takes in a blob, which is copied: launches and kjit_specialize on any module of this context load
- * from it what has the same key (kernel, types, facts, target, driver, build of kjit), and need no
- * compiler for that. So rank 0 of an MPI program compiles and the others import. What nothing asks
- * for costs its memory only, until the context is destroyed. Errors: IO for a damaged blob,
- * UNSUPPORTED for one of another build of kjit, MEMORY. */
+/* Imports a blob, which is copied. Launches and kjit_specialize on any module of this context load
+ * code from it if the key matches (kernel, types, facts, target, driver, build of kjit), without
+ * the compiler.
+ *
+ * In an MPI program, for example, rank 0 compiles and the other ranks import. Code that is not used
+ * only needs memory until the context is destroyed. Errors: IO for a damaged blob, UNSUPPORTED for
+ * a blob of another build of kjit, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_import_code(kjit_context *context, const void *blob,
                                                  size_t size_bytes);
 /* Returns the code of a context with kjit_config.target as one blob: all code that the context
  * compiled, imported or opened, including the kernels of algorithms. kjit_import_code takes the
- * blob, and kjit_open_cache a file that holds the blob. Other machines find the code by its target.
- * Free the blob with kjit_free.
+ * blob, and kjit_open_cache takes a file that holds the blob. Other machines find the code by its
+ * target. Free the blob with kjit_free.
  *
- * The blob leaves out code of modules with a guest's declarations, code whose threads may fail if
- * the text of its source is not known, and code with math functions of a CUDA toolkit. Set
- * kjit_config.libdevice_path to "libclc" to compile with math functions that ship with kjit.
- * Errors: IO (a file that was opened can no longer be read), MEMORY. */
+ * The blob omits code of modules with declarations of a guest, code whose threads may fail if its
+ * source text is not known, and code with math functions of a CUDA toolkit. Set
+ * kjit_config.libdevice_path to "libclc" to compile with the math functions of kjit. Errors: IO (an
+ * opened file can no longer be read), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_cache(kjit_context *context, void **blob,
                                                   size_t *size_bytes);
-/* Opens a file of compiled code that kjit-cache build or kjit_export_cache made; launches then find
- * its code as they find the code of kjit_import_code. This call reads only the index of the file,
- * and a launch reads the entry that it needs.
+/* Opens a file of compiled code from kjit-cache build or kjit_export_cache. Launches then find its
+ * code like the code of kjit_import_code. This call reads only the index of the file. A launch
+ * reads the entry that it needs.
  *
- * kjit runs the code in the file. So the file and its directory must belong to this user or to
- * root, and no other user may write to them. If the file changes later, its entries are misses.
- * Errors: IO (the file cannot be read, is damaged, or others may write to it), UNSUPPORTED (another
- * build of kjit made it), MEMORY. */
+ * kjit runs the code in the file. Therefore the file and its directory must belong to this user or
+ * to root, and no other user may write to them. If the file changes later, its entries count as
+ * misses. Errors: IO (the file cannot be read, is damaged, or others may write to it), UNSUPPORTED
+ * (a file of another build of kjit), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_open_cache(kjit_context *context, const char *path);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* kjit/compile.h: code for a signature, without a device. See status.h for the rules that hold for
- * every function. */
+/* kjit/compile.h: compilation for a signature, without a device. status.h has the rules that hold
+ * for every function. */
 #ifndef KJIT_COMPILE_H
 #define KJIT_COMPILE_H
 
@@ -21,66 +21,75 @@ extern "C" {
   ROW(CUBIN, "cubin", 0, "machine code; GPU targets; by ptxas, where no driver has made it") \
   ROW(SASS, "sass", 1, "the same disassembled; by nvdisasm or cuobjdump")
 
-/* What a compilation can end with; KJIT_STAGES has what each is. */
+/* Results of a compilation; KJIT_STAGES describes each stage. */
 typedef enum kjit_stage {
 #define KJIT_STAGE_ENUM(name, text, is_text, what) KJIT_STAGE_##name,
   KJIT_STAGES(KJIT_STAGE_ENUM)
 #undef KJIT_STAGE_ENUM
-  /* how many there are: grows with versions */
+  /* number of stages, which grows with versions */
   KJIT_STAGE_COUNT
 } kjit_stage;
 
-/* What kjit_compile and its kin compile for. */
+/* Options of kjit_compile and the other functions that compile for a signature. */
 typedef struct kjit_compile_options {
   uint32_t size_bytes; /* sizeof(kjit_compile_options) */
-  const char *target;  /* "sm_75" and up, "cpu" (this machine). Default NULL: "cpu" */
-  /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
+  const char *target;  /* "sm_75" and up, or "cpu" (this machine). Default NULL: "cpu" */
+  /* 78 means PTX 7.8; default 0: the lowest version that kjit and the architecture need */
   uint32_t ptx_version;
-  /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
+  /* Block shape known at compile time. 0 means that it is not known. On the CPU this means @block
+   * of the kernel, or 256 x 1 x 1. */
   uint32_t block[3];
-  /* Default NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned
-   * to 16 bytes, disjoint, 32-bit offsets and grid. Or some of: "aligned16", "offsets32", "grid32",
-   * "disjoint", separated by blanks, and of those that are no part of "all": "rows_aligned16", rows
-   * of arrays of rank 2 and more are multiples of 16 bytes; "programmatic", launches have
-   * KJIT_LAUNCH_PROGRAMMATIC. Or the facts of a specialization, as its info has them */
+  /* Facts that the code relies on. The default NULL means no facts. The code is then correct for
+   * all arguments.
+   *
+   * "all" means all facts that hold for a freshly allocated contiguous array: aligned to 16 bytes,
+   * disjoint, with 32-bit offsets and grid. A list has some of "aligned16", "offsets32", "grid32"
+   * and "disjoint", separated by blanks. Two facts are not part of "all": "rows_aligned16" means
+   * that the rows of multi-dimensional arrays are multiples of 16 bytes, and "programmatic" means
+   * that launches may set KJIT_LAUNCH_PROGRAMMATIC. The facts of a kjit_specialization_info are
+   * accepted as well. */
   const char *facts;
   uint32_t checks;  /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
   kjit_debug debug; /* default KJIT_DEBUG_NONE */
-  /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
+  /* path of the assembler for CUBIN and SASS; default NULL: search as described in kjit_compile */
   const char *ptxas;
-  /* stage TYPED only: the typed IR as this pass leaves it, "infer" for example; the names are in
-   * docs/tools.md. Default NULL: after all passes */
+  /* For stage TYPED only: print the typed IR after this pass, for example "infer". docs/tools.md
+   * lists the passes. Default NULL: after all passes. */
   const char *after_pass;
   int32_t interruptible;             /* as in kjit_config; default 0 */
   const kjit_compile_limits *limits; /* default NULL: kjit_config.compile_limits */
 } kjit_compile_options;
 
-/* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32,
- * const f32[:] C, 16" (values for const parameters, func names for func parameters). Text stages
- * end in a 0 byte that size_bytes does not count. Free with kjit_free. CUBIN and SASS run NVIDIA's
- * programs ptxas, nvdisasm, cuobjdump as child processes, found on PATH, in bin of $CUDA_HOME and
- * $CUDA_PATH, or of a toolkit in /usr/local. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED,
- * COMPILE (a program that fails, too: with what it wrote), NO_COMPILER (or a program is missing),
- * IO (a program cannot be run, or this process reaps children that are not its own), LIMIT,
- * INTERRUPTED (kjit_interrupt). */
+/* Compiles a kernel for a signature: a string with a type or a value for each parameter, such as
+ * "f32[:] C, f32, const f32[:] C, 16". Const parameters have values, and func parameters have func
+ * names.
+ *
+ * Stages that are text end in a 0 byte, which size_bytes does not count. Free code with kjit_free.
+ * For CUBIN and SASS, kjit runs NVIDIA's programs ptxas, nvdisasm and cuobjdump as child processes.
+ * It searches PATH, bin of $CUDA_HOME and $CUDA_PATH, and toolkits in /usr/local.
+ *
+ * Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE (also if a program fails, with its
+ * output), NO_COMPILER (also if a program is missing), IO (a program cannot be run, or this process
+ * reaps children of others), LIMIT, INTERRUPTED (kjit_interrupt). */
 KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
                                              const kjit_compile_options *options, kjit_stage stage,
                                              void **code, size_t *size_bytes);
 
-/* Whether a kernel compiles for a signature, as kjit_compile takes it: types are inferred and the
- * passes of the target run, but no code is made, so that a front end can show what is wrong while
- * its user types. Warnings and remarks of these stages go to on_diagnostic. What LLVM, an assembler
- * or the driver may refuse later is not found. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED,
- * NO_COMPILER, MEMORY. */
+/* Checks whether a kernel compiles for a signature in kjit_compile format. kjit infers types and
+ * runs the target's passes, but generates no code, so a front end can show errors while the user
+ * types. on_diagnostic receives warnings and remarks of these stages. Errors that only LLVM, an
+ * assembler or the driver would find are not detected. Errors: NAME, SYNTAX, TYPE, ARGUMENT,
+ * UNSUPPORTED, NO_COMPILER, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
                                            const kjit_compile_options *options);
 
-/* The work of a child process that compiles for another one (kjit_config.compile_in_child): what
- * the program kjit-compile-child does. socket: what that process has given to this one, its
- * descriptor
- * 3. Returns when that process has ended or wants no more; of another build of kjit it does
- * nothing. A program that has kjit inside may call this instead, as the first thing it does, and be
- * its own kjit_config.compile_child_path. Errors: MEMORY. */
+/* Does the work of a child process that compiles for another process
+ * (kjit_config.compile_in_child), as the program kjit-compile-child does.
+ *
+ * socket is descriptor 3, which the other process passes to the child. The function returns when
+ * the other process has ended or needs no more compilations. It does nothing if the other process
+ * has another build of kjit. A program that contains kjit can call it first in main and name itself
+ * in kjit_config.compile_child_path. Errors: MEMORY. */
 KJIT_API kjit_status kjit_serve_compilations(int socket);
 
 #ifdef __cplusplus

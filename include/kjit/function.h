@@ -1,13 +1,13 @@
-/* kjit/function.h: funcs that the host calls, funcs as C functions for elsewhere. See status.h for
- * the rules that hold for every function.
+/* kjit/function.h: calls of funcs from C, and funcs compiled as C functions. status.h has the rules
+ * that hold for every function.
  *
- * What a C function takes and gives. Scalars go as C's types: bool as bool, i8 to u64 as the
- * integers of stdint.h, f32 and f64 as float and double; a pointer as a pointer. An array goes as
- * its parts: the pointer to its first element, an int64_t for each extent and, where its type has
- * neither layout C nor F, an int64_t for each stride in elements: `x: f32[:, :] C` is `float *x,
- * int64_t rows, int64_t columns`. A const parameter and a func are part of the code and no
- * parameters. Other types (f16, bf16, complex numbers, vectors, structs, tuples) do not go by
- * value; pointers to them do. kjit_call_function passes them all the same. */
+ * Parameters and results of a C function have these types. Scalars have C types: bool is bool, i8
+ * to u64 are the integers of stdint.h, f32 and f64 are float and double, and a pointer is a
+ * pointer. An array becomes several parameters: the pointer to its first element, an int64_t for
+ * each extent and, unless its type has layout C or F, an int64_t for each stride in elements. `x:
+ * f32[:, :] C` becomes `float *x, int64_t rows, int64_t columns`. A const parameter or a func is
+ * part of the code and not a parameter. Other types (f16, bf16, complex numbers, vectors, structs,
+ * tuples) cannot be passed by value, only by pointer; kjit_call_function takes all of them. */
 #ifndef KJIT_FUNCTION_H
 #define KJIT_FUNCTION_H
 
@@ -18,56 +18,65 @@
 extern "C" {
 #endif
 
-/* Calls a func on the CPU, on this thread, through the types of its arguments; the first call for
- * some types compiles it, with the checks of the configuration. An integer without a type
- * (kjit_arg_number, kjit_arg_integer) is an i64 if it meets no type. Arrays are in host memory or
- * arrays of the CPU. result becomes a VALUE of the result's type (KJIT_VOID: it returns nothing;
- * f16 and bf16: their bits in value.u); may be NULL. A struct, vector, complex number or tuple (as
- * a C struct of its items) is written to result->value.address instead: result has to be a
- * KJIT_ARG_BY_ADDRESS then, and gets the type. Any number of threads at once. Errors: KERNEL
- * (raise, assert, a check, recursion that is too deep), ARGUMENT, TYPE, UNSUPPORTED (what needs
- * threads or blocks; views as results), NAME (an extern func without a function of the host),
+/* Calls a func on the CPU, on this thread. The first call with new argument types compiles it, with
+ * the checks of the configuration. An untyped integer (kjit_arg_number, kjit_arg_integer) is an i64
+ * if no other operand gives it a type.
+ *
+ * Arrays are in host memory or are arrays of the CPU device. result can be NULL. Otherwise kjit
+ * sets it to a VALUE with the result type; KJIT_VOID means no result, and f16 and bf16 return their
+ * bits in value.u. A struct, vector, complex number or tuple (as a C struct of its items) is
+ * written to result->value.address: result must be a KJIT_ARG_BY_ADDRESS, and kjit sets its type.
+ * Any number of threads can call the function at the same time.
+ *
+ * Errors: KERNEL (raise, assert, a check, too deep recursion), ARGUMENT, TYPE, UNSUPPORTED (code
+ * that needs threads or blocks, views as results), NAME (an extern func without a host function),
  * COMPILE, NO_COMPILER, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_call_function(kjit_function *function,
                                                    const kjit_arg *arguments, size_t count,
                                                    kjit_arg *result);
 
-/* A C function for one signature, "f64(f64, i32)" or "void(f32[:] C, f32)": the result's type, then
- * a type or a value for each parameter as kjit_compile takes them. Compiled without checks; called
- * from any thread; valid as long as the module, and never interrupted: there is
- * nobody to go back to. A func that may fail all the same (`raise`, recursion) has no such pointer,
- * since nobody would hear of it. Errors: as kjit_call_function; SYNTAX; TYPE also where the result
- * is of another type. */
+/* Returns a C function for one signature, such as "f64(f64, i32)" or "void(f32[:] C, f32)": the
+ * result type, then a type or a value for each parameter in kjit_compile format.
+ *
+ * The function is compiled without checks, cannot be interrupted, may be called from any thread and
+ * is valid as long as the module. A func that can fail (raise, recursion) has no function pointer,
+ * because a C function cannot report the failure. Errors: see kjit_call_function; also SYNTAX, and
+ * TYPE if the result has another type. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function_pointer(kjit_function *function,
                                                           const char *signature,
                                                           void (**pointer)(void));
 
-/* Compiles a func to a C function called symbol (NULL: the func's name) for elsewhere: a `.visible
- * .func` of PTX, which device code of nvcc -rdc=true declares extern "C" and the linker of CUDA
- * finds; LLVM IR; an object or assembly of this processor. signature: types and values of the
- * parameters, as kjit_compile takes them. extern funcs stay calls of functions of their names,
- * unless LLVM IR is bound to them; two different ones of one name are refused. Nobody hears of a
- * thread that fails: `raise`, and checks where options have some, trap. Recursion is not bounded.
- * Free code with kjit_free. Errors: as kjit_compile; NAME also for symbols that generated code
- * itself calls (`sinf`, `memcpy`); UNSUPPORTED also for what C functions do not have. */
+/* Compiles a func to a C function called symbol. NULL means the func's name.
+ *
+ * The result is a `.visible .func` in PTX, LLVM IR, or an object file or assembly for this
+ * processor. Device code of nvcc -rdc=true can declare the PTX function as extern "C", and CUDA's
+ * linker finds it. signature has parameter types and values in kjit_compile format.
+ *
+ * Extern funcs stay calls of functions with the same name, unless LLVM IR is linked for them. Two
+ * different extern funcs with the same name are rejected. A failing thread cannot be reported:
+ * `raise` and enabled checks trap. The recursion depth is not limited. Free code with kjit_free.
+ * Errors: see kjit_compile; also NAME for symbols that generated code calls itself (`sinf`,
+ * `memcpy`), and UNSUPPORTED for types that C functions cannot have. */
 KJIT_API KJIT_CHECK kjit_status kjit_compile_function(kjit_function *function,
                                                       const char *signature, const char *symbol,
                                                       const kjit_compile_options *options,
                                                       kjit_stage stage, void **code,
                                                       size_t *size_bytes);
 
-/* What the func returns for these types and values of its parameters, as kjit_compile takes them:
- * KJIT_VOID for nothing. Nothing is compiled. Errors: as kjit_compile_function's. */
+/* Returns the func's result type for parameter types and values, in kjit_compile format; KJIT_VOID
+ * means no result. Nothing is compiled. Errors: see kjit_compile_function. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
                                                      kjit_type *type);
 
-/* A new module in which the constant has another value: `const` or `extern const`, of the module or
- * one that it imports. value: a number or scalar for a scalar, or an array in host memory, whose
- * elements are copied now. A declared type stays: the value must fit it exactly, or be rounded from
- * float to float; declared extents too. Part of every key. Constants of
- * that name that linked modules have left without a value get it as well. Errors: NAME (no such
- * constant), TYPE (it does not fit, or a
- * struct's layout depends on it), ARGUMENT, MEMORY. */
+/* Creates a copy of a module in which a constant has another value. The constant is `const` or
+ * `extern const`, in the module or a module that it imports.
+ *
+ * value is a number or scalar for a scalar constant, or an array in host memory, which is copied. A
+ * declared type does not change: the value must fit it exactly, or be rounded from float to float.
+ * Declared extents do not change either. The value is part of every key. Constants with this name
+ * that linked modules left without a value receive it as well. Errors: NAME (no such constant),
+ * TYPE (the value does not fit, or the layout of a struct depends on the constant), ARGUMENT,
+ * MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_constant(kjit_module *module, const char *name,
                                                   const kjit_arg *value, kjit_module **changed);
 

@@ -1,18 +1,19 @@
-/* kjit/kjit.hpp: kjit for C++17 and later, header only. Handles own what they name, failures are
- * exceptions, a kernel is called like a function, and its arguments are what a program has:
- * numbers, vectors, spans, mdspans, kjit's arrays.
+/* kjit/kjit.hpp: kjit for C++17 and later, header only. Handles own their objects, failures are
+ * exceptions, and a kernel is called like a function. Arguments can be numbers, vectors, spans,
+ * mdspans and arrays of kjit.
  *
  *   kjit::context context;
  *   kjit::module module = context.parse("axpy.kir", text);
  *   std::vector<float> r(1000), x(1000), y(1000);
  *   module.kernel("axpy")(r, 2.5f, x, y);
  *
- * Everything here is made of the C interface, which a program may use beside it: get() of a handle
- * is the C object. What holds for the C functions (status.h: threads, processes) holds here.
+ * The header uses only the C interface. A program can use both; get() of a handle returns the C
+ * object. The rules of status.h for threads and processes apply here as well.
  *
- * A handle keeps alive what it hangs on: a kernel its module, and all of them the context, which
- * ends with the last. One that is empty, made by the default constructor or moved from, is refused
- * by every call (MISUSE). Handles that are made of C objects keep only what they are told to. */
+ * A handle keeps the objects alive that it depends on: a kernel keeps its module, and all objects
+ * keep the context, which ends with the last handle. Every call rejects an empty handle (MISUSE),
+ * which was default-constructed or moved from. A handle for an existing C object keeps only the
+ * objects that its constructor receives. */
 #ifndef KJIT_KJIT_HPP
 #define KJIT_KJIT_HPP
 
@@ -39,22 +40,22 @@ namespace kjit {
 
 /* ---- failures ---- */
 
-/* What every failing call throws: its status, and as what() the status's name and the diagnostics,
- * with source lines and carets. Visible, so that another library catches what one with hidden
- * symbols throws. */
+/* Exception of every failing call. It has the status; what() returns the name of the status and the
+ * diagnostics with source lines and carets. The class is visible, so that a library can catch
+ * exceptions of another library with hidden symbols. */
 class KJIT_API error : public std::runtime_error {
 public:
-  /* Of a status, with the text that what() gives. */
+  /* Creates an exception for a status, with the text for what(). */
   error(kjit_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
-  /* What the call returned. */
+  /* Returns the status of the call. */
   kjit_status status() const noexcept { return status_; }
 
 private:
   kjit_status status_;
 };
 
-/* Throws the failure of a call on the context, if it is one; for calls of the C interface, too.
- * context may be NULL. */
+/* Throws an exception if a call on the context failed, also for calls of the C interface. context
+ * can be NULL. */
 inline void check(kjit_context *context, kjit_status status)
 {
   if (status == KJIT_OK) return;
@@ -69,9 +70,9 @@ inline void check(kjit_context *context, kjit_status status)
 
 /* ---- types ---- */
 
-/* The type of kjit that a C++ type is. Of a type that kjit has and C++ has not (a half of one's
- * own), specialize it: `template <> struct kjit::type_of<my_half> { static constexpr kjit_type
- * value = KJIT_F16; };` */
+/* The type of kjit for a C++ type. Specialize it for a C++ type with the bits of a kjit type, such
+ * as a custom half: `template <> struct kjit::type_of<my_half> { static constexpr kjit_type value =
+ * KJIT_F16; };` */
 template <typename T, typename = void> struct type_of;
 template <> struct type_of<bool> {
   static constexpr kjit_type value = KJIT_BOOL;
@@ -107,7 +108,7 @@ template <typename T, typename = void> struct has_type : std::false_type {
 template <typename T>
 struct has_type<T, std::void_t<decltype(type_of<T>::value)>> : std::true_type {
 };
-/* The type, or one error in words where there is none. */
+/* Returns the type, or fails with a single clear error if there is none. */
 template <typename T> constexpr kjit_type known_type()
 {
   static_assert(has_type<T>::value, "kjit has no type for this C++ type; specialize kjit::type_of "
@@ -119,20 +120,20 @@ template <typename T> constexpr kjit_type known_type()
 
 /* ---- views of memory ---- */
 
-/* Elements in host memory, N dimensions, strides in elements. Nothing is owned. */
+/* A view of elements in host memory with N dimensions and strides in elements. It owns nothing. */
 template <typename T, std::size_t N = 1> struct view {
   static_assert(N <= 8, "an array of kjit has at most 8 dimensions");
-  T *data;                             /* of the element at index 0 in each dimension */
-  std::array<std::int64_t, N> shape;   /* the extents */
-  std::array<std::int64_t, N> strides; /* from an element to the next one of a dimension */
+  T *data;                             /* element at index 0 in each dimension */
+  std::array<std::int64_t, N> shape;   /* extents */
+  std::array<std::int64_t, N> strides; /* distance between neighbours in each dimension */
 
-  /* By extents and strides; a stride may be negative, or 0. */
+  /* Creates a view from extents and strides. A stride may be negative or 0. */
   view(T *first, const std::array<std::int64_t, N> &extents,
        const std::array<std::int64_t, N> &steps)
       : data(first), shape(extents), strides(steps)
   {
   }
-  /* Row-major, without gaps. */
+  /* Creates a row-major, contiguous view. */
   view(T *first, const std::array<std::int64_t, N> &extents) : data(first), shape(extents)
   {
     std::int64_t step = 1;
@@ -140,37 +141,40 @@ template <typename T, std::size_t N = 1> struct view {
   }
 };
 
-/* A plain number, which takes the type of what it meets, as a literal does. */
+/* An untyped number, which takes its type from the context, like a literal. */
 struct number {
-  double value; /* integral and within i32: an integer literal; else a float literal */
-  /* A number of the host's. */
+  double value; /* an integer literal if integral and within i32, otherwise a float literal */
+  /* Creates an untyped number. */
   explicit number(double v) : value(v) {}
 };
 
-/* Of a view or container that a kernel writes all of: nothing is copied to a GPU before. */
+/* A view or container that a kernel overwrites completely, so kjit does not copy it to a GPU
+ * first. */
 template <typename V> struct out_only {
-  V &value; /* the view or container, which has to outlive the call */
+  V &value; /* view or container, which must outlive the call */
 };
-/* Says of an argument that the kernel writes all of it and reads none: udf(kjit::out(r), a, b). */
+/* Marks an argument that the kernel overwrites completely and does not read: udf(kjit::out(r), a,
+ * b). */
 template <typename V> out_only<V> out(V &value) { return { value }; }
 
 /* ---- handles ---- */
 
 namespace detail {
 
-/* What an object hangs on, as something that keeps it alive: a context, or what keeps one. */
+/* Keeps alive what an object depends on: the context, or an object that keeps the context. */
 using keeper = std::shared_ptr<void>;
 
-/* Shares a C object with its copies; the last of them releases it, and then what it hangs on. */
+/* Shares a C object among copies of the handle. The last copy releases the object and then what it
+ * depends on. */
 template <typename T, void (*release)(T *)> class owned {
 public:
   owned() = default;
-  /* Takes over a C object, which the last copy releases, and keeps what keep() of another handle
-   * gave alive until then. */
+  /* Takes ownership of a C object, which the last copy releases. `on` is another handle's keep()
+   * result, which stays alive until then. */
   explicit owned(T *object, keeper on = nullptr) : object_(object, releaser{ std::move(on) }) {}
-  /* The C object, borrowed; of an empty handle NULL. */
+  /* Returns the C object, borrowed, or NULL for an empty handle. */
   T *get() const noexcept { return object_.get(); }
-  /* What keeps the object alive: for handles that hang on it. */
+  /* Returns an owner of the object, for handles that depend on it. */
   keeper keep() const noexcept { return object_; }
 
 private:
@@ -181,14 +185,15 @@ private:
   std::shared_ptr<T> object_;
 };
 
-/* Names an object that another one owns, and keeps that alive. */
+/* Refers to an object that belongs to another object, and keeps that object alive. */
 template <typename T> class borrowed {
 public:
-  /* Names a C object that is released elsewhere, and keeps what keep() of another handle gave. */
+  /* Refers to a C object that is released elsewhere. `on` is another handle's keep() result, which
+   * stays alive. */
   explicit borrowed(T *object, const keeper &on = nullptr) : object_(on, object) {}
-  /* The C object, borrowed; of an empty handle NULL. */
+  /* Returns the C object, borrowed, or NULL for an empty handle. */
   T *get() const noexcept { return object_.get(); }
-  /* What keeps the object alive: for handles that hang on it. */
+  /* Returns an owner of the object, for handles that depend on it. */
   keeper keep() const noexcept { return object_; }
 
 private:
@@ -197,13 +202,14 @@ private:
 
 inline void end_context(kjit_context *context) { (void)kjit_destroy_context(context); }
 
-/* kjit_arg and what it points to, where it stays: an argument is made in its place. */
+/* A kjit_arg together with the data that it points to. It cannot be copied, because the pointers
+ * must stay valid. */
 class argument {
 public:
   template <typename T> explicit argument(const T &value) { set(value); }
   argument(const argument &) = delete;
   argument &operator=(const argument &) = delete;
-  /* Of a launch, from now on at this address. */
+  /* Returns the argument for a launch. It is valid while this object exists. */
   kjit_arg get()
   {
     if (arg_.kind == KJIT_ARG_TENSOR) {
@@ -291,7 +297,7 @@ private:
   }
 
 public:
-  /* Of something that the caller may write, too: a vector as it is, not as const. */
+  /* Creates an argument that the callee may write: a non-const vector is passed as writable. */
   struct writable {};
   template <typename T> argument(T &value, writable) { set_mutable(value); }
 
@@ -307,7 +313,7 @@ private:
   }
 };
 
-/* An lvalue that can be written is an argument that may be; all else is read. */
+/* Returns a writable argument for a non-const lvalue, otherwise a read-only argument. */
 template <typename T> argument make_argument(T &&value)
 {
   if constexpr (std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>)
@@ -315,8 +321,8 @@ template <typename T> argument make_argument(T &&value)
   else return argument(value);
 }
 
-/* Of an argument whose elements are const. What cannot be told of the parameter (there is none, or
- * it is a built-in's) is not refused here. */
+/* Rejects a const argument if the parameter is written. If the parameter is not known, because it
+ * does not exist or belongs to a built-in, the function does nothing. */
 template <typename T>
 void refuse_if_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info *), T *object,
                        const char *what, std::size_t index)
@@ -331,27 +337,27 @@ void refuse_if_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info
 
 } // namespace detail
 
-/* A queue of launches and copies on one device. Copies of the handle are the same stream. */
+/* A queue of launches and copies on a device. Copies of the handle refer to the same stream. */
 class stream : public detail::owned<kjit_stream, kjit_destroy_stream> {
 public:
   using owned::owned;
-  /* Waits; failures of kernels arrive here. */
+  /* Waits for the work on the stream and throws failures of kernels. */
   void synchronize() const
   {
     kjit::check(kjit_get_stream_context(get()), kjit_synchronize_stream(get()));
   }
 };
 
-/* One GPU, or the CPU; belongs to its context. */
+/* A GPU, or the CPU. It belongs to its context. */
 class device : public detail::borrowed<kjit_device> {
 public:
   using borrowed::borrowed;
-  /* Waits for everything queued there; failures of kernels arrive here. */
+  /* Waits for all work on the device and throws failures of kernels. */
   void synchronize() const
   {
     kjit::check(kjit_get_device_context(get()), kjit_synchronize_device(get()));
   }
-  /* Its name, its limits, its memory. */
+  /* Returns name, limits and memory size of the device. */
   kjit_device_info info() const
   {
     kjit_device_info found = {};
@@ -359,7 +365,7 @@ public:
     kjit::check(kjit_get_device_context(get()), kjit_get_device_info(get(), &found));
     return found;
   }
-  /* A new stream on it. */
+  /* Creates a stream on the device. */
   stream create_stream() const
   {
     kjit_stream *made = nullptr;
@@ -368,24 +374,24 @@ public:
   }
 };
 
-/* Memory of a device with a shape, row-major where it is made here. Copies of the handle are the
- * same memory; views keep it alive. */
+/* Device memory with a shape; new arrays are row-major. Copies of the handle share the memory, and
+ * views keep it alive. */
 template <typename T> class array : public detail::owned<kjit_array, kjit_release_array> {
 public:
   using detail::owned<kjit_array, kjit_release_array>::owned;
-  /* New memory; its contents are undefined. */
+  /* Allocates an array with undefined contents. */
   array(const device &where, const std::vector<std::int64_t> &shape)
       : array(make(where, shape), where.keep())
   {
   }
-  /* The extents; of an empty handle none. */
+  /* Returns the extents, or an empty vector for an empty handle. */
   std::vector<std::int64_t> shape() const
   {
     const kjit_tensor *tensor = kjit_get_tensor(this->get());
     return tensor ? std::vector<std::int64_t>(tensor->shape, tensor->shape + tensor->rank)
                   : std::vector<std::int64_t>();
   }
-  /* How many elements there are. */
+  /* Returns the number of elements. */
   std::size_t size() const
   {
     const kjit_tensor *tensor = kjit_get_tensor(this->get());
@@ -394,8 +400,8 @@ public:
       count *= std::size_t(tensor->shape[d]);
     return count;
   }
-  /* All elements, in row-major order, from as many contiguous ones of the host; returns when done.
-   */
+  /* Copies all elements from contiguous host memory with the same number of elements, in row-major
+   * order. The call returns when the copy is done. */
   template <typename R> void copy_from(const R &elements, const stream &on = stream())
   {
     static_assert(
@@ -404,7 +410,7 @@ public:
     kjit::check(context(), kjit_copy_from_host(this->get(), std::data(elements),
                                                std::size(elements) * sizeof(T), on.get()));
   }
-  /* The elements in row-major order; waits for what is queued before on the stream. */
+  /* Returns the elements in row-major order and waits for earlier work on the stream. */
   std::vector<T> to_vector(const stream &on = stream()) const
   {
     static_assert(!std::is_same_v<T, bool>,
@@ -414,14 +420,14 @@ public:
                                              elements.size() * sizeof(T), on.get()));
     return elements;
   }
-  /* Every element becomes the value, queued on the stream. */
+  /* Sets every element to value. The work is queued on the stream. */
   void fill(const T &value, const stream &on = stream())
   {
     detail::argument scalar(value);
     kjit_arg destination = as_argument(), source = scalar.get();
     kjit::check(context(), kjit_fill(context(), &destination, &source, on.get()));
   }
-  /* The same elements, in row-major order, under another shape. */
+  /* Returns a view of the same elements, in row-major order, with another shape. */
   array reshape(const std::vector<std::int64_t> &shape) const
   {
     kjit_array *made = nullptr;
@@ -429,7 +435,7 @@ public:
                 kjit_reshape_array(this->get(), shape.data(), std::uint32_t(shape.size()), &made));
     return array(made, this->keep());
   }
-  /* For calls of the C interface. */
+  /* Returns an argument for calls of the C interface. */
   kjit_arg as_argument() const { return kjit_arg_array(this->get()); }
 
 private:
@@ -444,7 +450,7 @@ private:
   }
 };
 
-/* A new array of one dimension with the elements of a contiguous range. */
+/* Creates an array with one dimension from a contiguous range. */
 template <typename R> auto to_device(const device &where, const R &elements)
 {
   using element = std::remove_const_t<std::remove_pointer_t<decltype(std::data(elements))>>;
@@ -453,36 +459,37 @@ template <typename R> auto to_device(const device &where, const R &elements)
   return made;
 }
 
-/* A kernel, and how it is launched: called like a function. A lvalue argument that can be written
- * is one that the kernel may write; elements that are const, and temporaries that own theirs, are
- * read only, and a kernel that writes them is refused (ARGUMENT). A handle of an array, const or
- * not, names memory that may be written, as a span does. Memory of the host that is an argument has
- * to live until the stream has passed the launch; on the CPU, and where a GPU was given memory of
- * the host, the call returns when it has. */
+/* A kernel with launch options, called like a function.
+ *
+ * A non-const lvalue argument can be written by the kernel. Const elements and temporaries that own
+ * their elements are read-only, and a kernel that writes them is rejected (ARGUMENT). An array
+ * handle refers to writable memory even if it is const, like a span. Host memory must live until
+ * the stream has passed the launch. On the CPU, and on a GPU with host memory as an argument, the
+ * call returns after that. */
 class kernel : public detail::borrowed<kjit_kernel> {
 public:
-  /* Names a C object, and keeps what keep() of another handle gave. */
+  /* Refers to a C object. `on` is another handle's keep() result, which stays alive. */
   explicit kernel(kjit_kernel *object, const detail::keeper &on = nullptr) : borrowed(object, on)
   {
     config_.size_bytes = sizeof config_;
   }
 
-  /* The same kernel, launched with so many blocks. Like it: block, on, shared. What is not said is
-   * chosen. */
+  /* Returns the same kernel with a grid of blocks. block, on and shared work in the same way. kjit
+   * chooses options that are not set. */
   kernel grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) const
   {
     kernel k = *this;
     set(k.config_.grid, x, y, z);
     return k;
   }
-  /* So many threads in each block. */
+  /* Returns the same kernel with a block of threads. */
   kernel block(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) const
   {
     kernel k = *this;
     set(k.config_.block, x, y, z);
     return k;
   }
-  /* On a stream: the launch is queued. */
+  /* Returns the same kernel for launches on a stream. */
   kernel on(const stream &s) const
   {
     kernel k = *this;
@@ -490,7 +497,8 @@ public:
     k.config_.stream = s.get();
     return k;
   }
-  /* On a device; without one where the arrays are, else on the first. */
+  /* Returns the same kernel for a device. Without it the kernel runs on the device of the arrays,
+   * or on the first device. */
   kernel on(const device &d) const
   {
     kernel k = *this;
@@ -498,17 +506,17 @@ public:
     k.device_ = d.keep();
     return k;
   }
-  /* With so many bytes of dynamic shared memory. */
+  /* Returns the same kernel with dynamic shared memory. */
   kernel shared(std::uint64_t size_bytes) const
   {
     kernel k = *this;
     k.config_.dynamic_shared_bytes = size_bytes;
     return k;
   }
-  /* Any other field of the configuration. */
+  /* Returns the launch's options, for all other fields. */
   kjit_launch_config &config() noexcept { return config_; }
 
-  /* Launches it with the arguments. */
+  /* Launches the kernel with arguments. */
   template <typename... Ts> void operator()(Ts &&...values) const
   {
     if constexpr (sizeof...(Ts) == 0) launch(nullptr, 0);
@@ -539,14 +547,14 @@ private:
   }
 };
 
-/* A func, which kernels take as an argument and the host calls on the CPU. */
+/* A func, which can be an argument of a kernel or be called on the CPU. */
 class function : public detail::borrowed<kjit_function> {
 public:
   using borrowed::borrowed;
-  /* For calls of the C interface. */
+  /* Returns an argument for calls of the C interface. */
   kjit_arg as_argument() const { return kjit_arg_function(get()); }
-  /* The func's result, which has to be of this type, for arguments in the machine's memory: what is
-   * const or a temporary is not written, as with kernels. */
+  /* Calls the func on the CPU with arguments in host memory and returns its result, which must have
+   * type R. Const arguments and temporaries are read-only, as for kernels. */
   template <typename R, typename... Ts> R call(Ts &&...values) const
   {
     static_assert(std::is_void_v<R> || std::is_arithmetic_v<R>,
@@ -589,25 +597,25 @@ private:
   }
 };
 
-/* Kernels and funcs. Copies of the handle are the same module. */
+/* A module with kernels and funcs. Copies of the handle refer to the same module. */
 class module : public detail::owned<kjit_module, kjit_release_module> {
 public:
   using owned::owned;
-  /* A kernel by its name. */
+  /* Returns a kernel by name. */
   kjit::kernel kernel(const std::string &name) const
   {
     kjit_kernel *found = nullptr;
     kjit::check(kjit_get_module_context(get()), kjit_get_kernel(get(), name.c_str(), &found));
     return kjit::kernel(found, keep());
   }
-  /* A func by its name. */
+  /* Returns a func by name. */
   kjit::function function(const std::string &name) const
   {
     kjit_function *found = nullptr;
     kjit::check(kjit_get_module_context(get()), kjit_get_function(get(), name.c_str(), &found));
     return kjit::function(found, keep());
   }
-  /* The canonical text. */
+  /* Returns the canonical text. */
   std::string text() const
   {
     char *copy = nullptr;
@@ -617,45 +625,45 @@ public:
   }
 };
 
-/* Everything hangs off it. Copies of the handle are the same context, which ends with the last of
- * them and of the handles that came from it. */
+/* A context, which owns all other objects. Copies of the handle refer to the same context. It ends
+ * with the last of these copies and of the handles created from it. */
 class context : public detail::owned<kjit_context, detail::end_context> {
 public:
-  /* With the defaults. */
+  /* Creates a context with the default configuration. */
   context() : context(config()) {}
-  /* With a configuration: what kernels check, where code is kept. */
+  /* Creates a context with a configuration, for example with checks or a cache directory. */
   explicit context(const kjit_config &config) : owned(make(config)) {}
-  /* Defaults, to be changed and given to the constructor. */
+  /* Returns the default configuration, to be changed and passed to the constructor. */
   static kjit_config config()
   {
     kjit_config defaults = {};
     defaults.size_bytes = sizeof defaults;
     return defaults;
   }
-  /* A module of kernel IR as text; the name is that of messages. */
+  /* Parses kernel IR text; name is the name in messages. */
   kjit::module parse(const std::string &name, std::string_view text) const
   {
     kjit_module *made = nullptr;
     kjit::check(get(), kjit_parse_module(get(), name.c_str(), text.data(), text.size(), &made));
     return kjit::module(made, keep());
   }
-  /* One of the devices of a kind. */
+  /* Returns a device by kind and index. */
   kjit::device device(kjit_device_kind kind, std::int32_t ordinal = 0) const
   {
     kjit_device *found = nullptr;
     kjit::check(get(), kjit_get_device(get(), kind, ordinal, &found));
     return kjit::device(found, keep());
   }
-  /* The CPU. */
+  /* Returns the CPU device. */
   kjit::device cpu() const { return device(KJIT_DEVICE_CPU); }
-  /* A GPU: the first unless said otherwise. */
+  /* Returns a GPU, by default the first. */
   kjit::device cuda(std::int32_t ordinal = 0) const { return device(KJIT_DEVICE_CUDA, ordinal); }
-  /* How many there are of a kind; without a driver no GPU. */
+  /* Returns the number of devices of a kind; 0 GPUs without a driver. */
   std::uint32_t device_count(kjit_device_kind kind) const
   {
     return kjit_get_device_count(get(), kind);
   }
-  /* Launches, compilations, hits: what the context has done. */
+  /* Returns counters of the context: launches, compilations, cache hits. */
   kjit_statistics statistics() const
   {
     kjit_statistics found = {};
@@ -663,7 +671,7 @@ public:
     kjit::check(get(), kjit_get_statistics(get(), &found));
     return found;
   }
-  /* Throws the failure of a call of the C interface on this context. */
+  /* Throws an exception if a call of the C interface on this context failed. */
   void check(kjit_status status) const { kjit::check(get(), status); }
 
 private:

@@ -1,32 +1,42 @@
-/* kjit/status.h: status codes, diagnostics, the context.
+/* kjit/status.h: status codes, diagnostics and the context.
  *
- * Rules that hold for every public function, so that they are not repeated below:
- *  - Errors. A fallible function returns kjit_status and writes results through its last
- * parameters, only on KJIT_OK. The diagnostics of a failed call are kept per context and per
- * calling thread until that thread's next failing call on the context. Nothing prints, exits or
+ * The following rules hold for every public function.
+ *
+ * Errors. A function that can fail returns kjit_status and writes results through its last
+ * parameters, only with KJIT_OK. The diagnostics of a failed call are kept for each context and
+ * thread until the next failing call of that thread on the context. No function prints, exits or
  * aborts.
- *  - Ownership. create/destroy: one owner, destroy(NULL) is fine. retain/release: shared, counted,
- * thread safe. get: borrowed, valid as long as the object it was got from. copy: the caller frees
- * with kjit_free. Strings and arrays passed in are copied unless the parameter says "kept".
- *  - Threads. Context, module, kernel, function, specialization, device, array: any number of
- * threads at once. Builder, stream, event: one thread at a time. A thread that is in a call is not
- * cancelled (pthread_cancel): others would wait for what it has begun.
- *  - Contexts. kjit_get_module_context and its kin tell what context an object belongs to, so that
- * diagnostics can be asked for: borrowed, not retained; NULL for NULL, and for an object whose
- * context has ended. They never fail.
- *  - Structs. A struct that may grow starts with size_bytes, which the host sets to its sizeof; all
- * other fields are by default 0: `kjit_config config = { .size_bytes = sizeof config };`. kjit
- * reads and writes so many bytes, so that a host built with older headers keeps working. Fields of
- * newer headers, which this kjit does not know, have to be 0 where it reads, and become 0 where it
- * fills in. Errors of every function that takes one: MISUSE for a size_bytes that is 0, or less
- * than the struct's oldest form has. Of structs that kjit hands to the host (kjit_diagnostic,
- * kjit_cache_entry, kjit_import_source) size_bytes is kjit's: what is behind it is not there.
- * Structs without size_bytes never grow.
- *  - Processes. A context belongs to the process that made it: in a forked child calls on it, and
- * on what was made from it, give KJIT_ERROR_FORKED; releasing and destroying do nothing there. A
- * child makes a context of its own.
- *  - NULL where an object is required is KJIT_ERROR_MISUSE, never a crash, as long as a context can
- * be reached; functions that return a pointer return NULL. */
+ *
+ * Ownership. Objects with create and destroy have a single owner, and destroy(NULL) has no effect.
+ * Objects with retain and release are reference counted and thread safe. A get function returns a
+ * borrowed pointer, which is valid as long as the object that it came from. The caller frees the
+ * result of a copy function with kjit_free. kjit copies strings and arrays that are passed in,
+ * unless the parameter is described as "kept".
+ *
+ * Threads. Any number of threads can use a context, module, kernel, function, specialization,
+ * device or array at the same time. Only one thread at a time may use a builder, stream or event.
+ * Do not cancel a thread (pthread_cancel) during a call, because other threads could wait for its
+ * work.
+ *
+ * Contexts. kjit_get_module_context and similar functions return the context of an object, so that
+ * a program can read its diagnostics. The context is borrowed. They return NULL for NULL and for an
+ * object whose context no longer exists, and never fail.
+ *
+ * Structs. A struct that can grow starts with size_bytes, which the application sets to the
+ * struct's sizeof. All other fields default to 0: `kjit_config config = { .size_bytes = sizeof
+ * config };`. kjit reads and writes only this number of bytes, so an application built with older
+ * headers still works. Fields that this version of kjit does not know must be 0 in inputs and are
+ * set to 0 in outputs. Functions that take such a struct return MISUSE if size_bytes is 0 or
+ * smaller than the struct's oldest form. In structs that kjit passes to the application
+ * (kjit_diagnostic, kjit_cache_entry, kjit_import_source), kjit sets size_bytes, and fields after
+ * this size do not exist. Structs without size_bytes never grow.
+ *
+ * Processes. A context belongs to the process that created it. In a forked child, calls on the
+ * context and its objects return KJIT_ERROR_FORKED, and release and destroy have no effect. A child
+ * must create its own context.
+ *
+ * NULL. If a required object is NULL, a function returns KJIT_ERROR_MISUSE if it can reach a
+ * context; functions that return a pointer return NULL. They never crash. */
 #ifndef KJIT_STATUS_H
 #define KJIT_STATUS_H
 
@@ -41,13 +51,13 @@
 #define KJIT_API
 #endif
 
-/* The version of these headers: one with another major number may lack what this one has. */
+/* Major version of these headers. Another major version can lack parts of this interface. */
 #define KJIT_VERSION_MAJOR 0
-/* It grows with each version that adds to the interface. */
+/* Minor version. It increases when the interface grows. */
 #define KJIT_VERSION_MINOR 2
-/* It grows with each version that only mends. */
+/* Patch version. It increases for fixes only. */
 #define KJIT_VERSION_PATCH 0
-/* One number, for comparisons: 1.23.4 is 12304. */
+/* The version as a single number for comparisons: 1.23.4 is 12304. */
 #define KJIT_VERSION_NUMBER \
   (KJIT_VERSION_MAJOR * 10000 + KJIT_VERSION_MINOR * 100 + KJIT_VERSION_PATCH)
 
@@ -55,352 +65,370 @@
 extern "C" {
 #endif
 
-typedef struct kjit_context kjit_context; /* everything hangs off it; two contexts never meet */
-typedef struct kjit_device kjit_device;   /* one GPU, or the CPU */
-typedef struct kjit_stream kjit_stream;   /* a queue of launches and copies on one device */
+/* owns all other objects; objects of different contexts cannot be combined */
+typedef struct kjit_context kjit_context;
+typedef struct kjit_device kjit_device; /* a GPU, or the CPU */
+typedef struct kjit_stream kjit_stream; /* a queue of launches and copies on a device */
 
-/* What a function returns: KJIT_OK, KJIT_NOT_READY, or what has failed. */
+/* Result of a function: KJIT_OK, KJIT_NOT_READY, or the kind of error. */
 typedef enum kjit_status {
 #define KJIT_ROW(name, text) KJIT_##name,
 #include <kjit/status.def>
 #undef KJIT_ROW
-  /* how many there are: grows with versions */
+  /* number of status codes, which grows with versions */
   KJIT_STATUS_COUNT
 } kjit_status;
 
-/* How much a message matters. */
+/* Severity of a message. */
 typedef enum kjit_severity {
-  /* the call has failed */
+  /* the call failed */
   KJIT_SEVERITY_ERROR,
-  /* probably not what was meant */
+  /* the code is probably not what the author intended */
   KJIT_SEVERITY_WARNING,
   /* advice about speed and types */
   KJIT_SEVERITY_REMARK,
-  /* explains the message before it */
+  /* explains the preceding message */
   KJIT_SEVERITY_NOTE
 } kjit_severity;
 
 /* Why a thread of a kernel failed. */
 typedef enum kjit_failure {
-  KJIT_FAILURE_NONE = 0,          /* no thread failed: the message is about something else */
-  KJIT_FAILURE_RAISE = 1,         /* `raise` */
-  KJIT_FAILURE_ASSERT = 2,        /* an `assert` whose condition does not hold */
-  KJIT_FAILURE_BOUNDS = 3,        /* an index or a slice out of bounds */
-  KJIT_FAILURE_DIVISION = 4,      /* a division by zero */
-  KJIT_FAILURE_BARRIER = 5,       /* others of the block wait at a barrier that it has passed by */
-  KJIT_FAILURE_UNINITIALIZED = 6, /* a read of what nobody has written */
-  KJIT_FAILURE_RACE = 7,          /* an access that races with another thread's */
-  KJIT_FAILURE_VIEW_SIZE = 8,     /* a `view` or `reshape` of more bytes than there are */
-  KJIT_FAILURE_VIEW_START = 9,    /* a `view` that is not aligned */
-  KJIT_FAILURE_INTERRUPTED = 10,  /* it was interrupted */
-  KJIT_FAILURE_STEP = 11,         /* a `range` whose step is 0 */
-  KJIT_FAILURE_RECURSION = 12,    /* a recursion that needs more stack than there is */
-  KJIT_FAILURE_WAIT = 13          /* it waits in a loop for a thread that does not run */
+  KJIT_FAILURE_NONE = 0,     /* the message is not about a failing thread */
+  KJIT_FAILURE_RAISE = 1,    /* `raise` */
+  KJIT_FAILURE_ASSERT = 2,   /* the condition of an `assert` is false */
+  KJIT_FAILURE_BOUNDS = 3,   /* an index or a slice is out of bounds */
+  KJIT_FAILURE_DIVISION = 4, /* a division by zero */
+  /* the thread passed a barrier at which other threads of the block wait */
+  KJIT_FAILURE_BARRIER = 5,
+  KJIT_FAILURE_UNINITIALIZED = 6, /* a read of uninitialized memory */
+  KJIT_FAILURE_RACE = 7,          /* a data race with another thread */
+  KJIT_FAILURE_VIEW_SIZE = 8,     /* a `view` or `reshape` has more bytes than the array */
+  KJIT_FAILURE_VIEW_START = 9,    /* a `view` is not aligned */
+  KJIT_FAILURE_INTERRUPTED = 10,  /* the thread was interrupted */
+  KJIT_FAILURE_STEP = 11,         /* the step of a `range` is 0 */
+  KJIT_FAILURE_RECURSION = 12,    /* a recursion exceeds the stack */
+  KJIT_FAILURE_WAIT = 13          /* the thread waits in a loop for a thread that does not run */
 } kjit_failure;
 
-/* What exactly is wrong, of the errors that a front end may treat in a way of its own. The text of
- * a message can change with each version; the code stays. */
+/* Errors that a front end may handle in its own way. The text of a message can change with each
+ * version, but the code stays. */
 typedef enum kjit_error_code {
 #define KJIT_ROW(name, text) KJIT_CODE_##name,
 #include <kjit/error_codes.def>
 #undef KJIT_ROW
-  /* how many there are: grows with versions */
+  /* number of codes, which grows with versions */
   KJIT_CODE_COUNT
 } kjit_error_code;
 
-/* One message. A remark is advice: "computed in f64 although no argument is f64". */
+/* A message. Remarks give advice, such as "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
-  uint32_t size_bytes; /* see above; kjit's own size in diagnostics of its own */
-  /* how much it matters */
+  uint32_t size_bytes; /* size of this struct; kjit sets it in its own diagnostics */
+  /* severity */
   kjit_severity severity;
-  /* what failed; KJIT_OK where nothing did */
+  /* error, or KJIT_OK if nothing failed */
   kjit_status status;
-  const char *file;        /* NULL: no source place */
-  uint32_t line, column;   /* from 1; 0: no source place; column 0: a front end's line alone */
-  const char *message;     /* one sentence, no trailing newline */
-  const char *source_line; /* the line itself for a caret, or NULL */
-  /* why a thread failed; then the message is about that thread, and what follows is set */
+  const char *file; /* source file, or NULL */
+  /* position starting at 1, or 0; column is 0 if a front end gives only lines */
+  uint32_t line, column;
+  const char *message;     /* one sentence without a newline */
+  const char *source_line; /* source line for a caret, or NULL */
+  /* If not NONE, the message is about a failing thread, and the following fields are set. */
   kjit_failure failure;
-  /* the thread's block, and its position in that, x first; of a func that the host called all 0 */
+  /* index of the block, and index of the thread in it, x first; all 0 in a func that the
+   * application called */
   uint32_t block[3], thread[3];
-  int32_t is_whole_block; /* not 0: what failed is all of the block, and thread means nothing */
-  /* RAISE and ASSERT: the text that stands in the kernel, NULL where an assert has none */
+  int32_t is_whole_block; /* not 0 if the whole block failed; `thread` is then undefined */
+  /* for RAISE and ASSERT: message in the kernel, or NULL if the assert has no message */
   const char *failure_text;
-  kjit_error_code code; /* of an error; KJIT_CODE_NONE of all other messages */
+  kjit_error_code code; /* code of an error, otherwise KJIT_CODE_NONE */
 } kjit_diagnostic;
 
-/* The version of the library that runs, as KJIT_VERSION_NUMBER is that of the headers. Never fails.
- */
+/* Returns the library's version in the format of KJIT_VERSION_NUMBER, which is the version of the
+ * headers. It never fails. */
 KJIT_API uint32_t kjit_get_version(void);
 
-/* Name of a status, "KJIT_ERROR_TYPE"; static storage; "KJIT_STATUS_UNKNOWN" for a number that is
- * none. Never fails. */
+/* Returns the name of a status, such as "KJIT_ERROR_TYPE", or "KJIT_STATUS_UNKNOWN" for an unknown
+ * number. The string is static. It never fails. */
 KJIT_API const char *kjit_get_status_name(kjit_status status);
 
-/* Name of a code, "ARRAY_AS_NUMBER"; static storage; NULL for a number that is none. Never fails.
- */
+/* Returns the name of a code, such as "ARRAY_AS_NUMBER", or NULL for an unknown number. The string
+ * is static. It never fails. */
 KJIT_API const char *kjit_get_error_code_name(kjit_error_code code);
 
-/* The diagnostics of this thread's last failed call on the context, in order; notes follow what
- * they explain. Borrowed until this thread's next failing call. NULL past the end. */
+/* Returns a diagnostic of this thread's last failed call on the context, in order, or NULL if index
+ * is too large. Notes follow the message that they explain. The diagnostic is borrowed until the
+ * next failing call of this thread. */
 KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index);
 
-/* The diagnostics as one text with source lines and carets, as the tools print it. Free with
- * kjit_free. NULL only when out of memory. */
+/* Returns all diagnostics as text with source lines and carets, as the tools print them. Free the
+ * text with kjit_free. Returns NULL only if memory is exhausted. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
-/* One diagnostic as text in the same form, with its source line and caret: for on_diagnostic. Free
- * with kjit_free. NULL when out of memory, or diagnostic is NULL. */
+/* Returns a diagnostic as text with its source line and caret, for use in on_diagnostic. Free the
+ * text with kjit_free. Returns NULL if memory is exhausted or diagnostic is NULL. */
 KJIT_API char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic);
 
-/* Frees what a copy function gave. memory NULL is fine; context may be NULL. */
+/* Frees memory that a copy function returned. Both parameters can be NULL. */
 KJIT_API void kjit_free(kjit_context *context, void *memory);
 
-/* Runs the parts of a CPU launch on the host's own threads. run must call body(data, index) exactly
- * once for each index below count before it returns; a launch whose parts were not all run gives
- * MISUSE. Several launches may call run at once. What one thread does as fast runs on the thread
- * that launches, without run: small launches, all with concurrency 1. body may be called from
- * threads that kjit has never seen; it does not return early, and it must not be left by longjmp or
- * an exception. */
+/* Runs CPU launches on threads of the application.
+ *
+ * run must call body(data, index) exactly once for each index below count before it returns.
+ * Otherwise the launch returns MISUSE. Several launches can call run at the same time. Small
+ * launches, and all launches with concurrency 1, run on the launching thread without run. body can
+ * be called from any thread. Do not leave body with longjmp or an exception. */
 typedef struct kjit_executor {
   uint32_t size_bytes;  /* sizeof(kjit_executor) */
-  uint32_t concurrency; /* how many bodies run at once; 0 counts as 1 */
+  uint32_t concurrency; /* number of bodies that run at the same time; 0 counts as 1 */
   void *user;           /* first argument of run */
-  /* Its threads need a stack of 128 KiB: code that needs more is given one for its call. */
+  /* The threads need a stack of 128 KiB. kjit provides a larger stack for code that needs it. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
-/* Device memory of the host's own, instead of kjit's pool: RMM, a framework's. Both are called from
- * any thread, several at once, for GPUs only, with the stream (NULL: the default stream) in whose
- * order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL
- * when there is none, which the call of kjit reports as DEVICE_MEMORY; it may be asked a second
- * time after kjit has given back memory that was only waiting. It is not asked for a stream that is
- * being captured: that is MISUSE of who creates the array. Neither may call a function of kjit
- * that launches, allocates, releases or waits. Memory that is lost with its device
- * (kjit_reset_device) is released, too. Pinned, mapped, managed and shared arrays are the driver's
- * own. */
+/* Provides device memory of the application in place of kjit's pool, for example from RMM or a
+ * framework.
+ *
+ * kjit calls both functions from any thread, several at the same time, for GPUs only. stream is the
+ * stream in whose order the memory can be used and is released. NULL means the default stream. The
+ * functions must not call functions of kjit that launch, allocate, release or wait. allocate
+ * returns at least size_bytes, aligned to 256 bytes, or NULL. After NULL, kjit may release pending
+ * memory and call allocate again. If this fails as well, the call of kjit returns DEVICE_MEMORY.
+ *
+ * kjit does not call allocate for a capturing stream; creating an array on such a stream returns
+ * MISUSE. Memory that is lost with its device (kjit_reset_device) is released as well. Pinned,
+ * mapped, managed and shared arrays always come from the driver. */
 typedef struct kjit_device_allocator {
   uint32_t size_bytes; /* sizeof(kjit_device_allocator) */
-  void *user;          /* first argument of both */
-  /* memory, or NULL */
+  void *user;          /* first argument of both functions */
+  /* returns memory or NULL */
   void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
-  /* takes back what allocate gave, with the same size */
+  /* receives memory from allocate and the same size */
   void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes,
                   kjit_stream *stream);
 } kjit_device_allocator;
 
-/* Where compiled code is kept instead of the directory of the disk cache. key: 32 bytes. All are
- * called from any thread, several at once, while a launch or kjit_specialize waits for the code;
- * they may call anything that does not wait for that. What a store gives back is checked as a file
- * is: a damaged entry is a miss, never wrong code. Whoever can write to the store can have the
- * process run anything, as with the directory. release and store may be NULL: nothing is given
- * back, nothing is kept. */
+/* Stores compiled code in place of the disk cache directory. Keys have 32 bytes.
+ *
+ * kjit calls the functions from any thread, several at the same time, while a launch or
+ * kjit_specialize waits for the code. They may call any function that does not wait for this code.
+ * kjit checks the returned data in the same way as a file: a damaged entry counts as a miss. Anyone
+ * who can write to the store can make the process run any code, as with the directory. release and
+ * store can be NULL if entries need no release or cannot be added. */
 typedef struct kjit_cache_store {
   uint32_t size_bytes; /* sizeof(kjit_cache_store) */
-  void *user;          /* first argument of all three */
-  /* 1: found; the data stays until release */
+  void *user;          /* first argument of all functions */
+  /* returns 1 if it finds the key; data must stay valid until release */
   int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes);
-  /* takes back what load gave; NULL: nothing */
+  /* releases data from load; can be NULL */
   void (*release)(void *user, const void *data);
-  /* a key may come again, with other data that is as good */
+  /* adds an entry; can be called again for a key, with equivalent data */
   void (*store)(void *user, const uint8_t *key, const void *data, size_t size_bytes);
 } kjit_cache_store;
 
-/* What compiled kernels check. A thread that fails a check leaves the kernel, the others go on; the
- * first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
+/* Run-time checks in kernels. A thread that fails a check leaves the kernel, and the other threads
+ * continue. The first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
 enum {
-  /* nothing */
+  /* no checks */
   KJIT_CHECK_NONE = 0,
-  /* indices of arrays */
+  /* array indices */
   KJIT_CHECK_BOUNDS = 1,
-  /* divisions by 0, of integers and floats; a `range` whose step is 0 */
+  /* divisions of integers and floats by 0, and a `range` with step 0 */
   KJIT_CHECK_DIVISION = 2,
   /* `assert` */
   KJIT_CHECK_ASSERT = 4,
-  KJIT_CHECK_USUAL = 7, /* those above */
-  /* a barrier that some threads of the block do not reach although they have not left. This and the
-     next two: on the CPU only, UNSUPPORTED on a GPU */
+  KJIT_CHECK_USUAL = 7, /* bounds, division and assert */
+  /* A barrier that some threads of the block do not reach although they have not left the kernel.
+   * This check and the next two exist only on the CPU. A GPU returns UNSUPPORTED. */
   KJIT_CHECK_BARRIER = 8,
   KJIT_CHECK_UNINITIALIZED = 16, /* reads of shared and local elements that were not written */
-  /* accesses of shared memory by two threads without a barrier between them, of which one writes;
-     atomics with each other are none */
+  /* Accesses to shared memory by two threads without a barrier between them, if one of them writes.
+   * Two atomics do not race with each other. */
   KJIT_CHECK_RACES = 32,
-  /* all of them */
+  /* all checks above */
   KJIT_CHECK_ALL = 63,
-  /* divisions of integers by 0, which without it give 0, and a `range` whose step is 0, which
-     without it has no iterations: half of KJIT_CHECK_DIVISION */
+  /* The integer half of KJIT_CHECK_DIVISION: integer divisions by 0, which return 0 without the
+   * check, and a `range` with step 0, which has no iterations without the check. */
   KJIT_CHECK_INTEGER_DIVISION = 64,
-  /* divisions of floats and complex numbers by 0, which without it give an infinity or NaN: the
-     other half */
+  /* The floating-point half of KJIT_CHECK_DIVISION: divisions of floats and complex numbers by 0,
+   * which return an infinity or NaN without the check. */
   KJIT_CHECK_FLOAT_DIVISION = 128
 };
 
-/* Who wrote a source, and so what it may do (docs/architecture/guests.md). */
+/* Trust in the author of a source, which decides what the source may do
+ * (docs/architecture/guests.md). */
 typedef enum kjit_trust {
-  /* kjit_config.trust; of kjit_config.trust itself: HOST; of an import: as the importing source */
+  /* The value of kjit_config.trust. As kjit_config.trust it means HOST; for an import it means the
+   * trust of the importing source. */
   KJIT_TRUST_DEFAULT = 0,
-  /* the host, or somebody whom it trusts as itself: the whole language */
+  /* trusted like the application: the whole language is allowed */
   KJIT_TRUST_HOST = 1,
-  /* anybody: what may reach memory other than the launch's arrays is refused (REFUSED), and the
-     check of bounds is compiled whatever the options say */
+  /* Untrusted: kjit rejects (REFUSED) code that could access memory other than the launch's arrays,
+   * and compiles bounds checks independent of the options. */
   KJIT_TRUST_GUEST = 2
 } kjit_trust;
 
-/* The source that an import means: kjit sets size_bytes and makes all else 0, the host fills in
- * field by field. Everything is read until the call of kjit_parse_module that asked for it returns.
- */
+/* The source for an import. kjit sets size_bytes and clears the other fields, and the application
+ * fills them in. The strings must stay valid until the call of kjit_parse_module returns. */
 typedef struct kjit_import_source {
-  uint32_t size_bytes; /* of this struct, set by kjit */
-  /* what diagnostics call it, and what says which source it is: a name that the module already has
-   * is not read again */
+  uint32_t size_bytes; /* size of this struct, set by kjit */
+  /* Name of the source in diagnostics, which also identifies it. kjit does not read a source again
+   * if the module already has a source with this name. */
   const char *name;
-  /* its text, UTF-8 */
+  /* text in UTF-8 */
   const char *text;
-  size_t text_bytes; /* of text, without a 0 behind it */
-  kjit_trust trust;  /* default: that of the importing source */
+  size_t text_bytes; /* length of text without a terminating 0 */
+  kjit_trust trust;  /* default: trust of the importing source */
 } kjit_import_source;
 
-/* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for
- * gdb and cuda-gdb; the code is not optimized. */
+/* Debug information in compiled kernels. FULL adds lines and variables for gdb and cuda-gdb and
+ * turns optimization off. */
 typedef enum kjit_debug {
-  /* nothing */
+  /* none */
   KJIT_DEBUG_NONE = 0,
-  /* lines; the code is optimized as without */
+  /* lines, in optimized code */
   KJIT_DEBUG_LINES = 1,
   /* lines and variables */
   KJIT_DEBUG_FULL = 2
 } kjit_debug;
 
-/* What one compilation may use at most, so that no kernel, be it a guest's, keeps its host busy or
- * takes its memory: a compilation that needs more ends with KJIT_ERROR_LIMIT, which names the
- * limit, what was over it and where, and leaves nothing behind. A field of 0 is the default,
- * KJIT_NO_LIMIT is none. limits.def has the same with the names in the tools. Each is looked at
- * where it grows; the time, and kjit_interrupt, between the statements and expressions that are
- * typed and lowered, between passes, and before LLVM generates code, but not in one of LLVM's
- * passes nor while it generates code: how long that takes goes with the instructions. */
+/* Limits for a single compilation, so that no kernel, even of a guest, can use up the time or
+ * memory of the process.
+ *
+ * A compilation that exceeds a limit returns KJIT_ERROR_LIMIT, with the limit, the value and the
+ * location in the diagnostic, and has no other effect. 0 means the default, KJIT_NO_LIMIT means no
+ * limit. limits.def has the names of the limits in the tools.
+ *
+ * kjit checks each limit when the value grows. It checks the time, and kjit_interrupt, between
+ * statements and expressions, between passes, and before LLVM generates code, but not inside an
+ * LLVM pass or during code generation. The time that these take depends on the number of
+ * instructions. */
 typedef struct kjit_compile_limits {
   uint32_t size_bytes; /* sizeof(kjit_compile_limits) */
-  uint64_t time_ns;    /* processor time of the thread that compiles; default 20 s */
-  /* instances of functions, one for each function and tuple of argument types, literals and
-   * functions that it is called with; default 4096 */
+  uint64_t time_ns;    /* processor time of the compiling thread; default 20 s */
+  /* Function instances. Each function has an instance for each combination of argument types,
+   * literals and funcs. Default 4096. */
   uint64_t instances;
-  /* statements and expressions that are typed, in each instance anew; default 4,000,000 */
+  /* typed statements and expressions in all instances; default 4,000,000 */
   uint64_t expressions;
-  /* statements and expressions that `@unroll` makes of one loop and of those in it; default 32,768
-   */
+  /* statements and expressions after `@unroll` of a loop and the loops in it; default 32,768 */
   uint64_t unrolled;
-  /* instructions of LLVM at once, those of unrolled loops as often as there are copies; default
+  /* LLVM instructions at the same time, including all copies of unrolled loops; default
    * 1,000,000 */
   uint64_t instructions;
-  /* kjit's own: the typed kernel IR and what belongs to it; default 4 GiB. What LLVM takes goes
-   * with its instructions */
+  /* memory of kjit for the typed kernel IR and related data; default 4 GiB. Memory of LLVM depends
+   * on the number of instructions. */
   uint64_t memory_bytes;
-  uint64_t code_bytes; /* the PTX, assembly or object that is made; default 64 MiB */
+  uint64_t code_bytes; /* size of the PTX, assembly or object; default 64 MiB */
 } kjit_compile_limits;
-/* For fields of kjit_compile_limits: no limit. */
+/* Value of a field of kjit_compile_limits that means no limit. */
 #define KJIT_NO_LIMIT UINT64_MAX
 
-/* What a context is made with. */
+/* Options of kjit_create_context. */
 typedef struct kjit_config {
   uint32_t size_bytes;           /* sizeof(kjit_config) */
-  const kjit_executor *executor; /* default NULL: threads of kjit's own; copied */
-  /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the
-   * first miss */
+  const kjit_executor *executor; /* default NULL: threads of kjit; copied */
+  /* default NULL: libkjit-compiler next to libkjit, then the search path of the loader; loaded at
+   * the first cache miss */
   const char *compiler_path;
   /* Math functions for GPUs: a file of LLVM bitcode, or "libclc", which is part of the compiler
-   * library and the same on every machine. Default NULL: libdevice of a CUDA toolkit where one is
-   * found, else "libclc". */
+   * library and the same on every machine. The default NULL means libdevice of an installed CUDA
+   * toolkit, or "libclc" without a toolkit. */
   const char *libdevice_path;
-  /* Default NULL; called from any thread, several at once, as diagnostics arise, warnings and
-   * remarks too. It must not call what launches, waits, releases or destroys. */
+  /* Receives diagnostics, including warnings and remarks, as they arise. kjit calls it from any
+   * thread, several at the same time. It must not call functions that launch, wait, release or
+   * destroy. Default NULL. */
   void (*on_diagnostic)(void *user, const kjit_diagnostic *diagnostic);
   void *user;      /* first argument of on_diagnostic; kept */
-  uint32_t checks; /* KJIT_CHECK_* that kernels are compiled with; default KJIT_CHECK_NONE */
-  /* Of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or
-   * $HOME/.cache/kjit (absolute paths only; without them no disk cache);
-   * "": no disk cache. */
+  uint32_t checks; /* KJIT_CHECK_* for kernels; default KJIT_CHECK_NONE */
+  /* Directory of the disk cache, see cache.h. The default NULL means $XDG_CACHE_HOME/kjit or
+   * $HOME/.cache/kjit, if it is an absolute path, otherwise no disk cache. "" means no disk
+   * cache. */
   const char *cache_directory;
-  /* of all its files; what was used least recently goes first; default 0: 1 GiB */
+  /* Maximum size of the disk cache. The least recently used entries are removed first. Default 0: 1
+   * GiB. */
   uint64_t cache_limit_bytes;
-  /* Where the lines go that kernels `print`: one or several whole lines, each with its newline, and
-   * a 0 after them; UTF-8 as in the source. Called by threads that are in a call of kjit, never by
-   * two at once, and with no lock of kjit's held: for a launch on the CPU before it returns, in the
-   * order of its blocks; for a GPU by kjit_synchronize_*, kjit_copy, kjit_fill, kjit_export_array
-   * and kjit_destroy_context, in the order of the threads. Where another thread is in it, that one
-   * gets the lines, and nobody waits for it. It must not call functions of the context. Default
-   * NULL: the lines are dropped. */
+  /* Receives the lines that kernels `print`: one or several whole lines in UTF-8, each with a
+   * newline, and a terminating 0. Default NULL: the lines are dropped.
+   *
+   * kjit calls it from threads that are in a call of kjit, one thread at a time and without holding
+   * a lock. For a CPU launch the call comes before the launch returns, in the order of the blocks.
+   * For a GPU it comes from kjit_synchronize_*, kjit_copy, kjit_fill, kjit_export_array and
+   * kjit_destroy_context, in the order of the threads. If another thread is in on_print, that
+   * thread receives the lines. on_print must not call functions of the context. */
   void (*on_print)(void *user, const char *text, size_t size_bytes);
-  /* room for lines that wait for the host, a GPU; those without room are counted in a warning;
-   * default 0: 1 MiB */
+  /* Buffer of a GPU for printed lines. A warning counts the lines that did not fit. Default 0: 1
+   * MiB. */
   uint64_t print_buffer_bytes;
-  const char
-    /* folders, separated by `:`, where `import "file"` looks for what is not in the folder of the
-       importing source; default NULL: none */
-    *import_path;
-  /* Answers imports instead of files: fills in the source that `import "name"` in the source called
-   * importer means and returns 1; 0: there is none. default NULL: files. A host whose kernels come
-   * from somebody else gives one, so that their text opens no file. */
+  /* Folders, separated by `:`, that `import "file"` searches after the folder of the importing
+   * source. Default NULL: none. */
+  const char *import_path;
+  /* Resolves imports in place of files. It fills in the source that `import "name"` in the source
+   * called importer refers to and returns 1, or returns 0 if there is no such source. Default NULL:
+   * files. Applications that run kernels of others set it, so that imports cannot open files. */
   int (*find_import)(void *user, const char *importer, const char *name,
                      kjit_import_source *import);
-  /* that compile at once beside the host's own; default 0: as many as there are cores, at most 8 */
+  /* Number of threads that compile in the background. Default 0: the number of cores, at most 8. */
   uint32_t compile_threads;
-  /* specializations of a kernel that differ only in facts about the arguments; further launches run
-   * one for no facts; default 0: 16 */
+  /* Maximum number of specializations of a kernel that differ only in facts. Further launches run a
+   * specialization without facts. Default 0: 16. */
   uint32_t variant_limit;
-  uint64_t
-    /* machine code loaded at once; what was not launched for long is unloaded, and loaded again
-       when it is needed; default 0: 256 MiB */
-    code_limit_bytes;
+  /* Maximum size of the loaded machine code. kjit unloads code that was not launched recently and
+   * loads it again on demand. Default 0: 256 MiB. */
+  uint64_t code_limit_bytes;
   /* default NULL: the pool of each device, see memory.h; copied */
   const kjit_device_allocator *device_allocator;
   const kjit_cache_store *cache_store; /* default NULL: cache_directory; copied */
   /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
   kjit_debug debug;
-  /* that a launch on the CPU is spread over at most, the launching one too; how many of them it is
-   * worth is measured. Default 0: the cores that the process may use, or what executor has. More
-   * than 256 count as 256. */
+  /* Maximum number of threads for a CPU launch, including the calling thread. kjit measures how
+   * many threads are fastest and uses that number. 0 (default) means all cores available to the
+   * process, or executor->concurrency. Values above 256 mean 256. */
   uint32_t cpu_threads;
-  /* not 0: kernels, and functions of kjit_call_function, look now and then whether they were
-   * interrupted (kjit_interrupt and its kin, kjit_launch_config.time_limit_ns); default 0 */
+  /* If not 0, kernels and functions called with kjit_call_function poll for interruption
+   * (kjit_interrupt, kjit_interrupt_stream, kjit_interrupt_launches,
+   * kjit_launch_config.time_limit_ns). Default 0. */
   int32_t interruptible;
-  /* not looked at: hosts that were built without what follows have padding here */
+  /* ignored; applications built with older headers have padding here */
   uint32_t reserved;
-  /* of modules that are parsed or built without saying; default: KJIT_TRUST_HOST */
+  /* trust of modules that are parsed or built without an explicit trust; default KJIT_TRUST_HOST */
   kjit_trust trust;
-  /* the program that compiles in a child process; default NULL: kjit-compile-child, which is
-   * installed with libkjit */
+  /* path of the program that compiles in a child process; default NULL: kjit-compile-child, which
+   * is installed with libkjit */
   const char *compile_child_path;
-  /* that a child process may take for one compilation; then it is killed, and the compilation
-   * fails. Default 0: 600 s. KJIT_NO_LIMIT: any time */
+  /* Maximum time of a compilation in a child process. kjit then kills the process, and the
+   * compilation fails. Default 0: 600 s. KJIT_NO_LIMIT means no limit. */
   uint64_t compile_child_limit_ns;
-  /* not 0: LLVM and the assembler of the CUDA driver run in child processes that stay, as many as
-   * compile at once: a crash there is KJIT_ERROR_COMPILER_LOST of one compilation, and the next one
-   * has a new child. The host's process has no LLVM in it; debuggers are not told of code that was
-   * compiled for the CPU. The host gets SIGCHLD when a child ends. Default 0 */
+  /* If not 0, LLVM and the assembler of the CUDA driver run in child processes, one for each
+   * concurrent compilation. A crash is then the error KJIT_ERROR_COMPILER_LOST of one compilation,
+   * and the next compilation uses a new child. LLVM is not loaded into the application, and
+   * debuggers do not see code compiled for the CPU. The application receives SIGCHLD when a child
+   * ends. Default 0. */
   int32_t compile_in_child;
-  const kjit_compile_limits *compile_limits; /* of each compilation; default NULL: all 0; copied */
-  /* Where compilations are, for a host that shows its user how far they are: told as each begins
-   * what is to become a stage, with the name of its kernel or func and that of the stage in
-   * KJIT_STAGES, "typed", "llvm", "llvm-opt", then what was asked for, or "object" and "ptx" for
-   * launches, and "cubin" where a driver makes machine code of that; and with stage NULL when it
-   * has ended, well or not. Of those in child processes (compile_in_child) only "typed" and the end
-   * are known, of what the disk cache has nothing. Called by the threads that compile, several at
-   * once; the texts are valid until it returns. It must not call functions of the context. Default
-   * NULL */
+  /* for each compilation; default NULL: all limits have their defaults; copied */
+  const kjit_compile_limits *compile_limits;
+  /* Reports the progress of compilations. Default NULL.
+   *
+   * kjit calls it at the start of each stage with the name of the kernel or func and the name of
+   * the stage from KJIT_STAGES: "typed", "llvm", "llvm-opt", then the requested stage, or "object"
+   * or "ptx" for launches, and "cubin" if a driver generates machine code. stage is NULL at the
+   * end, after success or failure. For child processes (compile_in_child) only "typed" and the end
+   * are reported, and nothing for code from the disk cache. The compiling threads call it, several
+   * at the same time. The strings are valid until it returns. It must not call functions of the
+   * context. */
   void (*on_stage)(void *user, const char *name, const char *stage);
   /* The machine that the context compiles for. NULL (default) means the devices of this machine.
-   * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" make a context for
-   * kjit_export_cache and kjit_export_code: it has one GPU of that architecture, or a CPU of that
+   * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" create a context for
+   * kjit_export_cache and kjit_export_code. It has one GPU of that architecture, or a CPU of that
    * level of x86-64, and needs no driver.
    *
    * A launch or an algorithm on this device compiles the kernels that it would run, and runs
-   * nothing. The arrays of such a GPU have no values, so that copying them to the host returns
+   * nothing. The arrays of such a GPU have no values, and copying them to the host returns
    * KJIT_ERROR_UNSUPPORTED. For any other name, kjit_get_device returns KJIT_ERROR_ARGUMENT. */
   const char *target;
-  /* The path of a file of compiled kernels, see kjit_open_cache. Launches look in the file after
-   * the disk cache. NULL (default) means the file that is installed with libkjit, if there is one
-   * and the disk cache is on; "" means none. If the file cannot be used, the first compilation has
-   * a remark, and no error. */
+  /* The path of a file of compiled kernels, see kjit_open_cache. Launches search the file after the
+   * disk cache. NULL (default) means the file installed with libkjit, if it exists and the disk
+   * cache is on; "" means no file. If the file cannot be used, the first compilation has a remark
+   * and no error. */
   const char *shipped_cache;
   /* With a GPU as target, the path of ptxas, the assembler of a CUDA toolkit; "" means the one that
    * kjit finds as kjit_compile does. kjit_export_cache then also has machine code for exactly that
@@ -410,53 +438,61 @@ typedef struct kjit_config {
   const char *ptxas;
 } kjit_config;
 
-/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
- * executor without run, a device_allocator without both its functions, a cache_store without load,
- * a trust, a debug or bits of checks that are unknown): there is no context to ask why, but
- * on_diagnostic is told. Nobody is told of a size_bytes that is 0: config is not read at all then.
- */
+/* Creates a context; config NULL means the defaults. The call loads neither LLVM nor the CUDA
+ * driver.
+ *
+ * Errors: MEMORY, MISUSE (an executor without run, a device_allocator without one of its functions,
+ * a cache_store without load, unknown values of trust, debug or checks). After an error there is no
+ * context with diagnostics, but on_diagnostic receives them. If size_bytes is 0, config is not read
+ * at all, and there is no message. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);
 
-/* One owner more; returns context, which may be NULL. Any thread. */
+/* Adds an owner and returns context, which can be NULL. Any thread may call it. */
 KJIT_API kjit_context *kjit_retain_context(kjit_context *context);
-/* One owner less, of those that kjit_create_context and kjit_retain_context have made; NULL is
- * fine. The last one ends the context. That waits for launches and calls of kjit_call_function
- * under way; where the code is interruptible, kjit_interrupt before it ends them. Then everything
- * that hangs off the context is freed: devices, memory, code, threads. What the host has made or
- * retained and not released yet (modules, arrays, streams, events, graphs, prepared launches,
- * plans, interrupters) may be released and destroyed afterwards, and used for nothing else; until
- * then a few hundred bytes of each remain. No other thread may be in a call on what is freed, but
- * in those that are waited for. Any thread, but for code of the host that a call on the context
- * runs: a function that a kernel calls, an executor, a callback. Errors: MISUSE (from there, and
- * nothing has changed), FORKED. */
+/* Removes an owner of a context, which can be NULL. The last owner destroys the context.
+ *
+ * The call then waits for running launches and calls of kjit_call_function; for interruptible code,
+ * kjit_interrupt ends them earlier. It frees all devices, memory, code and threads of the context.
+ * Objects that the application still holds (modules, arrays, streams, events, graphs, prepared
+ * launches, plans, interrupters) can only be released or destroyed afterwards. Each of them
+ * occupies a few hundred bytes until then. Other threads must not be in calls on objects that are
+ * freed, except in calls for which this call waits.
+ *
+ * Any thread can call it, but not a callback inside another call on the context: a function called
+ * by a kernel, an executor or another callback. Errors: MISUSE (called from a callback; nothing
+ * changes), FORKED. */
 KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
 
-/* Ends what was launched in the context so far, on all its devices, queued launches too: those of
- * code that is interruptible (kjit_config.interruptible), and calls of kjit_call_function. Each
- * ends with KJIT_ERROR_INTERRUPTED, reported as failures of kernels are; arrays hold what was
- * written, and everything is usable afterwards. Compilations under way end with the same status,
- * whatever else the context was made with, where they look (kjit_compile_limits), but not those in
- * child processes (compile_in_child); the next of the same
- * kernel begins anew. Launches and compilations made later are not touched. Returns at once. From
- * any thread and from signal handlers, while the context is there. */
+/* Interrupts everything launched in the context so far on all devices, including queued launches:
+ * launches of interruptible code (kjit_config.interruptible) and calls of kjit_call_function.
+ *
+ * Each launch ends with KJIT_ERROR_INTERRUPTED, which is reported like a failure of a kernel.
+ * Arrays keep the values written so far, and all objects stay usable. Running compilations end with
+ * the same status where they poll (see kjit_compile_limits), in any context, but not in child
+ * processes (compile_in_child). Later launches and compilations are not affected. The next
+ * compilation of the same kernel starts again.
+ *
+ * The call returns immediately. Any thread and signal handlers can call it while the context
+ * exists. */
 KJIT_API void kjit_interrupt(kjit_context *context);
 
-/* Counts of a context since it was made. */
+/* Counters of a context since its creation. */
 typedef struct kjit_statistics {
-  uint32_t size_bytes;      /* sizeof(kjit_statistics), set by the host */
-  uint64_t launches;        /* launches made */
-  uint64_t memory_hits;     /* launches that found their specialization in the cache */
-  uint64_t compilations;    /* specializations compiled */
-  uint64_t compile_time_ns; /* wall time spent compiling, summed over threads */
-  uint64_t disk_hits;       /* specializations taken from the disk cache instead of compiled */
-  uint64_t disk_misses;     /* specializations looked for there and not found, or not usable */
-  uint64_t evictions;       /* specializations unloaded to keep to kjit_config.code_limit_bytes */
-  /* specializations taken from blobs of kjit_import_code instead of compiled */
+  uint32_t size_bytes;      /* sizeof(kjit_statistics), set by the application */
+  uint64_t launches;        /* launches */
+  uint64_t memory_hits;     /* launches that found their specialization in memory */
+  uint64_t compilations;    /* compiled specializations */
+  uint64_t compile_time_ns; /* wall time of compilations, summed over threads */
+  uint64_t disk_hits;       /* specializations loaded from the disk cache */
+  /* specializations that the disk cache did not have, or that were not usable */
+  uint64_t disk_misses;
+  uint64_t evictions; /* specializations unloaded because of kjit_config.code_limit_bytes */
+  /* specializations loaded from blobs of kjit_import_code */
   uint64_t imports;
 } kjit_statistics;
 
-/* What the context has done so far. Errors: MISUSE. */
+/* Returns the counters of a context. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
 
 #ifdef __cplusplus

@@ -41,7 +41,7 @@ LIMITS = {
 }
 # Higher limits of classes that are not yet rewritten. Rewriting a part of a class lowers its limits here.
 NOT_YET = {
-    "headers": {"reference": 2.6, "phrase": 17, "of": 4.6, "glue": 5.4, "long": 3.5},
+    "headers": {"of": 3.7},
     "source": {"reference": 3.2, "phrase": 21.5, "of": 5.3, "glue": 4.6},
     "kir": {"reference": 2.9, "phrase": 17, "of": 7, "glue": 4.5, "long": 6.7},
     "python": {"reference": 2.3, "phrase": 13.3, "of": 7.3},
