@@ -32,6 +32,7 @@ file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
 file(CHMOD ${PROJECT_BINARY_DIR}/kernels PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 # Not beside libkjit of the build tree: tests count what is compiled.
 set(shipped_kernels ${PROJECT_BINARY_DIR}/kernels/kernels.kjit)
-add_custom_command(OUTPUT ${shipped_kernels} COMMAND kjit-cache merge ${shipped_parts} --output ${shipped_kernels} DEPENDS ${shipped_parts} VERBATIM)
+add_custom_command(OUTPUT ${shipped_kernels} COMMAND kjit-cache merge ${shipped_parts} --output ${shipped_kernels}
+  COMMAND sh -c [[[ "$(stat -c %s "$1")" -le 40000000 ] || { echo "$1 has more than 40 MB" >&2; exit 1; }]] size ${shipped_kernels} DEPENDS ${shipped_parts} VERBATIM)
 add_custom_target(kjit-kernels DEPENDS ${shipped_kernels})
 install(FILES ${shipped_kernels} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kjit-${PROJECT_VERSION} COMPONENT runtime OPTIONAL)

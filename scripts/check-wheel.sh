@@ -70,6 +70,17 @@ for way in no yes; do
 done
 /site/kjit/bin/kjit-compile kernel.kir -a sm_90 -s 'f32[:] C' -e ptx | grep -q '.visible .entry k'
 /site/kjit/bin/kjit-cache list > /dev/null
+# Algorithms whose kernels ship run without the compiler.
+if [ -f /site/kjit/kjit-*/kernels.kjit ]; then
+  /site/kjit/bin/kjit-cache list --shipped > /shipped
+  for kind in 'sm_75 *ptx' 'sm_90 *ptx' 'x86-64-v2 *object' 'x86-64-v3 *object' 'x86-64-v4 *object'; do
+    grep -q "$kind" /shipped || { echo "check-wheel: no kernels for $kind"; exit 1; }
+  done
+  mkdir /away && mv /site/kjit/libkjit-compiler* /away/
+  /site/kjit/bin/kjit-run -q --device cpu --checks none --arg x=arange:f32[1000] --call 's = reduce(x, add)' --call 'o = sort(x)' --print s | grep -q '499500'
+  mv /away/* /site/kjit/
+  echo "check-wheel: its compiled kernels run without the compiler; $(tail -n 1 /shipped); machine code for $(grep -c ' cubin ' /shipped || true) of them"
+fi
 echo "check-wheel: its programs run with $(ldd --version | head -1)"
 TRY
 remove_root bionic

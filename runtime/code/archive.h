@@ -72,4 +72,10 @@ uint64_t *kj_order_archived(const kj_archive *archive);
 bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);
 
+/* Reports that there is neither a compiler nor code for a launch: an error that names the kernel,
+ * and what is different in the entry that comes nearest to the wanted key, of those in the archive
+ * and in all that follow it. missing.c */
+void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,
+                       const char *signature, kj_diagnostics *diagnostics);
+
 #endif

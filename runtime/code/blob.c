@@ -131,6 +131,12 @@ bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_dig
   return kj_find_archived(get_installed(runtime->disk, diagnostics), key, compiler, code);
 }
 
+void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
+                     const char *signature, kj_diagnostics *diagnostics)
+{
+  kj_report_missing(atomic_load(&runtime->imports), wanted, kernel, signature, diagnostics);
+}
+
 /* ---- what a context has compiled for elsewhere ---- */
 
 /* Returns NULL for code that other processes can use. */

@@ -364,7 +364,7 @@ void kj_free_specializations(kjit_kernel *kernel)
 
 /* ---- one compilation for many callers ---- */
 
-static void copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
+void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
 {
   for (size_t i = 0; i < from->count; i++) {
     const kjit_diagnostic *item = &from->items[i];
@@ -423,7 +423,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   /* only who began the attempt ends it */
   KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
   KJ_ASSERT(status != KJIT_OK || entry->cuda.function != KJ_UNLOADED);
-  if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
+  if (status != KJIT_OK) kj_copy_diagnostics(diagnostics, &entry->failure);
   if (status == KJIT_OK || status == KJIT_ERROR_INTERRUPTED) entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,
                         memory_order_release);
@@ -478,7 +478,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   int state = atomic_load(&entry->state);
   bool reports = state == KJ_FAILED && entry->is_unreported,
        begins = state == KJ_FAILED && !reports;
-  if (reports) copy_diagnostics(&entry->failure, diagnostics);
+  if (reports) kj_copy_diagnostics(&entry->failure, diagnostics);
   if (reports) entry->is_unreported = false;
   if (begins) begin_attempt(entry);
   if (begins) entry->is_unreported = true; /* whatever comes of it */
@@ -535,7 +535,7 @@ static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *di
   wait_for_attempt(call->runtime, entry, attempt);
   bool is_settled = atomic_load(&entry->state) == KJ_READY || entry->attempt == attempt;
   if (atomic_load(&entry->state) == KJ_FAILED && is_settled)
-    copy_diagnostics(&entry->failure, diagnostics);
+    kj_copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   /* another attempt began between this one's end and this thread's waking: join that one */

@@ -54,6 +54,9 @@ bool kj_identify_math_library(kj_disk *disk);
 /* The highest level of x86-64 that this machine has, if code for it has registers as wide as code
  * for this very machine: what code computes may depend on their size. OWN: none. */
 kj_cpu_level kj_find_level(void);
+/* The name of an instruction set of a level that this processor lacks, or whose registers the
+ * system does not save; NULL: none. */
+const char *kj_find_missing_feature(kj_cpu_level level);
 /* Whether the compiler of this context would give code of a named target the same math functions:
  * for a GPU kjit's own libclc, for the CPU the same vector functions of the C library. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code);
@@ -118,6 +121,10 @@ static inline bool kj_has_imports(const kj_runtime *runtime)
  * has given. Returns true when code is filled in. */
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
+/* An error for a launch that finds neither code nor a compiler: which kernel it is, and what is
+ * different in the code that the host has given and that comes nearest. blob.c */
+void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
+                     const char *signature, kj_diagnostics *diagnostics);
 /* The same in the file that is installed with libkjit, which is opened at the first call. Why it
  * cannot be used is a remark, once. */
 bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
@@ -139,6 +146,20 @@ void kj_free_imports(kj_runtime *runtime);
 /* The machine code of a held specialization; malloc'd. */
 kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
                            void **binary, size_t *size_bytes);
+
+/* ---- target_code.c ---- */
+
+/* Records code that was compiled for a target, and in addition code for the same types that needs
+ * no facts: other machines launch the kernel with arrays whose alignment and overlap nobody knows
+ * yet. The kernel of an algorithm has no second form, because the algorithm decides the facts. key
+ * as in kj_record_code. Errors: those of the compiler and of kj_record_machine_code. */
+kjit_status kj_record_target(kj_call *call, const kj_compile_request *request,
+                             const kj_disk_key *key, const kj_code *code,
+                             kj_diagnostics *diagnostics);
+/* Returns NO_COMPILER, with an error that says which code is missing, if the process has code for
+ * other processes and no compiler. */
+kjit_status kj_expect_compiler(kj_call *call, const char *signature,
+                               const kj_compile_request *request, kj_diagnostics *diagnostics);
 
 /* ---- disk_result.c ---- */
 

@@ -17,6 +17,8 @@ static const char *const part_words[KJ_KEY_PART_COUNT] = {
 #include "code/key_inputs.def"
 };
 
+const char *kj_key_word(kj_key_part part) { return part_words[part]; }
+
 /* A key that is being written. */
 typedef struct writer {
   kj_buffer *text;

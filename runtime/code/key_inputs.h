@@ -27,4 +27,7 @@ typedef struct kj_key_input {
 extern const kj_key_input kj_key_inputs[];
 extern const size_t kj_key_input_count;
 
+/* How the line of a part begins. disk_key.c */
+const char *kj_key_word(kj_key_part part);
+
 #endif

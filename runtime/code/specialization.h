@@ -127,6 +127,8 @@ kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, 
 /* The ready specialization for the same types whose facts the call has too, held; NULL: none.
  * variants: how many there are for the same types; none counts where the call's own is one of them,
  * being compiled. Lock-free. */
+/* Adds all messages of one list to another. */
+void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Queues the compilation unless it is under way or has failed: nobody waits for it. */
 void kj_improve_later(kj_call *call, uint64_t hash);
@@ -158,7 +160,11 @@ kjit_stage kj_code_stage(const kjit_device *device);
 kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code);
-/* Compiles for a signature once more, told to nobody: to compare with what the disk cache gives. */
+/* Fills in the signature of a call whose key was made. Its arguments and relations are malloc'd. */
+kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
+                             kj_signature *signature);
+/* Compiles for a signature once more, told to nobody: to compare with what the disk cache gives, or
+ * for another process. */
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
                              kj_diagnostics *diagnostics, kj_code *code);
 void kj_free_texts(kjit_specialization *specialization);

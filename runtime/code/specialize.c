@@ -466,56 +466,9 @@ static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
            : KJIT_OK;
 }
 
-/* For kjit_export_cache. */
-static kjit_status record_code(const kj_call *call, const kj_compile_request *request,
-                               const kj_disk_key *key, const kj_code *code,
-                               kj_diagnostics *diagnostics)
-{
-  KJ_TRY(kj_record_code(call->runtime, key, call->kernel->function->decl->name, code, diagnostics));
-  return kj_record_machine_code(call->device, request, key, code, diagnostics);
-}
-
-static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
-                             const kj_signature *signature, kj_diagnostics *diagnostics)
-{
-  kj_disk_key key = { 0 };
-  kj_runtime *runtime = call->runtime;
-  const kj_compile_request request =
-    kj_make_request(call->kernel, call->device, signature, kj_code_stage(call->device));
-  bool has_key =
-    needs_key(call, diagnostics) && kj_make_device_key(runtime->disk, call->device, &request, &key);
-  code_source source =
-    has_key ? fetch_code(call, specialization, &request, &key, diagnostics) : COMPILER;
-  if (has_key) count_source(call, specialization, source);
-  bool is_found = source != COMPILER;
-  kjit_status status = is_found ? KJIT_OK
-                                : compile_and_load(call, specialization, signature,
-                                                   has_key ? &key : NULL, diagnostics);
-  if (status == KJIT_OK && call->device->is_target)
-    status = record_code(call, &request, has_key ? &key : NULL, &specialization->code, diagnostics);
-  if (KJ_HAS_ASSERTIONS && is_found && source != NAMED) kj_recheck(call, specialization, &key);
-  if (status == KJIT_OK) status = open_code(call, specialization, diagnostics);
-  if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
-  kj_free_disk_key(&key);
-  specialization->compiled_bytes =
-    specialization->code.size_bytes ? specialization->code.size_bytes : 1;
-  return status;
-}
-
-/* Code that was unloaded comes back under the texts that a host may have borrowed. */
-static kjit_status compile_signature(kj_call *call, kjit_specialization *specialization,
-                                     const kj_signature *signature, kj_diagnostics *diagnostics)
-{
-  if (!specialization->signature) specialization->signature = print_signature(call);
-  if (!specialization->facts) specialization->facts = kj_print_facts(call, signature);
-  if (!specialization->signature || !specialization->facts)
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  return find_code(call, specialization, signature, diagnostics);
-}
-
 /* malloc'd arrays that relations and arguments stay in. */
-static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostics,
-                                 kj_signature *signature)
+kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
+                             kj_signature *signature)
 {
   uint32_t count = call->kernel->parameter_count;
   kj_argument *arguments = calloc(count + 1, sizeof *arguments);
@@ -539,6 +492,46 @@ static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostic
   return KJIT_OK;
 }
 
+static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
+                             const kj_signature *signature, kj_diagnostics *diagnostics)
+{
+  kj_disk_key key = { 0 };
+  kj_runtime *runtime = call->runtime;
+  const kj_compile_request request =
+    kj_make_request(call->kernel, call->device, signature, kj_code_stage(call->device));
+  bool has_key =
+    needs_key(call, diagnostics) && kj_make_device_key(runtime->disk, call->device, &request, &key);
+  code_source source =
+    has_key ? fetch_code(call, specialization, &request, &key, diagnostics) : COMPILER;
+  if (has_key) count_source(call, specialization, source);
+  bool is_found = source != COMPILER;
+  kjit_status status =
+    is_found ? KJIT_OK : kj_expect_compiler(call, specialization->signature, &request, diagnostics);
+  if (status == KJIT_OK && !is_found)
+    status = compile_and_load(call, specialization, signature, has_key ? &key : NULL, diagnostics);
+  if (status == KJIT_OK && call->device->is_target)
+    status =
+      kj_record_target(call, &request, has_key ? &key : NULL, &specialization->code, diagnostics);
+  if (KJ_HAS_ASSERTIONS && is_found && source != NAMED) kj_recheck(call, specialization, &key);
+  if (status == KJIT_OK) status = open_code(call, specialization, diagnostics);
+  if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
+  kj_free_disk_key(&key);
+  specialization->compiled_bytes =
+    specialization->code.size_bytes ? specialization->code.size_bytes : 1;
+  return status;
+}
+
+/* Code that was unloaded comes back under the texts that a host may have borrowed. */
+static kjit_status compile_signature(kj_call *call, kjit_specialization *specialization,
+                                     const kj_signature *signature, kj_diagnostics *diagnostics)
+{
+  if (!specialization->signature) specialization->signature = print_signature(call);
+  if (!specialization->facts) specialization->facts = kj_print_facts(call, signature);
+  if (!specialization->signature || !specialization->facts)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  return find_code(call, specialization, signature, diagnostics);
+}
+
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics)
 {
@@ -548,7 +541,7 @@ kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
   if (specialization->device != call->device) specialization->device = call->device;
   if (specialization->generation != generation) specialization->generation = generation;
   if (!specialization->compiled_for.arguments)
-    status = describe_call(call, diagnostics, &specialization->compiled_for);
+    status = kj_describe_call(call, diagnostics, &specialization->compiled_for);
   if (status == KJIT_OK)
     status = compile_signature(call, specialization, &specialization->compiled_for, diagnostics);
   if (status != KJIT_OK) {

@@ -459,6 +459,27 @@ static uint32_t variant_limit(const kj_call *call)
   return given ? given : DEFAULT_LIMIT;
 }
 
+/* Code for all facts of the call, or, where there is no compiler, code without facts that the
+ * application has brought along. */
+static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                                 kjit_specialization **specialization)
+{
+  kj_diagnostics fast = { 0 }, general = { 0 };
+  kjit_status status = make_specialization(call, hash, &fast, specialization);
+  bool is_missing = status == KJIT_ERROR_NO_COMPILER && !call->is_general;
+  if (is_missing) {
+    kj_drop_facts(call);
+    kj_make_key(call);
+    hash = kj_hash_key(call->key, call->key_count);
+    status = make_specialization(call, hash, &general, specialization);
+  }
+  bool is_general = is_missing && status == KJIT_OK;
+  kj_copy_diagnostics(is_general ? &general : &fast, diagnostics);
+  kj_free_diagnostics(&fast);
+  kj_free_diagnostics(&general);
+  return is_missing && !is_general ? KJIT_ERROR_NO_COMPILER : status;
+}
+
 /* Code for fewer facts runs at once, and what fits better is compiled beside; not without end,
  * though. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
@@ -480,7 +501,7 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
     kj_make_key(call);
     hash = kj_hash_key(call->key, call->key_count);
   }
-  return make_specialization(call, hash, diagnostics, specialization);
+  return make_or_fetch(call, hash, diagnostics, specialization);
 }
 
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,

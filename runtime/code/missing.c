@@ -1,0 +1,167 @@
+/* Why a launch without a compiler finds no code: the entry that comes nearest, of those that the
+ * application has brought along, and each part of its key that differs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/archive.h"
+#include "code/key_inputs.h"
+
+/* ---- parts of keys ---- */
+
+/* A part of a key that an application can do something about. The text of a part is the rest of its
+ * line; the text of the module is all that follows. */
+typedef struct part_row {
+  kj_key_part part;
+  const char *before, *after; /* around the text of the entry's part; NULL: the text is left out */
+} part_row;
+
+static const part_row parts[] = {
+  { KJ_KEY_TARGET, "it is for ", "" },
+  { KJ_KEY_SUFFIX, "its architecture has the suffix ", "" },
+  { KJ_KEY_PROCESSOR, "it is for ", "" },
+  { KJ_KEY_CHECKS, "it has other run-time checks (", ")" },
+  { KJ_KEY_INTERRUPTIBLE, "kjit_config.interruptible was ", "" },
+  { KJ_KEY_ARGUMENTS, "it is for (", ")" },
+  { KJ_KEY_FACTS, NULL, NULL }, /* append_facts */
+  { KJ_KEY_EXTERNS, "other functions are bound to extern funcs", NULL },
+  { KJ_KEY_TEXT, "it was compiled from another source", NULL },
+};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+typedef struct key_text {
+  const char *text;
+  size_t size_bytes;
+} key_text;
+
+/* Returns an empty text where the key does not have the part. */
+static key_text find_part(key_text key, kj_key_part part)
+{
+  const char *word = kj_key_word(part), *end = key.text + key.size_bytes;
+  size_t word_bytes = strlen(word);
+  for (const char *line = key.text; line < end;) {
+    const char *stop = memchr(line, '\n', (size_t)(end - line));
+    size_t line_bytes = (size_t)((stop ? stop : end) - line);
+    if (line_bytes > word_bytes && !memcmp(line, word, word_bytes) && line[word_bytes] == ' ') {
+      const char *from = line + word_bytes + 1;
+      return (key_text){ from, (size_t)((part == KJ_KEY_TEXT ? end : line + line_bytes) - from) };
+    }
+    line += line_bytes + 1;
+  }
+  return (key_text){ "", 0 };
+}
+
+static bool has_same_part(key_text a, key_text b, kj_key_part part)
+{
+  key_text x = find_part(a, part), y = find_part(b, part);
+  return x.size_bytes == y.size_bytes && !memcmp(x.text, y.text, x.size_bytes);
+}
+
+/* ---- the nearest entry ---- */
+
+typedef struct nearest {
+  char *key; /* malloc'd; NULL: no entry has a kernel of this name */
+  size_t key_bytes;
+  int same; /* parts; the source counts most */
+} nearest;
+
+static int count_same(key_text wanted, key_text found)
+{
+  int count = 0;
+  for (size_t i = 0; i < PARTS; i++)
+    if (has_same_part(wanted, found, parts[i].part))
+      count += parts[i].part == KJ_KEY_TEXT ? PARTS : 1;
+  return count;
+}
+
+static void compare_entry(const kj_archive *archive, uint64_t index, key_text wanted, nearest *best)
+{
+  size_t size_bytes, key_bytes;
+  kj_digest digest;
+  char *entry = kj_read_archived(archive, index, &size_bytes);
+  const char *key = entry ? kj_read_entry_key(entry, size_bytes, &key_bytes, &digest) : NULL;
+  key_text found = { key, key ? key_bytes : 0 };
+  if (key && has_same_part(wanted, found, KJ_KEY_KERNEL)) {
+    int same = count_same(wanted, found);
+    char *copy = same > best->same ? malloc(key_bytes) : NULL;
+    if (copy) {
+      free(best->key);
+      *best = (nearest){ memcpy(copy, key, key_bytes), key_bytes, same };
+    }
+  }
+  free(entry);
+}
+
+/* ---- the message ---- */
+
+/* "avx512f of x86-64-v4" where the entry's level is above the processor's. */
+static void append_missing_feature(key_text processor, kj_buffer *text)
+{
+  for (int level = KJ_CPU_OWN + 1; level < KJ_CPU_LEVEL_COUNT; level++) {
+    const char *name = kj_level_name((kj_cpu_level)level),
+               *feature = kj_find_missing_feature((kj_cpu_level)level);
+    if (feature && processor.size_bytes == strlen(name) &&
+        !memcmp(processor.text, name, processor.size_bytes))
+      kj_append_format(text, ", and this processor lacks %s", feature);
+  }
+}
+
+/* The facts of the call, its block, and a digit for each two arrays. */
+static void append_facts(key_text facts, kj_buffer *text)
+{
+  static const char relations[] = "relations ";
+  const char *end = memmem(facts.text, facts.size_bytes, relations, sizeof relations - 1);
+  kj_append_text(text, "facts of the call, block and overlap of arrays were ");
+  kj_append(text, facts.text, end ? (size_t)(end - facts.text) - 1 : facts.size_bytes);
+}
+
+static void append_difference(key_text found, const part_row *row, kj_buffer *text)
+{
+  key_text part = find_part(found, row->part);
+  bool is_level = part.size_bytes > 7 && !memcmp(part.text, "x86-64-", 7);
+  if (row->part == KJ_KEY_PROCESSOR && !is_level) {
+    kj_append_text(text, "it is for exactly the processor that it was compiled on");
+    return;
+  }
+  if (row->part == KJ_KEY_FACTS) {
+    append_facts(part, text);
+    return;
+  }
+  kj_append_text(text, row->before);
+  if (row->after) kj_append(text, part.text, part.size_bytes);
+  if (row->after) kj_append_text(text, row->after);
+  if (row->part == KJ_KEY_PROCESSOR) append_missing_feature(part, text);
+}
+
+static void append_differences(key_text wanted, key_text found, kj_buffer *text)
+{
+  const char *separator = "";
+  for (size_t i = 0; i < PARTS; i++) {
+    if (has_same_part(wanted, found, parts[i].part)) continue;
+    kj_append_text(text, separator);
+    append_difference(found, &parts[i], text);
+    separator = "; ";
+  }
+  if (!*separator)
+    kj_append_text(text, "it was made by another compiler, or cannot be loaded here");
+}
+
+void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,
+                       const char *signature, kj_diagnostics *diagnostics)
+{
+  nearest best = { 0 };
+  kj_buffer why = { 0 };
+  const key_text key = { wanted->text, wanted->size_bytes };
+  for (const kj_archive *at = first; at; at = at->next)
+    for (uint64_t k = 0; k < at->count; k++) compare_entry(at, k, key, &best);
+  if (best.key) {
+    kj_append_text(&why, "the compiled code of this kernel that comes nearest is different: ");
+    append_differences(key, (key_text){ best.key, best.key_bytes }, &why);
+  } else {
+    kj_append_text(&why, "no compiled code of a kernel of this name was imported");
+  }
+  (void)kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
+                 "kernel `%s` is not compiled for (%s), and there is no compiler: %s", kernel,
+                 signature, why.text && !why.failed ? why.text : "out of memory");
+  kj_free_buffer(&why);
+  free(best.key);
+}
