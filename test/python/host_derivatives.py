@@ -151,6 +151,31 @@ def check_gradcheck():
     fails(TypeError, "no argument is a float", lambda: kjit.gradcheck(wave, 1, 2))
 
 
+def potential(x, y):
+    return kjit.pairs(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y)
+
+
+def potential_derivative(x, y, by):
+    return kjit.pairs_gradient(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y, cotangents=by)
+
+
+def wrong_derivative(x, y, by):
+    by_x, by_y = potential_derivative(x, y, by)
+    by_y[3] *= 1.01
+    return by_x, by_y
+
+
+def check_gradcheck_of_calls():
+    x, y = rng.uniform(-1, 1, 6), rng.uniform(-1, 1, 5)
+    assert kjit.gradcheck(potential, x, y, derivative=potential_derivative)
+    error = fails(kjit.GradientError, "argument 1 (`y`), element 3", lambda: kjit.gradcheck(potential, x, y, derivative=wrong_derivative))
+    assert error.element == (3,) and not error.is_discrete
+    assert kjit.gradcheck(lambda x: kjit.reduce(x * x), x, derivative=lambda x, by: 2 * x * by)
+    cube = np.arange(6) == 0  # both results are derived, the second one by the first element
+    assert kjit.gradcheck(lambda x, n: (x * n, x[0] ** 3), x, 2, derivative=lambda x, n, by: n * by[0] + 3 * x * x * by[1] * cube)
+    fails(TypeError, "returns 1 derivatives", lambda: kjit.gradcheck(potential, x, y, derivative=lambda x, y, by: x))
+
+
 @kjit.jit
 def inside(r):
     r[0] = kjit.hvp(lambda v: v * v)(r[0], 1.0)
@@ -175,4 +200,5 @@ check_numbers()
 check_arrays()
 check_calls()
 check_gradcheck()
+check_gradcheck_of_calls()
 check_refusals()

@@ -3,7 +3,6 @@
 import math
 
 from ._derivatives import Derivative, holds_float, is_array, make
-from ._functions import Function
 
 # Steps of central differences, as shares of the element: their errors are about 1e-10 and a quarter of that.
 _STEP = 1e-4
@@ -164,7 +163,7 @@ class _Check:
     def run(self, modes):
         rows = self.reverse() if "reverse" in modes else None
         for place in self.elements():
-            exact, along = _complex_step(place), self.forward(place) if "forward" in modes else None
+            exact, along = self.exact(place), self.forward(place) if "forward" in modes else None
             for i in range(len(self.results)):
                 found = {}
                 if along:
@@ -173,6 +172,9 @@ class _Check:
                     by = rows[i][self.numbers.index(place.number)]
                     found["reverse"] = float(by[place.element]) if is_array(by) else by
                 self.compare(place, i, found, exact and exact[i])
+
+    def exact(self, place):
+        return _complex_step(place)
 
     def compare(self, place, result, found, exact):
         """Fails if a derivative is not what differences of the values are."""
@@ -204,12 +206,64 @@ class _Check:
         raise GradientError(text, place.number, name, place.element, computed, expected, is_discrete)
 
 
-def gradcheck(function, *arguments, parameters=None, modes=("forward", "reverse"), rtol=1e-9, atol=1e-10):
+def _to_host(x):
+    return x.to_host() if hasattr(x, "to_host") else x
+
+
+class _Weighted:
+    """A call that returns arrays, as a function that returns one number: the sum of all elements times weights."""
+
+    def __init__(self, call, given):
+        import numpy
+
+        results = call(*given)
+        self.is_tuple = isinstance(results, tuple)
+        rng = numpy.random.default_rng(1)
+        self.weights = [rng.uniform(0.5, 1.5, numpy.shape(_to_host(r))) for r in (results if self.is_tuple else (results,))]
+        self._call, self.__name__ = call, getattr(call, "__name__", "function")
+        self._count = len(given)
+
+    def _parameters(self):
+        import inspect
+
+        try:
+            names = tuple(inspect.signature(self._call).parameters)
+        except (TypeError, ValueError):
+            names = ()
+        return (*names, *(f"argument {i}" for i in range(len(names), self._count)))
+
+    def __call__(self, *given):
+        results = self._call(*given)
+        return float(sum((_to_host(r) * w).sum() for r, w in zip(results if self.is_tuple else (results,), self.weights)))
+
+
+class _CheckOfCall(_Check):
+    """A check of a derivative that the caller gives."""
+
+    derivative = None
+
+    def reverse(self):
+        weights = [w if w.shape else float(w) for w in self.function.weights]
+        found = self.derivative(*self.given, tuple(weights) if self.function.is_tuple else weights[0])
+        found = tuple(map(_to_host, found)) if isinstance(found, tuple) else (_to_host(found),)
+        if len(found) != len(self.numbers):
+            raise TypeError(f"kjit.gradcheck: derivative returns {len(found)} derivatives, and {len(self.numbers)} arguments are derived")
+        return [found]
+
+    def exact(self, place):
+        return None
+
+
+def gradcheck(function, *arguments, parameters=None, derivative=None, modes=("forward", "reverse"), rtol=1e-9, atol=1e-10):
     """Compares the derivatives of a function with differences of its values, in float64, and returns True.
 
     function: a function of Python, a kjit.func, or a derivative. `kjit.grad(f)` checks second derivatives. arguments: the
     arguments of a call. Floats and arrays of floats are converted to float64. parameters: the numbers of the parameters by which
     the function is derived. The default None means all that hold floats. modes: "forward" checks kjit.jvp, "reverse" kjit.vjp.
+
+    derivative: a function that computes derivatives of `function`, which then may be any function of Python, such as one that
+    calls kjit.map or kjit.pairs. It is called with the arguments and the derivative by the result. It returns the derivative by
+    the argument, or a tuple of the derivatives by several arguments. `modes` has no meaning then.
 
     rtol, atol: the allowed error of a derivative. The reference is a complex step if the function takes complex numbers.
     Otherwise the reference is central differences at two steps, and their own error is allowed, too.
@@ -218,9 +272,6 @@ def gradcheck(function, *arguments, parameters=None, modes=("forward", "reverse"
     or a result is none."""
     from ._algorithms import function_of
 
-    of = function if isinstance(function, Derivative) else function_of(function, "what kjit.gradcheck checks")
-    if not isinstance(of, Function):
-        raise TypeError(f"kjit.gradcheck takes a function of Python or a kjit.func, not {type(function).__name__}")
     unknown = set(modes) - {"forward", "reverse"}
     if unknown:
         raise ValueError(f"a mode is 'forward' or 'reverse', not {min(unknown)!r}")
@@ -228,5 +279,11 @@ def gradcheck(function, *arguments, parameters=None, modes=("forward", "reverse"
     numbers = tuple(parameters) if parameters is not None else tuple(i for i, x in enumerate(given) if holds_float(x))
     if not numbers or any(type(n) is not int or not 0 <= n < len(given) or not holds_float(given[n]) for n in numbers):
         raise TypeError(f"kjit.gradcheck: no argument is a float, or {numbers} are not the numbers of such arguments")
+    if derivative is not None:
+        check = _CheckOfCall(_Weighted(function, given), given, numbers, rtol, atol)
+        check.derivative = derivative
+        check.run(("reverse",))
+        return True
+    of = function if isinstance(function, Derivative) else function_of(function, "what kjit.gradcheck checks")
     _Check(of, given, numbers, rtol, atol).run(modes)
     return True
