@@ -12,16 +12,16 @@ from ._functions import Function
 
 EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
 
-# What every algorithm takes besides its own keywords.
+# Options of every algorithm, in addition to its own keywords.
 _OPTIONS = ("accumulator", "device", "plan", "stream")
 
 
-# Functions of one and of two elements by their ufunc of NumPy.
+# Functions of one and of two elements, by the NumPy ufunc that they replace.
 _of_ufuncs: dict = {}
 
 
 def _of_ufunc(ufunc, word):
-    """The func that a ufunc of NumPy is."""
+    """Returns the func for a NumPy ufunc."""
     from .frontend import ufuncs
 
     if ufuncs.text_of(ufunc) is None:
@@ -33,7 +33,7 @@ def _of_ufunc(ufunc, word):
 
 
 def _of_partial(partial, word):
-    """The func that functools.partial gives: the arguments that it holds are constants."""
+    """Returns the func for a functools.partial; the arguments that it holds become constants."""
     function = function_of(partial.func, word)
     names = function._parameters()
     known = dict(zip(names, partial.args))
@@ -43,7 +43,7 @@ def _of_partial(partial, word):
 
 
 def _without_defaults(function, count):
-    """The func for calls with `count` arguments: the parameters after those have their defaults, which are constants."""
+    """Returns the func for calls with `count` arguments; later parameters have their defaults, which become constants."""
     code, defaults = function.py_func.__code__, function.py_func.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
     values = dict(zip(names[len(names) - len(defaults) :], defaults))
@@ -57,12 +57,12 @@ def _without_defaults(function, count):
 
 
 def function_of(thing, word="an operator", count=None):
-    """The func that a function of Python, a ufunc of NumPy or a functools.partial of one is; None stays None. count: the number
-    of arguments that it is called with; parameters beyond those keep their defaults."""
+    """Returns the func for a Python function, a NumPy ufunc or a functools.partial; None stays None. count is the
+    number of arguments of a call; parameters after them keep their defaults."""
     if thing is None:
         return None
     if isinstance(thing, types.FunctionType):
-        # Compiled once: the func goes with the function, which it is in a circle with.
+        # The func is compiled once. It lives as long as the function, because the two refer to each other.
         known = thing.__dict__.get("__kjit_func__")
         if known is None:
             known = thing.__kjit_func__ = Function(thing)
@@ -79,7 +79,7 @@ def function_of(thing, word="an operator", count=None):
 
 
 def _pair(thing, word, count=None):
-    """What the extension takes for a func: (module, name), or None."""
+    """Returns the func in the form that the extension takes: (module, name), or None."""
     function = function_of(thing, word, count)
     return None if function is None else function._loaded_module()
 
@@ -93,7 +93,8 @@ def equal_of(equal):
 
 
 def operator_of(thing, commutes=False):
-    """What the extension takes for an operator: a name of kjit's, or (module, name of the func, whether it commutes)."""
+    """Returns the operator in the form that the extension takes: the name of a built-in operator, or (module, func
+    name, whether it commutes)."""
     if isinstance(thing, str):
         if "\0" in thing:
             raise ValueError(f"an operator's name has no zeros: {thing!r}")
@@ -109,7 +110,7 @@ def operator_of(thing, commutes=False):
 
 
 class Computed:
-    """An operand whose elements are computed where they are needed, see `kjit.computed`."""
+    """An operand whose elements are computed on demand, see `kjit.computed`."""
 
     def __init__(self, function, shape, arrays, count=None):
         if function is None:
@@ -118,7 +119,7 @@ class Computed:
         self.function, self.arrays = function_of(function, "what is computed", count), arrays
 
     def packed(self):
-        """What the extension takes: (module, name, shape, arrays)."""
+        """Returns the operand in the form that the extension takes: (module, name, shape, arrays)."""
         import numpy
 
         scalars = {bool: numpy.bool_, int: numpy.int64, float: numpy.float64}
@@ -130,19 +131,22 @@ class Computed:
 
 
 def computed(function, shape, *arrays):
-    """An operand of any algorithm that is a function: where its element (i, j) is needed, `function(i, j, *arrays)` is
-    called there, and no array has it. As `out=`, it is called as `function(i, j, value, *arrays)` with each value, and has
-    to store it. shape: its extents, an integer or a tuple of up to 8, in elements. arrays: arrays and numbers; numbers of
-    Python are i64 and f64.
+    """Returns an operand whose elements are computed on demand. An algorithm that needs element (i, j) calls
+    `function(i, j, *arrays)` and allocates no array. As `out=`, the function is called as `function(i, j, value,
+    *arrays)` for every result and must store `value` itself.
+
+    shape is an integer or a tuple with up to 8 integers. arrays are extra arguments, arrays or numbers; a Python int is
+    passed as i64 and a float as f64.
 
         kjit.reduce(kjit.computed(lambda i, x, y: abs(x[i] - y[i]), len(x), x, y), "max")
 
-    TypeError: what is no function. What is wrong with the function itself is said by the algorithm."""
+    Raises TypeError if function is not a function. Errors inside the function are raised by the algorithm.
+    """
     return Computed(function, shape, arrays)
 
 
 def _is_foreign(x):
-    """An array of another library that is not in the host's memory."""
+    """Returns whether x is an array of another library outside host memory."""
     if isinstance(x, _kjit.Array) or hasattr(x, "__array_struct__"):
         return False
     place = getattr(x, "__dlpack_device__", None)
@@ -150,7 +154,7 @@ def _is_foreign(x):
 
 
 def _device_of(operands):
-    """Where arrays for results belong: the device of the first array that is not NumPy's, or None."""
+    """Returns the device for result arrays: the device of the first array that is not a NumPy array, or None."""
     for x in operands:
         if isinstance(x, Computed):
             found = _device_of(x.arrays)
@@ -164,7 +168,7 @@ def _device_of(operands):
 
 
 def numpy_array(x):
-    """A list or tuple as an array of NumPy; any other object as it is."""
+    """Converts a list or tuple to a NumPy array; returns any other object unchanged."""
     if not isinstance(x, (list, tuple)):
         return x
     import numpy
@@ -173,7 +177,7 @@ def numpy_array(x):
 
 
 def _counts(x):
-    """Dates of NumPy as counts of their unit, for algorithms that order and combine numbers."""
+    """Converts NumPy dates to counts of their unit, for algorithms that combine or compare numbers."""
     return x.view("i8") if _records.is_date(getattr(x, "dtype", None)) and hasattr(x, "__array_struct__") else x
 
 
@@ -186,21 +190,21 @@ def _operand(x):
 
 
 def _check_mask(x):
-    """The elements of a masked array are read whether they are masked or not, and its result would be another one than NumPy's."""
+    """Rejects masked arrays, because kjit reads masked elements as well and the result would differ from NumPy."""
     masked = sys.modules.get("numpy.ma")
     if masked and isinstance(x, masked.MaskedArray) and masked.is_masked(x):
         raise TypeError("a masked array has masked elements, which algorithms would read: x.filled(value), x.compressed() or x.data")
 
 
 def _result(x):
-    """An array for a result. What is made of a list would have it, and nobody would see it."""
+    """Checks an array for a result. A list is rejected, because the caller would not see the result."""
     if isinstance(x, (list, tuple)):
         raise TypeError(f"a result is written to an array, not to a {type(x).__name__}")
     return _operand(x)
 
 
 def _flat(arguments):
-    """The operands among the arguments: those in tuples, too."""
+    """Returns all operands among the arguments, including operands in tuples."""
     for x in arguments:
         yield from x.items if isinstance(x, Several) else (x,)
 
@@ -217,12 +221,12 @@ def _packed(x):
 
 
 def perhaps(x):
-    """An operand that may be left out."""
+    """Returns an operand that can be omitted."""
     return Plain(None) if x is None else x
 
 
 class Plain:
-    """An argument that is no operand: an operator, a func, a number, a text."""
+    """An argument that is not an operand: an operator, a func, a number or a string."""
 
     def __init__(self, value):
         self.value = value
@@ -232,7 +236,7 @@ class Plain:
 
 
 def numpy_type(element):
-    """The dtype of NumPy for an element type's name."""
+    """Returns the NumPy dtype for the name of an element type."""
     if element in dtypes._NUMPY:
         return dtypes._NUMPY[element]
     if _records.is_name(element):
@@ -245,7 +249,7 @@ def numpy_type(element):
 
 
 def new_array(shape, element, device):
-    """An array for a result: kjit's own on a device, NumPy's for None."""
+    """Creates an array for a result: a kjit array on a device, or a NumPy array if device is None."""
     if device is not None:
         return _kjit.empty(_state.context(), shape, element, device)
     import numpy
@@ -254,27 +258,27 @@ def new_array(shape, element, device):
 
 
 def finished(result):
-    """A result as it is handed to the caller: scalars of NumPy for its arrays without dimensions."""
+    """Converts a result for the caller: a NumPy array without dimensions becomes a scalar."""
     return result[()] if not isinstance(result, (_kjit.Array, Computed)) and getattr(result, "shape", None) == () else result
 
 
 class Plan:
-    """An algorithm that was prepared by `plan=True`: everything is looked up, compiled and allocated. `results` are the arrays
-    that it writes, the given ones or those that were made; `len(plan)` is the number of launches."""
+    """An algorithm prepared with `plan=True`: compiled, with its memory allocated. `results` are the output arrays,
+    given or created; `len(plan)` is the number of launches."""
 
     def __init__(self, prepared, results):
         self._prepared, self.results = prepared, results
 
     def run(self, stream=None):
-        """Queues the launches, on `stream`, or on that of the call that made the plan. It does not wait, so that
-        `with stream.capture() as graph: plan.run(stream)` keeps it in a graph. Arrays are read and written as they are then.
-        One thread at a time, and runs on several streams have to be put in order. ForkedError: the plan is of the parent
-        process; the errors of a launch."""
+        """Queues the launches on `stream`, or on the stream of the call that created the plan. It does not wait, so
+        `with stream.capture() as graph: plan.run(stream)` captures the plan in a graph. The launches read and write the
+        current contents of the arrays. Only one thread at a time may run a plan, and the program must order runs on
+        different streams. Raises ForkedError if the plan belongs to the parent process, and the errors of a launch."""
         self._prepared.run(stream)
 
     @property
     def result(self):
-        """The only result, or a tuple of all."""
+        """The result, or a tuple of all results."""
         return self.results[0] if len(self.results) == 1 else self.results
 
     def __len__(self):
@@ -282,7 +286,7 @@ class Plan:
 
 
 def _check_counts(own):
-    """The extension has them in 64 and 32 bits without a sign."""
+    """Checks counts, which the extension stores as unsigned 64-bit and 32-bit numbers."""
     for key, bits in (("chunk", 64), ("begin_bit", 32), ("end_bit", 32)):
         value = own.get(key, 0)
         if not hasattr(value, "__index__"):
@@ -292,7 +296,8 @@ def _check_counts(own):
 
 
 def _one_value(initial):
-    """A number, or the element of an array of rank 0; of records such an array, a copy that can be written."""
+    """Returns a number, or the element of an array of rank 0. A record stays such an array and is copied so that it can
+    be written."""
     shape = getattr(initial, "shape", ())
     if shape != ():
         raise TypeError(f"initial is one value, not an array of the shape {tuple(shape)}")
@@ -301,15 +306,18 @@ def _one_value(initial):
     if getattr(getattr(initial, "dtype", None), "names", None) is not None:
         import numpy
 
-        return numpy.asarray(initial).copy()  # numpy.array takes a record in place
+        return numpy.asarray(initial).copy()  # numpy.array would not copy a record
     return initial[()] if hasattr(initial, "dtype") and not isinstance(initial, (str, bytes)) else initial
 
 
 def perform(name, count, arguments, out=None, *, options=None, together=False, dtype=None, made=None, **own):
-    """Runs an algorithm. arguments: what stands behind its results, operands or Several or Plain. count: how many results,
-    None: as many as it says; out: arrays for them, or None. options: of the caller, who may have others than there are; own: what
-    the algorithm's own keywords are. together: the results are one argument. made: pairs (shape, element) of arrays that are made
-    without asking. Returns a tuple of the results, or a Plan."""
+    """Runs an algorithm and returns a tuple of the results, or a Plan.
+
+    arguments follow the results in the call and are operands, Several or Plain. count is the number of results; None
+    means that the algorithm decides. out holds arrays for the results, or is None. options are the options of the
+    caller, which can contain unknown names. own holds the algorithm's own keywords. With together, the results are a
+    single argument. made has pairs (shape, element) of result arrays whose type and shape are already known.
+    """
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
@@ -349,7 +357,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
 
 
 def one(outcome):
-    """The result of an algorithm that has one."""
+    """Returns the result of an algorithm with one result."""
     return outcome if isinstance(outcome, Plan) else outcome[0]
 
 
@@ -359,11 +367,11 @@ def axes_of(axis):
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not all(hasattr(each, "__index__") for each in axes):
         raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}")
-    return tuple(max(-100, min(index(each), 100)) for each in axes)  # one that no array has stays one
+    return tuple(max(-100, min(index(each), 100)) for each in axes)  # keeps numbers that no array can have
 
 
 def listed(out):
-    """`out` of an algorithm with one result as a tuple."""
+    """Returns `out` of an algorithm with one result as a tuple."""
     return None if out is None else (out,)
 
 
@@ -371,7 +379,7 @@ def listed(out):
 
 
 def _outputs(signature):
-    """The number of results that core dimensions name."""
+    """Returns the number of results in the core dimensions."""
     return signature.split("->")[-1].count("(") if signature else None
 
 
@@ -383,19 +391,22 @@ def _common_type(operands):
 
 
 def map(function, *operands, out=None, where=None, outer=False, signature=None, dtype=None, **options):
-    """What `function` returns for the elements at each place of the operands, which broadcast as NumPy's: one array, or a tuple
-    of one for each item where it returns a tuple. Operands are arrays and numbers; a number of Python takes the type that the
-    others have.
+    """Applies `function` to the corresponding elements of the operands, which broadcast as in NumPy. Returns an array,
+    or a tuple of arrays if the function returns a tuple. Operands are arrays and numbers; a Python number takes the
+    type of the other operands.
 
-    out: an array, or a tuple of as many as there are results, of the shape that the operands broadcast to. where: an array of
-    bool that broadcasts; other elements of `out` stay as they were. outer: each element of the first operand meets each of the
-    second and so on; the shape is theirs one after the other. signature: core dimensions, "(m,n),(n)->(m)": `function` is called
-    with views of the last dimensions of operands and results, and writes the results, its last arguments; all other dimensions
-    broadcast, and `()` of a result is an array of one. dtype: of results that are made; of core dimensions by default the common
-    type of the operands. options: see `kjit.reduce`.
+    out is an array, or a tuple with an array for each result, with the broadcast shape. where is a bool array that
+    broadcasts; elements of `out` for which it is false stay unchanged. With outer, each element of the first operand is
+    combined with each element of the second, and so on, and the result shape is the concatenated operand shapes.
 
-    ArgumentError: shapes that do not broadcast, results that overlap operands. TypingError: what `function` returns.
-    ParseError: of the signature."""
+    signature gives core dimensions, "(m,n),(n)->(m)". `function` then receives views of the last dimensions of operands
+    and results. The results are its last arguments, which it writes. All other dimensions broadcast. A result with `()`
+    is an array with one element. dtype is the type of new results; with core dimensions the default is the common type
+    of the operands. options: see `kjit.reduce`.
+
+    Raises ArgumentError for shapes that do not broadcast and results that overlap operands, TypingError for the type
+    that `function` returns, and ParseError for an invalid signature.
+    """
     if not isinstance(signature, (str, type(None))):
         raise TypeError(f'a signature is a text, "(n),(n)->()", not {type(signature).__name__}')
     count = _outputs(signature)
@@ -421,8 +432,8 @@ def _fails(call, operands):
 
 
 def find_failing(call, operands):
-    """The index of the first element for which a function of elements fails, by calls for halves of the elements; None: the
-    arrays are not the host's, or no element fails now."""
+    """Returns the index of the first element for which an elementwise function fails, by calls for halves of the
+    elements. Returns None if the arrays are not in host memory, or if no element fails now."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not all(isinstance(o, (numpy.ndarray, numpy.generic, int, float, complex)) for o in operands):
         return None
@@ -442,12 +453,13 @@ def find_failing(call, operands):
 
 
 def of_element(error, name, function, operands, **options):
-    """The error of a thread as one of a function of elements. operands: None where nobody looks for the element."""
+    """Converts the error of a thread to an error of an elementwise function. operands is None if the caller does not
+    need the element."""
     element = None if operands is None else find_failing(lambda *o: map(function, *o, **options), operands)
     return name_element(error, name, element).with_traceback(None)
 
 
 def wrong_count(name, expected, given):
-    """The error for a call with another number of arrays."""
+    """Returns the error for a call with a wrong number of arrays."""
     count = f"{expected} array{'s' * (expected != 1)}"
     return ArgumentError(f"{name}() takes {count}, {given} {'was' if given == 1 else 'were'} given", "KJIT_ERROR_ARGUMENT")

@@ -1,4 +1,4 @@
-"""Errors and warnings of libkjit as exceptions, at places of the Python source."""
+"""Errors and warnings of libkjit as Python exceptions with locations in the Python source."""
 
 import warnings
 
@@ -6,16 +6,19 @@ from . import _kjit, _phrases, _state
 
 
 class Error(Exception):
-    """What every failure of kjit is. `status` is libkjit's name of it, and `code` its name for one of the errors that
-    kjit itself treats in a way of its own, such as "ARRAY_AS_NUMBER", or None; `file`, `line`, `column` (from 1) the place in the
-    Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret. Of a
-    thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None (`thread` also where
-    all of a block failed), and `text` what the kernel's raise or assert says, or None. `args` of an exception that the
-    program raises are the program's own."""
+    """Base class of all kjit exceptions.
+
+    `status` is the libkjit status name. `code` names an error that kjit itself handles, such as
+    "ARRAY_AS_NUMBER", or is None. `file`, `line` and `column` (starting at 1) locate the error in the Python
+    source, or are None. `message` is the message alone; str() adds the location, the source line and a caret. In a
+    KernelError, `block` and `thread` are the (x, y, z) indices of the failing thread, and `text` is the message of
+    raise or assert. `thread` is None if a whole block failed. In other errors all three are None. If the program raised
+    the exception, `args` are the arguments of the program.
+    """
 
     __module__ = "kjit"
     block = thread = text = code = None
-    _shown = None  # what str() gives, where args are the program's own
+    _shown = None  # result of str() if args belong to the program
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
@@ -26,7 +29,7 @@ class Error(Exception):
         return super().__str__() if self._shown is None else self._shown
 
     def _replace_text(self, change):
-        """change: a function of the text that str() gives."""
+        """Replaces the text that str() returns; change is a function of the text."""
         if self._shown is None:
             self.args = (change(self.args[0]), *self.args[1:])
         else:
@@ -34,42 +37,42 @@ class Error(Exception):
 
 
 class SourceError(Error):
-    """Python that no kernel can have; the message says what to write instead."""
+    """Python code that is not supported in kernels; the message tells what to write instead."""
 
     __module__ = "kjit"
 
 
 class SourceTypeError(SourceError, TypeError):
-    """The same, of what Python calls a type error."""
+    """A SourceError that Python would report as a TypeError."""
 
     __module__ = "kjit"
 
 
 class SourceValueError(SourceError, ValueError):
-    """The same, of what Python calls a value error."""
+    """A SourceError that Python would report as a ValueError."""
 
     __module__ = "kjit"
 
 
 class NotCompiledError(SourceError):
-    """A call of a function of NumPy that Python can run and compiled code does not have."""
+    """A call of a NumPy function that compiled code does not support, but Python can run."""
 
 
 class KjitWarning(UserWarning):
-    """Something in a kernel that was probably not meant."""
+    """A kernel probably does something that its author did not intend."""
 
     __module__ = "kjit"
 
 
 def name_element(error, name, element):
-    """The same error, of a function of elements that a kernel of kjit's own has called. element: its index, or None."""
+    """Returns the same error for an elementwise function that a kernel of kjit called. element is its index, or None."""
     error.message = _phrases.of_element(error.message, name, element)
     error._replace_text(lambda text: _phrases.of_element(text, name, element))
     return error
 
 
 def add_caller(error, source, node, name):
-    """The same error with a note, behind its text, on the call that leads to the function it is in."""
+    """Returns the same error with a note about the call that leads to the failing function."""
     place, quoted = source.place(node), source.quote(node.lineno)
     note = show("note", f"in function `{name}`, which is called here", place, quoted)
     error.notes += (note,)
@@ -80,64 +83,64 @@ def _define(name, status, *bases, doc):
     return type(name, (Error, *bases), {"__doc__": doc, "__module__": "kjit", "status": status})
 
 
-# libkjit's statuses, each with its class; test/python/errors.py checks that none is missing.
+# Status codes of libkjit and their classes; test/python/errors.py checks that the table is complete.
 CLASSES = {
     row[1]: _define(row[0], *row[1:-1], doc=row[-1])
     for row in [
-        ("MisuseError", "KJIT_ERROR_MISUSE", "The call itself is wrong."),
+        ("MisuseError", "KJIT_ERROR_MISUSE", "The call is invalid."),
         ("ParseError", "KJIT_ERROR_SYNTAX", "The text is not kernel IR."),
-        ("TypingError", "KJIT_ERROR_TYPE", "The types of an expression, a call or a signature do not fit."),
+        ("TypingError", "KJIT_ERROR_TYPE", "An expression, a call or a signature has incompatible types."),
         ("UnknownNameError", "KJIT_ERROR_NAME", "A name is unknown or declared twice."),
-        ("ArgumentError", "KJIT_ERROR_ARGUMENT", TypeError, "The arguments do not fit the kernel."),
-        ("UnsupportedError", "KJIT_ERROR_UNSUPPORTED", "kjit, the target or the architecture lacks it."),
-        ("CompileError", "KJIT_ERROR_COMPILE", "The backend, the assembler or the driver refused the code."),
-        ("LaunchError", "KJIT_ERROR_LAUNCH", "A limit of the device was exceeded."),
+        ("ArgumentError", "KJIT_ERROR_ARGUMENT", TypeError, "The arguments do not match the kernel."),
+        ("UnsupportedError", "KJIT_ERROR_UNSUPPORTED", "kjit, the target or the architecture does not support a feature."),
+        ("CompileError", "KJIT_ERROR_COMPILE", "The backend, the assembler or the driver rejected the code."),
+        ("LaunchError", "KJIT_ERROR_LAUNCH", "The launch exceeds a limit of the device."),
         ("KernelError", "KJIT_ERROR_KERNEL", "A thread failed: raise, assert or a check."),
         ("DeviceError", "KJIT_ERROR_DEVICE", "A fault on the device."),
-        ("NoDeviceError", "KJIT_ERROR_NO_DEVICE", "No such device, or no driver for it."),
-        ("NoCompilerError", "KJIT_ERROR_NO_COMPILER", "libkjit-compiler could not be loaded."),
+        ("NoDeviceError", "KJIT_ERROR_NO_DEVICE", "The device or its driver does not exist."),
+        ("NoCompilerError", "KJIT_ERROR_NO_COMPILER", "libkjit-compiler cannot be loaded."),
         ("HostMemoryError", "KJIT_ERROR_MEMORY", MemoryError, "Out of host memory."),
         ("DeviceMemoryError", "KJIT_ERROR_DEVICE_MEMORY", MemoryError, "Out of device memory."),
-        ("FileError", "KJIT_ERROR_IO", "A file could not be read or written."),
-        ("ForkedError", "KJIT_ERROR_FORKED", "The object belongs to the process that this one was forked from."),
+        ("FileError", "KJIT_ERROR_IO", "A file cannot be read or written."),
+        ("ForkedError", "KJIT_ERROR_FORKED", "The object belongs to the parent process of this process."),
         ("InterruptError", "KJIT_ERROR_INTERRUPTED", "A launch or a compilation was interrupted."),
-        ("RefusedError", "KJIT_ERROR_REFUSED", "A guest's source asks for what guests may not do."),
-        ("CompilerLostError", "KJIT_ERROR_COMPILER_LOST", "The child process that was compiling has ended."),
-        ("LimitError", "KJIT_ERROR_LIMIT", "A compilation went over one of its limits."),
+        ("RefusedError", "KJIT_ERROR_REFUSED", "A guest's source uses a feature that guests may not use."),
+        ("CompilerLostError", "KJIT_ERROR_COMPILER_LOST", "The compiling child process ended or took too long."),
+        ("LimitError", "KJIT_ERROR_LIMIT", "A compilation exceeded a limit."),
     ]
 }
 KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_ARGUMENT"]
 
-# kjit_failure's numbers, each with the exception of Python that it is, too.
+# Numbers of kjit_failure, each with the Python exception that is another base class of the error.
 _RAISE = 1
 _STEP, _RECURSION = 11, 12
 FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError, _STEP: ValueError, _RECURSION: RecursionError}
 # (file, line, column) of a `raise` -> its class, and the arguments of the exception or None
 _raised = {}
-# (exception class of Python) -> class that is both it and KernelError
+# (Python exception class) -> class that derives from it and from KernelError
 _both = {}
 
 
 def remember_raise(place, kind, args=None):
-    """The class of exceptions that a `raise` at a place of Python raises, and their arguments, or None for kjit's own text: kernels
-    have a text only."""
+    """Records the exception class of a `raise` at a Python location and its arguments. Kernels keep only a text. args
+    is None for the text of kjit."""
     _raised[_as_shown(place)] = kind, args
 
 
 def _as_shown(place):
-    """A place with its file as messages of libkjit name it, which have no control characters."""
+    """Returns a location whose file is written as in messages of libkjit, without control characters."""
     return "".join(c if c.isprintable() else "?" for c in place[0] if c not in "\r\0"), *place[1:]
 
 
 def character_column(line, column):
-    """The column (from 1) of a character, from one that counts bytes of UTF-8 as libkjit's do."""
+    """Converts a column of libkjit, which counts bytes of UTF-8, to a column that counts characters (from 1)."""
     if line is None or not column:
         return column or None
     return len(line.encode("utf-8", "replace")[: column - 1].decode(errors="replace")) + 1
 
 
 def show(kind, message, place, quoted):
-    """The text that kjit's tools print for a message: place, sentence, source line and caret. The column counts bytes."""
+    """Returns a message with location, source line and caret, as the tools of kjit print it. The column counts bytes."""
     if not place:
         return f"{kind}: {message}"
     file, line, column = place[0], place[1], character_column(quoted, place[2])
@@ -153,7 +156,8 @@ def _find_raise(place):
 
 
 def _own_arguments(failure, place, text):
-    """The arguments of the program's own exception, or None: of `raise ValueError("neg", 3)`, of `assert x, "text"`."""
+    """Returns the arguments of the program's own exception, for `raise ValueError("neg", 3)` or `assert x, "text"`, or
+    None."""
     if failure == _RAISE:
         return _find_raise(place)[1]
     return (text,) if FAILURES.get(failure) is AssertionError and text else None
@@ -169,22 +173,24 @@ def _failure_class(failure, place):
                 raised.__name__, (KernelError, raised), {"__module__": "kjit", "__doc__": raised.__doc__}
             )
             _both[raised]("")
-        except TypeError:  # a class whose objects are made otherwise
+        except TypeError:  # a class with another constructor
             _both[raised] = KernelError
     return _both[raised]
 
 
 def make(status, diagnostics):
-    """The exception for a status and the diagnostics of libkjit; the extension calls this. Each is a tuple (severity, file,
-    line, column, message, source line), of a thread that failed with (number of the failure, block, thread, text) behind it,
-    where thread is None if all of the block failed."""
+    """Returns the exception for a status and diagnostics of libkjit; the extension calls this function.
+
+    Each diagnostic is a tuple (severity, file, line, column, message, source line, code). For a failing thread, (failure
+    number, block, thread, text) follows; thread is None if a whole block failed.
+    """
     texts, first, failure, first_code = [], None, None, None
     for severity, file, line, column, message, quoted, code, *thread in _at_call(diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
-            message = "range() arg 3 must not be zero"  # as Python says it
+            message = "range() arg 3 must not be zero"  # message of Python
         message = _phrases.in_python(message)
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
@@ -210,7 +216,7 @@ def make(status, diagnostics):
 
 
 def _at_call(diagnostics):
-    """What is wrong in a function of kjit's own library is shown where the program calls it."""
+    """Moves the location of an error in kjit's own library to the call in the program."""
     rows = [list(row) for row in diagnostics]
     calls = [i for i, row in enumerate(rows) if row[0] == 3 and row[1] and not _phrases.is_of_library(row[1:4])]
     if rows and rows[0][0] == 0 and rows[0][1] and _phrases.is_of_library(rows[0][1:4]) and calls:
@@ -221,7 +227,7 @@ def _at_call(diagnostics):
 
 
 def warn(file, line, column, message, quoted):
-    """A warning of libkjit; the extension calls this."""
+    """Issues a warning of libkjit; the extension calls this function."""
     message = _phrases.in_python(message)
     if file and line:
         warnings.warn_explicit(show("warning", message, (file, line, column), quoted), KjitWarning, file, line)

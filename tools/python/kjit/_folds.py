@@ -1,4 +1,4 @@
-"""Reductions, scans, segments, keys, updates, searches and histograms, with functions of Python for operators."""
+"""Reductions, scans, segments, keys, updates, searches and histograms, with Python functions for operators."""
 
 from ._algorithms import (
     EXCLUSIVE,
@@ -17,8 +17,8 @@ from ._algorithms import (
 
 
 def counted(outcome, out):
-    """The results of an algorithm whose last one says how much of them counts: cut to that, which waits for the number, unless
-    the caller has given the arrays."""
+    """Truncates results to the element count, which the algorithm returns as its last result. Reading the count waits
+    for the device. A plan, or arrays given by the caller, are returned unchanged."""
     if isinstance(outcome, Plan) or out is not None:
         return outcome
     *results, count = outcome
@@ -28,35 +28,41 @@ def counted(outcome, out):
 
 
 def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=False, **options):
-    """operator over all elements of x, or along axes: an array without these axes, of NumPy for its arrays and on the
-    device for kjit's and others'.
+    """Combines all elements of x, or the elements along axes, with an operator. The result is an array without these
+    axes: a NumPy array for NumPy arrays, otherwise an array on the device.
 
-    operator: an associative function of two values, or a name: "add", "mul", "min", "max", "and", "or", "xor", "logaddexp",
-    "mean", "var", "std", "any", "all", "argmin", "argmax", "count_nonzero" and so on (docs/algorithms.md). commutes: f(a, b) is
-    f(b, a), which is faster. axis: an integer or a tuple of them; None: all. initial: a value in front of all elements, for
-    elements of a dtype with fields a record of the same dtype, of NumPy or an array without axes. out: an array of the result's shape, or with extents of 1 for the axes.
+    operator is an associative function of two values, or a name: "add", "mul", "min", "max", "and", "or", "xor",
+    "logaddexp", "mean", "var", "std", "any", "all", "argmin", "argmax", "count_nonzero" and others
+    (docs/algorithms.md). commutes promises that f(a, b) equals f(b, a), which is faster. axis is an integer or a tuple
+    of integers; None means all axes. initial is a value that is combined before all elements. For elements with fields
+    it is a record with the same dtype, as a NumPy scalar or as an array of rank 0. out is an array with the shape of
+    the result, or with extent 1 for the axes.
 
-    options, which every algorithm has: `stream`, where the work is queued (default: where the arrays' library goes on, else the
-    device's default stream); `device`, "cpu", "cuda:1" (default: where the arrays are); `accumulator`, the type that is computed
-    in (default: wide enough, as NumPy); `plan=True`: nothing is run, and a `kjit.Plan` is the result.
+    Every algorithm has these options. `stream` is the stream for the work; by default it is the stream that the library
+    of the arrays uses, or the default stream of the device. `device` is "cpu" or "cuda:1"; by default it is the device
+    of the arrays. `accumulator` is the type of the computation; the default is as wide as in NumPy. With `plan=True`
+    nothing runs, and the result is a `kjit.Plan`.
 
-    ArgumentError: axes or shapes that do not fit, no elements and neither an initial value nor an identity. TypingError: the
-    operator's result. UnknownNameError: no such operator."""
+    Raises ArgumentError for axes or shapes that do not match, and for empty arrays without an initial value and without
+    an identity; TypingError for the type that the operator returns; UnknownNameError for an unknown operator.
+    """
     return one(
         perform("reduce", 1, (x, Plain(operator_of(operator, commutes))), listed(out), axes=axes_of(axis), initial=initial, options=options)
     )
 
 
 def reduce_several(x, operators, *, axis=None, out=None, **options):
-    """Several operators in one pass over x: a tuple of what `kjit.reduce` gives for each. out: a tuple of arrays. What is
-    combined takes at most 128 bytes together. options and errors: see `kjit.reduce`."""
+    """Computes several reductions in one pass over x and returns a tuple with the result of `kjit.reduce` for each
+    operator. out is a tuple of arrays. The accumulators can have at most 128 bytes together. options and errors: see
+    `kjit.reduce`."""
     found = tuple(operator_of(each) for each in operators)
     return perform("reduce_several", len(found), (x, Plain(found)), out, together=True, axes=axes_of(axis), options=options)
 
 
 def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=None, commutes=False, **options):
-    """operator over the elements up to each one, along one axis, by default the last; exclusive: over those before it. The
-    result has the shape of x, and `out` may be x itself. options and errors: see `kjit.reduce`."""
+    """Computes the running reduction along one axis, by default the last: element i combines the elements up to i. With
+    exclusive, it combines the elements before i. The result has the shape of x, and `out` can be x itself. options and
+    errors: see `kjit.reduce`."""
     flags = EXCLUSIVE if exclusive else 0
     arguments = x, Plain(operator_of(operator, commutes))
     return one(perform("scan", 1, arguments, listed(out), axes=axes_of(axis), flags=flags, initial=initial, options=options))
@@ -66,26 +72,27 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
 
 
 def reduce_segments(x, offsets, operator="add", *, initial=None, out=None, commutes=False, **options):
-    """operator over each segment of x, an array of one dimension: segment i has the elements offsets[i] up to
-    offsets[i + 1] - 1, so that there is one integer more than there are segments. Empty segments get `initial`, else the
-    operator's identity. KernelError: offsets that descend or lead out of x. commutes and options: see `kjit.reduce`."""
+    """Reduces each segment of x, an array with one dimension. Segment i has the elements offsets[i] to offsets[i + 1] -
+    1, so offsets has one more element than there are segments. The result of an empty segment is `initial` or the
+    identity of the operator. Raises KernelError if offsets decrease or are out of bounds. commutes and options: see
+    `kjit.reduce`."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
     return one(perform("reduce_segments", 1, arguments, listed(out), initial=initial, options=options))
 
 
 def scan_segments(x, offsets, operator="add", *, exclusive=False, initial=None, out=None, commutes=False, **options):
-    """A scan that starts anew in each segment of x, see `kjit.reduce_segments`; exclusive: see `kjit.scan`. Elements of `out` in no segment stay as they
-    were; without `out` they are undefined. options and errors: see there."""
+    """Scans each segment of x separately, see `kjit.reduce_segments` and `kjit.scan`. Elements of `out` outside all
+    segments stay unchanged; without `out` they are undefined. options and errors: see `kjit.reduce_segments`."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
     flags = EXCLUSIVE if exclusive else 0
     return one(perform("scan_segments", 1, arguments, listed(out), flags=flags, initial=initial, options=options))
 
 
 def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None, commutes=False, **options):
-    """(keys, results): of each run of elements whose neighbouring keys are equal, by `equal(a, b)` or ==, the key of the first
-    one and operator over the elements of x. Both have one dimension and as many elements. It waits for the number of runs,
-    except with out=(keys, results, count) of n, n and one element, which are the result then. options and errors: see
-    `kjit.reduce`."""
+    """Reduces each run of equal consecutive keys and returns (keys, results): the first key of each run and the
+    reduction of its elements in x. `equal(a, b)` compares two keys; the default is ==. keys and x are one-dimensional
+    and have the same length n. The call waits for the number of runs. To avoid the wait, pass out=(keys, results,
+    count) with n, n and 1 elements; the function then returns these arrays. options and errors: see `kjit.reduce`."""
     arguments = keys, x, Plain(operator_of(operator, commutes)), Plain(equal_of(equal))
     return counted(perform("reduce_by_key", 3, arguments, out, initial=initial, options=options), out)
 
@@ -93,8 +100,8 @@ def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None
 def scan_by_key(
     keys, x, operator="add", equal=None, *, exclusive=False, initial=None, out=None, commutes=False, **options
 ):
-    """A scan that starts anew with each run of equal keys, see `kjit.reduce_by_key`; exclusive: see `kjit.scan`; the result has the shape of x, and `out` may
-    be x itself. options and errors: see `kjit.reduce`."""
+    """Scans each run of equal consecutive keys separately, see `kjit.reduce_by_key` and `kjit.scan`. The result has the
+    shape of x, and `out` can be x itself. options and errors: see `kjit.reduce`."""
     arguments = keys, x, Plain(operator_of(operator, commutes)), Plain(equal_of(equal))
     flags = EXCLUSIVE if exclusive else 0
     return one(perform("scan_by_key", 1, arguments, listed(out), flags=flags, initial=initial, options=options))
@@ -104,11 +111,14 @@ def scan_by_key(
 
 
 def update_at(x, places, values, operator="add", *, commutes=True, **options):
-    """x[places[i]] becomes operator of it and values[i], for each i, as NumPy's `ufunc.at`; returns x. places: integers of any
-    shape, along the first axis of x, negative ones from its end; values: of the shape of places and of a row of x, or what
-    broadcasts to it. The operator has to commute. On a GPU floats are added in any order.
+    """Sets x[places[i]] to operator(x[places[i]], values[i]) for each i, like NumPy's `ufunc.at`, and returns x. places
+    holds integer indices into the first axis of x; negative indices count from the end. values must broadcast to
+    places.shape + x.shape[1:]. The operator must be commutative. On a GPU the order of floating-point additions is not
+    deterministic.
 
-    ArgumentError: shapes, an operator that does not commute. KernelError: a place outside of x. options: see `kjit.reduce`."""
+    Raises ArgumentError for shapes and for an operator that does not commute, and KernelError for an index out of
+    bounds. options: see `kjit.reduce`.
+    """
     if x is None or places is None or values is None:
         raise TypeError("update_at: x, places and values are arrays or numbers, not None")
     outcome = perform("update_at", 1, (places, values, Plain(operator_of(operator, commutes))), (x,), options=options)
@@ -116,23 +126,26 @@ def update_at(x, places, values, operator="add", *, commutes=True, **options):
 
 
 def search_sorted(sorted, values, less=None, *, right=False, out=None, **options):
-    """For each of `values` how many elements of `sorted`, an array of one dimension, come before it; right: come before it or
-    equal it, as `numpy.searchsorted`. Integers of the shape of values. less(a, b): the order that `sorted` has. options: see
-    `kjit.reduce`. TypingError: elements without an order."""
+    """Returns for each element of `values` the number of elements of `sorted`, an array with one dimension, that come
+    before it. With right, equal elements count as well, as in `numpy.searchsorted`. The results are integers in the
+    shape of values. less(a, b) is the order of `sorted`. options: see `kjit.reduce`. Raises TypingError for elements
+    that cannot be compared."""
     arguments = sorted, values, Plain(less_of(less))
     return one(perform("search_sorted", 1, arguments, listed(out), flags=RIGHT if right else 0, options=options))
 
 
 def bincount(x, bins, weights=None, *, out=None, **options):
-    """How many elements of x, integers of any shape, are i, for i from 0 to bins - 1; or the sum of their weights, which have the
-    shape of x. KernelError: an element that is no bin. options: see `kjit.reduce`."""
+    """Counts how many elements of x, integers in any shape, equal i, for i from 0 to bins - 1. With weights, which have
+    the shape of x, the result is the sum of the weights of these elements. Raises KernelError for an element outside 0
+    to bins - 1. options: see `kjit.reduce`."""
     return one(perform("bincount", 1, (x, Plain(bins), perhaps(weights)), listed(out), options=options))
 
 
 def histogram(x, bins, low=None, high=None, weights=None, *, out=None, **options):
-    """How many elements of x are in each bin, or the sum of their weights, as `numpy.histogram`. bins: how many there are, of
-    equal width from `low` to `high`; or an array of the ascending edges, one more than bins. A bin has its lower edge, the last
-    one both; elements outside, and NaN, are not counted. options: see `kjit.reduce`. ArgumentError: edges, shapes."""
+    """Counts the elements of x in each bin, or adds their weights, like `numpy.histogram`. bins is the number of bins
+    of equal width from `low` to `high`, or an array of ascending edges. A bin includes its lower edge, and the last bin
+    includes both edges. Elements outside the bins and NaN are not counted. options: see `kjit.reduce`. Raises
+    ArgumentError for edges or shapes."""
     if low is None and high is None:
         if getattr(bins, "shape", None) == () or isinstance(bins, (int, float)):
             raise TypeError(f"a histogram of {bins} bins takes low and high; without them bins is an array of edges")

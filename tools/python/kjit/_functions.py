@@ -1,4 +1,4 @@
-"""kjit.jit and kjit.func: functions of Python as kernels and funcs of the kernel IR."""
+"""kjit.jit and kjit.func: Python functions as kernels and funcs of the kernel IR."""
 
 import functools
 import types
@@ -22,14 +22,14 @@ _OPTIONS = {
     "wrap",
     "numba",
 }
-# What one kernel keeps for shapes of tuples and for functions among its arguments.
+# Number of variants for tuple shapes and function arguments that one kernel keeps.
 _MOST_VARIANTS = 256
 _VARARGS = 4  # inspect.CO_VARARGS
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
 def _attributes(options):
-    """Options that are attributes of the kernel IR, as text."""
+    """Returns options that are attributes of the kernel IR, as text."""
     text = "".join(f" @{name}" for name in ("fastmath", "strict", "wrap", "numba") if options.get(name))
     if options.get("inline") is not None:
         text += " @inline" if options["inline"] else " @noinline"
@@ -44,7 +44,7 @@ def _attributes(options):
 
 
 def _parameters_of(function):
-    """The names of all parameters, *args as one of them, in the order in which kernels have them."""
+    """Returns the names of all parameters in kernel order; *args counts as one parameter."""
     code = function.__code__
     first, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames
@@ -53,7 +53,8 @@ def _parameters_of(function):
 
 
 def _defaults(function):
-    """The values of the last parameters; or of a function with *args or parameters for keywords only what arranges arguments."""
+    """Returns the defaults of the last parameters. For a function with *args or keyword-only parameters it returns an
+    object that arranges the arguments."""
     code = function.__code__
     if not code.co_kwonlyargcount and not code.co_flags & _VARARGS:
         return function.__defaults__ or ()
@@ -75,11 +76,11 @@ def _check_function(function, word):
 
 
 class _Compiled:
-    """What kernels and funcs share: the function, its options, its module of kernel IR."""
+    """Common part of kernels and funcs: the function, its options and its module of kernel IR."""
 
-    is_typed = False  # whether numbers of Python are i64 and f64
-    is_njit = False  # whether np.zeros and the like make arrays of a thread
-    _arrays_by = "kjit.local(shape, dtype)"  # for messages: what makes an array in it
+    is_typed = False  # whether Python numbers are i64 and f64
+    is_njit = False  # whether np.zeros and similar functions create arrays of a thread
+    _arrays_by = "kjit.local(shape, dtype)"  # how messages describe the creation of an array
 
     def _prepare(self, function, options):
         unknown = set(options) - _OPTIONS
@@ -92,20 +93,20 @@ class _Compiled:
         self._device = options.get("device")
         self._rules = "".join(f" @{name}" for name in ("wrap", "numba") if options.get(name))
         self._made = None
-        from .frontend import source as sources  # not at the import of kjit, which waits for nothing
+        from .frontend import source as sources  # kept out of the import of kjit, which must be fast
 
         function.__kjit_source__ = sources.remember(function)
         functools.update_wrapper(self, function)
 
     def _made_module(self):
-        """The module of kernel IR that the function became, as frontend.module.Made."""
+        """Returns the kernel IR of the function as a frontend.module.Made."""
         if self._made is None:
             with _state.lock():
                 if self._made is None:
                     work = _kjit.begin_work(_state.context(*self._bits), self)
                     try:
                         self._made = self._write()
-                    except Error as error:  # its place is in the program, not here
+                    except Error as error:  # the error belongs to the program
                         raise error.with_traceback(None) from None
                     finally:
                         _kjit.end_work(work)
@@ -121,11 +122,11 @@ class _Compiled:
         return builder.finish(name)
 
     def _named_shapes(self):
-        """The shapes of parameters that take tuples, by name."""
+        """Returns the shapes of tuple parameters by name."""
         return {}
 
     def _module(self):
-        """(module, name in it)"""
+        """Returns (module, name in the module)."""
         made = self._made_module()
         module = _state.context(*self._bits).parse(made.title, made.text, made.quoted())
         for symbol, value in made.arrays.items():
@@ -146,12 +147,13 @@ class _Compiled:
 
     @property
     def ir(self):
-        """The kernel IR that the function became."""
+        """Returns the kernel IR of the function as text."""
         return self._made_module().plain
 
 
 class Kernel(_Compiled, _kjit.Kernel):
-    """A kernel: `kernel[grid, block, stream, shared_bytes](...)`, or `kernel(...)` where a grid_range gives the launch."""
+    """A kernel. Launch it with `kernel[grid, block, stream, shared_bytes](...)`, or with `kernel(...)` if a grid_range
+    determines the launch."""
 
     _kind = "kernel"
     is_kjit_kernel = True
@@ -161,20 +163,20 @@ class Kernel(_Compiled, _kjit.Kernel):
         self._prepare(function, options)
 
     def _begin(self):
-        """For the extension: (context, parameters, defaults, device, whether numbers of Python have types)."""
+        """For the extension: returns (context, parameters, defaults, device, whether Python numbers have types)."""
         device = self._device if self._device is not None else _state.device()
         defaults = () if self._shapes else _defaults(self.py_func)
         return _state.context(*self._bits), self._parameters(), defaults, device, self.is_typed
 
     def _load(self):
-        """For the extension: (module, name)."""
+        """For the extension: returns (module, name)."""
         module, name = self._module()
         self._is_loaded = True
         return module, name
 
     # ---- tuples, records and functions as arguments ----
 
-    # Of a kernel that was made of another one: of each parameter the shape of its tuple, its function, or None.
+    # For a kernel derived from another kernel: the tuple shape, the function or None for each parameter.
     _shapes = ()
     _is_loaded = False
 
@@ -189,14 +191,14 @@ class Kernel(_Compiled, _kjit.Kernel):
 
     @property
     def known(self):
-        """The functions that its parameters are, by name."""
+        """Returns the parameters that are functions, by name."""
         from ._shapes import Known
 
         return {name: shape.function for name, shape in self._of_parameters(Known).items()}
 
     def _take_apart(self, args):
-        """For the extension: (the kernel for tuples of these shapes and for these functions, the other arguments one after the
-        other, what is to be called behind the launch, or None)."""
+        """For the extension: returns (the kernel for tuples with these shapes and for these functions, the other
+        arguments as a flat list, a function to call after the launch or None)."""
         from ._shapes import Known, shape_of, take_apart
 
         items, after = [], []
@@ -208,7 +210,8 @@ class Kernel(_Compiled, _kjit.Kernel):
         return kernel, tuple(items), (lambda: [finish() for finish in after] and None) if after else None
 
     def _for_shapes(self, shapes):
-        """The kernel that takes the items of tuples of these shapes and calls these functions; itself where there are none."""
+        """Returns the kernel that takes the items of tuples with these shapes and calls these functions, or the kernel
+        itself if there are none."""
         if not any(shape is not None for shape in shapes):
             return self
         with _state.lock():
@@ -220,7 +223,7 @@ class Kernel(_Compiled, _kjit.Kernel):
                 found.__dict__.pop("_variants")
                 while len(variants) >= _MOST_VARIANTS:
                     del variants[next(iter(variants))]
-            variants[shapes] = found  # the one that was used last is the last
+            variants[shapes] = found  # moves the last used variant to the end
         return found
 
     def _parameters(self):
@@ -231,27 +234,31 @@ class Kernel(_Compiled, _kjit.Kernel):
         return tuple(one for name, shape in listed for one in ([name] if shape is None else shape.names(name)))
 
     def _loaded_module(self):
-        """(module, name), the module being the one that launches use."""
+        """Returns (module, name) with the module that launches use."""
         return self._launched_module, self._made_module().name
 
     @property
     def specializations(self):
-        """What was compiled so far, in its order, and behind it for tuples and functions: a dictionary each, with `signature`, `facts`, `target`, `registers`,
-        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`; for the
-        CPU `stack_bytes`, `vector_bits` and `block_bytes`."""
+        """Returns a list of the compiled specializations, in order, followed by those for tuples and functions. Each is
+        a dictionary with `signature`, `facts`, `target`, `registers`, `shared_bytes`, `local_bytes`, `max_threads`,
+        `launches`, `code_bytes` and `compile_time_ns`, and for the CPU `stack_bytes`, `vector_bits` and `block_bytes`.
+        """
         variants = [variant for variant in self.__dict__.get("_variants", {}).values() if variant._is_loaded]
         own = [] if variants and not self._is_loaded else _kjit.list_specializations(*self._loaded_module())
         return sum((variant.specializations for variant in variants), own)
 
     def _inspected_bits(self):
-        """The checks and the debug level of the code that inspect shows."""
+        """Returns the checks and the debug level of the code that inspect shows."""
         return self._bits
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
-        """The code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm", "sass"; "object" and "cubin"
-        as bytes. signature: the types of the parameters as text, "f32[:], f32", or None for what was compiled last.
-        target: "cpu", "sm_90" and so on; None: that of what was compiled last, else "cpu". lines: the lines of Python stand
-        before what comes from them, which needs a compilation with debug information, that changes no code."""
+        """Returns the code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm" or "sass" as
+        text, "object" or "cubin" as bytes.
+
+        signature has the parameter types as text, "f32[:], f32"; None means the last compiled signature. target is
+        "cpu", "sm_90" and so on; None means the target of the last compilation, or "cpu". With lines, each Python line
+        stands before its code. This needs a compilation with debug information, which does not change the code.
+        """
         from . import _inspect
 
         made = self._made_module()
@@ -277,7 +284,7 @@ class Kernel(_Compiled, _kjit.Kernel):
 
 
 class _Pair(_kjit.Function):
-    """A func that gives a value and whether there is one."""
+    """A func that returns a value and whether the value exists."""
 
     def __init__(self, loaded):
         self._loaded_func = loaded
@@ -287,7 +294,7 @@ class _Pair(_kjit.Function):
 
 
 def _without_none(pair):
-    """What Python calls in place of such a func."""
+    """Returns the object that Python calls in place of such a func."""
 
     def call(*args, **keywords):
         value, is_there = pair(*args, **keywords)
@@ -297,7 +304,8 @@ def _without_none(pair):
 
 
 class Function(_Compiled, _kjit.Function):
-    """A func: kernels call it, and so does Python, on the CPU: `f(2, 3.0)` gives a number, or a tuple of numbers."""
+    """A func, which kernels can call. Python can call it on the CPU: `f(2, 3.0)` returns a number or a tuple of
+    numbers."""
 
     _kind = "func"
 
@@ -307,17 +315,17 @@ class Function(_Compiled, _kjit.Function):
         self._loaded = None
 
     def _load(self):
-        """For the extension: (module, name, parameters, defaults, whether numbers of Python have types, whether results keep
-        theirs)."""
+        """For the extension: returns (module, name, parameters, defaults, whether Python numbers have types, whether
+        results keep their types)."""
         module, name = self._module()
         defaults = () if "known" in self.__dict__ else _defaults(self.py_func)
         loaded = module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
         return _without_none(_Pair(loaded)) if self._made_module().returns_optional else loaded
 
-    _keeps_types = False  # whether results are scalars of NumPy where a number of Python would lose the type
+    _keeps_types = False  # whether results are NumPy scalars if a Python number would lose the type
 
     def _loaded_module(self):
-        """(module, name) for an algorithm, which runs in the context without checks."""
+        """Returns (module, name) for an algorithm, which runs in the context without checks."""
         if any(self._bits):
             raise TypeError(f"{self!r} is compiled with checks, for a debugger or interruptible; an algorithm takes none of these")
         context = _state.context()
@@ -329,7 +337,7 @@ class Function(_Compiled, _kjit.Function):
         return self if instance is None else types.MethodType(self, instance)
 
     def _bound(self, known):
-        """A func without some parameters, whose values are constants in it. known: these values by name."""
+        """Returns a func without some of its parameters, whose values become constants. known has these values by name."""
         func = type(self).__new__(type(self))
         func.__dict__.update(self.__dict__, _made=None, _loaded=None)
         func.__dict__["known"] = {**self.__dict__.get("known", {}), **known}
@@ -344,18 +352,21 @@ class Function(_Compiled, _kjit.Function):
 
 
 def jit(function=None, **options):
-    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and
-    "float-division", the halves of "division"; on the CPU "barrier", "uninitialized", "races", "all"), debug ("lines",
-    "full"), fastmath, strict, wrap (negative indices and slices as in Python), interruptible (Ctrl-C ends a launch
-    under way), block, grid, cluster, launch_bounds, max_registers, device ("cpu", "cuda:0")."""
+    """Makes a function a kernel.
+
+    Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and "float-division", the halves of
+    "division"; on the CPU also "barrier", "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict,
+    wrap (negative indices and slices as in Python), interruptible (Ctrl-C ends a running launch), block, grid, cluster,
+    launch_bounds, max_registers, device ("cpu", "cuda:0").
+    """
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)
 
 
 def func(function=None, **options):
-    """Makes a function one that kernels call, and that Python calls on the CPU. Options: checks, debug, fastmath, strict,
-    wrap, interruptible, inline."""
+    """Makes a function a func, which kernels call and which Python can call on the CPU. Options: checks, debug,
+    fastmath, strict, wrap, interruptible, inline."""
     if function is None:
         return functools.partial(func, **options)
     return Function(function, **options)

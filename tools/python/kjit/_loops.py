@@ -1,22 +1,22 @@
-"""The compiled parts of a function made by kjit.njit that stays in Python: its loops, and its expressions."""
+"""Compiled parts of a function made by kjit.njit that stays in Python: its loops and expressions."""
 
 from . import _functions, _kjit, _state, dtypes
 from ._composed import Composed
 from ._errors import Error, NotCompiledError
 from ._shapes import Known, shape_of, take_apart
 
-# Parts of a loop with reductions: always as many, so that sums are the same whatever the number of threads is.
+# Number of parts of a loop with reductions. It is fixed, so that sums do not depend on the number of threads.
 MOST_PARTS = 128
 _PART_BYTES = 16
-_CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's numbers
+_CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's type codes
 
 
 class Uncompiled(Exception):
-    """The loop cannot be compiled for these types: Python runs it."""
+    """The loop cannot be compiled for these types, so Python runs it."""
 
 
 class _Part(_functions._Compiled):
-    """The code of one part of a function. node: the function that the part has become."""
+    """The code of a part of a function. node is the Python function created for the part."""
 
     is_typed = is_njit = True
     __name__ = "loop"
@@ -93,7 +93,8 @@ class ParallelLoop(_Part, _kjit.Kernel):
         raise TypeError("an item of a tuple in a loop over prange is a number, an array, a record or a tuple")
 
     def _launch(self, *args):
-        """Launches the kernel: tuples one item after the other, functions and constants as a part of the code."""
+        """Launches the kernel with the items of tuples as separate arguments, and functions and constants as part of
+        the code."""
         shapes = tuple(shape_of(value, True, True) for value in args)
         if not any(shape is not None for shape in shapes):
             if not any(_is_record(value) for value in args):
@@ -119,11 +120,11 @@ class ParallelLoop(_Part, _kjit.Kernel):
                 made.__dict__.update(_shapes=shapes, known={**self.known, **known})
                 while len(variants) >= _functions._MOST_VARIANTS:
                     del variants[next(iter(variants))]
-            variants[shapes] = made  # the one that was used last is the last
+            variants[shapes] = made  # moves the last used variant to the end
             return made
 
     def run(self, *arguments):
-        """Runs the loop, see _run. Python runs one that calls a function of NumPy that compiled code does not have."""
+        """Runs the loop, see _run. If it calls a NumPy function that compiled code does not have, Python runs the loop."""
         if not self.is_uncompiled:
             try:
                 return self._run(*arguments)
@@ -134,8 +135,8 @@ class ParallelLoop(_Part, _kjit.Kernel):
         raise Uncompiled
 
     def _run(self, start, stop, step, *values):
-        """Runs the loop. values: what its reductions begin with, functions that give the values of other outputs before the loop, a
-        (shape, type) for each array that it makes, and its inputs. Gives the outputs."""
+        """Runs the loop and returns its outputs. values are the initial values of its reductions, functions that return
+        the values of other outputs before the loop, a (shape, type) for each array that it creates, and its inputs."""
         bounds = range(start, stop, step)
         count, inside = len(bounds), self.loop.parts
         firsts, rest = values[: len(inside.reductions)], values[len(inside.reductions) :]
@@ -172,14 +173,14 @@ class ParallelLoop(_Part, _kjit.Kernel):
         return _one_or_all(outputs)
 
     def _count_parts(self, count, made):
-        """The number of parts: the same for all numbers of threads if the result depends on it."""
+        """Returns the number of parts. It does not depend on the number of threads if the result depends on it."""
         from ._njit import get_num_threads
 
         parts = min(count, MOST_PARTS)
         return min(parts, 4 * get_num_threads()) if made and not self.loop.parts.reductions else parts
 
     def _for_arrays(self, arrays):
-        """The kernel for which some of the reductions are arrays."""
+        """Returns the kernel in which some of the reductions are arrays."""
         if not arrays:
             return self
         with _state.lock():
@@ -199,7 +200,7 @@ class SerialLoop(SerialPart):
         self.loop, self.whole, self.is_uncompiled = loop, whole, False
 
     def run(self, *values):
-        """Runs the loop. values: a (shape, type) for each array that it makes, and its inputs."""
+        """Runs the loop. values are a (shape, type) for each array that it creates, and its inputs."""
         if self.is_uncompiled:
             raise Uncompiled
         if any(isinstance(value, (set, frozenset)) for value in values):
@@ -213,7 +214,7 @@ class SerialLoop(SerialPart):
             self._leave(error.message, error)
 
     def _leave(self, reason, error):
-        """Leaves the loop to Python from now on. error: the compiler's, which says the place, or None."""
+        """From now on lets Python run the loop. error is the error of the compiler with its location, or None."""
         splitter, statement = self.whole._splitter, self.loop.statement
         reason = f"Python's interpreter runs this loop: {reason}"
         if error is None:
@@ -225,18 +226,18 @@ class SerialLoop(SerialPart):
 
 
 def _one_or_all(outputs):
-    """What the statement that stands for a loop assigns to its outputs."""
+    """Returns the value that the statement for a loop assigns to its outputs."""
     return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
 
 def _make_pools(rows, made):
-    """The arrays whose rows take the place of the arrays that a loop makes. made: (shape, type) of each."""
+    """Creates arrays whose rows replace the arrays that a loop creates. made has a (shape, type) for each."""
     if not made:
         return []
     import numpy
 
     def make(shape, dtype):
-        """dtype None means float64, and a number its own type."""
+        """dtype None means float64; a number means its own type"""
         if dtype is None or isinstance(dtype, (bool, int, float, complex, numpy.number)):
             dtype = numpy.asarray(0.0 if dtype is None else dtype).dtype
         return numpy.empty((rows, *(shape if isinstance(shape, tuple) else (shape,))), dtype)
@@ -251,7 +252,7 @@ def _is_record(value):
 
 
 def _values(parts, kind):
-    """The values that all parts have kept of one variable, in their order."""
+    """Returns the values that the parts kept of one variable, in order."""
     import numpy
 
     name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
@@ -262,12 +263,12 @@ def _values(parts, kind):
 
 
 def _plain(value):
-    """A scalar of NumPy, as a number of Python if that has the same type."""
+    """Converts a NumPy scalar to a Python number if it has the same type."""
     return value.item() if value.dtype.name in ("int64", "float64", "bool", "complex128") else value
 
 
 def _join(first, values, operator, begin):
-    """What a reduction becomes: the sums of all parts, in their order, behind what it was before."""
+    """Returns the value of a reduction: its value before the loop combined with the sums of all parts, in order."""
     import numpy
 
     joined = getattr(numpy, operator)
@@ -279,7 +280,7 @@ def _join(first, values, operator, begin):
 
 
 def _begin_array(first, begin, operator, parts):
-    """What a reduction that is an array begins with in each part."""
+    """Returns the initial value of an array reduction in each part."""
     import numpy
 
     if begin is None:
@@ -288,7 +289,7 @@ def _begin_array(first, begin, operator, parts):
 
 
 def _join_arrays(first, sums, operator, begin):
-    """A reduction that is an array, which is changed in place as `+=` does."""
+    """Returns the value of an array reduction, which is changed in place like with `+=`."""
     import numpy
 
     joined = getattr(numpy, operator)
@@ -299,7 +300,8 @@ def _join_arrays(first, sums, operator, begin):
 
 
 def _last(values, flags, get):
-    """The value of a variable behind the loop: of the last part that has assigned it, or what it was before."""
+    """Returns the value of a variable after the loop: from the last part that assigned it, or the value before the
+    loop."""
     if flags is None:
         return _plain(values[-1])
     known = flags.nonzero()[0]
@@ -307,7 +309,7 @@ def _last(values, flags, get):
 
 
 def _before(get):
-    """The value of a variable before the loop."""
+    """Returns the value of a variable before the loop."""
     try:
         return get()
     except NameError:

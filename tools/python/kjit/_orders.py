@@ -1,4 +1,4 @@
-"""Sorts, selections and sets over whole arrays, with functions of Python for orders."""
+"""Sorts, selections and set operations on whole arrays, with Python functions for orders."""
 
 from . import dtypes
 from ._algorithms import DESCENDING, Plain, Plan, axes_of, computed, equal_of, less_of, listed, numpy_array, one, perform, perhaps
@@ -8,43 +8,49 @@ from ._folds import counted, search_sorted
 
 
 def _order(descending, begin_bit=0, end_bit=0):
-    """What the order is, for `perform`."""
+    """Returns the order in the form that `perform` takes."""
     return {"flags": DESCENDING if descending else 0, "begin_bit": begin_bit, "end_bit": end_bit}
 
 
 def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
-    """The elements in order, along one axis, by default the last: an array of the shape and type of x, which `out` may be.
-    less(a, b): whether a comes before b, a strict order as that of <; without it numbers ascend, NaNs last. descending: that order the other way
-    around. Equal elements keep their order. begin_bit, end_bit: only these bits of integers are looked at. options: see `kjit.reduce`. ArgumentError: axes,
-    shapes. TypingError: elements without an order."""
+    """Sorts the elements along one axis, by default the last. Returns an array with the shape and type of x; `out` can
+    be x itself.
+
+    less(a, b) returns whether a comes before b and must be a strict ordering, like <. Without it, numbers ascend and
+    NaNs come last. With descending, the order is reversed. The sort is stable. With begin_bit and end_bit, only these
+    bits of integers are compared. options: see `kjit.reduce`. Raises ArgumentError for axes or shapes, and TypingError
+    for elements that cannot be compared.
+    """
     own = _order(descending, begin_bit, end_bit)
     return one(perform("sort", 1, (x, Plain(less_of(less))), listed(out), axes=axes_of(axis), options=options, **own))
 
 
 def sort_pairs(x, values, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
-    """(x sorted, values each where its element of x comes to be); both have the same shape. out: a tuple of two arrays, which may
-    be x and values. The rest: see `kjit.sort`."""
+    """Sorts x and moves the elements of values with it; returns (sorted x, values). Both have the same shape. out is a
+    tuple of two arrays, which can be x and values. Other parameters: see `kjit.sort`."""
     arguments = x, values, Plain(less_of(less))
     return perform("sort_pairs", 2, arguments, out, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
 
 
 def argsort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
-    """Where along the axis the elements are in their order: integers of the shape of x. The rest: see `kjit.sort`."""
+    """Returns the indices that would sort x along an axis, integers in the shape of x. Other parameters: see
+    `kjit.sort`."""
     arguments = x, Plain(less_of(less))
     return one(perform("argsort", 1, arguments, listed(out), axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit)))
 
 
 def merge(x, y, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0, **options):
-    """The elements of x and y, arrays of one dimension that are sorted, in order; of equal ones those of x first. The rest: see
+    """Merges x and y, sorted arrays with one dimension. Equal elements of x come first. Other parameters: see
     `kjit.sort`."""
     arguments = x, y, Plain(less_of(less))
     return one(perform("merge", 1, arguments, listed(out), options=options, **_order(descending, begin_bit, end_bit)))
 
 
 def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
-    """(elements, places): the first k that `kjit.sort` would put along one axis, by default the last, and where along the axis
-    they are in x; both have the shape of x with k elements along the axis. descending: the greatest. out: a tuple of two arrays,
-    one of which may be None. ArgumentError: k is negative or more than there are. The rest: see `kjit.sort`."""
+    """Returns (elements, indices): the first k elements in the order of `kjit.sort` along one axis, by default the
+    last, and their indices along the axis. Both have the shape of x with extent k along the axis. With descending, they
+    are the largest elements. out is a tuple of two arrays, one of which can be None. Raises ArgumentError if k is
+    negative or too large. Other parameters: see `kjit.sort`."""
     arguments = x, Plain(k), Plain(less_of(less))
     if out is not None:
         arguments = *(perhaps(result) for result in out), *arguments
@@ -54,9 +60,10 @@ def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0
 
 
 def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0, **options):
-    """The segments of x, an array of one dimension, each sorted by itself: segment i has the elements offsets[i] up to
-    offsets[i + 1] - 1; elements in no segment stay where they are. With `values` a pair, as `kjit.sort_pairs`. out: an array, with
-    values a tuple of two. KernelError: offsets that descend or lead out of x. The rest: see `kjit.sort`."""
+    """Sorts each segment of x, an array with one dimension, separately. Segment i has the elements offsets[i] to
+    offsets[i + 1] - 1. Elements outside all segments keep their positions. With `values` the result is a pair, as in
+    `kjit.sort_pairs`. out is an array, or a tuple of two with values. Raises KernelError if offsets decrease or are out
+    of bounds. Other parameters: see `kjit.sort`."""
     own = _order(descending, begin_bit, end_bit) | {"options": options}
     last = x, perhaps(values), offsets, Plain(less_of(less))
     if values is None:
@@ -68,15 +75,19 @@ def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=N
 
 
 def select_where(x, flags, *, out=None, **options):
-    """The elements of x for which flags, as many, are not 0, in the row-major order of x: an array of one dimension. flags: an
-    array, or `kjit.computed`. It waits for their number, except with out=(result, count), an array with room for all and one of
-    one integer, which are the result then. options: see `kjit.reduce`. ArgumentError: shapes, results that overlap x."""
+    """Returns the elements of x whose flag is not 0, in row-major order, as an array with one dimension. flags is an
+    array with the size of x, or `kjit.computed`.
+
+    The call waits for the number of elements. To avoid the wait, pass out=(result, count) with the capacity for all
+    elements and an array with one integer; the function then returns these arrays. options: see `kjit.reduce`. Raises
+    ArgumentError for shapes, and for results that overlap x.
+    """
     return counted(perform("select", 2, (x, flags), out, options=options), out)
 
 
 def partition(x, flags, *, out=None, **options):
-    """(elements whose flags are not 0, the others), each in the order of x. out: (result, rest, count). The rest: see
-    `kjit.select_where`."""
+    """Returns (elements whose flag is not 0, other elements), each in the order of x. out is (result, rest, count).
+    Other parameters: see `kjit.select_where`."""
     outcome = perform("partition", 3, (x, flags), out, options=options)
     if isinstance(outcome, Plan) or out is not None:
         return outcome
@@ -86,8 +97,9 @@ def partition(x, flags, *, out=None, **options):
 
 
 def partition_three(x, classes, *, out=None, **options):
-    """(elements of class 0, of class 1, of class 2): classes has as many integers as x elements. out: (first, second, rest,
-    counts), counts an array of two integers. KernelError: another class. The rest: see `kjit.select_where`."""
+    """Returns (elements with class 0, with class 1, with class 2). classes has an integer for each element of x. out is
+    (first, second, rest, counts), where counts is an array with two integers. Raises KernelError for another class.
+    Other parameters: see `kjit.select_where`."""
     outcome = perform("partition_three", 4, (x, classes), out, options=options)
     if isinstance(outcome, Plan) or out is not None:
         return outcome
@@ -102,15 +114,16 @@ def _number(count):
 
 
 def nonzero(x, *, out=None, **options):
-    """The places of the elements of x that are not 0, in x as one line: integers. out: (result, count). The rest: see
+    """Returns the indices of the nonzero elements in the flattened x. out is (result, count). Other parameters: see
     `kjit.select_where`."""
     return counted(perform("nonzero", 2, (x,), out, options=options), out)
 
 
 def unique_consecutive(x, values=None, equal=None, *, out=None, **options):
-    """The first element of each run of equal neighbours of x, an array of one dimension. equal(a, b) compares two elements; by
-    default == does. With `values`, as many elements, a pair: also the elements of `values` at the same indices. out:
-    (result, count) or (result, values, count). The rest: see `kjit.select_where`."""
+    """Returns the first element of each run of equal consecutive elements of x, an array with one dimension. equal(a,
+    b) compares two elements; the default is ==. With `values`, an array with the same size, the result is a pair with
+    the corresponding elements of values. out is (result, count) or (result, values, count). Other parameters: see
+    `kjit.select_where`."""
     if values is None:
         return counted(perform("unique", 2, (x, Plain(equal_of(equal))), out, options=options), out)
     return counted(perform("unique_pairs", 3, (x, values, Plain(equal_of(equal))), out, options=options), out)
@@ -125,11 +138,15 @@ def _index(i):
 
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, *, equal_nan=True, **options):
-    """The different elements of x, an array of any shape, in ascending order, as `numpy.unique` returns them. With return_index,
-    return_inverse or return_counts a tuple: also the index of the first occurrence of each result in the flattened x, the
-    index in the result of each element of x (an array of the shape of x), and the number of occurrences of each result.
-    equal_nan: all NaNs are one element. It sorts x and waits for the number of results; `kjit.unique_consecutive` removes
-    equal neighbours without sorting. options: see `kjit.reduce`; there is no `plan`. TypingError: elements without an order."""
+    """Returns the distinct elements of x, an array with any shape, in ascending order, like `numpy.unique`. With
+    return_index, return_inverse or return_counts the result is a tuple. It also has the index of the first occurrence
+    of each result in the flattened x, the index in the result for each element of x (in the shape of x), and the number
+    of occurrences of each result.
+
+    With equal_nan, all NaNs are one element. The function sorts x and waits for the number of results;
+    `kjit.unique_consecutive` removes equal consecutive elements without sorting. options: see `kjit.reduce`; `plan` is
+    not supported. Raises TypingError for elements that cannot be compared.
+    """
     for name in ("plan", "out"):
         if options.get(name) is not None:
             raise TypeError(f"unique takes no {name}: it is several algorithms; use kjit.sort and kjit.unique_consecutive")
@@ -163,8 +180,8 @@ def _may_be_nan(dtype):
 
 
 def run_lengths(x, equal=None, *, out=None, **options):
-    """(elements, lengths, starts) of the runs of equal neighbours of x. out: (elements, lengths, starts, count). The rest: see
-    `kjit.unique_consecutive`."""
+    """Returns (elements, lengths, starts) for the runs of equal consecutive elements of x. out is (elements, lengths,
+    starts, count). Other parameters: see `kjit.unique_consecutive`."""
     return counted(perform("run_lengths", 4, (x, Plain(equal_of(equal))), out, options=options), out)
 
 
@@ -177,23 +194,30 @@ def _set(name, x, y, less, descending, out, options):
 
 
 def set_union(x, y, less=None, *, descending=False, out=None, **options):
-    """The union of two sorted arrays of one dimension, sorted: of m equal elements of x and n of y max(m, n), as C++'s
-    `std::set_union`. less and descending: the order that both have, see `kjit.sort`. It waits for the number, except with
-    out=(result, count): an array with room for all of x and y and one of one integer. options: see `kjit.reduce`. ArgumentError:
-    room, shapes. TypingError: x and y of different types."""
+    """Returns the sorted union of two sorted arrays with one dimension. If an element occurs m times in x and n times
+    in y, it occurs max(m, n) times in the union, as in C++'s `std::set_union`. less and descending describe the order
+    of both inputs, see `kjit.sort`.
+
+    The call waits for the number of elements. To avoid the wait, pass out=(result, count) with the capacity for all of
+    x and y and an array with one integer; the function then returns these arrays. options: see `kjit.reduce`. Raises
+    ArgumentError for capacity or shapes, and TypingError if x and y have different types.
+    """
     return _set("set_union", x, y, less, descending, out, options)
 
 
 def set_intersection(x, y, less=None, *, descending=False, out=None, **options):
-    """What both have, min(m, n) times. out has room for the shorter one. The rest: see `kjit.set_union`."""
+    """Returns the elements that are in both arrays, min(m, n) times each. out needs the capacity of the shorter array.
+    Other parameters: see `kjit.set_union`."""
     return _set("set_intersection", x, y, less, descending, out, options)
 
 
 def set_difference(x, y, less=None, *, descending=False, out=None, **options):
-    """What x has and y has not, max(m - n, 0) times. out has room for x. The rest: see `kjit.set_union`."""
+    """Returns the elements of x that are not in y, max(m - n, 0) times each. out needs the capacity of x. Other
+    parameters: see `kjit.set_union`."""
     return _set("set_difference", x, y, less, descending, out, options)
 
 
 def set_symmetric_difference(x, y, less=None, *, descending=False, out=None, **options):
-    """What one of them has only, abs(m - n) times. The rest: see `kjit.set_union`."""
+    """Returns the elements that are in only one of the arrays, abs(m - n) times each. Other parameters: see
+    `kjit.set_union`."""
     return _set("set_symmetric_difference", x, y, less, descending, out, options)

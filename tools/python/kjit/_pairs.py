@@ -19,7 +19,7 @@ def _further(arguments):
 
 
 def _shared(devices, options):
-    """The devices that share a call, for `perform`."""
+    """Returns the devices that share a call, for `perform`."""
     if devices is None:
         return {}
     if options.get("device") is not None:
@@ -30,7 +30,8 @@ def _shared(devices, options):
 
 
 def _of_rows(function, y, arguments):
-    """The function of pairs: it is called with a row of x, a row of each y, two positions and further arguments."""
+    """Returns the function of `pairs` as a func. It takes a row of x, a row of each y, two indices and further
+    arguments."""
     further = _further(arguments)
     return Computed(function, None, further, 3 + (len(y) if isinstance(y, tuple) else 1) + len(further))
 
@@ -38,20 +39,25 @@ def _of_rows(function, y, arguments):
 def pairs(
     function, x, y, operator="add", *, arguments=(), out=None, chunk=0, devices=None, commutes=False, **options
 ):
-    """For each i operator over all j of `function(x[i], y[j], i, j, *arguments)`, without the matrix of all pairs: an array of as
-    many elements as x has rows. x and y: arrays of one axis, whose elements the function gets as numbers, or of two, whose rows it
-    gets as arrays; y may be a tuple of up to 8 of them, of which the function gets a row each. operator: see `kjit.reduce`.
-    arguments: further arrays and numbers. chunk: so many rows of y are read at a time, which brings them from the host's memory to
-    a device that need not hold them all; 0: all. devices: several of one kind that share the rows of x, ("cuda:0", "cuda:1");
-    arrays may lie anywhere, and the call returns when it is done.
+    """Combines `function(x[i], y[j], i, j, *arguments)` over all j with an operator and returns an array with an
+    element for each row of x. The matrix of all pairs is never stored.
+
+    x and y have one axis, whose elements the function receives as numbers, or two axes, whose rows it receives as
+    arrays. y can be a tuple of up to 8 arrays; the function then receives a row of each. operator: see `kjit.reduce`.
+    arguments are further arrays and numbers.
+
+    chunk is the number of rows of y to read at a time; 0 means all rows. With a chunk, y can be in host memory and
+    larger than the device memory. devices is a tuple of devices of one kind that share the rows of x, such as
+    ("cuda:0", "cuda:1"). The arrays can be in any memory, and the call returns when the work is done.
 
         kjit.pairs(lambda x, y, i, j, s: kjit.exp(-s * (x - y) ** 2), x, y, arguments=(0.5,))
 
-    A function that returns a tuple of up to 16 values has a result for each: the call returns a tuple of arrays, `out` is a tuple of
-    that length, and one pass over the pairs computes all of them.
+    If the function returns a tuple of up to 16 values, each value has its own result: the call returns a tuple of
+    arrays, `out` is a tuple with the same length, and a single pass computes all results.
 
-    options: see `kjit.reduce`. ArgumentError: shapes, no rows of y and no identity. TypingError: what the function returns.
-    UnsupportedError: rows of more than 4096 bytes."""
+    options: see `kjit.reduce`. Raises ArgumentError for shapes, and if y has no rows and the operator no identity;
+    TypingError for the type that the function returns; UnsupportedError for rows of more than 4096 bytes.
+    """
     inner = _of_rows(function, y, arguments)
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
     out = out if out is None or isinstance(out, tuple) else (out,)
@@ -62,19 +68,19 @@ def pairs(
 
 # ---- derivatives ----
 
-# What `result` is of: by operator, the reduction that the derivative needs.
+# Result that the derivative needs, by operator: the reduction with this name.
 _PAIR_RESULTS = {"add": None, "mean": None, "logaddexp": "logaddexp", "max": "argmax", "min": "argmin"}
 
 
 def _is_float(x):
-    """Whether derivatives are by an argument unless `by` says so: it holds floats."""
+    """Returns whether derivatives are computed for an argument by default: it holds floats."""
     if isinstance(x, (int, float)):
         return isinstance(x, float)
     return str(getattr(x, "dtype", "")) in ("float32", "float64", "f32", "f64")
 
 
 def _chosen(by, rows, further):
-    """The numbers of the function's parameters: by default those that hold floats."""
+    """Returns the indices of the function's parameters to differentiate by; by default those that hold floats."""
     if by is None:
         given = [*enumerate(rows), *enumerate(further, len(rows) + 2)]
         return tuple(i for i, x in given if _is_float(x))
@@ -87,21 +93,25 @@ def _chosen(by, rows, further):
 def pairs_gradient(
     function, x, y, operator="add", *, cotangents, by=None, result=None, arguments=(), chunk=0, devices=None, **options
 ):
-    """Derivatives of `kjit.pairs`, without the matrix of all pairs: a tuple of arrays. cotangents has an element for each row of x:
-    the derivative of some number by the result of that row. The outcome is the derivatives of this number.
+    """Returns the derivatives of `kjit.pairs` as a tuple of arrays, without storing the matrix of all pairs. cotangents
+    has an element for each row of x: the derivative of some number with respect to the result of that row. The results
+    are derivatives of this number.
 
-    by: numbers of the function's parameters, in ascending order: 0 is the row of x, 1 that of y or of the first operand in the tuple
-    y, and the first of `arguments` comes after the two positions. A derivative has the shape of its operand. By default they are by
-    all parameters that hold floats. An array of `arguments` may have up to 64 elements.
+    by holds parameter indices of the function in ascending order. 0 is the row of x, and 1 is the row of y, or of the
+    first operand if y is a tuple. The first of `arguments` follows the two indices i and j. By default it holds all
+    parameters with floats. A derivative has the shape of its operand. An array in `arguments` can have up to 64
+    elements.
 
-    operator: "add", "mean", "logaddexp", "max" or "min". Of equal values the first one has the derivative of an extreme. result: for
-    "logaddexp" the result of `kjit.pairs`, for "max" and "min" that of "argmax" and "argmin"; None: it is computed again.
+    operator is "add", "mean", "logaddexp", "max" or "min". For max and min, the first of equal values has the
+    derivative. result is the result of `kjit.pairs` for "logaddexp", or the result of "argmax" or "argmin" for "max"
+    and "min". If it is None, it is computed again.
 
         gx, gy = kjit.pairs_gradient(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y, cotangents=np.ones(len(x)))
 
-    chunk, devices: as `kjit.pairs` has them; derivatives by y then need no more than `chunk` rows of y on a device, either. options:
-    see `kjit.reduce`. ArgumentError: shapes. TypingError: another operator, elements other than f32 and f64, a function without a
-    derivative."""
+    chunk and devices: see `kjit.pairs`; derivatives by y also need no more than `chunk` rows of y on a device. options:
+    see `kjit.reduce`. Raises ArgumentError for shapes, and TypingError for another operator, for elements other than
+    f32 and f64, and for a function without a derivative.
+    """
     rows, further = (x, *y) if isinstance(y, tuple) else (x, y), _further(arguments)
     numbers = _chosen(by, rows, further)
     if operator not in _PAIR_RESULTS:
@@ -128,12 +138,13 @@ def pairs_gradient(
 
 
 def _of_stream(options):
-    """The options that say where a call runs."""
+    """Returns the options that select device and stream."""
     return {key: options[key] for key in ("device", "stream") if key in options}
 
 
 def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):
-    """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
-    are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
+    """Returns (values, indices): for each i the k smallest values of `function(x[i], y[j], i, j, *arguments)` in
+    ascending order, and their j. Both have the shape (rows of x, k). k is 1 to 64. out is a tuple of two arrays. Other
+    parameters: see `kjit.pairs`."""
     given = _of_rows(function, y, arguments), x, _rows(y), Plain(k)
     return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options, **_shared(devices, options))

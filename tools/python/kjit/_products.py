@@ -35,7 +35,7 @@ def _formats(tf32, e4m3, e5m2):
 
 
 def _behind(epilogue, operands):
-    """What each element of a product goes through, for `perform`."""
+    """Returns the epilogue of a product in the form that `perform` takes."""
     if epilogue is None:
         if operands:
             raise TypeError("epilogue_operands are those of an epilogue, and there is none")
@@ -50,18 +50,21 @@ def _behind(epilogue, operands):
 def einsum(
     expression, *operands, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None, epilogue_operands=(), **options
 ):
-    """The sum of products that `expression` asks for, as `numpy.einsum`: "ij,jk->ik". operands: 1 to 10 arrays of one type of
-    numbers; out: an array, or `kjit.computed`, which gets each sum once. tf32: GPUs may cut factors of f32 to 11 significant bits.
-    e4m3, e5m2: the operands are u8, whose bytes are floats of 8 bits; sums are f32.
+    """Computes the sum of products that `expression` describes, like `numpy.einsum`: "ij,jk->ik". There are 1 to 10
+    operands, arrays with the same number type. out is an array, or a `kjit.computed` that receives each sum once. With
+    tf32, GPUs may round f32 operands to 11 significant bits. With e4m3 or e5m2, the operands are u8 arrays whose bytes
+    are FP8 numbers, and sums are f32.
 
-    epilogue: a function that each element goes through before it is stored: `epilogue(sum, *elements)`, of what sums are computed in
-    and an element of each of epilogue_operands, up to 8 arrays and numbers that broadcast to the result, of which one may be `out`
-    itself, whose elements are read before they are written:
+    epilogue is a function that is applied to each sum before it is stored: `epilogue(sum, *elements)`. sum has the
+    accumulator type. The elements come from epilogue_operands, up to 8 arrays and numbers that broadcast to the result.
+    One of them can be `out` itself, because an element is read before it is written.
 
         kjit.matmul(x, w, epilogue=lambda sum, b: max(sum + b, 0), epilogue_operands=(bias,))
 
-    options: see `kjit.reduce`; sums are computed in `accumulator`. ArgumentError: the expression, shapes. TypingError: several
-    types, what the epilogue returns. UnsupportedError: more operands."""
+    options: see `kjit.reduce`; sums are computed in `accumulator`. Raises ArgumentError for the expression or shapes,
+    TypingError for operands of different types or the type that the epilogue returns, and UnsupportedError for too many
+    operands.
+    """
     if not isinstance(expression, str):
         raise TypeError(f'an expression is a text, "ij,jk->ik", not {type(expression).__name__}: lists of axes are not taken')
     arguments = Plain(expression), Several(operands)
@@ -70,8 +73,9 @@ def einsum(
 
 
 def matmul(x, y, *, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None, epilogue_operands=(), **options):
-    """The product of matrices, as `numpy.matmul`: the last two axes are multiplied, (m, k) by (k, n), the others broadcast; an array
-    of one axis is a row on the left and a column on the right. The rest: see `kjit.einsum`."""
+    """Computes the matrix product, like `numpy.matmul`. The last two axes are multiplied, (m, k) by (k, n), and the
+    others broadcast. An array with one axis is a row on the left or a column on the right. Other parameters: see
+    `kjit.einsum`."""
     own = _behind(epilogue, epilogue_operands)
     return one(perform("matmul", 1, (x, y), listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
 
@@ -80,12 +84,15 @@ def matmul(x, y, *, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None,
 
 
 class CSR:
-    """A matrix in compressed sparse rows: row i has the entries indptr[i] up to indptr[i + 1] - 1, of which entry k is data[k] in
-    column indices[k]. `data`, `indices` and `indptr` are arrays, in place, as SciPy names them; `shape` is (rows, columns). Entries
-    of one place are added. Made by `kjit.csr`, or of its arrays. Products read what the indices say: whoever makes a matrix of
-    arrays has these looked at once, which waits for the device; check=False leaves that out, for indices that are known to be right,
-    and wrong ones then read memory that is not the matrix's. What is changed in the arrays later is not looked at: see `check`.
-    options: of the check, see `kjit.reduce`. ArgumentError: an index that is wrong, shapes. TypingError: types."""
+    """A sparse matrix in compressed sparse row format. Row i has the entries indptr[i] to indptr[i + 1] - 1; entry k is
+    data[k] in column indices[k]. `data`, `indices` and `indptr` are arrays with SciPy's names, which are not copied;
+    `shape` is (rows, columns). Entries with the same row and column are added.
+
+    `kjit.csr` creates matrices; the constructor takes the arrays. Products do not check indices, and wrong indices
+    would read other memory. The constructor therefore checks the indices, which waits for the device; check=False omits
+    the check. Later changes to the arrays are not checked, see `check`. options of the check: see `kjit.reduce`. Raises
+    ArgumentError for a wrong index or shape, and TypingError for types.
+    """
 
     def __init__(self, data, indices, indptr, shape, *, check=True, **options):
         self.data, self.indices, self.indptr = (_no_list(part) for part in (data, indices, indptr))
@@ -94,7 +101,7 @@ class CSR:
             self._check_made(options)
 
     def _check_made(self, options):
-        """Says which entry of a matrix that a user has made of arrays is wrong."""
+        """Checks a matrix that a user created from arrays and reports a wrong entry."""
         arguments = *self._arguments(), Plain(0)
         try:
             perform("csr_check", 0, arguments, (), options=options)
@@ -116,19 +123,20 @@ class CSR:
 
     @property
     def nnz(self):
-        """The room for entries: the number of elements of `data`."""
+        """The capacity for entries: the number of elements in `data`."""
         return self.data.shape[0]
 
     def _arguments(self):
         return self.data, self.indices, self.indptr, Plain(self.shape[0]), Plain(self.shape[1])
 
     def multiply(self, x, *, out=None, **options):
-        """The product with x, of shape (columns,) or (columns, n), of the type of data: an array of shape (rows,) or (rows, n).
-        options: see `kjit.reduce`. ArgumentError: shapes. TypingError: several types. KernelError: `indptr` descends."""
+        """Multiplies the matrix by x with shape (columns,) or (columns, n) and the type of data. Returns an array with
+        shape (rows,) or (rows, n). options: see `kjit.reduce`. Raises ArgumentError for shapes, TypingError for
+        different types, and KernelError if `indptr` decreases."""
         name = "spmv" if len(x.shape) == 1 else "spmm"
         return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))
 
-    # NumPy leaves operators between its arrays and matrices to the matrices.
+    # Makes NumPy use the operators of the matrix.
     __array_ufunc__ = None
 
     def __matmul__(self, x):
@@ -173,8 +181,9 @@ class CSR:
         return sparse.taken(self, rows)
 
     def transpose(self, **options):
-        """The transposed matrix, which is this one in compressed sparse columns. Its columns are sorted in each row. options: see
-        `kjit.reduce`; the results of a plan are data, indices and indptr. KernelError: a column outside of the matrix."""
+        """Returns the transposed matrix, which is also this matrix in compressed sparse column format. The columns of
+        each row are sorted. options: see `kjit.reduce`; the results of a plan are data, indices and indptr. Raises
+        KernelError for a column outside the matrix."""
         outcome = perform("csr_transpose", 3, self._arguments(), options=options)
         return outcome if isinstance(outcome, Plan) else CSR(*outcome, self.shape[::-1], check=False)
 
@@ -184,18 +193,21 @@ class CSR:
         return self.transpose()
 
     def check(self, *, sorted=False, unique=False, **options):
-        """Looks whether all indices are right: offsets ascend and lead to entries, columns are in the matrix; sorted: columns ascend
-        in each row; unique: and none comes twice. ArgumentError: says which one is wrong. It waits. options: see `kjit.reduce`."""
+        """Checks that offsets ascend and are in bounds and that columns are in the matrix. With sorted, the columns of
+        each row must ascend. With unique, no column may occur twice in a row. Raises ArgumentError with the wrong
+        entry. The call waits. options: see `kjit.reduce`."""
         flags = (1 if sorted else 0) | (2 if unique else 0)
         perform("csr_check", 0, (*self._arguments(), Plain(flags)), (), options=options)
 
     def to_dense(self, *, out=None, **options):
-        """The matrix as an array of two axes. options: see `kjit.reduce`. KernelError: a column outside of the matrix."""
+        """Returns the matrix as an array with two axes. options: see `kjit.reduce`. Raises KernelError for a column
+        outside the matrix."""
         return one(perform("csr_to_dense", 1, self._arguments(), listed(out), options=options))
 
     def to_coo(self, **options):
-        """(data, rows, columns): of each entry its value, row and column. What `indptr` has in no row is no entry. It waits for
-        `indptr`. options: see `kjit.reduce`; the result of a plan is rows, which stays as it was for what is no entry."""
+        """Returns (data, rows, columns) with the value, row and column of each entry. Elements that belong to no row in
+        `indptr` are not entries. The call waits for `indptr`. options: see `kjit.reduce`; the result of a plan is rows,
+        which keeps its values where there is no entry."""
         outcome = perform("csr_to_coo", 1, self._arguments(), options=options)
         if isinstance(outcome, Plan):
             return outcome
@@ -203,7 +215,7 @@ class CSR:
         return self.data[entries], outcome[0][entries], self.indices[entries]
 
     def to_scipy(self):
-        """A `scipy.sparse.csr_array` of the matrix in the host's memory."""
+        """Returns the matrix as a `scipy.sparse.csr_array` in host memory."""
         from scipy.sparse import csr_array
 
         parts = (part.to_host() if hasattr(part, "to_host") else part for part in (self.data, self.indices, self.indptr))
@@ -214,21 +226,26 @@ class CSR:
 
 
 def _is_factor(x):
-    """Whether a matrix is multiplied by an object as by a number."""
+    """Returns whether an object multiplies a matrix like a number."""
     return isinstance(x, (int, float, complex)) or getattr(x, "shape", None) == () and hasattr(x, "dtype")
 
 
 def csr(source, shape=None, *, device=None, check=True, **options):
-    """A matrix in compressed sparse rows, `kjit.CSR`, of source:
+    """Returns a matrix in compressed sparse row format, `kjit.CSR`, from one of these sources:
 
-    - a matrix of SciPy, of any format; one of CSR in place,
-    - (data, indices, indptr), arrays in place, with `shape` (rows, columns),
-    - (data, (rows, columns)), the coordinates of entries in any order; those of one place are added, columns sorted,
-    - an array of two axes, of which the elements that are not 0 are taken.
+    - a SciPy matrix in any format; a CSR matrix is not copied,
 
-    Indices are i32 or i64. device: copies the arrays to one, "cuda"; None: they stay where they are. check: whether indices of the
-    first two are looked at, see `kjit.CSR`. options: see `kjit.reduce`. ArgumentError, TypingError: shapes, types, an index that is
-    wrong. KernelError: a coordinate outside of the matrix."""
+    - (data, indices, indptr), arrays that are not copied, with `shape` (rows, columns),
+
+    - (data, (rows, columns)), coordinates in any order; entries with the same row and column are added, and columns are
+    sorted,
+
+    - an array with two axes, of which the nonzero elements become entries.
+
+    Indices are i32 or i64. device copies the arrays to a device, "cuda"; None leaves them where they are. check enables
+    the check of indices for the first two sources, see `kjit.CSR`. options: see `kjit.reduce`. Raises ArgumentError or
+    TypingError for shapes, types or a wrong index, and KernelError for a coordinate outside the matrix.
+    """
     if options.get("plan"):
         raise TypeError("kjit.csr waits for the number of entries, and has no plan")
     if isinstance(source, CSR):
@@ -262,7 +279,7 @@ def _no_list(x):
 
 
 def _element_at(x, place):
-    """Element `place` of an array of one axis, wherever it lies."""
+    """Returns element `place` of an array with one axis in any memory."""
     found = x[place:] if place == -1 else x[place : place + 1]
     return array(found, device="cpu").to_host()[0]
 
@@ -301,14 +318,15 @@ def _moved(matrix, device):
 
 # ---- linear systems ----
 
-# As good as no tolerance and no limit.
+# Has the same effect as no tolerance or no limit.
 _LEAST, _GREATEST = 2.0**-1022, 2.0**1023
 
 
 class LinearOperator:
-    """A matrix by what it does: `multiply(result, x)` stores its product with x in result, arrays of kjit on the solver's device, of
-    shape (rows,) and (columns,); `multiply_transposed` that of the transposed matrix, for `kjit.lsmr`. What they queue belongs on
-    the stream that the solver was given, by default the device's."""
+    """A matrix given by functions. `multiply(result, x)` stores its product with x in result. Both are kjit arrays on
+    the device of the solver, with shapes (rows,) and (columns,). `multiply_transposed` does the same for the transposed
+    matrix, for `kjit.lsmr`. The functions must queue their work on the stream of the solver, by default the default
+    stream of the device."""
 
     def __init__(self, shape, multiply, multiply_transposed=None):
         self.shape = tuple(shape)
@@ -317,10 +335,24 @@ class LinearOperator:
 
 
 class Solution(NamedTuple):
-    """What `kjit.cg` and `kjit.lsmr` give. x: the best that was found, an array as b. status: 0 the residual is within the
-    tolerances, 1 no x has such a residual and this one is the least, 2 the matrix is too ill-conditioned, 3 as many iterations as
-    are allowed, 4 the matrix is not positive definite, 5 what is computed is no longer finite; text says it. Norms are Euclidean,
-    in the unit of b: of b - A x, and of x; of lsmr also estimates of A^T (b - A x) - damp^2 x, of the matrix and its condition."""
+    """Result of `kjit.cg` and `kjit.lsmr`. x is the best solution found, an array like b. status tells why the solver
+    stopped, and text describes it:
+
+    - 0: the residual is within the tolerances,
+
+    - 1: no x has such a residual, and this x minimizes it,
+
+    - 2: the matrix is too ill-conditioned,
+
+    - 3: the iteration limit is reached,
+
+    - 4: the matrix is not positive definite,
+
+    - 5: a value is no longer finite.
+
+    Norms are Euclidean: residual_norm is the norm of b - A x, and solution_norm that of x. lsmr also estimates the norm
+    of A^T (b - A x) - damp^2 x, and the norm and condition of the matrix.
+    """
 
     x: object
     status: int
@@ -348,7 +380,8 @@ def _packed(matrix):
 
 
 def _number(name, given, none=0.0):
-    """A number for the extension, where 0 is the default, of one of Python's, where 0 is off: what `none` is."""
+    """Converts a Python number, where 0 means off, for the extension, where 0 means the default. none is the number for
+    off."""
     try:
         return float(given) or none
     except (TypeError, ValueError):
@@ -411,11 +444,15 @@ def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream
 
 
 def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
-    """The x that solves A x = b for a symmetric positive definite matrix, by conjugate gradients from zeros, as a `kjit.Solution`.
-    a: a matrix of SciPy, `kjit.csr`, an array of two axes, or a `kjit.LinearOperator`, of as many rows as columns; b: an array of
-    that many f32 or f64, the type of the matrix. It ends where |b - A x| is at most `residual_tolerance` |b|, with 0 where it is 0,
-    or with `iteration_limit` iterations, 10 for each row unless given. out: an array for x. A system that does not converge is no error: see
-    `status`. ArgumentError: shapes, tolerances. TypingError: other types; what a function of a LinearOperator raises."""
+    """Solves A x = b for a symmetric positive definite matrix with conjugate gradients, starting from zeros, and
+    returns a `kjit.Solution`. a is a SciPy matrix, `kjit.csr`, an array with two axes or a `kjit.LinearOperator`, and
+    is square. b is an array of f32 or f64, the type of the matrix.
+
+    The solver stops when |b - A x| is at most `residual_tolerance` |b|, or after `iteration_limit` iterations, by
+    default 10 for each row. out is an array for x. If the system does not converge, no exception is raised: see
+    `status`. Raises ArgumentError for shapes or tolerances, TypingError for other types, and exceptions from the
+    functions of a LinearOperator.
+    """
     numbers = _number("residual_tolerance", residual_tolerance, _LEAST), 0.0, 0.0, 0.0, 0.0
     return _solve("cg", a, b, out, None, numbers, iteration_limit, device, stream)
 
@@ -434,10 +471,11 @@ def lsmr(
     device=None,
     stream=None,
 ):
-    """The x that makes |b - A x|^2 + damp^2 |x|^2 least, for a matrix of any shape, by LSMR from zeros, as a `kjit.Solution`.
-    matrix_tolerance, b_tolerance, condition_limit: SciPy's atol, btol and conlim, which are off where they are 0: it goes on to what
-    rounding allows. iteration_limit: the lesser extent unless given.
-    transposed: the transposed matrix, `a.T`, which is made where it is not given. The rest: see `kjit.cg`."""
+    """Minimizes |b - A x|^2 + damp^2 |x|^2 for a matrix of any shape with LSMR, starting from zeros, and returns a
+    `kjit.Solution`. matrix_tolerance, b_tolerance and condition_limit are SciPy's atol, btol and conlim; 0 turns them
+    off, and the solver continues to the limit of rounding. The default iteration_limit is the smaller extent.
+    transposed is the transposed matrix, `a.T`, which is computed if it is not given. Other parameters: see `kjit.cg`.
+    """
     tolerances = _number("matrix_tolerance", matrix_tolerance, _LEAST), _number("b_tolerance", b_tolerance, _LEAST)
     numbers = 0.0, _number("damp", damp), *tolerances, _number("condition_limit", condition_limit, _GREATEST)
     return _solve("lsmr", a, b, out, transposed, numbers, iteration_limit, device, stream)

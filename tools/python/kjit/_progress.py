@@ -1,5 +1,5 @@
-"""The line that says what a long compilation, launch or wait is doing, in notebooks and on terminals. A thread looks now and
-then at the calls of libkjit that are under way; it sleeps while there are none."""
+"""The line that shows what a long compilation, launch or wait is doing, in notebooks and on terminals. A thread polls
+the running calls of libkjit; it sleeps while there are none."""
 
 import atexit
 import functools
@@ -11,11 +11,11 @@ from _thread import allocate_lock, start_new_thread
 
 from . import _kjit, _state
 
-_PERIOD = 0.25  # seconds between two looks
-_PATIENCE = 1.0  # seconds after which a call has a line
-_IDLE = 8  # looks without any call until the thread sleeps
+_PERIOD = 0.25  # seconds between two polls
+_PATIENCE = 1.0  # seconds until a call gets a line
+_IDLE = 8  # polls without a call until the thread sleeps
 
-# What compilations do, by the stage that comes of it.
+# Activities of a compilation, by the resulting stage.
 _STAGES = {
     "kir": "kernel IR",
     "typed": "types",
@@ -27,18 +27,18 @@ _STAGES = {
     "cubin": "machine code of the driver's",
 }
 
-_asked: bool | None = None  # of set_progress
-_guard = allocate_lock()  # of the next two
+_asked: bool | None = None  # argument of set_progress
+_guard = allocate_lock()  # protects the next two variables
 _is_watching = False
-_alarm = allocate_lock()  # held by the thread; whoever wakes it lets it go
-_looking = allocate_lock()  # held by the thread while it looks, and at the interpreter's end for good
+_alarm = allocate_lock()  # held by the thread; other threads release it to wake the thread
+_looking = allocate_lock()  # held by the thread during a poll, and forever when the interpreter ends
 
 
 # ---- where the line is ----
 
 
 class _Terminal:
-    """The extension writes the line and, before the call returns, erases it."""
+    """A terminal. The extension writes the line and erases it before the call returns."""
 
     def __init__(self, stream):
         self.file = stream.fileno()
@@ -71,7 +71,7 @@ class _Log:
 
 
 class _Notebook:
-    """An output of the cell, which is empty again when the call is over; one for all calls of the cell."""
+    """An output of the notebook cell, cleared at the end of the call. All calls of a cell share it."""
 
     def __init__(self, shell):
         self.shell, self.handle, self.cell, self.is_open = shell, None, None, False
@@ -94,14 +94,14 @@ class _Notebook:
 
 
 def _shell():
-    """Jupyter's, where the program runs in one of its cells."""
+    """Returns the shell of Jupyter if the program runs in a notebook cell."""
     get = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = get() if get is not None else None
     return shell if getattr(shell, "kernel", None) is not None else None
 
 
 def _choose(before):
-    """Where the line goes now: before, if that is still the place; None: nowhere."""
+    """Returns where to show the line: `before` if it is still valid, or None for nowhere."""
     if _asked is False:
         return None
     shell, stream = _shell(), sys.stderr
@@ -120,14 +120,14 @@ def _choose(before):
 
 
 def _name(compiled):
-    """"axpy (program.py:12)"; of a loop of a function, with its own line."""
+    """Returns "axpy (program.py:12)". A loop of a function has its own line."""
     code, loop = compiled.py_func.__code__, getattr(compiled, "loop", None)
     line = code.co_firstlineno if loop is None else loop.statement.lineno
     return f"{compiled.py_func.__name__} ({os.path.basename(code.co_filename)}:{line})"
 
 
 def _describe(number):
-    """(what it is doing, whether that is compiling); None: it is over."""
+    """Returns (the activity, whether it is a compilation), or None if the call is over."""
     described = _kjit.describe_call(number)
     if described is None:
         return None
@@ -151,13 +151,13 @@ def _describe(number):
 
 
 class _Watch:
-    """What one thread knows of the calls under way: since when, and since when they compile or run."""
+    """Start times of the running calls, and of their compilations and launches, as one thread knows them."""
 
     def __init__(self):
         self.since, self.doing, self.last, self.place, self.shown = {}, {}, 0, None, None
 
     def look(self):
-        """Whether there was a call since the last time."""
+        """Returns whether there was a call since the last poll."""
         now = time.monotonic()
         last, numbers = _kjit.list_calls()
         was_busy, self.last = bool(numbers) or last != self.last, last
@@ -189,7 +189,7 @@ class _Watch:
 
 
 def _sleep():
-    """Until the next call. False: nobody wants to see progress any more, and the thread ends."""
+    """Sleeps until the next call. Returns False if progress was turned off; the thread then ends."""
     global _is_watching
     with _guard:
         _is_watching = _kjit.arm_progress(_alarm.release)
@@ -200,7 +200,7 @@ def _sleep():
 
 
 def watch():
-    """What the thread does. A failure (a stream that cannot be written to) is the end of it, and of the line."""
+    """Body of the thread. A failure, such as a stream that cannot be written, ends the thread and the line."""
     global _is_watching
     with _guard:
         if _is_watching:
@@ -222,9 +222,10 @@ def watch():
 
 
 def set_progress(show=None):
-    """Whether a line says what a compilation, a launch or a wait that has taken a second is doing: True, False, or None, as at
-    first: in notebooks and where stderr is a terminal. The line goes away with the call. With True and neither of these,
-    stderr gets a line after 1, 2, 4, 8 seconds and so on. What is under way already goes on without."""
+    """Selects whether a line shows what a compilation, launch or wait of more than a second is doing. show is True,
+    False, or None (the initial value), which shows the line in notebooks and if stderr is a terminal. The line
+    disappears at the end of the call. With True and another kind of stderr, lines are written after 1, 2, 4, 8 seconds
+    and so on. Calls that already run are not shown."""
     global _asked
     if show is not None and not isinstance(show, bool):
         raise TypeError(f"set_progress takes True, False or None, not {type(show).__name__}")
@@ -235,19 +236,20 @@ def set_progress(show=None):
 
 
 def _renew():
-    """A forked child has none of its parent's threads."""
+    """Clears the state in a forked child, which does not have the parent's threads."""
     global _guard, _alarm, _looking, _is_watching
     _guard, _alarm, _looking, _is_watching = allocate_lock(), allocate_lock(), allocate_lock(), False
     _kjit.arm_progress(_start)
 
 
-# Functions that C implements: a call may end in no handler of a signal.
+# Functions implemented in C, because a call must not end in a signal handler.
 _start = functools.partial(start_new_thread, watch, ())
 os.register_at_fork(after_in_child=_renew)
 
 
 @atexit.register
 def _end():
-    """The interpreter aborts where a thread that it stops has begun to write to one of its streams."""
+    """Stops the thread before the interpreter does. The interpreter aborts if it stops a thread that is writing to a
+    stream."""
     _kjit.set_progress(False, None)
     _looking.acquire(timeout=2)

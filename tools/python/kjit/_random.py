@@ -1,11 +1,11 @@
-"""Arrays of random numbers: number i of a seed depends on nothing but the seed and i."""
+"""Arrays of random numbers. Number i of a seed depends only on the seed and i."""
 
 from . import _arrays
 from ._algorithms import Plain, Plan, listed, one, perform
 
 
 def _fill(name, x, arguments, dtype, device, options):
-    """Fills an array, or a new one of that shape, which a list is, too: nobody would see a list filled."""
+    """Fills an array, or a new array with a shape. A list is a shape, because the caller would not see a filled list."""
     if x is None:
         raise TypeError(f"{name}: x is an array or the shape of a new one, not None")
     if isinstance(x, (tuple, list)) or hasattr(x, "__index__") and not hasattr(x, "__len__"):
@@ -17,38 +17,43 @@ def _fill(name, x, arguments, dtype, device, options):
 
 
 def random_uniform(x, seed, low=0.0, high=1.0, *, offset=0, dtype="f64", device=None, **options):
-    """Fills x with numbers from low to high, of 0 and 1 in [0, 1), and returns it. x: an array of floats, which is filled in
-    row-major order with the numbers offset, offset + 1 and so on of the seed (Philox4x32-10); or the shape of a new array of
-    `dtype` on `device`. seed, offset: integers of 64 bits. The same numbers come on every device, and in parts of an array that
-    several calls fill. options: see `kjit.reduce`. ArgumentError: numbers that are not finite, high below low. TypingError:
-    elements that are no floats."""
+    """Fills x with uniformly distributed numbers in [low, high) and returns it. x is an array of floats, or the shape
+    of a new array of `dtype` on `device`. The elements in row-major order are the numbers offset, offset + 1 and so on
+    of the seed (Philox4x32-10). seed and offset are 64-bit integers.
+
+    The numbers are the same on every device, also if several calls fill parts of an array. With bounds other than 0 and
+    1, rounding can produce high itself. options: see `kjit.reduce`. Raises ArgumentError for numbers that are not
+    finite and for high below low, and TypingError for elements that are not floats.
+    """
     return _fill("random_uniform", x, (seed, offset, low, high), dtype, device, options)
 
 
 def random_normal(x, seed, mean=0.0, deviation=1.0, *, offset=0, dtype="f64", device=None, **options):
-    """Normally distributed numbers of a mean and a standard deviation, in the unit of x. The rest: see `kjit.random_uniform`."""
+    """Fills x with normally distributed numbers; deviation is the standard deviation. Other parameters: see
+    `kjit.random_uniform`."""
     return _fill("random_normal", x, (seed, offset, mean, deviation), dtype, device, options)
 
 
 def random_exponential(x, seed, scale=1.0, *, offset=0, dtype="f64", device=None, **options):
-    """Exponentially distributed numbers of mean `scale`. The rest: see `kjit.random_uniform`."""
+    """Fills x with exponentially distributed numbers with mean `scale`. Other parameters: see `kjit.random_uniform`."""
     return _fill("random_exponential", x, (seed, offset, scale), dtype, device, options)
 
 
 def random_integers(x, seed, least, greatest, *, offset=0, dtype="i64", device=None, **options):
-    """Integers from least to greatest, both among them, each as likely as the others. TypingError: elements that are no integers.
-    The rest: see `kjit.random_uniform`."""
+    """Fills x with integers from least to greatest, inclusive, all with the same probability. Raises TypingError for
+    elements that are not integers. Other parameters: see `kjit.random_uniform`."""
     return _fill("random_integers", x, (seed, offset, least, greatest), dtype, device, options)
 
 
 def random_permutation(x, seed, *, dtype="i64", device=None, **options):
-    """The integers from 0 to n - 1 in a random order, every order as likely as the others: x, an array of n integers, is filled, or
-    x is n. The same order comes on every device. ArgumentError: a type that does not hold n - 1. The rest: see
-    `kjit.random_uniform`."""
+    """Returns the integers from 0 to n - 1 in a random order; all orders have the same probability. x is an array with
+    n integers, which is filled, or the number n. The order is the same on every device. Raises ArgumentError for a type
+    that cannot hold n - 1. Other parameters: see `kjit.random_uniform`."""
     return _fill("random_permutation", x, (seed,), dtype, device, options)
 
 
 def random_shuffle(x, seed, *, out=None, **options):
-    """A copy of x with the elements of its first axis, numbers or rows, in the order that `kjit.random_permutation` has for the
-    seed. out: an array of the shape of x that does not overlap it. options: see `kjit.reduce`. ArgumentError: shapes."""
+    """Returns a copy of x whose rows (or elements, for one axis) are permuted with `kjit.random_permutation` for the
+    seed. out is an array with the shape of x that does not overlap it. options: see `kjit.reduce`. Raises ArgumentError
+    for shapes."""
     return one(perform("random_shuffle", 1, (x, Plain(seed)), listed(out), options=options))

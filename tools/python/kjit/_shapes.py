@@ -1,4 +1,4 @@
-"""Tuples and functions as arguments: what is known of one when a kernel is compiled, and a tuple's items one after the other."""
+"""Tuples and functions as arguments: their compile-time properties, and the items of a tuple as separate arguments."""
 
 import enum
 import sys
@@ -6,13 +6,13 @@ import types
 
 
 _PLAIN = (bool, int, float, complex, str, type(None))
-# Functions around functions that are compared by what they are made of.
+# Maximum depth of functions in functions that are compared by their contents.
 _DEEPEST = 4
 
 
 class Shape(tuple):
-    """The shapes of a tuple's items, None for what is no tuple; fields: the names of a named tuple's items, or None; kind: the
-    class of a named tuple, or None."""
+    """The shapes of the items of a tuple; None stands for an item that is not a tuple. fields has the item names of a
+    named tuple, and kind its class; both can be None."""
 
     def __new__(cls, items, fields=None, kind=None):
         made = super().__new__(cls, items)
@@ -30,31 +30,31 @@ class Shape(tuple):
         return hash((self.fields, tuple.__hash__(self)))
 
     def type_text(self):
-        """The type of a parameter that takes it, whose items have any types."""
+        """Returns the type of a parameter for the tuple, whose items can have any types."""
         return "(" + ", ".join("_" if item is None else item.type_text() for item in self) + ")"
 
     def has_fields(self):
         return self.fields is not None or any(item is not None and item.has_fields() for item in self)
 
     def compose(self, names):
-        """The tuple as text of the kernel IR, whose items have the names that the iterator gives."""
+        """Returns the tuple as kernel IR text; the iterator provides the names of its items."""
         items = [next(names) if item is None else item.compose(names) for item in self]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
     def give_names(self, value):
-        """A tuple that code has returned, as the named tuples that it is made of."""
+        """Converts a tuple returned by compiled code to the original named tuples."""
         items = [part if item is None else item.give_names(part) for item, part in zip(self, value)]
         return tuple(items) if self.kind is None else self.kind._make(items)
 
     def names(self, name):
-        """What its items are called in messages."""
+        """Returns the names of its items in messages."""
         for i, item in enumerate(self):
             own = f"{name}.{self.fields[i]}" if self.fields else f"{name}[{i}]"
             yield from [own] if item is None else item.names(own)
 
 
 class Member:
-    """A member of an enumeration among the arguments: its class is known when a kernel is compiled, its value is an argument."""
+    """An enumeration member as an argument. Its class is known at compile time, and its value is an argument."""
 
     fields = None
 
@@ -71,14 +71,14 @@ class Member:
         return "_"
 
     def compose(self, names):
-        """The value of the member, in a tuple or by itself."""
+        """Returns the value of the member, in a tuple or alone."""
         return next(names)
 
     def has_fields(self):
         return True
 
     def give_names(self, value):
-        """The member that has a value which code has returned."""
+        """Returns the member with a value returned by compiled code."""
         return self.enumeration(value)
 
     def names(self, name):
@@ -86,13 +86,13 @@ class Member:
 
 
 class Known:
-    """A function among the arguments of a launch, which is compiled into the kernel. Two are the same where they are one object,
-    or functions of Python with the same code, in the same module, with the same values around it: such as a lambda makes each
-    time that it is evaluated."""
+    """A function among the arguments of a launch, which is compiled into the kernel. Two are equal if they are the same
+    object, or Python functions with the same code in the same module with the same captured values, like a lambda that
+    is evaluated twice."""
 
     def __init__(self, function):
         self.function = function
-        self.kept = []  # whose identity is a part of the key
+        self.kept = []  # keeps objects alive whose identity is part of the key
         self.key = self._key(function, 0)
 
     def _key(self, thing, depth):
@@ -116,13 +116,13 @@ class Known:
         return hash(self.key)
 
     def names(self, name):
-        """It is none of the parameters of the kernel IR."""
+        """A function is not a parameter of the kernel IR."""
         return ()
 
 
 def shape_of(value, takes_types=False, takes_constants=False):
-    """The shape of an argument; None: it is neither a tuple nor a function, nor a type or a constant (a text, an empty tuple) where
-    those are taken."""
+    """Returns the shape of an argument, or None if it is an ordinary argument. With takes_types and takes_constants,
+    types and constants (a string, an empty tuple) have shapes as well."""
     if isinstance(value, enum.Enum) and all(isinstance(m.value, (bool, int, float, complex)) for m in type(value)):
         return Member(type(value))
     is_constant = takes_constants and (isinstance(value, str) or type(value) is tuple and not value)
@@ -135,20 +135,21 @@ def shape_of(value, takes_types=False, takes_constants=False):
 
 
 def named(kind):
-    """(the names of the items, the class) of a class of named tuples; of any other class (None, None)."""
+    """Returns (item names, class) of a named tuple class, or (None, None) for another class."""
     fields = getattr(kind, "_fields", None)
     return (fields, kind) if fields is not None and issubclass(kind, tuple) else (None, None)
 
 
 def is_type(value):
-    """Whether it is a type of elements, such as numpy.float32, for which a kernel is compiled."""
+    """Returns whether it is an element type, such as numpy.float32, for which a kernel is compiled."""
     from . import dtypes
 
     return isinstance(value, (type, dtypes.DType)) and dtypes.name_of(value) is not None
 
 
 def is_function(value):
-    """Whether it is something that a kernel can call: a function of Python, a func, a built-in of the kernel IR by any of its names."""
+    """Returns whether a kernel can call it: a Python function, a func, or a built-in of the kernel IR by any of its
+    names."""
     if isinstance(value, types.FunctionType):
         return True
     if not callable(value) or isinstance(value, type):
@@ -159,8 +160,8 @@ def is_function(value):
 
 
 def take_apart(value, items, after):
-    """Adds what an argument is made of to items; after: functions to be called behind the launch. A record is an array of
-    one, in place where its memory is an array's."""
+    """Appends the parts of an argument to items. after receives functions to call after the launch. A record becomes an
+    array with one element, in place if its memory belongs to an array."""
     if isinstance(value, tuple):
         for item in value:
             if item is None or is_function(item) or is_type(item):
@@ -182,7 +183,7 @@ def take_apart(value, items, after):
 
 
 def is_record(value):
-    """Whether it is a scalar of NumPy that has fields."""
+    """Returns whether it is a NumPy scalar with fields."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.void):
         return False
@@ -192,7 +193,7 @@ def is_record(value):
 
 
 def write_back(record, array):
-    """What a kernel has made of the copy of a record. Of one that is read-only nothing must have changed."""
+    """Writes the changes of a kernel back to a record. A read-only record must be unchanged."""
     if not record.flags.writeable:
         if record.tobytes() != array.tobytes():
             raise ValueError("the kernel has written to a record that is read-only")
