@@ -73,6 +73,8 @@ static kt_expr *filled(kd_derivation *d, kjit_type type, double number)
 
 kt_expr *kd_zero(kd_derivation *d, kjit_type type) { return filled(d, type, 0); }
 
+kt_expr *kd_nothing(kd_derivation *d, kjit_type type) { return filled(d, type, -0.0); }
+
 kt_expr *kd_one(kd_derivation *d, kjit_type type) { return filled(d, type, 1); }
 
 static kt_expr *item_of(kd_derivation *d, const kt_expr *whole, uint32_t index)

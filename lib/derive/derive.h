@@ -55,6 +55,8 @@ kjit_type kd_wide_type(kd_derivation *d, kjit_type type);
 /* The value whose parts are all 0; whose floats are all 1. */
 kt_expr *kd_zero(kd_derivation *d, kjit_type type);
 kt_expr *kd_one(kd_derivation *d, kjit_type type);
+/* The value whose floats are all -0: the start of a sum, as LLVM leaves out x + -0 and not x + 0. */
+kt_expr *kd_nothing(kd_derivation *d, kjit_type type);
 /* The sum of two derivatives, which are atoms. Parts that are no floats are those of the first. */
 kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
 

@@ -3,8 +3,8 @@
  * values.
  *
  * A value that depends on a chosen parameter has to be a sum of such values, each times something
- * that does not depend on one. Conditions, indices and the bounds of loops must not depend on a chosen
- * parameter. */
+ * that does not depend on one. Conditions, indices and the bounds of loops must not depend on a
+ * chosen parameter. */
 #include "derive/derive.h"
 
 typedef struct linear {

@@ -92,8 +92,8 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* Returns the instance of the rule that the call means. `what` names the parameters of the rule that
- * follow the func's own parameters, for messages. */
+/* Returns the instance of the rule that the call means. `what` names the parameters of the rule
+ * that follow the func's own parameters, for messages. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
 {

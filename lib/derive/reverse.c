@@ -8,7 +8,8 @@
 static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
 {
   kt_var *array = data;
-  kd_store(d, kd_read(d, array), indices, kd_zero(d, ki_type(d->c->types, array->type)->element));
+  kd_store(d, kd_read(d, array), indices,
+           kd_nothing(d, ki_type(d->c->types, array->type)->element));
 }
 
 /* Sums of f16 and bf16 are f32, but for those in arrays, structs and tuples. */
@@ -22,7 +23,7 @@ static void add_derivative(kd_derivation *d, kt_var *var)
   other->alignment = var->alignment;
   d->variables[var->index].other = other;
   if (is_array) kd_for_elements(d, var->type, zero_element, other);
-  else kd_assign(d, other, kd_zero(d, type));
+  else kd_assign(d, other, kd_nothing(d, type));
 }
 
 static void add_derivatives(kd_derivation *d)
@@ -86,7 +87,7 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   begin_backwards(d, &b);
   kt_var *t = kd_new_var(d, "_t", stmt->var->type, stmt->location);
   kd_assign(d, t, kt_convert(d->s, kd_read(d, other), t->type, stmt->location));
-  kd_assign(d, other, kd_zero(d, other->type));
+  kd_assign(d, other, kd_nothing(d, other->type));
   if (node->is_active) kd_hand_back(d, node, kd_read(d, t));
   end_backwards(d, &b, reverse);
 }
@@ -117,7 +118,9 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
   else if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, value);
   begin_backwards(d, &b);
   kt_expr *t = kd_keep(d, kd_load(d, kd_copy(d, other), &place.indices));
-  kd_store(d, kd_copy(d, other), &place.indices, kd_zero(d, t->type));
+  bool is_own = root->kind == KJ_V_LOCAL;
+  kd_store(d, kd_copy(d, other), &place.indices,
+           is_own ? kd_nothing(d, t->type) : kd_zero(d, t->type));
   if (node->is_active) kd_hand_back(d, node, t);
   end_backwards(d, &b, reverse);
 }
@@ -179,6 +182,7 @@ static void return_all(kd_derivation *d, kt_expr *value)
     const kt_var *param = d->record->chosen.items[i];
     if (kt_is_array(d->c, param->type)) continue;
     kt_expr *sum = kd_read(d, d->variables[param->index].other);
+    sum = kd_add(d, sum, kd_zero(d, sum->type)); /* -0 becomes 0 */
     KJ_PUSH(d->arena, &all, kt_convert(d->s, sum, param->type, d->location));
   }
   if (!all.count) d->record->result = d->record->instance->result = KJIT_VOID;

@@ -48,7 +48,7 @@ static kt_expr *whole_with(kd_derivation *d, const kd_node *node, kt_expr *whole
 static void hand_back_part(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   const kd_node *whole = node->nodes[0];
-  hand_back(d, whole, whole_with(d, node, kd_zero(d, whole->from->type), t));
+  hand_back(d, whole, whole_with(d, node, kd_nothing(d, whole->from->type), t));
 }
 
 static void hand_back_insert(kd_derivation *d, const kd_node *node, kt_expr *t)
@@ -61,7 +61,7 @@ static void hand_back_insert(kd_derivation *d, const kd_node *node, kt_expr *t)
   for (size_t i = 0; i < node->indices.count; i++)
     KJ_PUSH(d->arena, &taken->args, kd_copy(d, node->indices.items[i]));
   hand_back(d, part, taken);
-  hand_back(d, node->nodes[0], whole_with(d, node, kd_copy(d, t), kd_zero(d, part->from->type)));
+  hand_back(d, node->nodes[0], whole_with(d, node, kd_copy(d, t), kd_nothing(d, part->from->type)));
 }
 
 static void hand_back_choice(kd_derivation *d, const kd_node *node, const kt_expr *t)
@@ -71,8 +71,8 @@ static void hand_back_choice(kd_derivation *d, const kd_node *node, const kt_exp
     *chosen = *node->from;
     chosen->args = (kt_exprs){ 0 };
     KJ_PUSH(d->arena, &chosen->args, kd_copy(d, node->args[0]->value));
-    KJ_PUSH(d->arena, &chosen->args, i == 1 ? kd_copy(d, t) : kd_zero(d, t->type));
-    KJ_PUSH(d->arena, &chosen->args, i == 2 ? kd_copy(d, t) : kd_zero(d, t->type));
+    KJ_PUSH(d->arena, &chosen->args, i == 1 ? kd_copy(d, t) : kd_nothing(d, t->type));
+    KJ_PUSH(d->arena, &chosen->args, i == 2 ? kd_copy(d, t) : kd_nothing(d, t->type));
     hand_back(d, node->args[i], chosen);
   }
 }

@@ -14,6 +14,8 @@ typedef struct loop {
   const kt_stmt *source;
   uint32_t most;
   bool is_exact; /* it never runs more often */
+  bool is_fixed; /* it always runs that often */
+  bool is_short; /* the loops that are made are unrolled */
   kt_var *count;
   /* by variable: the body reads it before it assigns it; assigns it */
   bool *reads, *assigns;
@@ -97,6 +99,51 @@ uint32_t kd_find_trips(const kt_stmt *stmt, bool *is_sure)
   if (trips > MOST_TRIPS) return most;
   *is_sure = trips > 0;
   return trips > 0 ? (uint32_t)trips : 1;
+}
+
+/* ---- short loops ---- */
+
+enum { MOST_UNROLLED = 1024 };
+
+static bool count_node(void *data, const kt_expr *e)
+{
+  (void)e;
+  return ++*(uint32_t *)data > MOST_UNROLLED;
+}
+
+/* Expressions that the statements evaluate, loops in them as often as they run. */
+static uint64_t count_work(const kt_stmts *stmts)
+{
+  uint64_t count = 0;
+  for (size_t i = 0; i < stmts->count; i++) {
+    const kt_stmt *stmt = stmts->items[i];
+    uint32_t own = 1;
+    bool is_sure = false;
+    for (size_t k = 0; k < kt_stmt_operand_count(stmt); k++)
+      kt_any_texpr(kt_stmt_operand(stmt, k), count_node, &own);
+    bool is_loop = stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE;
+    uint32_t trips = is_loop ? kd_find_trips(stmt, &is_sure) : 1;
+    uint64_t inner = count_work(&stmt->body) + count_work(&stmt->otherwise);
+    count += own + (is_loop && !is_sure ? MOST_UNROLLED : inner * trips);
+    if (count > MOST_UNROLLED) return MOST_UNROLLED + 1;
+  }
+  return count;
+}
+
+/* A short loop that always runs as often is unrolled in both directions: its tapes become
+ * registers, and the loop needs no memory. */
+static void find_shape(loop *l)
+{
+  const kt_stmts *body = &l->source->body;
+  l->is_fixed = l->is_exact;
+  for (size_t i = 0; i < body->count; i++) l->is_fixed &= !kd_is_last_break(body->items[i]);
+  bool is_free = l->source->unroll == KJ_UNROLL_NONE || l->source->unroll == KJ_UNROLL_FULL;
+  l->is_short = l->is_fixed && is_free && count_work(body) * l->most <= MOST_UNROLLED;
+}
+
+static void unroll(const loop *l, kt_stmt *made)
+{
+  if (l->is_short) made->unroll = KJ_UNROLL_FULL;
 }
 
 /* ---- forwards ---- */
@@ -213,6 +260,7 @@ static void emit_forward(loop *l)
     made->var = new_loop_var(d, l->source->var);
     before = replace_var(d, l->source->var, made->var);
   }
+  unroll(l, made);
   kt_emit(d->s, made);
   kt_stmts *outer = d->s->out;
   d->s->out = &made->body;
@@ -242,13 +290,20 @@ static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
   }
 }
 
+/* How many iterations there were. */
+static kt_expr *read_trips(const loop *l)
+{
+  return l->is_fixed ? integer(l->d, l->most) : kd_read(l->d, l->count);
+}
+
 static void emit_backward(loop *l)
 {
   kd_derivation *d = l->d;
   kt_stmt *made = kt_new_tstmt(d->c, KJ_TS_FOR, l->source->location);
   made->var = kt_add_variable(d->s, KJ_V_LOOP, "_back", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
   made->first = integer(d, 0);
-  made->stop = kd_read(d, l->count);
+  made->stop = read_trips(l);
+  unroll(l, made);
   made->step = integer(d, 1);
   for (size_t i = 0; i < l->entry.count; i++)
     kd_assign(d, l->entry.items[i].of, kd_read(d, l->entry.items[i].array));
@@ -262,7 +317,7 @@ static void emit_backward(loop *l)
          *before = again ? replace_var(d, l->source->var, again) : NULL;
   d->s->out = &made->body;
   kt_expr *last =
-    kt_make_own_binary(d->s, KJIT_OP_SUB, kd_read(d, l->count), integer(d, 1), l->source->location);
+    kt_make_own_binary(d->s, KJIT_OP_SUB, read_trips(l), integer(d, 1), l->source->location);
   kt_expr *at = kd_keep(d, kt_make_own_binary(d->s, KJIT_OP_SUB, last, kd_read(d, made->var),
                                               l->source->location));
   restore_state(l, at, again);
@@ -351,6 +406,7 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
     kd_refuse(d, stmt->location,
               "the values of this loop have to be kept, and how often it runs is not known at "
               "compile time: say `@most(n)` behind its head");
+  find_shape(&l);
   l.reads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   l.assigns = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   kt_stmt *source = (kt_stmt *)stmt;
