@@ -10,7 +10,7 @@ import numpy as np
 source = sys.argv[1]
 for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/derivatives.md", "README.md"):
     text = open(os.path.join(source, page)).read()
-    text = re.sub(r"<!-- run by: test/python/(numba_rows|torch_functions).py -->\n```.*?```", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!-- (?:run by: test/python/(?:numba_rows|torch_functions).py|not run: [^\n]*) -->\n```.*?```", "", text, flags=re.DOTALL)
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert programs
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:

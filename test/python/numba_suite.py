@@ -1,4 +1,5 @@
 # RUN: %kjit-python %s --folder %builddir/numba-suite --share 12
+# RUN: %if greenlet %{ env KJIT_DEVICE=python %kjit-python %s --folder %builddir/numba-suite --share 25 %}
 """numba-cuda's own tests, which are fetched with pip and not changed, run with kjit.cuda in the place of numba.cuda:
 
     python3 test/python/numba_suite.py --folder build/numba-suite            # all of them, against numba_suite.txt
@@ -15,7 +16,8 @@ numba_suite.txt has the expected outcome of each method, and a reason if the met
     omit    numba_standin.py skips the test, since it is about something that the stand-in cannot provide
     out     the test is out of scope and does not run
 
---share N runs every Nth file, as the test command above does. The device is that of KJIT_DEVICE, the CPU unless it is set."""
+--share N runs every Nth file, as the test command above does. The device is that of KJIT_DEVICE, the CPU unless it is set. "python" is
+the simulator, whose expected outcomes are in numba_suite_simulated.txt."""
 import argparse
 import ast
 import collections
@@ -33,7 +35,8 @@ VERSION = "0.30.4"
 # What the tests import beside numba-cuda, so that the outcomes are the same on every machine that can fetch it.
 PACKAGES = ("numpy==2.2.6", "ml_dtypes==0.5.1")
 HERE = os.path.dirname(os.path.abspath(__file__))
-EXPECTED = os.path.join(HERE, "Inputs", "numba_suite.txt")
+# The simulator, KJIT_DEVICE=python, has expectations of its own.
+EXPECTED = os.path.join(HERE, "Inputs", "numba_suite_simulated.txt" if os.environ.get("KJIT_DEVICE") == "python" else "numba_suite.txt")
 CHILD = os.path.join(HERE, "Inputs", "numba_standin.py")
 SECONDS = 240  # for a file
 

@@ -22,9 +22,9 @@ assert re.fullmatch(r"kjit-\d+\.\d+\.\d+-cp310-abi3-manylinux_\d+_\d+_\w+\.whl",
 def check_metadata(text):
     about = email.message_from_string(text)
     assert about["Name"] == "kjit" and about["Version"] == os.path.basename(wheel).split("-")[1], about.items()
-    assert about["Requires-Python"] == ">=3.10" and about.get_all("Provides-Extra") == ["cuda", "dask", "jax", "torch"], about.items()
+    assert about["Requires-Python"] == ">=3.10" and about.get_all("Provides-Extra") == ["cuda", "dask", "jax", "simulator", "torch"], about.items()
     needed = about.get_all("Requires-Dist")
-    assert needed[0] == "numpy>=1.26" and len(needed) == 4, needed
+    assert needed[0] == "numpy>=1.26" and len(needed) == 6, needed
     for extra in about.get_all("Provides-Extra"):
         assert sum(f"extra == '{extra}'" in line for line in needed) == 1, needed
     assert about.get_payload().startswith("# kjit for Python"), about.get_payload()[:40]

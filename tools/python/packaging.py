@@ -25,11 +25,13 @@ FIXED_TIME = 1577836800  # of all members: the same bytes from the same input
 
 TOOLS = ("kjit-run", "kjit-compile", "kjit-cache")
 ENTRY_POINTS = "[console_scripts]\n" + "".join(f"{tool} = kjit._tools:{tool.split('-')[1]}\n" for tool in TOOLS)
-# kjit needs NumPy only. `cuda` brings ptxas, which assembles machine code ahead of time, and libdevice.
+# kjit needs NumPy only. `cuda` brings ptxas, which assembles machine code ahead of time, and libdevice; `simulator` what threads of
+# kernels in the interpreter wait with.
 EXTRAS = {
     "cuda": "nvidia-cuda-nvcc>=13; platform_system == 'Linux'",
     "dask": "dask[array,distributed]",
     "jax": "jax",
+    "simulator": "greenlet",
     "torch": "torch",
 }
 METADATA = "\n".join([

@@ -201,9 +201,11 @@ def make_testing():
         return lambda reason: unittest.skipIf(when, reason)
 
     content = {f"skip_unless_cc_{n}": same for n in ("50", "53", "60", "75", "90")}
-    content |= {name: skips(False) for name in ("skip_on_cudasim", "skip_under_cuda_memcheck", "skip_if_external_memmgr", "skip_on_arm",
+    is_simulated = bool(cuda.config.ENABLE_CUDASIM)
+    content |= {"skip_on_cudasim": skips(is_simulated), "skip_unless_cudasim": skips(not is_simulated)}
+    content |= {name: skips(False) for name in ("skip_under_cuda_memcheck", "skip_if_external_memmgr", "skip_on_arm",
                                                 "skip_on_wsl2", "skip_on_nvjitlink_13_1_sm_120")}
-    content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit")}
+    content["skip_unless_conda_cudatoolkit"] = skips(True)
     content |= {"skip_with_nvdisasm": skips(has_disassembler()), "skip_without_nvdisasm": skips(not has_disassembler())}
     # kjit needs no nvJitLink for functions that Numba links; LTO-IR it has not.
     content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, LEFT_OUT + "LTO-IR")
@@ -211,7 +213,7 @@ def make_testing():
         content[name] = unittest.skip(LEFT_OUT + "CUDA C")
     content["skip_if_cudadevrt_missing"] = content["skip_on_standalone_numba_cuda"] = same
     return place("numba.cuda.testing", CUDATestCase=TestCase, unittest=unittest, ForeignArray=ForeignArray,
-                 xfail_unless_cudasim=unittest.expectedFailure, cc_X_or_above=lambda major, minor: True,
+                 xfail_unless_cudasim=same if is_simulated else unittest.expectedFailure, cc_X_or_above=lambda major, minor: True,
                  test_data_dir=os.path.join(FOLDER, "data"), numba_cuda_dir=os.path.dirname(FOLDER), **content)
 
 
@@ -449,7 +451,8 @@ def main():
         except BaseException as error:
             if os.environ.get("NUMBA_SUITE_TRACE"):
                 traceback.print_exc()
-            file.write(json.dumps(["*", "fail", "import: " + first_line(error)]) + "\n")
+            outcome = "skip" if isinstance(error, unittest.SkipTest) else "fail"
+            file.write(json.dumps(["*", outcome, "import: " + first_line(error)]) + "\n")
             return
         result = Result(file)
         prepared = set()

@@ -1,6 +1,7 @@
 """kjit.jit and kjit.func: Python functions as kernels and funcs of the kernel IR."""
 
 import functools
+import os
 import types
 
 from . import _kjit, _state, dtypes
@@ -361,6 +362,11 @@ def jit(function=None, **options):
     """
     if function is None:
         return functools.partial(jit, **options)
+    if os.environ.get("KJIT_DEVICE") == "python":
+        raise NotImplementedError(
+            f"KJIT_DEVICE=python: {function.__name__} is a kernel of kjit.jit, and the simulator runs kernels of kjit.cuda only: "
+            "cuda.jit of kjit.cuda, or KJIT_DEVICE=cpu"
+        )
     return Kernel(function, **options)
 
 

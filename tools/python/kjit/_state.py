@@ -95,8 +95,14 @@ def context(checks=0, debug=0, interruptible=False):
 
 
 def device():
-    """What programs that say nothing run on: the environment's KJIT_DEVICE, or None: where the arrays are."""
-    return os.environ.get("KJIT_DEVICE") or None
+    """What programs that say nothing run on: the environment's KJIT_DEVICE, or None: where the arrays are. Arrays of the simulator
+    are in the CPU's memory."""
+    return "cpu" if is_simulated() else os.environ.get("KJIT_DEVICE") or None
+
+
+def is_simulated():
+    """Whether kernels of kjit.cuda run in the interpreter."""
+    return os.environ.get("KJIT_DEVICE") == "python" or os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 
 @atexit.register

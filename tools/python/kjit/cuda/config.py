@@ -2,7 +2,7 @@
 
 import os
 
-from .. import _arrays
+from .. import _arrays, _state
 
 
 def _number(name, default):
@@ -49,8 +49,10 @@ CUDA_LOG_LEVEL, CUDA_LOG_SIZE, CUDA_LOG_API_ARGS, CUDA_VERBOSE_JIT_LOG = "", 102
 CUDA_MEMORY_MANAGER = os.environ.get("NUMBA_CUDA_MEMORY_MANAGER") or "default"
 CUDA_DRIVER, CUDA_DEALLOCS_COUNT, CUDA_DEALLOCS_RATIO = "", 10, 0.2
 CUDA_PER_THREAD_DEFAULT_STREAM, CUDA_INCLUDE_PATH, FORCE_CUDA_CC = 0, "", None
+# Whether kernels run in the interpreter, thread by thread.
+ENABLE_CUDASIM = int(_state.is_simulated())
 # What is always so.
-ENABLE_CUDASIM = DISABLE_JIT = 0
+DISABLE_JIT = 0
 CUDA_USE_NVIDIA_BINDING = CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = 0
 CUDA_DEFAULT_PTX_CC = (9, 0)  # where there is no GPU to say it
 

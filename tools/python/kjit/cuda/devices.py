@@ -1,10 +1,9 @@
 """Devices and contexts by Numba's names. On the CPU there is one device, whose capability is that of what code is made for."""
 
 import contextlib
-import os
 
 
-from .. import _arrays
+from .. import _arrays, _state
 from . import config, memory, streams
 
 MemoryInfo = memory.MemoryInfo
@@ -113,7 +112,7 @@ class Device:
 
 
 def _all():
-    wanted = os.environ.get("KJIT_DEVICE") or ""
+    wanted = _state.device() or ""
     found = [d for d in _arrays.devices() if d.kind == "cuda"]
     return _arrays.devices()[-1:] if wanted == "cpu" or not found else found
 
@@ -320,8 +319,8 @@ def is_float16_supported(cc=None):
 
 
 def is_bfloat16_supported(cc=None):
-    """Whether kernels compute with bfloat16."""
-    return True
+    """Whether kernels compute with bfloat16. The simulator does not."""
+    return not config.ENABLE_CUDASIM
 
 
 def code_target(cc=None):

@@ -82,6 +82,8 @@ class Dispatcher(_kjit.Dispatcher):
 
     def _check(self, signature):
         """Types that are given with the function have to be types that it takes."""
+        if config.ENABLE_CUDASIM:
+            return
         target = "cpu" if arrays.is_on_cpu() else compiled.target()
         if not self._is_device:
             self._inspect("typed", signature, target)
@@ -163,8 +165,15 @@ class Dispatcher(_kjit.Dispatcher):
             warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=3)
         while len(self._configurations) >= _MOST_CONFIGURATIONS:
             del self._configurations[next(iter(self._configurations))]
-        made = self._configurations[key] = configurations.Configured(self, key, griddim, blockdim, stream)
+        made = self._configurations[key] = self._configured(key, griddim, blockdim, stream)
         return made
+
+    def _configured(self, key, griddim, blockdim, stream):
+        if not config.ENABLE_CUDASIM:
+            return configurations.Configured(self, key, griddim, blockdim, stream)
+        from ..simulator import launching
+
+        return launching.Configured(self, key, stream)
 
     def _configure(self, key):
         """For the extension: the kernel with the configuration of a subscript."""

@@ -1,0 +1,346 @@
+# REQUIRES: greenlet
+# RUN: %kjit-python %s 20261129 30
+"""The simulator beside the CPU target: random kernels have the same results in both, bit for bit, in one process. Then what only a
+simulator has: a debugger that stops in a line of a kernel, the thread and the block of an exception, threads that wait for each
+other forever. `simulator.py [SEED [COUNT]]` draws other kernels."""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+os.environ["KJIT_DEVICE"] = "cpu"
+import numpy as np
+from kjit import cuda
+
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 30)
+count = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+random.seed(seed)
+rng = np.random.default_rng(seed)
+THREADS = 32
+INTEGERS = [np.dtype(t) for t in "i1 i2 i4 i8 u1 u2 u4 u8".split()]
+TYPES = [*INTEGERS, *map(np.dtype, "? f4 f8".split())]
+failures = 0
+
+
+def fail(text):
+    global failures
+    failures += 1
+    print(text)
+
+
+# ---- random kernels ----
+
+
+def operand(names):
+    return random.choice([*names, *names, str(random.choice([0, 1, 2, 3, 7, -5, 1000])), random.choice(["0.5", "2.5", "-1.25"])])
+
+
+def expression(names, depth, is_integer):
+    """A text; is_integer: of integers only, as & and << want them."""
+    if depth == 0:
+        return random.choice([*names, str(random.choice([1, 2, 3, 7, 1000]))]) if is_integer else operand(names)
+    inner = [expression(names, depth - 1, is_integer) for _ in range(2)]
+    if is_integer and random.random() < 0.4:
+        return random.choice([f"({inner[0]} {random.choice('&|^')} {inner[1]})", f"({inner[0]} << 3)", f"({inner[0]} >> 2)", f"~{inner[0]}"])
+    kind = random.choice("binary binary binary choice compare unary call".split())
+    if kind == "binary":
+        return f"({inner[0]} {random.choice('+-*')} {inner[1]})"
+    if kind == "choice":
+        return f"({inner[0]} if {inner[1]} > 3 else {inner[0]})"
+    if kind == "compare":
+        return f"({inner[0]} {random.choice(['<', '<=', '==', '!='])} {inner[1]})"
+    if kind == "unary":
+        return f"(-{inner[0]})"
+    if is_integer:
+        return f"abs({inner[0]})"
+    return random.choice([f"min({inner[0]}, {inner[1]})", f"max({inner[0]}, {inner[1]})", f"math.sqrt(abs({inner[0]}) + 1.0)", f"math.floor(0.25 * {inner[0]})",
+                          f"helper({inner[0]}, {inner[1]})", f"float32({inner[0]})", f"math.atan({inner[0]} * 0.5)"])
+
+
+def together():
+    """Statements in which the threads of a block work together; v is a value of each thread, which they change."""
+    return random.choice([
+        "s[t] = v; cuda.syncthreads(); v = v + s[(t + 1) % 32]; cuda.syncthreads()",
+        "v = v + cuda.shfl_down_sync(0xffffffff, v, 1)",
+        "v = v + cuda.shfl_xor_sync(0xffffffff, v, 4)",
+        "v = v + cuda.shfl_up_sync(0xffffffff, v, 3) * 2",
+        "v = v + cuda.shfl_sync(0xffffffff, v, 7)",
+        "v = v + cuda.syncthreads_count(v > 3)",
+        "v = v + (1 if cuda.any_sync(0xffffffff, v > 100) else 2)",
+        "v = v + cuda.popc(cuda.ballot_sync(0xffffffff, v > 3))",
+        "cuda.atomic.add(q, t % 4, np.int64(v) % 1000)",
+        "cuda.atomic.max(q, 6 + t % 3, np.int64(v) % 1000)",
+        "if t % 2 == 0:\n    cuda.atomic.add(q, 5, 1)\ncuda.syncthreads()",
+        "k = 0\nwhile k < t % 5:\n    v = v + k\n    k += 1",
+        "for j in range(3):\n    if j == t % 3:\n        continue\n    v += j * 2",
+        "w[0] = v; w[1] = w[0] + 1; v = w[1]",
+        "c[i] += 1; c[i] *= 3; v = v + c[i]",
+    ])
+
+
+def kernel():
+    is_integer = random.random() < 0.5
+    x, y = (random.choice(INTEGERS if is_integer else TYPES) for _ in range(2))
+    result = random.choice([x, y, np.dtype("i8" if is_integer else "f8")])
+    depth = random.choice([1, 2, 3])
+    first = expression(["x[i]", "y[i]", "n"], depth, is_integer)
+    is_alone = random.random() < 0.5
+    lines = ["i = cuda.grid(1)", "t = cuda.threadIdx.x"]
+    if is_alone:
+        lines += [f"r[i] = {first}"]
+    else:
+        kind = "np.int64" if is_integer else "np.float64"
+        lines += [f"s = cuda.shared.array(32, {kind})", f"w = cuda.local.array(2, {kind})", f"v = {kind}(x[i] % 50 if x[i] == x[i] else 1) + y[i] * 0"]
+        lines += [line for _ in range(random.randrange(1, 5)) for part in together().split("; ") for line in part.split("\n")]
+        lines += ["r[i] = v"]
+    body = textwrap.indent("\n".join(lines), "    ")
+    text = f"def kernel(r, x, y, n, q, c):\n{body}\n"
+    return text, (x, y, result)
+
+
+def values(dtype):
+    if dtype.kind == "b":
+        return rng.random(2 * THREADS) < 0.5
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        made = rng.integers(0, min(limits.max, 100), 2 * THREADS, dtype=dtype)
+        made[rng.random(2 * THREADS) < 0.1] = limits.max
+        return made
+    return rng.choice(np.array([0.0, 1.0, -1.5, 2.5, 3.75, -7.0, 100.125], dtype), 2 * THREADS)
+
+
+HEAD = """
+import math
+import numpy as np
+from kjit import cuda
+from kjit.cuda import float32
+
+@cuda.jit(device=True)
+def helper(a, b):
+    if a > b:
+        return a * 2 - b
+    return b * 3 + a
+
+"""
+
+
+def run(text, dtypes, simulated):
+    x, y, result = dtypes
+    arguments = [np.zeros(2 * THREADS, result), values(x), values(y), random.randrange(1, 9), np.zeros(9, np.int64), np.ones(2 * THREADS, np.int64)]
+    space = {}
+    exec(compile(HEAD + text, f"<kernel {simulated}>", "exec"), space)
+    cuda.config.ENABLE_CUDASIM = int(simulated)
+    try:
+        with np.errstate(all="ignore"):
+            cuda.jit(space["kernel"], opt=False)[2, THREADS](*arguments)  # which fuses no products and sums
+    finally:
+        cuda.config.ENABLE_CUDASIM = 0
+    return arguments
+
+
+def compare_random():
+    global rng
+    ran = 0
+    for number in range(count):
+        text, dtypes = kernel()
+        state, drawn = random.getstate(), number + seed
+        found = []
+        for simulated in (False, True):
+            random.setstate(state)
+            rng = np.random.default_rng(drawn)
+            try:
+                found.append(run(text, dtypes, simulated))
+            except Exception as error:
+                found.append(error)
+        if isinstance(found[0], Exception):
+            if isinstance(found[1], Exception) or "shifts" in str(found[0]):
+                continue
+            fail(f"{text}{[str(d) for d in dtypes]}: only the CPU target fails: {found[0]}")
+            continue
+        ran += 1
+        if isinstance(found[1], Exception):
+            fail(f"{text}{[str(d) for d in dtypes]}: only the simulator fails: {type(found[1]).__name__}: {found[1]}")
+            continue
+        for name, a, b in zip("r x y n q c".split(), *found):
+            if not np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"):
+                fail(f"{text}{[str(d) for d in dtypes]}: {name} is {a} on the CPU target, {b} in the simulator")
+                break
+    assert ran > count // 3, ran
+    return ran
+
+
+# ---- what only a simulator has ----
+
+DEBUGGED = '''
+import numpy as np
+from kjit import cuda
+
+@cuda.jit(device=True)
+def square(v):
+    w = v * v
+    return w
+
+@cuda.jit
+def kernel(r, x):
+    s = cuda.shared.array(4, dtype=np.float64)
+    i = cuda.grid(1)
+    s[i] = square(x[i])
+    cuda.syncthreads()
+    if i == 2:
+        breakpoint()
+    r[i] = s[3 - i]
+
+r = np.zeros(4)
+kernel[1, 4](r, np.arange(4.0))
+print(r)
+'''
+
+
+def program(text, commands="", **environment):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program.py")
+        with open(path, "w") as file:
+            file.write(text)
+        environment = {**os.environ, "KJIT_DEVICE": "python", **environment}
+        done = subprocess.run([sys.executable, path], input=commands, capture_output=True, text=True, env=environment, check=False)
+        return done.stdout + done.stderr
+
+
+def expect(name, found, *wanted):
+    for text in wanted:
+        if text not in found:
+            fail(f"{name}: {text!r} is not in\n{found}")
+
+
+def check_debugger():
+    found = program(DEBUGGED, "p int(i), s.tolist()\nn\nw\nc\n")
+    expect("pdb", found, "-> r[i] = s[3 - i]", "(2, [0.0, 1.0, 4.0, 9.0])", "program.py(18)kernel()", "[9. 4. 1. 0.]")
+    found = program(DEBUGGED, "c\n", KJIT_DEVICE="cpu", NUMBA_ENABLE_CUDASIM="1")
+    expect("NUMBA_ENABLE_CUDASIM", found, "-> r[i] = s[3 - i]", "[9. 4. 1. 0.]")
+
+
+KERNELS = '''
+import sys
+import numpy as np
+import kjit
+from kjit import cuda
+
+@cuda.jit
+def outside(r):
+    i = cuda.grid(1)
+    r[i] = 1
+
+@cuda.jit
+def raising(r):
+    if cuda.grid(1) == 5:
+        raise ValueError("the fifth", 5)
+
+@cuda.jit
+def waiting(r):
+    if cuda.threadIdx.x < 5:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp()
+
+@cuda.jit
+def spinning(r):
+    i = cuda.threadIdx.x
+    if i == 0:
+        while r[1] == 0:
+            pass
+        r[0] = 7
+    else:
+        r[1] = 1
+
+@cuda.jit
+def whole_grid(r):
+    i = cuda.grid(1)
+    r[i] = i
+    grid = cuda.cg.this_grid()
+    grid.sync()
+    v = r[(i + 4) % r.size] * 100
+    grid.sync()
+    r[i] += v
+
+@cuda.jit
+def own_shared(r):
+    s = cuda.shared.array(0, np.float32)
+    s[cuda.threadIdx.x] = cuda.threadIdx.x
+    cuda.syncthreads()
+    r[cuda.threadIdx.x] = s[7 - cuda.threadIdx.x] + s.size
+
+@cuda.jit
+def records(p):
+    q = p[cuda.grid(1)]
+    q.x += 2.5
+    q["n"] *= 3
+
+@cuda.jit
+def with_words(r):
+    r[0] = kjit.popc(r[1])
+
+@cuda.jit
+def dividing(r):
+    r[0] = 1 // r[1]
+
+def main(name):
+    if name == "plain":
+        p = cuda.to_device(np.array([(1, 2), (3, 4)], np.dtype([("x", "f8"), ("n", "i4")], align=True)))
+        records[1, 2](p)
+        print(p.copy_to_host().tolist())
+        d = cuda.to_device(np.zeros(8, np.int64))
+        outside[1, 8](d[::-1])
+        print(d.copy_to_host().tolist())
+        print(cuda.config.ENABLE_CUDASIM)
+        return
+    if name == "waits":
+        r = np.zeros(2, np.int64)
+        spinning[1, 2](r)
+        g = np.zeros(8, np.int64)
+        whole_grid[2, 4](g)
+        s = np.zeros(8)
+        own_shared[1, 8, 0, 32](s)
+        print(r.tolist(), g.tolist(), s.tolist())
+        return
+    try:
+        kernel = cuda.jit(dividing.py_func, debug=True, opt=False) if name == "dividing" else globals()[name]
+        kernel[2, 8](np.zeros(10, np.int64))
+    except Exception as error:
+        print(type(error).__name__, error.args, getattr(error, "thread", None), getattr(error, "block", None), isinstance(error, ZeroDivisionError))
+        raise
+
+main(sys.argv[1] if len(sys.argv) > 1 else "@")
+'''
+
+
+def run_kernels(name, **environment):
+    return program(KERNELS.replace('sys.argv[1] if len(sys.argv) > 1 else "@"', repr(name)), **environment)
+
+
+def check_kernels():
+    expect("plain", run_kernels("plain"), "[(3.5, 6), (5.5, 12)]", "[1, 1, 1, 1, 1, 1, 1, 1]")
+    expect("index", run_kernels("outside"), "IndexError", "(2, 0, 0) (1, 0, 0)", "r[i] = 1")
+    expect("exception", run_kernels("raising"), "ValueError ('the fifth', 5) (5, 0, 0) (0, 0, 0)")
+    expect("division", run_kernels("dividing"), "DivisionByZero ('division by zero',) (0, 0, 0) (0, 0, 0) True")
+    expect("words of kjit.jit", run_kernels("with_words"), "NotImplementedError", "kjit.popc is a word of kjit.jit, and is not simulated")
+    found = program("import kjit\n@kjit.jit\ndef plain(r):\n    r[0] = 1\n")
+    expect("kjit.jit", found, "NotImplementedError: KJIT_DEVICE=python: plain is a kernel of kjit.jit")
+    hidden = "import sys; sys.modules['greenlet'] = None\n" + KERNELS
+    found = program(hidden.replace('sys.argv[1] if len(sys.argv) > 1 else "@"', '"plain"'))
+    expect("without greenlet", found, "ImportError: the simulator of kjit.cuda needs the package greenlet: pip install greenlet")
+    found = run_kernels("waiting")
+    expect("threads that wait forever", found, "Deadlock", "thread (0, 0, 0) at", "in syncthreads(); thread (5, 0, 0) at", "in syncwarp()")
+    expect("threads that wait", run_kernels("waits"), "[7, 1] [400, 501, 602, 703, 4, 105, 206, 307] [15.0, 14.0, 13.0, 12.0, 11.0, 10.0, 9.0, 8.0]")
+
+
+def main():
+    ran = compare_random()
+    check_kernels()
+    check_debugger()
+    print(f"{ran} random kernels, seed {seed}: {failures} failures")
+    return 1 if failures else 0
+
+
+sys.exit(main())

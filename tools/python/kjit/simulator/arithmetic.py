@@ -1,0 +1,149 @@
+"""Operators between scalars of NumPy with the types that Numba's rule gives: integers become int64 or uint64, and a float32 with an
+integer of 32 bits or more becomes a float64."""
+
+import operator
+
+import numpy
+
+_INT64, _UINT64, _FLOAT64 = numpy.int64, numpy.uint64, numpy.float64
+_BOOLS = (bool, numpy.bool_)
+# Numbers of Python itself come from len(), shapes and enumerations.
+_OF_PYTHON = {int: _INT64, float: _FLOAT64, complex: numpy.complex128, bool: numpy.bool_}
+
+
+def _as_is(value):
+    return value
+
+
+def _kind(type_):
+    """NumPy's letter for the kind of a number, None for any other type."""
+    type_ = _OF_PYTHON.get(type_, type_)
+    is_number = isinstance(type_, type) and issubclass(type_, (numpy.number, numpy.bool_)) and type_ is not numpy.timedelta64
+    return numpy.dtype(type_).kind if is_number else None
+
+
+def _integer(type_):
+    """The type of 64 bits that an integer or bool takes part as."""
+    return _UINT64 if _kind(type_) == "u" else _INT64
+
+
+def _common(a, b):
+    """The type in which an operator of two numbers computes."""
+    kinds = _kind(a) + _kind(b)
+    a, b = _OF_PYTHON.get(a, a), _OF_PYTHON.get(b, b)
+    if set(kinds) <= set("bui"):
+        return _UINT64 if kinds == "uu" else _INT64
+    # The rule of Numba takes int16 for exact in float32, but not uint16.
+    a, b = (_INT64 if t is numpy.uint16 else t for t in (a, b))
+    return numpy.promote_types(a, b).type
+
+
+def _bits(a, b):
+    return numpy.bool_ if _kind(a) == _kind(b) == "b" else _common(a, b)
+
+
+def _conversion(type_, wanted):
+    """What converts a number. NumPy's types check the range of integers; Numba's conversions keep the last bits."""
+    is_other_sign = {_kind(type_), _kind(wanted)} == {"u", "i"} and type_ not in _OF_PYTHON
+    return (lambda value: value.astype(wanted)) if is_other_sign else wanted
+
+
+class _Rule:
+    """Which conversions an operator makes of operands of two types: a pair of functions, kept by the pair of types."""
+
+    def __init__(self, common):
+        self._common, self._known = common, {}
+
+    def __call__(self, a, b):
+        pair = type(a), type(b)
+        found = self._known.get(pair)
+        if found is None:
+            found = self._known[pair] = self._find(*pair)
+        return found
+
+    def _find(self, a, b):
+        if _kind(a) is None or _kind(b) is None:
+            return _as_is, _as_is  # arrays, dates, records, texts
+        common = self._common(a, b)
+        return _conversion(a, common), _conversion(b, common)
+
+
+_arithmetic = _Rule(_common)
+_quotient = _Rule(lambda a, b: _FLOAT64 if set(_kind(a) + _kind(b)) <= set("bui") else _common(a, b))
+_bitwise = _Rule(_bits)
+_shift = _Rule(lambda a, b: _integer(a))
+
+
+def _powers(a, b):
+    """Numba has a power of float32 and an integer, which also a bool with an int32 fits best."""
+    is_single = a is numpy.float32 and _kind(b) in "bui" or a in _BOOLS and b is numpy.int32
+    return numpy.float32 if is_single else _common(a, b)
+
+
+_power = _Rule(_powers)
+
+
+def _with(rule, function):
+    def apply(a, b):
+        convert_a, convert_b = rule(a, b)
+        return function(convert_a(a), convert_b(b))
+
+    return apply
+
+
+def _power_of_numbers(a, b):
+    if isinstance(b, numpy.signedinteger) and b < 0 and isinstance(a, numpy.integer):
+        return type(a)(1 if a == 1 or a == -1 and b % 2 == 0 else -1 if a == -1 else 0)
+    return a**b
+
+
+def _as_number(value):
+    return _OF_PYTHON[type(value)](value) if type(value) in _OF_PYTHON else value
+
+
+BINARY = {
+    "Add": _with(_arithmetic, operator.add),
+    "Sub": _with(_arithmetic, operator.sub),
+    "Mult": _with(_arithmetic, operator.mul),
+    "Div": _with(_quotient, operator.truediv),
+    "FloorDiv": _with(_arithmetic, operator.floordiv),
+    "Mod": _with(_arithmetic, operator.mod),
+    "Pow": _with(_power, _power_of_numbers),
+    "BitAnd": _with(_bitwise, operator.and_),
+    "BitOr": _with(_bitwise, operator.or_),
+    "BitXor": _with(_bitwise, operator.xor),
+    "LShift": _with(_shift, operator.lshift),
+    "RShift": _with(_shift, operator.rshift),
+    "MatMult": operator.matmul,
+}
+
+
+def _unary(function, of_bool):
+    """Numba computes with the bits that the operand has, and gives 64 of them."""
+
+    def apply(value):
+        kind = _kind(type(value))
+        if kind is None or kind in "fc":
+            return function(_as_number(value))
+        if kind == "b":
+            return of_bool(value)
+        value = _as_number(value)
+        return _integer(type(value))(function(value))
+
+    return apply
+
+
+UNARY = {
+    "USub": _unary(operator.neg, lambda value: -_INT64(value)),
+    "UAdd": _unary(operator.pos, _INT64),
+    "Invert": _unary(operator.invert, lambda value: numpy.bool_(not value)),
+}
+
+
+def typed(value):
+    """The value with its numbers as scalars of NumPy, also those in a tuple. Bools stay as they are."""
+    if type(value) is tuple:
+        return tuple(map(typed, value))
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return _UINT64(value)
+    return value if type(value) is bool else _as_number(value)

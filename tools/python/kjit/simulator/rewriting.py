@@ -1,0 +1,277 @@
+"""The function of a kernel as one that the interpreter runs. Its code has the lines of the program's file, so that debuggers show these."""
+
+import ast
+import builtins
+import copy
+import inspect
+import types
+
+import numpy
+
+
+from .. import _errors, dtypes
+from ..frontend import source
+from . import arithmetic, words
+
+_PREFIX = "__kjit_"
+
+
+def _bound_names(node):
+    """The local names of a function and of the functions inside it."""
+    names = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
+            names.add(part.id)
+        elif isinstance(part, ast.arg):
+            names.add(part.arg)
+        elif isinstance(part, (ast.FunctionDef, ast.ClassDef)) and part is not node:
+            names.add(part.name)
+    return names
+
+
+def _is_literal(node):
+    """Whether it is a number in the program's text, or an operation on such numbers."""
+    if isinstance(node, ast.BinOp):
+        return _is_literal(node.left) and _is_literal(node.right)
+    operand = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(operand, ast.Constant) and type(operand.value) in (int, float, complex)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """namespace: the globals of the rewritten function. The rewriter adds the objects that its new nodes name."""
+
+    def __init__(self, function, node, rewritten):
+        self.source = source.of(function)
+        self.rewritten, self.bound = rewritten, _bound_names(node)
+        self.namespace = dict(function.__globals__) | inspect.getclosurevars(function).nonlocals
+        self._names = {}
+
+    # ---- what names are known to be ----
+
+    def known(self, node):
+        """(True, the object) if a name or attribute always denotes one object, else (False, None)"""
+        if isinstance(node, ast.Name) and node.id not in self.bound:
+            if node.id in self.namespace:
+                return True, self.namespace[node.id]
+            return hasattr(builtins, node.id), getattr(builtins, node.id, None)
+        if isinstance(node, ast.Attribute):
+            is_known, base = self.known(node.value)
+            if is_known and isinstance(base, (types.ModuleType, types.SimpleNamespace, type)) and hasattr(base, node.attr):
+                return True, getattr(base, node.attr)
+        return False, None
+
+    def name(self, thing, node):
+        """A name for a thing, at the place of a node."""
+        name = self._names.get(id(thing))
+        if name is None:
+            name = self._names[id(thing)] = f"{_PREFIX}{len(self._names)}"
+            self.namespace[name] = thing
+            # The name keeps the thing, so that no other one gets its number.
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def call(self, function, arguments, node):
+        return ast.copy_location(ast.Call(self.name(function, node), arguments, []), node)
+
+    # ---- values ----
+
+    def visit_Constant(self, node):  # noqa: N802
+        return self.name(arithmetic.typed(node.value), node) if type(node.value) in (int, float, complex) else node
+
+    def visit_Name(self, node):  # noqa: N802
+        return self._value(node)
+
+    def visit_Attribute(self, node):  # noqa: N802
+        is_known, base = self.known(node.value)
+        if is_known and words.place(base):
+            value = ast.copy_location(ast.Attribute(self.name(words.NOW, node), words.place(base), ast.Load()), node)
+            return ast.copy_location(ast.Attribute(value, node.attr, node.ctx), node)
+        return self._value(node)
+
+    def _value(self, node):
+        """A global of the program has the value that it has now, as in compiled kernels."""
+        if isinstance(node.ctx, ast.Load):
+            is_known, value = self.known(node)
+            if is_known:
+                if words.place(value):
+                    return ast.copy_location(ast.Attribute(self.name(words.NOW, node), words.place(value), ast.Load()), node)
+                # A type is an argument, such as the dtype of an array; visit_Call has the types that are called.
+                return self.name(value if isinstance(value, (type, dtypes.DType)) else self._instead(value), node)
+        return self.generic_visit(node)
+
+    def _instead(self, value):
+        found = words.instead(value)
+        if found is not value:
+            return found
+        function = words.function_of(value)
+        if function is not None:
+            return self.rewritten.of(function, value)
+        if isinstance(value, numpy.void) and value.dtype.names:
+            return words.records_by_name(numpy.asarray(value))[()]
+        if isinstance(value, numpy.ndarray):
+            return words.records_by_name(value)
+        return arithmetic.typed(value) if isinstance(value, (int, float, complex, tuple)) and type(value) in _PLAIN else value
+
+    def visit_Subscript(self, node):  # noqa: N802
+        """Constants in an index stay numbers of Python, which index faster."""
+        node.value = self.visit(node.value)
+        node.slice = self._index(node.slice)
+        return node
+
+    def _index(self, node):
+        if isinstance(node, ast.Constant):
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            return node
+        if isinstance(node, ast.Tuple):
+            node.elts = [self._index(item) for item in node.elts]
+            return node
+        if isinstance(node, ast.Slice):
+            for name in ("lower", "upper", "step"):
+                part = getattr(node, name)
+                setattr(node, name, part and self._index(part))
+            return node
+        return self.visit(node)
+
+    # ---- operators ----
+
+    def visit_BinOp(self, node):  # noqa: N802
+        if _is_literal(node.left) and _is_literal(node.right):
+            # Of literals Python's own value, as in compiled kernels.
+            value = eval(compile(ast.Expression(node), self.source.file, "eval"), {})
+            return self.name(arithmetic.typed(value), node)
+        operands = [self.visit(node.left), self.visit(node.right)]
+        return self.call(arithmetic.BINARY[type(node.op).__name__], operands, node)
+
+    def visit_UnaryOp(self, node):  # noqa: N802
+        if isinstance(node.op, ast.USub) and type(getattr(node.operand, "value", None)) in (int, float, complex):
+            return self.name(arithmetic.typed(-node.operand.value), node)
+        if isinstance(node.op, ast.Not):
+            return self.generic_visit(node)
+        return self.call(arithmetic.UNARY[type(node.op).__name__], [self.visit(node.operand)], node)
+
+    def visit_Assign(self, node):  # noqa: N802
+        if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Subscript):
+            return self.generic_visit(node)
+        target = node.targets[0]
+        arguments = [self.visit(target.value), self._as_value(target.slice), self.visit(node.value)]
+        return ast.copy_location(ast.Expr(self.call(words.store, arguments, node)), node)
+
+    def visit_AugAssign(self, node):  # noqa: N802
+        function = arithmetic.BINARY[type(node.op).__name__]
+        value = self.visit(node.value)
+        if isinstance(node.target, ast.Name):
+            old = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+            return ast.copy_location(ast.Assign([node.target], self.call(function, [old, value], node)), node)
+        base = self.visit(node.target.value)
+        if isinstance(node.target, ast.Subscript):
+            arguments = [self.name(function, node), base, self._as_value(node.target.slice), value]
+            changed = self.call(words.change_item, arguments, node)
+        else:
+            name = ast.copy_location(ast.Constant(node.target.attr), node)
+            changed = self.call(words.change_attribute, [self.name(function, node), base, name, value], node)
+        return ast.copy_location(ast.Expr(changed), node)
+
+    def _as_value(self, index):
+        """An index as a value: slices as calls of slice()."""
+        if isinstance(index, ast.Slice):
+            none = ast.copy_location(ast.Constant(None), index)
+            return self.call(slice, [self._index(p) if p else none for p in (index.lower, index.upper, index.step)], index)
+        if isinstance(index, ast.Tuple):
+            return ast.copy_location(ast.Tuple([self._as_value(item) for item in index.elts], ast.Load()), index)
+        return self._index(index)
+
+    # ---- calls and loops ----
+
+    def visit_Call(self, node):  # noqa: N802
+        is_known, called = self.known(node.func)
+        if is_known and words.needs_site(called):
+            # An array of a place in the program.
+            node = self.generic_visit(node)
+            node.args.insert(0, ast.copy_location(ast.Constant((self.source.file, node.lineno, node.col_offset)), node))
+            return node
+        if is_known and isinstance(called, (type, dtypes.DType)):
+            node.args, node.keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+            node.func = self.name(self._instead(called), node.func)
+            return node
+        return self.generic_visit(node)
+
+    def visit_While(self, node):  # noqa: N802
+        """A loop that waits for another thread gives way to it."""
+        node = self.generic_visit(node)
+        node.body.insert(0, ast.copy_location(ast.Expr(self.call(words.give_way, [], node.test)), node.test))
+        return node
+
+    def visit_AnnAssign(self, node):  # noqa: N802
+        """Annotations have no effect, as with Numba."""
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
+
+    def visit_FunctionDef(self, node):  # noqa: N802
+        node.decorator_list, node.returns = [], None
+        for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
+            if argument is not None:
+                argument.annotation = None
+        return self.generic_visit(node)
+
+
+_PLAIN = (bool, int, float, complex, tuple)
+
+
+class Rewritten:
+    """The rewritten functions of a kernel, each made once. A global keeps the value that it had when its function was rewritten."""
+
+    def __init__(self):
+        self._known = {}
+
+    def of(self, function, given=None):
+        """The function as the interpreter runs it. given: the dispatcher that it belongs to, whose signature converts."""
+        key = function, getattr(given, "result", None), getattr(given, "parameter_texts", None)
+        if key not in self._known:
+            self._known[key] = Recursive(function)  # for calls of itself
+            made = self._make(function)
+            self._known[key].made = made = words.converting(made, key[1], key[2])
+            self._known[key] = made
+        return self._known[key]
+
+    def _make(self, function):
+        found = source.of(function)
+        node = copy.deepcopy(source.find(function, found))
+        if isinstance(node, ast.Lambda):
+            value = ast.copy_location(ast.Return(node.body), node.body)
+            node = ast.copy_location(ast.FunctionDef("simulated", node.args, [value], [], None), node)
+            node.type_params = []
+        defaults, keyword_defaults = function.__defaults__, function.__kwdefaults__
+        node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
+        rewriter = _Rewriter(function, node, self)
+        made = rewriter.visit(node)
+        tree = ast.fix_missing_locations(ast.Module([made], []))
+        namespace = rewriter.namespace
+        exec(compile(tree, found.file, "exec"), namespace)
+        result = namespace[node.name]
+        result.__defaults__ = None if defaults is None else tuple(map(arithmetic.typed, defaults))
+        result.__kwdefaults__ = keyword_defaults
+        result.__qualname__ = function.__qualname__
+        return result
+
+
+class Recursive:
+    """What stands for a function while it is rewritten."""
+
+    def __init__(self, function):
+        self.__name__, self.made = function.__name__, None
+
+    def __call__(self, *arguments, **keywords):
+        return self.made(*arguments, **keywords)
+
+
+def check_parameters(function, arguments, keywords):
+    """The arguments in the order of the parameters. Raises kjit.ArgumentError where they do not fit."""
+    try:
+        bound = inspect.signature(function).bind(*arguments, **keywords)
+    except TypeError as error:
+        raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](f"{function.__name__}(): {error}", "KJIT_ERROR_ARGUMENT") from None
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
+
+

@@ -1,0 +1,261 @@
+"""The threads of a grid, which run in turn in one thread of the operating system. A greenlet runs a thread of the grid and keeps its
+frames while other threads run. A thread that waits switches to the loop of its block, which chooses the next thread."""
+
+import collections
+import contextlib
+import contextvars
+
+import numpy
+
+from .. import _errors
+
+try:
+    import greenlet
+except ImportError:
+    raise ImportError("the simulator of kjit.cuda needs the package greenlet: pip install greenlet") from None
+
+WARP = 32
+# Turns in which the threads of a block only gave way before another block has a turn.
+_IDLE_TURNS = 64
+
+class Place:
+    """threadIdx and its like."""
+
+    __slots__ = ("x", "y", "z")
+
+    def __init__(self, extents):
+        self.x, self.y, self.z = (numpy.int32(e) for e in extents)
+
+    def __repr__(self):
+        return str((int(self.x), int(self.y), int(self.z)))
+
+
+class Now:
+    """The thread that runs now, by the names of kernels."""
+
+    __slots__ = ("thread", "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")
+
+    def __init__(self):
+        self.thread = self.blockDim = self.gridDim = None
+        self.warpsize = numpy.int32(WARP)
+
+
+NOW = Now()
+_LANES = [numpy.int32(lane) for lane in range(WARP)]
+
+
+class Thread:
+    """request: (name, group, value) of the operation that the thread waits in, None while the thread can run. answer: the result of
+    that operation. greenlet: None before the thread has begun."""
+
+    __slots__ = ("block", "place", "lane", "warp", "greenlet", "request", "answer", "turns", "is_done")
+
+    def __init__(self, block, place, index):
+        self.block, self.place = block, place
+        self.warp, self.lane = divmod(index, WARP)
+        self.request = self.answer = self.greenlet = None
+        self.turns, self.is_done = 0, False
+
+
+GIVES_WAY = ("give way", None, None)
+
+
+def wait(name, taking_part=None, value=None):
+    """Suspends the current thread until all threads of a group have called this function, and returns the answer for the thread.
+    taking_part: a mask of the lanes of the warp, None for all threads of the block, "grid" for all threads of the grid."""
+    thread = NOW.thread
+    if thread is None:
+        raise TypeError(f"cuda.{name} can be used in a kernel only")
+    thread.request = (name, taking_part, value)
+    thread.block.loop.switch()
+    return thread.answer
+
+
+class Deadlock(_errors.KernelError):  # type: ignore[valid-type,misc]
+    """Threads that wait for each other in a way that no barrier ends."""
+
+
+class Block:
+    """A block. The threads in `fresh` have not begun, and those in `ready` can run. All other threads wait or have ended."""
+
+    def __init__(self, launch, place):
+        self.launch, self.place, self.shared = launch, Place(place), {}
+        self.threads = [Thread(self, p, i) for i, p in enumerate(launch.thread_places)]
+        self.fresh = collections.deque(self.threads)
+        self.ready: collections.deque = collections.deque()
+        self.loop = None
+
+    def run(self):
+        """Runs until all threads are done ("done"), wait for the grid ("grid"), or only give way to each other ("idle")."""
+        NOW.blockIdx = self.place
+        self.loop = greenlet.getcurrent()
+        while True:
+            while self.fresh:
+                worker = greenlet.greenlet(self._work, self.loop)
+                worker.gr_context = self.launch.context.copy()
+                worker.switch()
+            if not self._run_ready():
+                return "idle"
+            waiting = [t for t in self.threads if not t.is_done]
+            if not waiting:
+                return "done"
+            if all(t.request[1] == "grid" for t in waiting):
+                return "grid"
+            self._release(waiting)
+
+    def _work(self):
+        """The function of a greenlet. It runs threads that have not begun, one after the other. If a thread waits, the greenlet is
+        suspended with this thread, and later runs further threads."""
+        current = greenlet.getcurrent()
+        while self.fresh:
+            thread = self.fresh.popleft()
+            thread.greenlet = current
+            NOW.thread, NOW.threadIdx, NOW.laneid = thread, thread.place, _LANES[thread.lane]
+            self.launch.call(thread)
+            thread.is_done = True
+
+    def _run_ready(self):
+        """False: for a long time they only gave way to each other."""
+        self.ready.extend(t for t in self.threads if t.request is GIVES_WAY)
+        idle = 0
+        while self.ready:
+            thread = self.ready.popleft()
+            NOW.thread, NOW.threadIdx, NOW.laneid = thread, thread.place, _LANES[thread.lane]
+            thread.request = None
+            thread.greenlet.parent = self.loop
+            thread.greenlet.switch()
+            if thread.request is not GIVES_WAY:
+                idle = 0
+                continue
+            self.ready.append(thread)
+            idle += 1
+            if idle > _IDLE_TURNS * len(self.threads):
+                self.ready.clear()
+                return False
+        return True
+
+    # ---- what ends the waiting ----
+
+    def _release(self, waiting):
+        """Makes threads ready if their barrier or warp is complete. Raises Deadlock if there is no such thread."""
+        groups = [g for w in sorted({t.warp for t in waiting}) for g in self._groups_of_warp([t for t in waiting if t.warp == w])]
+        if not groups and all(t.request[1] is None for t in waiting):
+            groups = [waiting]
+        if not groups:
+            raise self._deadlock(waiting)
+        for group in groups:
+            self.answer(group)
+
+    def answer(self, group):
+        answers = self.launch.answers[group[0].request[0]](group)
+        for thread, answer in zip(group, answers):
+            thread.answer, thread.request = answer, None
+            self.ready.append(thread)
+
+    def _groups_of_warp(self, waiting):
+        """Lanes that wait for each other, all of them there. Lanes that are done do not count, as on a GPU."""
+        wanted: dict = {}
+        for thread in waiting:
+            if isinstance(thread.request[1], int):
+                wanted.setdefault((thread.request[0], thread.request[1]), []).append(thread)
+        alive = {t.lane for t in waiting}
+        for (_, mask), group in wanted.items():
+            if mask < 0 or {lane for lane in alive if mask >> lane & 1} <= {t.lane for t in group}:
+                yield group
+
+    def _deadlock(self, waiting):
+        places: dict = {}
+        for thread in waiting:
+            places.setdefault((thread.request[0], line_of(thread)), thread)
+        told = "; ".join(f"thread {position(t)} at {line} in {name}()" for (name, line), t in places.items())
+        return Deadlock(f"threads of block {position(self)} wait for others that do not come: {told}", "KJIT_ERROR_KERNEL")
+
+    def stop(self):
+        """Ends threads that have begun, where the launch failed."""
+        self.fresh.clear()
+        for thread in self.threads:
+            if thread.greenlet is not None and not thread.greenlet.dead and thread.greenlet is not greenlet.getcurrent():
+                thread.greenlet.parent = greenlet.getcurrent()
+                thread.greenlet.throw(greenlet.GreenletExit)
+
+
+def position(thing):
+    return tuple(int(e) for e in (thing.place.x, thing.place.y, thing.place.z))
+
+
+def line_of(thread):
+    """The line of the program where a thread waits."""
+    frame = thread.greenlet.gr_frame
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(__name__.rpartition(".")[0]):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
+
+
+def _positions(extents):
+    """All positions below the extents, x first."""
+    x, y, z = extents
+    return ((i, j, k) for k in range(z) for j in range(y) for i in range(x))
+
+
+class Grid:
+    """A launch. answers: by the name of a request, a function that gives the answer of each thread of a group that waits.
+    shared_bytes: the launch's own shared memory. is_debug: divisions by zero raise."""
+
+    def __init__(self, function, arguments, keywords, grid, block, answers, shared_bytes=0, is_debug=False):
+        self.shared_bytes, self.is_debug = shared_bytes, is_debug
+        self.function, self.arguments, self.keywords = function, arguments, keywords
+        self.grid, self.block, self.answers = grid, block, answers
+        self.grid_place, self.block_place = Place(grid), Place(block)
+        self.thread_places = [Place(p) for p in _positions(block)]
+
+    def call(self, thread):
+        try:
+            self.function(*self.arguments, **self.keywords)
+        except FloatingPointError as error:
+            made = DivisionByZero("division by zero")
+            tell_place(made, thread)
+            raise made.with_traceback(error.__traceback__) from None
+        except Exception as error:
+            tell_place(error, thread)
+            raise
+
+    def run(self):
+        """Runs all threads. Raises the exception of the first thread that fails, or Deadlock."""
+        with numpy.errstate(all="ignore", divide="raise" if self.is_debug else "ignore"):
+            # Each greenlet has its own context, and a context has NumPy's settings for errors.
+            self.context = contextvars.copy_context()
+            before = NOW.thread, NOW.blockDim, NOW.gridDim
+            NOW.blockDim, NOW.gridDim = self.block_place, self.grid_place
+            open_: list = []  # blocks that have begun
+            try:
+                for position_ in _positions(self.grid):
+                    open_.append(Block(self, position_))
+                    if open_[-1].run() == "done":
+                        open_.pop()
+                while open_:
+                    self._go_on(open_)
+            finally:
+                for block in open_:
+                    block.stop()
+                NOW.thread, NOW.blockDim, NOW.gridDim = before
+
+    def _go_on(self, open_):
+        """A turn of each block that is not done; where all wait for the grid, they go on."""
+        states = [(block, block.run()) for block in open_]
+        open_[:] = [block for block, state in states if state != "done"]
+        if open_ and all(state != "idle" for _, state in states):
+            for block in open_:
+                block.answer([t for t in block.threads if not t.is_done])
+
+
+def tell_place(error, thread):
+    """Adds the thread and the block to an exception that a thread raises."""
+    with contextlib.suppress(AttributeError, TypeError):  # exceptions that take no attributes
+        error.thread, error.block = position(thread), position(thread.block)
+    note = f"tid={list(position(thread))} ctaid={list(position(thread.block))}"
+    if hasattr(error, "add_note"):  # from Python 3.11 on
+        error.add_note(note)
+
+
+class DivisionByZero(ZeroDivisionError, FloatingPointError):
+    """A division by zero in a kernel with debug=True."""

@@ -1,0 +1,412 @@
+"""The words of kjit.cuda, and functions of Python and NumPy, for the current thread."""
+
+import functools
+import operator
+import types
+
+import numpy
+
+from .. import _njit, dtypes
+from ..cuda import arrays, cg
+from ..cuda import dispatcher as _dispatcher
+from ..cuda import types as cuda_types
+from ..cuda import words
+from ..frontend import words as language
+from . import arithmetic, threads, together
+from .threads import NOW
+
+_UINT32, _INT64 = numpy.uint32, numpy.int64
+
+_PLACES = {id(word): name for name, word in words.PLACES.items()}
+
+
+def place(thing):
+    """The attribute of NOW that a word such as cuda.threadIdx is, or None."""
+    return _PLACES.get(id(thing))
+
+
+# ---- positions ----
+
+
+def _positions(count):
+    n = NOW
+    found = (
+        _INT64(n.blockIdx.x) * n.blockDim.x + n.threadIdx.x,
+        _INT64(n.blockIdx.y) * n.blockDim.y + n.threadIdx.y,
+        _INT64(n.blockIdx.z) * n.blockDim.z + n.threadIdx.z,
+    )
+    return _first(count, found, "grid")
+
+
+def _extents(count):
+    n = NOW
+    pairs = ((n.gridDim.x, n.blockDim.x), (n.gridDim.y, n.blockDim.y), (n.gridDim.z, n.blockDim.z))
+    return _first(count, tuple(_INT64(g) * b for g, b in pairs), "gridsize")
+
+
+def _first(count, found, name):
+    if count not in (1, 2, 3):
+        raise ValueError(f"cuda.{name}() takes a literal value: 1, 2 or 3")
+    return found[0] if count == 1 else found[:count]
+
+
+# ---- arrays of a block and of a thread ----
+
+
+def _unset(shape, dtype):
+    """A new array with recognizable values: NaN for floats, and the bytes 0xCD for all other types."""
+    made = numpy.empty(shape, dtype)
+    made.view(numpy.uint8).reshape(-1)[...] = 0xFF if dtype.kind in "fc" else 0xCD
+    return records_by_name(made)
+
+
+def records_by_name(array):
+    """Elements of an array of records have their fields as attributes."""
+    return array.view(numpy.recarray) if array.dtype.names else array
+
+
+def _shape_of(shape):
+    return tuple(int(e) for e in shape) if isinstance(shape, tuple) else (int(shape),)
+
+
+def _shared_array(site, shape, dtype, alignment=None):
+    shared = NOW.thread.block.shared
+    if site not in shared:
+        shared[site] = _new_shared(shared, _shape_of(shape), arrays.element_of(dtype)[0])
+    return shared[site]
+
+
+def _new_shared(shared, shape, dtype):
+    if shape != (0,):
+        return _unset(shape, dtype)
+    # Arrays of the launch's own size all begin at one place.
+    memory = shared.setdefault("dynamic", numpy.full(NOW.thread.block.launch.shared_bytes, 0xCD, numpy.uint8))
+    return memory[: len(memory) // dtype.itemsize * dtype.itemsize].view(dtype)
+
+
+def _local_array(shape, dtype, alignment=None):
+    return _unset(_shape_of(shape), arrays.element_of(dtype)[0])
+
+
+def needs_site(thing):
+    """Whether a word makes an array that belongs to its place in the program."""
+    return thing is words.shared.array
+
+
+# ---- atomics: no other thread runs between the read and the write ----
+
+
+def _atomic(change):
+    def apply(ary, index, value):
+        index = tuple(index) if isinstance(index, tuple) else index
+        old = ary[index]
+        with numpy.errstate(all="ignore"):
+            ary[index] = change(old, numpy.asarray(value).astype(ary.dtype)[()])
+        return old
+
+    return apply
+
+
+def _largest(old, value):
+    return old if old != old or old >= value else value
+
+
+def _least(old, value):
+    return old if old != old or old <= value else value
+
+
+_ATOMICS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "max": _largest,
+    "min": _least,
+    "nanmax": numpy.fmax,
+    "nanmin": numpy.fmin,
+    "and_": operator.and_,
+    "or_": operator.or_,
+    "xor": operator.xor,
+    "inc": lambda old, value: old.dtype.type(0) if old >= value else old.dtype.type(old + 1),
+    "dec": lambda old, value: value if old == 0 or old > value else old.dtype.type(old - 1),
+    "exch": lambda old, value: value,
+}
+
+
+def _compare_and_swap(ary, index, old, val):
+    found = ary[index]
+    if found == numpy.asarray(old).astype(ary.dtype):
+        ary[index] = numpy.asarray(val).astype(ary.dtype)
+    return found
+
+
+# The number of iterations after which a `while` loop lets other threads run.
+_PATIENCE = 64
+
+
+def give_way():
+    thread = NOW.thread
+    thread.turns += 1
+    if thread.turns % _PATIENCE == 0:
+        thread.request = threads.GIVES_WAY
+        thread.block.loop.switch()
+
+
+def _nothing():
+    """A fence: memory is always in order here."""
+
+
+# ---- assignments and conversions ----
+
+
+@functools.cache
+def _converter(numpy_type):
+    def convert(value=0):
+        kind = type(value)
+        return value if kind is numpy_type else _converted(value, numpy_type)
+
+    return convert
+
+
+def _converted(value, numpy_type):
+    """As on a GPU: of a float that an integer type does not hold the nearest integer that it holds, of NaN 0."""
+    if isinstance(value, (float, numpy.floating)) and issubclass(numpy_type, numpy.integer):
+        # Types of fewer than 32 bits have the last bits of an int32.
+        limits = numpy.iinfo(numpy_type if numpy_type().itemsize >= 4 else numpy.int32)
+        value = 0 if value != value else limits.max if value >= limits.max else limits.min if value <= limits.min else int(value)
+        if numpy_type().itemsize >= 4:
+            return numpy_type(value)
+        value = numpy.int64(value)
+    return numpy.asarray(value).astype(numpy_type)[()]
+
+
+def store(base, index, value):
+    """base[index] = value."""
+    if isinstance(base, numpy.ndarray) and base.dtype.kind in "iu" and isinstance(value, (float, numpy.floating, numpy.integer)):
+        value = _converter(base.dtype.type)(value)
+    base[index] = value
+
+
+def change_item(function, base, index, value):
+    """base[index] op= value."""
+    store(base, index, function(base[index], value))
+
+
+def change_attribute(function, base, name, value):
+    setattr(base, name, function(getattr(base, name), value))
+
+
+def _of_text(text):
+    """NumPy's type of numbers by the kernel IR's name, or None."""
+    return getattr(numpy, dtypes._NUMPY[text]) if text in dtypes._NUMPY else None
+
+
+def _numpy_type(thing):
+    """The type of NumPy that a type of numbers converts to when it is called, or None."""
+    if isinstance(thing, dtypes.DType):
+        return _of_text(thing.text)
+    return thing if isinstance(thing, type) and issubclass(thing, (numpy.number, numpy.bool_)) else None
+
+
+def converting(function, result, parameters):
+    """The function with the types that its signature says, by name; None: it has none."""
+    if result is None and not any(parameters or ()):
+        return function
+    to_result = _converter(_of_text(result)) if result is not None else None
+    each = [t and _converter(_of_text(t)) for t in parameters or ()]
+
+    @functools.wraps(function)
+    def converted(*arguments):
+        given = [c(a) if c else a for c, a in zip(each, arguments)] + list(arguments[len(each) :])
+        value = function(*given)
+        return value if to_result is None else to_result(value)
+
+    return converted
+
+
+class Vector:
+    """A value of a type such as cuda.float4."""
+
+    __slots__ = ("x", "y", "z", "w")
+
+    def __init__(self, kind, parts):
+        convert = _converter(_of_text(kind.base_type.text))
+        numbers = [n for part in parts for n in (part.numbers() if isinstance(part, Vector) else [part])]
+        if len(numbers) != kind.num_elements:
+            raise TypeError(f"{kind.name} has {kind.num_elements} elements, not {len(numbers)}")
+        for name, number in zip(self.__slots__, numbers):
+            setattr(self, name, convert(number))
+
+    def numbers(self):
+        return [getattr(self, name) for name in self.__slots__ if hasattr(self, name)]
+
+
+def _vector(kind):
+    if kind.num_elements == 1:
+        return _converter(_of_text(kind.base_type.text))
+    return lambda *parts: Vector(kind, parts)
+
+
+def _no_bfloat16(thing, *arguments):
+    raise NotImplementedError(f"{thing!r}: bfloat16 is not simulated, because NumPy has no such type")
+
+
+def _no_word(thing, *arguments, **keywords):
+    raise NotImplementedError(f"{thing!r} is a word of kjit.jit, and is not simulated: use what kjit.cuda, math or NumPy has")
+
+
+# ---- ranges ----
+
+
+class Range:
+    """range() of int64."""
+
+    def __init__(self, *bounds):
+        self._range = range(*map(operator.index, bounds))
+
+    def __iter__(self):
+        return map(_INT64, self._range)
+
+    def __reversed__(self):
+        return map(_INT64, reversed(self._range))
+
+    def __len__(self):
+        return len(self._range)
+
+    def __contains__(self, value):
+        return value in self._range
+
+    def __getitem__(self, index):
+        return _INT64(self._range[operator.index(index)])
+
+
+def _printed(value):
+    """Numbers of tuples as numbers of Python, which NumPy's scalars are printed with their types in."""
+    if isinstance(value, tuple):
+        return tuple(map(_printed, value))
+    return value.item() if isinstance(value, numpy.generic) else value
+
+
+def _print(*values, **keywords):
+    print(*(_printed(v) if isinstance(v, tuple) else v for v in values), **keywords)
+
+
+# ---- all other functions: what kernels on the CPU have, one element at a time ----
+
+
+def _callers(function):
+    """For 0 to 4 arguments a function that calls the given one, and that njit compiles."""
+    return [
+        lambda: function(),
+        lambda a: function(a),
+        lambda a, b: function(a, b),
+        lambda a, b, c: function(a, b, c),
+        lambda a, b, c, d: function(a, b, c, d),
+    ]
+
+
+class Computed:
+    """A function of kernels that does not depend on the thread, such as math.sin or cuda.popc: compiled for the CPU, so that it has the
+    same result there and here. With arrays it is the function of NumPy, if it is one."""
+
+    def __init__(self, function):
+        self._function, self._known = function, {}
+        self.__name__ = getattr(function, "__name__", repr(function))
+
+    def __call__(self, *arguments, **keywords):
+        if keywords or any(isinstance(a, (numpy.ndarray, tuple)) for a in arguments):
+            if isinstance(self._function, language.Form):
+                bound = dict(zip(self._function.parameters, arguments)) | keywords
+                arguments = tuple(bound.get(name) for name in self._function.parameters)
+            else:
+                return self._function(*arguments, **keywords)
+        values = tuple(map(arithmetic.typed, arguments))
+        kinds = tuple(map(type, values))
+        found = self._known.get(kinds)
+        if found is None:
+            found = self._known[kinds] = self._compile(values)
+        function, convert = found
+        result = function(*values)
+        return tuple(c(r) for c, r in zip(convert, result)) if isinstance(convert, tuple) else convert(result)
+
+    def _compile(self, values):
+        caller = _callers(self._function)[len(values)]
+        kinds = [cuda_types.typeof(v) for v in values]
+        made = _dispatcher.Dispatcher(caller, [], {"device": True})._function
+        text = made.find_result(", ".join(kind.text for kind in kinds))
+        return _njit.njit(caller), _result_type(text)
+
+
+def _result_type(text):
+    if text.startswith("("):
+        return tuple(_result_type(part.strip()) for part in text[1:-1].split(",") if part.strip())
+    return _converter(_of_text(text))
+
+
+_computed: dict = {}
+
+
+def _is_computed(thing):
+    if isinstance(thing, (language.Form, numpy.ufunc)):
+        return True
+    return getattr(thing, "__module__", None) in ("math", "cmath") or any(thing is function for function in _OF_PYTHON)
+
+
+_OF_PYTHON = (abs, min, max, round, pow, divmod, int, float, complex, bool)
+
+_TABLE = {
+    words.FORMS["grid"]: _positions,
+    words.FORMS["gridsize"]: _extents,
+    words.FORMS["syncwarp"]: together.syncwarp,
+    words.FORMS["activemask"]: together.activemask,
+    words.FORMS["lanemask_lt"]: lambda: _UINT32((1 << NOW.thread.lane) - 1),
+    words.FORMS["nanosleep"]: lambda ns: give_way(),
+    words.FORMS["literal_unroll"]: lambda items: items,
+    words.FORMS["selp"]: lambda a, b, c: b if a else c,
+    words.shared.array: _shared_array,
+    words.local.array: _local_array,
+    words.const.array_like: lambda ary: records_by_name(ary),
+    words.atomic.compare_and_swap: lambda ary, old, val: _compare_and_swap(ary, 0, old, val),
+    words.atomic.cas: _compare_and_swap,
+    cg.this_grid: together.Group,
+    range: Range,
+    print: _print,
+}
+_TABLE |= {getattr(words.atomic, name): _atomic(change) for name, change in _ATOMICS.items()}
+_TABLE |= {words.FORMS[name]: _nothing for name in ("threadfence", "threadfence_block", "threadfence_system")}
+_TABLE |= {words.FORMS[name]: lambda array, index: array[index] for name in ("ldca", "ldcg", "ldcs", "ldlu", "ldcv")}
+_TABLE |= {words.FORMS[name]: operator.setitem for name in ("stcg", "stcs", "stwb", "stwt")}
+_TABLE |= {words.FORMS[name]: together.of_block(name) for name in together.ANSWERS if name.startswith("syncthreads")}
+_TABLE |= {words.FORMS[name]: together.shuffle(name) for name in together.ANSWERS if name.startswith("shfl")}
+_TABLE |= {
+    words.FORMS[name]: together.of_warp(name)
+    for name in ("all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync", "match_all_sync")
+}
+_INSTEAD = {id(word): function for word, function in _TABLE.items()}
+
+
+def instead(thing):
+    """The object to call in place of a word, a function or a type. This is the object itself if the interpreter can call it."""
+    found = _INSTEAD.get(id(thing))
+    if found is not None:
+        return found
+    if isinstance(thing, cuda_types.VectorType):
+        return _vector(thing)
+    if getattr(thing, "text", None) == "bf16" or getattr(thing, "name", "").startswith("cuda.bf16."):
+        return functools.partial(_no_bfloat16, thing)
+    if isinstance(thing, language.Word):
+        return functools.partial(_no_word, thing)
+    numpy_type = _numpy_type(thing)
+    if numpy_type is not None:
+        return _converter(numpy_type)
+    if _is_computed(thing):
+        return _computed.setdefault(id(thing), Computed(thing))
+    return thing
+
+
+def function_of(thing):
+    """The Python function inside a dispatcher or a function of njit, or a plain function of the program. None: any other object."""
+    inner = getattr(thing, "py_func", None)
+    function = inner if isinstance(inner, types.FunctionType) else thing
+    is_programs = isinstance(function, types.FunctionType) and (function.__module__ or "").partition(".")[0] not in ("numpy", "math")
+    return function if is_programs else None
+
+
