@@ -40,6 +40,7 @@ _LATER = {
         "_orders": "argsort merge nonzero partition partition_three run_lengths select_where set_difference set_intersection "
         "set_symmetric_difference set_union sort sort_pairs sort_segments top_k unique unique_consecutive",
         "_pairs": "pairs pairs_gradient pairs_smallest",
+        "_pullbacks": "pullback",
         "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul",
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
         "_progress": "set_progress",

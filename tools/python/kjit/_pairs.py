@@ -79,7 +79,7 @@ def _is_float(x):
     return str(getattr(x, "dtype", "")) in ("float32", "float64", "f32", "f64")
 
 
-def _chosen(by, rows, further):
+def chosen(by, rows, further):
     """Returns the indices of the function's parameters to differentiate by; by default those that hold floats."""
     if by is None:
         given = [*enumerate(rows), *enumerate(further, len(rows) + 2)]
@@ -113,7 +113,7 @@ def pairs_gradient(
     f32 and f64, and for a function without a derivative.
     """
     rows, further = (x, *y) if isinstance(y, tuple) else (x, y), _further(arguments)
-    numbers = _chosen(by, rows, further)
+    numbers = chosen(by, rows, further)
     if operator not in _PAIR_RESULTS:
         known = ", ".join(_PAIR_RESULTS)
         raise TypeError(f"reductions over pairs have derivatives for the operators {known}, not for {operator!r}")
