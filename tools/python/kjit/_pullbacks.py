@@ -402,16 +402,19 @@ def _no_rule(name, operator, known):
 
 
 def pullback(algorithm, *operands, **keywords):
-    """(result, back): the result of an algorithm, and the function that computes derivatives backwards. `back(g)` takes the
-    derivative of some number by the result, and returns the derivatives of this number by the operands, in their order: None for
-    what has no derivative. Operands after the algorithm's own, as those of an epilogue and `arguments` of pairs, follow.
+    """Returns `(result, back)`: the result of an algorithm, and the function that computes derivatives backwards.
+
+    `back(g)` takes the derivative of some number by the result. It returns the derivatives of this number by the
+    operands, in their order: None for an operand without a derivative. The operands of an epilogue and `arguments` of
+    pairs follow the operands of the algorithm.
 
         total, back = kjit.pullback(kjit.reduce, x, "logaddexp")
-        dx, = back(1.0)[:1]
+        dx, = back(1.0)
 
-    algorithm: kjit.reduce, scan, reduce_segments, map, einsum, matmul, CSR.multiply, cg, sort, top_k, select_where or pairs. operands,
-    keywords: those of the algorithm, as far as its derivative takes them. TypeError: an algorithm, an operator or a keyword without a
-    derivative."""
+    algorithm is kjit.reduce, scan, reduce_segments, map, einsum, matmul, CSR.multiply, cg, sort, top_k, select_where or
+    pairs. operands and keywords are those of the algorithm, if its derivative takes them. Raises TypeError for an
+    algorithm, an operator or a keyword without a derivative.
+    """
     rule = RULES.get(algorithm)
     if rule is None:
         known = ", ".join(sorted(f.__qualname__ for f in RULES))
