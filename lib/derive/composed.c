@@ -47,10 +47,6 @@ static kjit_type item_type(const kt_compilation *c, kjit_type type, uint32_t ind
 static void check_parts(kd_derivation *d, kjit_type type)
 {
   ki_type_class class_ = ki_type(d->c->types, type)->class_;
-  if (class_ == KJ_CLASS_COMPLEX)
-    kd_refuse(d, d->location,
-              "derivatives of complex numbers are not supported yet: compute with the real and the "
-              "imaginary part");
   if (class_ == KJ_CLASS_ARRAY)
     kd_refuse(d, d->location,
               "derivatives of structs that hold arrays are not supported yet: keep %s in a `local` "
@@ -87,8 +83,8 @@ kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y)
   KJ_ASSERT(x->type == y->type);
   kjit_type type = x->type;
   if (!kd_holds_float(d->c, type)) return x;
-  bool is_vector = kt_is_vector(d->c, type);
-  if (is_vector || kt_is_float(d->c, type))
+  bool has_sum = kt_is_vector(d->c, type) || kt_is_complex(d->c, type);
+  if (has_sum || kt_is_float(d->c, type))
     return kt_make_own_binary(d->s, KJIT_OP_ADD, x, y, d->location);
   check_parts(d, type);
   kt_expr *sum = kt_new_texpr(d->c, KJ_T_TUPLE, type, d->location);

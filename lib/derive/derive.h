@@ -55,7 +55,8 @@ kjit_type kd_wide_type(kd_derivation *d, kjit_type type);
 /* The value whose parts are all 0; whose floats are all 1. */
 kt_expr *kd_zero(kd_derivation *d, kjit_type type);
 kt_expr *kd_one(kd_derivation *d, kjit_type type);
-/* The value whose floats are all -0: the start of a sum, as LLVM leaves out x + -0 and not x + 0. */
+/* The value whose floats are all -0: the start of a sum, as LLVM leaves out x + -0 and not x + 0.
+ */
 kt_expr *kd_nothing(kd_derivation *d, kjit_type type);
 /* The sum of two derivatives, which are atoms. Parts that are no floats are those of the first. */
 kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
@@ -88,6 +89,8 @@ kt_expr *kd_keep(kd_derivation *d, kt_expr *value);
 kt_expr *kd_copy(kd_derivation *d, const kt_expr *expr);
 /* The variable whose memory an array is; NULL: it is not known. */
 kt_var *kd_root(const kt_expr *array);
+/* Whether the elements of the array are imaginary parts of complex numbers. */
+bool kd_is_imaginary(const kd_derivation *d, const kt_expr *array);
 /* The same array, its indices kept in variables. */
 kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
 /* Calls make(d, indices, data) in loops over all elements of an array with static extents. */
@@ -160,8 +163,8 @@ typedef struct kd_parts {
   kt_expr *value, *effect;
   kt_exprs derivatives;
 } kd_parts;
-/* Calls the rule of a func. t is the derivative by the result, NULL for a func that returns nothing.
- * arrays (may be NULL) holds the derivatives of array parameters. */
+/* Calls the rule of a func. t is the derivative by the result, NULL for a func that returns
+ * nothing. arrays (may be NULL) holds the derivatives of array parameters. */
 kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_exprs *values,
                             kt_expr *t, const kt_exprs *arrays, kj_location location);
 /* The derivative of a func that has a rule of its own is a call of the rule. */

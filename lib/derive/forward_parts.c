@@ -233,10 +233,6 @@ kd_node *kd_flatten(kd_derivation *d, const kt_expr *e)
     node->value = kd_keep(d, kd_copy(d, e));
     return node;
   }
-  if (kt_is_complex(d->c, e->type))
-    kd_refuse(d, e->location,
-              "derivatives of complex numbers are not supported yet: compute with the real and the "
-              "imaginary part");
   node->is_active = true;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_COND: flatten_cond(d, node); return node;

@@ -116,6 +116,13 @@ static kt_expr *choose(const terms *k, kt_expr *condition, kt_expr *x, kt_expr *
   return kt_make_cond(k->d->s, condition, x, y, k->location);
 }
 
+/* Whether a base of a power has a logarithm. */
+static kt_expr *has_log(const terms *k, kt_expr *x)
+{
+  bool is_complex = kt_is_complex(k->d->c, x->type);
+  return binary(k, is_complex ? KJIT_OP_NE : KJIT_OP_GT, x, number(k, 0));
+}
+
 static kt_expr *guard(const terms *k, kt_expr *value)
 {
   return choose(k, binary(k, KJIT_OP_EQ, derivative(k), number(k, 0)), number(k, 0), value);
@@ -196,6 +203,7 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 #define AND(x, y) logic(k, KJIT_OP_AND, x, y)
 #define OR(x, y) logic(k, KJIT_OP_OR, x, y)
 #define IF(condition, x, y) choose(k, condition, x, y)
+#define HAS_LOG(x) has_log(k, x)
 #define GUARD(value) guard(k, value)
 #define CALL1(id, x) apply(k, KJ_BUILTIN_##id, x, NULL, NULL)
 #define DIGAMMA(x) digamma(k, x)

@@ -117,7 +117,9 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
   if (is_logged) kd_log_store(d, stmt, place.array, &place.indices, value);
   else if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, value);
   begin_backwards(d, &b);
-  kt_expr *t = kd_keep(d, kd_load(d, kd_copy(d, other), &place.indices));
+  kt_expr *t = kd_load(d, kd_copy(d, other), &place.indices);
+  if (kd_is_imaginary(d, place.array)) t = kt_make_own_unary(d->s, KJIT_OP_NEG, t, stmt->location);
+  t = kd_keep(d, t);
   bool is_own = root->kind == KJ_V_LOCAL;
   kd_store(d, kd_copy(d, other), &place.indices,
            is_own ? kd_nothing(d, t->type) : kd_zero(d, t->type));

@@ -1,8 +1,17 @@
 /* Reverse derivatives of expressions: the derivative by a value becomes derivatives by the
- * variables and elements that it is made of. */
+ * variables and elements that it is made of.
+ *
+ * Complex numbers follow JAX's convention: the derivative t by z means that the number that is
+ * derived changes by the real part of t dz. There is no conjugate. So the derivative by the
+ * imaginary part is minus the imaginary part of t. */
 #include "derive/derive.h"
 
 /* ---- sums ---- */
+
+static kt_expr *negated(kd_derivation *d, kt_expr *t)
+{
+  return kt_make_own_unary(d->s, KJIT_OP_NEG, t, d->location);
+}
 
 static void add_to_var(kd_derivation *d, kt_var *other, kt_expr *t)
 {
@@ -17,6 +26,7 @@ static void add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
     kd_refuse(d, node->from->location,
               "the array that is handed over as the derivative of `%s` is const",
               kd_root(node->array)->name);
+  if (kd_is_imaginary(d, node->array)) t = negated(d, t);
   kt_expr *before = kd_keep(d, kd_load(d, other, &node->indices));
   kd_store(d, kd_copy(d, other), &node->indices, kd_add(d, before, t));
 }
@@ -28,9 +38,15 @@ static void hand_back(kd_derivation *d, const kd_node *operand, kt_expr *t)
 
 /* ---- values made of others ---- */
 
+static bool is_imaginary(const kd_derivation *d, kjit_type whole, uint32_t index)
+{
+  return index == 1 && kt_is_complex(d->c, whole);
+}
+
 static kt_expr *item_of(kd_derivation *d, const kt_expr *t, uint32_t index)
 {
-  return kt_make_item(d->s, kd_copy(d, t), index, d->location);
+  kt_expr *item = kt_make_item(d->s, kd_copy(d, t), index, d->location);
+  return is_imaginary(d, t->type, index) ? negated(d, item) : item;
 }
 
 /* The whole with t at the place of a part. */
@@ -48,6 +64,7 @@ static kt_expr *whole_with(kd_derivation *d, const kd_node *node, kt_expr *whole
 static void hand_back_part(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   const kd_node *whole = node->nodes[0];
+  if (is_imaginary(d, whole->from->type, node->from->dimension)) t = negated(d, t);
   hand_back(d, whole, whole_with(d, node, kd_nothing(d, whole->from->type), t));
 }
 
@@ -60,7 +77,8 @@ static void hand_back_insert(kd_derivation *d, const kd_node *node, kt_expr *t)
   taken->dimension = node->from->dimension;
   for (size_t i = 0; i < node->indices.count; i++)
     KJ_PUSH(d->arena, &taken->args, kd_copy(d, node->indices.items[i]));
-  hand_back(d, part, taken);
+  bool is_negated = is_imaginary(d, t->type, node->from->dimension);
+  hand_back(d, part, is_negated ? negated(d, taken) : taken);
   hand_back(d, node->nodes[0], whole_with(d, node, kd_copy(d, t), kd_nothing(d, part->from->type)));
 }
 

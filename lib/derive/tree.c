@@ -100,6 +100,16 @@ kt_var *kd_root(const kt_expr *array)
   return array->kind == KJ_T_VAR ? array->var : NULL;
 }
 
+bool kd_is_imaginary(const kd_derivation *d, const kt_expr *array)
+{
+  for (; array->kind == KJ_T_VIEW || array->kind == KJ_T_MEMBER; array = array->x) {
+    bool is_part = array->kind == KJ_T_MEMBER &&
+                   kt_is_complex(d->c, ki_type(d->c->types, array->x->type)->element);
+    if (is_part) return array->dimension == 1;
+  }
+  return false;
+}
+
 static bool is_array_operand(const kd_derivation *d, const kt_expr *array, const kt_expr *operand)
 {
   return operand == array->x && kt_is_array(d->c, operand->type);
