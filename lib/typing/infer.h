@@ -39,6 +39,7 @@ typedef enum kt_meaning_kind {
   KJ_MEANS_VALUE,
   KJ_MEANS_CALLEE, /* .callee */
   KJ_MEANS_TYPE,   /* .type */
+  KJ_MEANS_FIELDS, /* .fields: a field of all elements of an array of structs */
   KJ_MEANS_UNTYPED /* a var that nothing with a type has been assigned to, in no round */
 } kt_meaning_kind;
 
@@ -49,6 +50,7 @@ typedef struct kt_meaning {
   kt_expr *value;
   kt_callee callee;
   kjit_type type;
+  const ki_expr *fields;
   bool is_scalar; /* a shared scalar: its name is its element */
   /* of a var whose type its assignments decide: what each of them has to fit; KJIT_ANY: nothing */
   kjit_type annotation;
@@ -465,6 +467,17 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl);
 /* For x[...] where x is a field of an array of structs: the field of the indexed element. NULL: x
  * is no such field, or the indices are slices or fewer than the dimensions of the array. */
 const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr);
+/* The array of structs, of at most most_rank dimensions, of which expr is a field that is no array:
+ * both have the same extents. Any other expression itself. */
+const ki_expr *kt_array_of_fields(kt_scope *s, const ki_expr *expr, uint32_t most_rank);
+/* The fields of one element of that array. */
+kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element);
+/* Makes a let the name of a field of an array of structs, which is no value of its own. False:
+ * value is no such field, or its array may be exchanged. */
+bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value);
+/* For `a.x.shape`, `.size` and `.ndim` of such a field: the property of the array. NULL: expr is
+ * none of them. */
+const ki_expr *kt_move_property(kt_scope *s, const ki_expr *expr);
 
 /* ---- infer_index.c ---- */
 

@@ -233,7 +233,9 @@ static void infer_values(kt_scope *s, const ki_exprs *exprs, kt_order *order, kt
   for (size_t i = 0; i < exprs->count; i++) {
     bool is_address = takes_address(o->builtin, i);
     kt_begin_operand(s, order);
-    kt_expr *value = kt_infer_expr(s, exprs->items[i]);
+    const ki_expr *expr = exprs->items[i];
+    if (o->builtin->id == KJ_BUILTIN_LEN) expr = kt_array_of_fields(s, expr, KJ_MAX_RANK);
+    kt_expr *value = kt_infer_expr(s, expr);
     if (is_address) kt_end_address(s, order, value);
     else kt_end_operand(s, order, value);
     kt_settle(s, order, o->extents.items, o->extents.count);

@@ -286,8 +286,10 @@ static void infer_copies(kt_scope *s, const ki_stmt *stmt, const kt_exprs *items
 
 /* ---- through the items of a value ---- */
 
-/* Along the first dimension: elements, or views of what is behind one index. */
-static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array)
+/* Along the first dimension: elements, fields of them, or views of what is behind one index.
+ * fields: of the elements; NULL: the elements. */
+static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
+                             const ki_expr *fields)
 {
   array = kt_keep_value(s, array);
   const ki_type_info *info = ki_type(s->c->types, array->type);
@@ -307,6 +309,7 @@ static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array)
     item = kt_new_texpr(s->c, KJ_T_LOAD, info->element, array->location);
     item->x = array;
     KJ_PUSH(s->arena, &item->args, index);
+    if (fields) item = kt_read_fields(s, fields, item);
   } else {
     kt_slice slices[KJ_MAX_RANK] = { { .is_index = true, .start = index } };
     for (uint32_t d = 1; d < info->rank; d++) slices[d].is_whole = true;
@@ -320,9 +323,10 @@ static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array)
 
 void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt)
 {
-  kt_expr *value = kt_infer_expr(s, stmt->args.items[0]);
+  const ki_expr *source = stmt->args.items[0], *array = kt_array_of_fields(s, source, 1);
+  kt_expr *value = kt_infer_expr(s, array);
   if (kt_is_array(s->c, value->type)) {
-    infer_array_loop(s, stmt, kt_make_concrete(s, value));
+    infer_array_loop(s, stmt, kt_make_concrete(s, value), array == source ? NULL : source);
     return;
   }
   const ki_attribute *unroll = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);

@@ -219,6 +219,8 @@ kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr)
   ki_component component;
   if (expr->x->kind == KJ_EXPR_BUILTIN)
     return kt_infer_builtin_name(s, expr, expr->x->builtin, expr->name);
+  const ki_expr *moved = kt_move_property(s, expr);
+  if (moved) return kt_infer_field(s, moved);
   kt_expr *x = kt_infer_expr(s, expr->x);
   if (kt_is_array(s->c, x->type) || kt_is_value_array(s->c, x->type)) {
     kt_expr *property = kt_infer_property(s, expr, x);

@@ -292,6 +292,7 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
       (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = callee };
     return;
   }
+  if (is_single && kt_name_fields(s, stmt->decls.items[0], stmt->value)) return;
   kt_expr *value = kt_infer_expr(s, stmt->value);
   if (is_single) {
     kt_declare(s, stmt->decls.items[0], value);

@@ -3,15 +3,25 @@
  *
  * NumPy makes a view of the field of all elements. An array of the kernel IR has strides that count
  * its own elements, which the fields of a struct seldom fit. The indices move to the array of
- * structs instead, and what is indexed is the field of one element. */
+ * structs instead, and what is indexed is the field of one element. `len(a.x)`, `a.x.shape` and
+ * loops over a.x ask the array of structs in the same way. */
 #include <string.h>
 
 #include "typing/infer.h"
 
-/* The expression that a chain of fields begins with. */
-static const ki_expr *base_of(const ki_expr *expr)
+/* The chain of fields that a name stands for, else the expression itself. */
+static const ki_expr *unfold(const kt_scope *s, const ki_expr *expr)
 {
-  while (expr->kind == KJ_EXPR_FIELD) expr = expr->x;
+  bool is_name = expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET;
+  const kt_meaning *meaning = is_name ? &s->meanings[expr->decl->index] : NULL;
+  return meaning && meaning->kind == KJ_MEANS_FIELDS ? meaning->fields : expr;
+}
+
+/* The expression that a chain of fields begins with. */
+static const ki_expr *base_of(const kt_scope *s, const ki_expr *expr)
+{
+  expr = unfold(s, expr);
+  while (expr->kind == KJ_EXPR_FIELD) expr = unfold(s, expr->x);
   return expr;
 }
 
@@ -24,26 +34,27 @@ static bool is_property(const char *name)
 }
 
 /* Whether the chain asks for what arrays have, as in `a.x.shape`. */
-static bool has_property(const ki_expr *field)
+static bool has_property(const kt_scope *s, const ki_expr *field)
 {
-  for (; field->kind == KJ_EXPR_FIELD; field = field->x)
+  for (field = unfold(s, field); field->kind == KJ_EXPR_FIELD; field = unfold(s, field->x))
     if (is_property(field->name)) return true;
   return false;
 }
 
 /* The name of the field next to the base. */
-static const char *first_field(const ki_expr *expr)
+static const char *first_field(const kt_scope *s, const ki_expr *expr)
 {
-  while (expr->x->kind == KJ_EXPR_FIELD) expr = expr->x;
+  expr = unfold(s, expr);
+  while (unfold(s, expr->x)->kind == KJ_EXPR_FIELD) expr = unfold(s, expr->x);
   return expr->name;
 }
 
 /* How many indices the array of structs takes; 0: the base is no such array with that field. */
 static uint32_t count_moved(kt_scope *s, const ki_expr *field)
 {
-  const ki_expr *base = base_of(field);
+  const ki_expr *base = base_of(s, field);
   if (base->kind != KJ_EXPR_DECL || base->decl->kind == KJ_DECL_FUNCTION) return 0;
-  if (has_property(field)) return 0;
+  if (has_property(s, field)) return 0;
   ki_component component;
   kt_expr *array = kt_infer_expr(s, base);
   kjit_type type = array->type;
@@ -51,7 +62,7 @@ static uint32_t count_moved(kt_scope *s, const ki_expr *field)
   if (!kt_is_array(s->c, type)) return 0;
   const ki_type_info *info = ki_type(s->c->types, type);
   bool has_field = kt_is_struct(s->c, info->element) &&
-                   kt_find_component(s->c, info->element, first_field(field), &component);
+                   kt_find_component(s->c, info->element, first_field(s, field), &component);
   return has_field ? info->rank : 0;
 }
 
@@ -69,6 +80,7 @@ static ki_expr *new_index(kt_scope *s, const ki_expr *like, const ki_expr *x, si
 /* The same chain of fields of another base. */
 static ki_expr *with_base(kt_scope *s, const ki_expr *field, ki_expr *base)
 {
+  field = unfold(s, field);
   if (field->kind != KJ_EXPR_FIELD) return base;
   ki_expr *copy = KJ_NEW(s->arena, ki_expr);
   *copy = *field;
@@ -79,12 +91,75 @@ static ki_expr *with_base(kt_scope *s, const ki_expr *field, ki_expr *base)
 const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_EXPR_INDEX);
-  if (expr->x->kind != KJ_EXPR_FIELD) return NULL;
+  if (unfold(s, expr->x)->kind != KJ_EXPR_FIELD) return NULL;
   uint32_t rank = count_moved(s, expr->x);
   if (!rank || expr->args.count < rank) return NULL;
   for (uint32_t i = 0; i < rank; i++)
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE) return NULL;
-  ki_expr *element = new_index(s, expr, base_of(expr->x), 0, rank);
+  ki_expr *element = new_index(s, expr, base_of(s, expr->x), 0, rank);
   ki_expr *moved = with_base(s, expr->x, element);
   return expr->args.count == rank ? moved : new_index(s, expr, moved, rank, expr->args.count);
+}
+
+/* The type of a chain of fields of one element; KJIT_ANY: there is no such field. */
+static kjit_type type_of_fields(kt_scope *s, const ki_expr *field, kjit_type element)
+{
+  field = unfold(s, field);
+  if (field->kind != KJ_EXPR_FIELD) return element;
+  ki_component component;
+  kjit_type whole = type_of_fields(s, field->x, element);
+  bool has_field =
+    kt_is_struct(s->c, whole) && kt_find_component(s->c, whole, field->name, &component);
+  return has_field ? component.type : KJIT_ANY;
+}
+
+const ki_expr *kt_array_of_fields(kt_scope *s, const ki_expr *expr, uint32_t most_rank)
+{
+  uint32_t rank = unfold(s, expr)->kind == KJ_EXPR_FIELD ? count_moved(s, expr) : 0;
+  if (!rank || rank > most_rank) return expr;
+  const ki_expr *base = base_of(s, expr);
+  kt_expr *array = kt_infer_expr(s, base);
+  kjit_type type = type_of_fields(s, expr, ki_type(s->c->types, array->type)->element);
+  kt_drop_value(s, array);
+  return type == KJIT_ANY || kt_is_value_array(s->c, type) ? expr : base;
+}
+
+kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element)
+{
+  field = unfold(s, field);
+  if (field->kind != KJ_EXPR_FIELD) return element;
+  ki_component component;
+  kt_expr *whole = kt_read_fields(s, field->x, element);
+  bool has_field = kt_find_component(s->c, whole->type, field->name, &component);
+  KJ_ASSERT(has_field);
+  return has_field ? kt_read_component(s, whole, component, field->location) : whole;
+}
+
+const ki_expr *kt_move_property(kt_scope *s, const ki_expr *expr)
+{
+  static const char *const names[] = { "shape", "size", "ndim" };
+  KJ_ASSERT(expr->kind == KJ_EXPR_FIELD);
+  bool is_moved = false;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    is_moved |= strcmp(expr->name, names[i]) == 0;
+  const ki_expr *base = is_moved ? kt_array_of_fields(s, expr->x, KJ_MAX_RANK) : expr->x;
+  if (base == expr->x) return NULL;
+  ki_expr *moved = KJ_NEW(s->arena, ki_expr);
+  *moved = *expr;
+  moved->x = (ki_expr *)base;
+  return moved;
+}
+
+bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value)
+{
+  bool is_reference = value->kind == KJ_EXPR_CALL && value->x->kind == KJ_EXPR_BUILTIN &&
+                      value->x->builtin->id == KJ_BUILTIN_REFER && value->args.count == 1;
+  value = unfold(s, is_reference ? value->args.items[0] : value);
+  const ki_expr *base = base_of(s, value);
+  bool is_chain = let->kind == KJ_DECL_LET && !let->type_expr && value->kind == KJ_EXPR_FIELD;
+  bool stays = base->kind == KJ_EXPR_DECL &&
+               (base->decl->kind == KJ_DECL_PARAM || base->decl->kind == KJ_DECL_LET);
+  if (!is_chain || !stays || !count_moved(s, value)) return false;
+  s->meanings[let->index] = (kt_meaning){ .kind = KJ_MEANS_FIELDS, .fields = value };
+  return true;
 }

@@ -286,6 +286,26 @@ with kjit.as_numba():
     assert numba.float32 is kjit.float32
 """)
 
+# numba.vectorize without signatures computes integers in 64 bits, and reduces in the type of the result.
+exec("""
+import kjit.as_numba
+with kjit.as_numba():
+    import numba
+
+    @numba.vectorize
+    def multiply(a, b):
+        return a * b
+rng = np.random.default_rng()
+for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "f4"):
+    a, b = rng.integers(1, 100, (2, 9)).astype(kind)
+    wide = {"i": "i8", "u": "u8", "f": "f4"}[kind[0]]
+    got, expected = multiply(a, b), a.astype(wide) * b.astype(wide)
+    assert got.dtype == expected.dtype and got.tolist() == expected.tolist(), kind
+    got, expected = multiply.reduce(a[:3]), np.multiply.reduce(a[:3].astype(wide))
+    assert got.dtype == expected.dtype and got == expected, kind
+    assert multiply.accumulate(a[:3]).tolist() == np.multiply.accumulate(a[:3].astype(wide)).tolist(), kind
+""")
+
 # A block that fails leaves nothing behind.
 try:
     with kjit.as_numba():

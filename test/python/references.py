@@ -217,12 +217,32 @@ def of_fields(a, m, r):
         m.n[0, 1] -= 1
 
 
+def of_arrays(a, m, r):
+    r[0] = len(a.x) + 10 * len(m["n"]) + m.n.shape[1] + 100 * a["inner"].u.size + a.x.ndim + len(a.inner)
+    for v in a.x:
+        r[1] += v
+    for k, v in enumerate(a["inner"]["v"]):
+        r[2] += k * v
+    x = a.x
+    inner = a["inner"]
+    us = inner.u
+    x[1] = us[0] + inner.v[2] + x[0]
+    us[3] -= 4
+    for i in range(len(x)):
+        r[3] += x[i] * us[i]
+    for u in us:
+        r[3] += u
+    for v in a.n:
+        r[3] += v
+        a.n[2] = 5
+
+
 def beyond_rank(m, r):
     r[0] = m.n[0]
 
 
 def of_all(a, r):
-    r[0] = len(a.x)
+    r[0] = a.x + 1
 
 
 for compiled in (njit(of_fields), cuda.jit(of_fields)[1, 1], kjit.jit(block=1, grid=1)(of_fields)):
@@ -232,6 +252,13 @@ for compiled in (njit(of_fields), cuda.jit(of_fields)[1, 1], kjit.jit(block=1, g
     compiled(x, z, got)
     of_fields(y, w, expected)
     assert got.tolist() == expected.tolist() and x.tobytes() == y.tobytes() and z.tobytes() == w.tobytes(), compiled
+for compiled in (njit(of_arrays), cuda.jit(of_arrays)[1, 1], kjit.jit(block=1, grid=1)(of_arrays)):
+    x, z = filled((5,)), filled((2, 3))
+    y, got, expected = x.copy().view(np.recarray), np.zeros(4), np.zeros(4)
+    compiled(x, z, got)
+    of_arrays(y, z.view(np.recarray), expected)
+    np.testing.assert_allclose(got, expected)
+    assert x.tobytes() == y.tobytes(), compiled
 for function in (beyond_rank, of_all):
     try:
         cuda.jit(function)[1, 1](filled((2, 2)), np.zeros(1))

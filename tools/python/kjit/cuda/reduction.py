@@ -286,11 +286,14 @@ class DeviceUfunc(_ufuncs.Folds):
             raise TypeError(f"where= is an array of bool, not of {masks[0].dtype}")
         return arrays.to_device(masks[0])._own if is_on_device else masks[0]
 
-    def _operator(self, dtype):
-        """(the func, the type) for a reduction of elements of a type."""
+    def _operator(self, dtype, widens=False):
+        """(the func, the type) for a reduction of elements of a type. widens: a ufunc without signatures may reduce in the type of
+        its result, as int64 for int8."""
         if self.nin != 2:
             raise ValueError("reduce only supports binary functions")
         inputs, result, func = self._choose([numpy.zeros(1, dtype)] * 2, [dtype] * 2)
+        if widens and not self._signatures and result != dtype and result.kind in "iuf":
+            inputs, result, func = self._choose([numpy.zeros(1, result)] * 2, [result] * 2)
         if inputs[0] != result or inputs[1] != result:
             raise TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {inputs} with the result {result}")
         return func, result
@@ -299,7 +302,7 @@ class DeviceUfunc(_ufuncs.Folds):
     def reduce(self, arg, axis=0, dtype=None, out=None, keepdims=False, initial=None, stream=0):
         """The function over the elements along an axis, as NumPy's `ufunc.reduce`."""
         host = arrays.as_cuda_array(arg).copy_to_host() if is_device(arg) else numpy.asarray(arg)
-        func, result = self._operator(numpy.dtype(dtype or host.dtype))
+        func, result = self._operator(numpy.dtype(dtype or host.dtype), widens=dtype is None)
         if initial is None and isinstance(self.identity, int):
             initial = self.identity
         initial = None if initial is None else result.type(initial)
@@ -312,7 +315,7 @@ class DeviceUfunc(_ufuncs.Folds):
     @_ufuncs.with_overrides
     def accumulate(self, arg, axis=0, dtype=None, out=None):
         """The function over the elements up to each one along an axis, as NumPy's `ufunc.accumulate`."""
-        func, result = self._operator(numpy.dtype(dtype or numpy.asarray(arg).dtype))
+        func, result = self._operator(numpy.dtype(dtype or numpy.asarray(arg).dtype), widens=dtype is None)
         return _folds.scan(numpy.ascontiguousarray(arg, result), func, axis=axis, out=out, device=self._device)
 
     @_ufuncs.with_overrides
