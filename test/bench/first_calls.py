@@ -29,7 +29,7 @@ CALLS = {
     "sort, f32": ("f32", N, lambda kjit, x: kjit.sort(x), "r = sort(x)"),
     "sort, i64": ("i64", N, lambda kjit, x: kjit.sort(x), "r = sort(x)"),
     "argsort, f64": ("f64", N, lambda kjit, x: kjit.argsort(x), "r = argsort(x)"),
-    "unique, i32": ("i32", N, lambda kjit, x: kjit.unique(x), "r, n = unique(x)"),
+    "unique, i32": ("i32", N, lambda kjit, x: kjit.unique(x), "o = sort(x)\ncall r, n = unique(x)"),
     "bincount, i32, 256 bins": ("i32", N, lambda kjit, x: kjit.bincount(x, 256), "r = bincount(x, 256)"),
     "matmul, f32, 1024": ("f32", (1024, 1024), lambda kjit, x: kjit.matmul(x, x), "r = matmul(x, x)"),
 }
