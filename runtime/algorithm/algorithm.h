@@ -111,7 +111,7 @@ typedef enum ka_option {
 } ka_option;
 
 /* All that a public function was called with, but for its options. */
-enum { KA_MOST_INPUTS = 12, KA_MOST_NUMBERS = 4 };
+enum { KA_MOST_INPUTS = 24, KA_MOST_NUMBERS = 4 };
 typedef struct ka_inputs {
   const kjit_operand *operands[KA_MOST_INPUTS]; /* NULL: not given */
   const kjit_operator *operator_;

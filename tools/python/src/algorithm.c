@@ -43,6 +43,32 @@ int binding_write_again(const algorithm_call *call)
   return 0;
 }
 
+/* A number at an address becomes one in the argument, since libkjit keeps the steps of such calls.
+ */
+static void take_inline(kjit_arg *arg)
+{
+  if (arg->kind != KJIT_ARG_BY_ADDRESS || arg->type >= KJIT_SCALAR_COUNT) return;
+  const void *bytes = arg->value.address;
+  kjit_arg made = kjit_make_arg(KJIT_ARG_VALUE, arg->type);
+  switch (arg->type) {
+  case KJIT_I8: made.value.i = *(const int8_t *)bytes; break;
+  case KJIT_I16: made.value.i = *(const int16_t *)bytes; break;
+  case KJIT_I32: made.value.i = *(const int32_t *)bytes; break;
+  case KJIT_BOOL:
+  case KJIT_U8: made.value.u = *(const uint8_t *)bytes; break;
+  case KJIT_U16:
+  case KJIT_F16:
+  case KJIT_BF16: made.value.u = *(const uint16_t *)bytes; break;
+  case KJIT_U32: made.value.u = *(const uint32_t *)bytes; break;
+  case KJIT_F32: made.value.f32 = *(const float *)bytes; break;
+  case KJIT_I64:
+  case KJIT_U64:
+  case KJIT_F64: made.value.u = *(const uint64_t *)bytes; break;
+  default: return; /* complex numbers */
+  }
+  *arg = made;
+}
+
 /* The next object as an argument, NULL with an exception. */
 static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *name)
 {
@@ -57,6 +83,7 @@ static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *
   if (binding_take_argument(call->context, object, name, &call->objects[at], &call->values[at]))
     return NULL;
   call->object_count++;
+  take_inline(&call->values[at]);
   return &call->values[at];
 }
 

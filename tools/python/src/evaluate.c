@@ -8,7 +8,6 @@
 /* See expression_set_functions. */
 static PyObject *functions, *choose_function, *report_failure, *store_computed;
 static int operands_are_counted;
-static uint64_t walk_count;
 
 void expression_set_functions(PyObject *known, PyObject *choose, PyObject *fail, PyObject *store,
                               int are_counted)
@@ -136,7 +135,7 @@ static void list_operands_apart(const array_object *array, binding_expression *e
 int expression_collect(array_object *array, binding_expression *e)
 {
   array_object *apart;
-  while (array->pending && (apart = find_apart(array, array, ++walk_count))) {
+  while (array->pending && (apart = find_apart(array, array, ++expression_walks))) {
     Py_INCREF((PyObject *)apart);
     int outcome = binding_evaluate(apart);
     Py_DECREF((PyObject *)apart);
@@ -145,7 +144,7 @@ int expression_collect(array_object *array, binding_expression *e)
   e->node_count = e->input_count = 0;
   e->key_size = 0;
   if (!array->pending) return 0;
-  add_node(e, array, ++walk_count);
+  add_node(e, array, ++expression_walks);
   if (e->node_count == 1) list_operands_apart(array, e);
   const kjit_tensor *result = &array->pending->tensor;
   put(e, 0xfe);

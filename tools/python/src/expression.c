@@ -3,7 +3,7 @@
 
 context_object *expression_context;
 int expression_mode = FUSE_LATER, expression_captures;
-uint64_t expression_changes;
+uint64_t expression_changes, expression_walks;
 
 /* ---- operations ---- */
 
@@ -278,14 +278,11 @@ static int attach_operand(array_object *array, int i)
   if (operand->pending) {
     binding_add_edge(&operand->pending->readers, &pending->edges[i], array);
     operand->pending->reader_count++;
-    pending->operation_count += operand->pending->operation_count;
-    pending->input_count += operand->pending->input_count;
     return 0;
   }
   binding_block *block = binding_get_block(operand);
   if (!block) return -1;
   binding_add_edge(&block->readers, &pending->edges[i], array);
-  pending->input_count++;
   return 0;
 }
 
@@ -300,8 +297,7 @@ static int fill_operands(array_object *array, PyObject *const *operands, int cou
     if (!operand) return -1;
     pending->operands[i] = operand;
     pending->operand_count = i + 1;
-    if (!is_array) pending->input_count++;
-    else if (attach_operand(array, i)) return -1;
+    if (is_array && attach_operand(array, i)) return -1;
     operation = &operations[pending->operation];
   }
   return 0;
@@ -329,32 +325,76 @@ static array_object *make_pending(int number, PyObject *const *operands, int cou
   memcpy(pending->shape, shape, sizeof pending->shape);
   own.shape = pending->shape;
   pending->tensor = own;
-  pending->operation_count = 1;
   list_pending(array);
   if (!fill_operands(array, operands, count)) return array;
   Py_DECREF((PyObject *)array);
   return NULL;
 }
 
-/* Computes operands until what is left fits one kernel. */
-static int shorten(PyObject *const *operands, int count)
+/* What an operation on some operands comes to. */
+typedef struct tally {
+  int operations, inputs, array_count;
+  uint64_t walk;
+  const PyObject *arrays[EXPRESSION_MOST_OPERATIONS * EXPRESSION_MOST_OPERANDS];
+} tally;
+
+static void count_input(tally *t, PyObject *object)
+{
+  const int most = sizeof t->arrays / sizeof *t->arrays;
+  if (Py_TYPE(object) == binding_array_type) {
+    for (int i = 0; i < t->array_count; i++)
+      if (t->arrays[i] == object) return;
+    if (t->array_count < most) t->arrays[t->array_count++] = object;
+  }
+  t->inputs++;
+}
+
+/* Operations and arrays that come twice count once. */
+static void count_parts(tally *t, PyObject *object)
+{
+  const array_object *array = (const array_object *)object;
+  if (Py_TYPE(object) != binding_array_type || !array->pending) {
+    count_input(t, object);
+    return;
+  }
+  binding_pending *pending = array->pending;
+  if (pending->visit == t->walk) return;
+  pending->visit = t->walk;
+  t->operations++;
+  for (int i = 0; i < pending->operand_count; i++) count_parts(t, pending->operands[i]);
+}
+
+/* Upper bounds, which cost less. */
+static void count_quickly(tally *t, PyObject *object)
+{
+  const array_object *array = (const array_object *)object;
+  int is_pending = Py_TYPE(object) == binding_array_type && array->pending;
+  t->operations += is_pending ? array->pending->operation_count : 0;
+  t->inputs += is_pending ? array->pending->input_count : 1;
+}
+
+static int fits(const tally *t)
+{
+  return t->operations <= EXPRESSION_MOST_OPERATIONS && t->inputs <= EXPRESSION_MOST_INPUTS;
+}
+
+/* Computes operands until what is left fits one kernel, and counts it. */
+static int shorten(PyObject *const *operands, int count, tally *t)
 {
   for (;;) {
-    int operation_total = 1, input_total = 0, most = 0;
+    *t = (tally){ .operations = 1 };
+    for (int i = 0; i < count; i++) count_quickly(t, operands[i]);
+    if (fits(t)) return 0;
+    *t = (tally){ .operations = 1, .walk = ++expression_walks };
     array_object *longest = NULL;
     for (int i = 0; i < count; i++) {
       array_object *operand = (array_object *)operands[i];
-      int is_pending = Py_TYPE(operands[i]) == binding_array_type && operand->pending;
-      operation_total += is_pending ? operand->pending->operation_count : 0;
-      input_total += is_pending ? operand->pending->input_count : 1;
-      if (is_pending && operand->pending->input_count > most) {
-        most = operand->pending->input_count;
+      count_parts(t, operands[i]);
+      if (Py_TYPE(operands[i]) == binding_array_type && operand->pending &&
+          (!longest || operand->pending->operation_count > longest->pending->operation_count))
         longest = operand;
-      }
     }
-    if (!longest ||
-        (operation_total <= EXPRESSION_MOST_OPERATIONS && input_total <= EXPRESSION_MOST_INPUTS))
-      return 0;
+    if (fits(t) || !longest) return 0;
     if (binding_evaluate(longest)) return -1;
   }
 }
@@ -377,7 +417,12 @@ array_object *expression_record(long row, PyObject *const *operands, int count)
     if (!own || !add_shape(&tensor, shape, own, !array_count++)) return NULL;
   }
   if (!array_count) return NULL;
+  tally t;
   int number = find_operation(row, types, operands, count);
-  if (number < 0 || shorten(operands, count)) return NULL;
-  return make_pending(number, operands, count, device, &tensor, shape);
+  if (number < 0 || shorten(operands, count, &t)) return NULL;
+  array_object *made = make_pending(number, operands, count, device, &tensor, shape);
+  if (!made) return NULL;
+  made->pending->operation_count = t.operations;
+  made->pending->input_count = t.inputs;
+  return made;
 }

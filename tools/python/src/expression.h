@@ -14,8 +14,8 @@
 enum {
   EXPRESSION_MOST_OPERANDS = 3,
   EXPRESSION_MOST_OPERATIONS = 48, /* of one kernel */
-  /* Operands of one kernel. With its result they are 12, the most that libkjit keeps a call of. */
-  EXPRESSION_MOST_INPUTS = 11,
+  /* Operands of one kernel. With its result they are 24, the most that libkjit keeps a call of. */
+  EXPRESSION_MOST_INPUTS = 23,
   EXPRESSION_IS_OPERATION = 0x80 /* of a place */
 };
 
@@ -54,7 +54,7 @@ struct binding_pending {
   kjit_tensor tensor; /* without an address */
   kjit_type element;
   int64_t shape[BINDING_MAX_RANK];
-  /* Of the expression, upper bounds: operations that two operands share are counted twice. */
+  /* Of the expression, upper bounds: what two operands share may be counted twice. */
   int operation_count, input_count;
   unsigned long busy; /* the thread that computes it, alone or as a part; 0: none */
   int was_part;       /* it was computed as a part of another array */
@@ -102,6 +102,7 @@ extern context_object *expression_context; /* of arrays whose operations are rec
 enum { FUSE_NEVER, FUSE_LATER, FUSE_NOW };
 extern int expression_mode;
 extern uint64_t expression_changes; /* how often an array ceased to be pending */
+extern uint64_t expression_walks;   /* through graphs; each has a number */
 extern int expression_captures;     /* graphs that are being captured: nothing is put off */
 
 const binding_operation *expression_get_operation(uint32_t number);

@@ -237,6 +237,16 @@ static PyObject *set_mode(PyObject *module, PyObject *args)
   return PyLong_FromLong(before);
 }
 
+static PyObject *compute(PyObject *module, PyObject *object)
+{
+  (void)module;
+  if (Py_TYPE(object) != binding_array_type) {
+    PyErr_Format(PyExc_TypeError, "%R is no kjit.Array", (PyObject *)Py_TYPE(object));
+    return NULL;
+  }
+  return binding_evaluate((array_object *)object) ? NULL : Py_NewRef(Py_None);
+}
+
 static PyObject *compute_all(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -286,6 +296,7 @@ static PyMethodDef functions[] = {
   { "is_pending", is_pending, METH_O, NULL },
   { "tell", tell, METH_O, NULL },
   { "set_fusing", set_mode, METH_VARARGS, NULL },
+  { "compute", compute, METH_O, NULL },
   { "compute_all", compute_all, METH_NOARGS, NULL },
   { "set_expression_context", set_context, METH_O, NULL },
   { "set_operations", set_operations, METH_VARARGS, NULL },

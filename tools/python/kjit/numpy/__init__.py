@@ -34,7 +34,7 @@ from ._dtypes import DTYPES as _DTYPES
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._engine import Array
 from ._errors import AxisError, BoundsError, DevicesError, PromotionError, ShapeError
-from ._fusing import fuse
+from ._fusing import compute, fuse
 from ._indexing import take, take_along_axis
 from ._info import Info as _Info
 from ._methods import astype

@@ -18,9 +18,9 @@ _WORDS = {"": LATER, "1": LATER, "on": LATER, "0": NEVER, "off": NEVER, "now": N
 # An expression is compiled when it comes for this time, and as long as fewer expressions wait for the compiler.
 _SIGHTINGS, _MOST_WAITING = 2, 16
 
-# Funcs that are compiled, by the keys of expressions, as (module, name). The extension reads it.
-FUNCTIONS: dict[bytes, tuple] = {}
-_expressions: dict[bytes, "Expression"] = {}
+# Funcs that are compiled, by the keys of expressions, as (module, name). The extension reads it. Keys of reductions are tuples.
+FUNCTIONS: dict[bytes | tuple, tuple] = {}
+_expressions: dict[bytes | tuple, "Expression"] = {}
 
 
 class Expression:
@@ -29,10 +29,21 @@ class Expression:
     def __init__(self, nodes, inputs):
         self.nodes = nodes
         self.inputs = [_describe(x) for x in inputs]
+        # The types of the numbers of Python among the inputs, by their places.
+        self.scalars = {
+            i: next(kernel.scalar for kernel, *places in nodes if i in places) for i, x in enumerate(inputs) if type(x) in (int, float)
+        }
         self.sightings = 0
         self.state = "not compiled: it was computed once"
         self.is_waiting = False
         self.is_given_up = False
+
+    def typed(self, inputs):
+        """Inputs with numbers of Python as scalars of the types of their operations."""
+        inputs = list(inputs)
+        for i, scalar in self.scalars.items():
+            inputs[i] = _engine.typed(inputs[i], scalar)
+        return inputs
 
     def lines(self):
         """The operations as lines of the kernel IR."""
@@ -81,7 +92,7 @@ def choose(expression, result):
         return FUNCTIONS[key]
 
     def prepare(pair):
-        given = tuple(_typed(nodes, inputs))
+        given = tuple(found.typed(inputs))
         _kjit.run_algorithm(_state.context(), "map", ((result,), pair, given), device=result.device, plan=True)
 
     return _ready(found, key, found.func, prepare)
@@ -103,15 +114,6 @@ def _ready(found, key, make, prepare):
     if found.sightings >= _SIGHTINGS and not found.is_waiting:
         return functools.partial(_compile_later, found, key, make, prepare)
     return None
-
-
-def _typed(nodes, inputs):
-    """The inputs of an expression with numbers of Python as scalars of the types of their operations."""
-    for i, x in enumerate(inputs):
-        if type(x) in (int, float):
-            scalar = next(kernel.scalar for kernel, *places in nodes if i in places)
-            x = _engine.typed(x, scalar)
-        yield x
 
 
 def fail(key, error):
@@ -222,13 +224,13 @@ def reduced(x, name, axes, text, options):
     if collected is None:
         return None
     key, nodes, inputs = collected
-    shape = tuple(x.shape)
-    arrays = [_spread(each, shape) if isinstance(each, Array) else each for each in _typed(nodes, inputs)]
-    if len(axes) == len(shape) and all(_is_dense(each, shape) for each in arrays if isinstance(each, Array)):
+    found = _find(key, nodes, inputs)
+    shape = x.shape
+    arrays = [_spread(each, shape) if isinstance(each, Array) else each for each in found.typed(inputs)]
+    if 1 < len(axes) == len(shape) and all(_is_dense(each, shape) for each in arrays if isinstance(each, Array)):
         arrays = [each._view((x.size,), (1,), 0, True) if isinstance(each, Array) else each for each in arrays]
         shape, axes = (x.size,), (0,)
-    words = " ".join((name, text, str(axes), str(len(shape)), *sorted(options)))
-    key = b"%b|%b" % (key, words.encode())
+    key = key, name, text, axes, len(shape), *options
     found = _find(key, nodes, inputs)
     pair = FUNCTIONS.get(key)
     if pair is None:
@@ -250,7 +252,7 @@ def reduced(x, name, axes, text, options):
 def _spread(x, shape):
     from ._indexing import broadcast_view
 
-    return x if tuple(x.shape) == shape else broadcast_view(x, shape)
+    return x if x.shape == shape else broadcast_view(x, shape)
 
 
 def _is_dense(x, shape):
@@ -295,6 +297,14 @@ class fuse:
         global _mode
         _mode = self._before
         _kjit.set_fusing(_mode)
+
+
+def compute(*arrays):
+    """Computes arrays whose operations were recorded, by default all of them. It does not wait for a GPU."""
+    for x in arrays:
+        _kjit.compute(x)
+    if not arrays:
+        _kjit.compute_all()
 
 
 # ---- what is told ----
