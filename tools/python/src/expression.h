@@ -1,6 +1,6 @@
 /* What the files of expressions share: block.c (memory that arrays share, and the expressions that
- * read it), expression.c (recording an operation), evaluate.c (computing what was recorded) and
- * operator.c (operators of arrays, and the functions for kjit.numpy).
+ * read it), expression.c (recording an operation), collect.c (what becomes one kernel), evaluate.c
+ * (computing it) and operator.c (operators of arrays, and the functions for kjit.numpy).
  *
  * An array whose `pending` is not NULL has no memory yet: it is the result of an operation that was
  * recorded. The operands of the operation are arrays, computed or pending ones, and numbers, so
@@ -113,7 +113,14 @@ array_object *expression_record(long row, PyObject *const *operands, int count);
 int binding_adopt(array_object *array, kjit_array *computed);
 int expression_set_rows(PyObject *find);
 
-/* ---- evaluate.c ---- */
+/* ---- collect.c ---- */
+
+/* An operand that is a pending array, else NULL. */
+static inline array_object *expression_as_pending(PyObject *operand)
+{
+  array_object *array = (array_object *)operand;
+  return Py_TYPE(operand) == binding_array_type && array->pending ? array : NULL;
+}
 
 /* Computes operands that are not to become parts of the array's kernel, and lists the others. 0, or
  * -1 with an exception. */
@@ -121,6 +128,10 @@ int expression_collect(array_object *array, binding_expression *expression);
 /* What kjit.numpy is told of an expression: (key, operations, inputs). An operation is its Kernel
  * and the places of its operands: i for input i, -1 - i for operation i. */
 PyObject *expression_describe(const binding_expression *expression);
+PyObject *expression_make_key(const binding_expression *expression);
+
+/* ---- evaluate.c ---- */
+
 /* Computes a pending array and writes it to another array where `where`, or NULL, is true. is_slot:
  * the operands are those of an operator that Python runs. 0, or -1 with an exception. */
 int expression_store(array_object *array, array_object *out, PyObject *where, int is_slot);

@@ -5,8 +5,9 @@ import functools
 from .. import _arrays, _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import DEFAULTS, KIND
-from ._engine import Array, Func, from_indices, shape_of, typed
+from ._engine import Array, from_indices, shape_of, typed
 from ._errors import DevicesError, ShapeError
+from ._funcs import Func, func
 
 
 def _text(dtype, default="f64"):
@@ -231,7 +232,7 @@ def _triangle(x, k, compare, what):
     at = ", ".join(names)
     text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"
     k = max(-x.shape[-2] - 1, min(int(k), x.shape[-1] + 1))  # beyond the matrix all diagonals are alike
-    return from_indices(_engine.func("part", text), tuple(x.shape), x.dtype.text, (x, typed(k, "i64")), x.device)
+    return from_indices(func("part", text), tuple(x.shape), x.dtype.text, (x, typed(k, "i64")), x.device)
 
 
 def tril(x, /, *, k=0):

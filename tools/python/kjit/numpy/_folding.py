@@ -9,8 +9,9 @@ import numpy
 from .. import _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import KIND
-from ._engine import Func, from_indices, normalize_axes, normalize_axis, to_indices
+from ._engine import from_indices, normalize_axes, normalize_axis, to_indices
 from ._errors import ShapeError
+from ._funcs import Func
 from ._loops import Loop, find_loop, fold_loop, numpy_type, stored
 
 # kjit's operators by NumPy's ufuncs, and the kinds of elements that they are equal for.

@@ -11,11 +11,44 @@ import numpy
 from . import _creation, _dtypes, _engine, _indexing, _manipulation, _orders, _products, _reductions
 from ._engine import Array
 from ._errors import ShapeError
-from ._protocols import device_of, on_host, own, promoted, result_of
-
-_NO_VALUE = getattr(numpy, "_NoValue", None)
-# What functions return that make several arrays.
-_SEVERAL = list if numpy.__version__.startswith("1.") else tuple
+from ._functions_folds import (
+    _cumulative,
+    _extreme,
+    _find,
+    _spread,
+    _truth,
+    _ufunc_reduction,
+    _without_nan,
+    average,
+    count_nonzero,
+    mean,
+    median,
+    nanmean,
+    ptp,
+)
+from ._functions_given import _NO_VALUE, _SEVERAL, _dtype, _keep, _stored, array_of, chosen
+from ._functions_shapes import (
+    _at_least,
+    _flip_along,
+    _put_together,
+    _split_along,
+    _stacked,
+    array_split,
+    broadcast_arrays,
+    broadcast_to,
+    column_stack,
+    dstack,
+    expand_dims,
+    flip,
+    pad,
+    ravel,
+    repeat,
+    reshape,
+    roll,
+    split,
+    tile,
+)
+from ._protocols import device_of, on_host, own, promoted
 
 
 def array_function(self, func, types, args, kwargs):
@@ -78,280 +111,6 @@ def _own_option(name, x, device):
     return x if name == "out" else _own_arrays(x, device)
 
 
-# ---- arguments ----
-
-
-def array_of(x, device=None):
-    """An argument as an array: lists and numbers, too."""
-    return x if isinstance(x, Array) else _creation.asarray(x, device=device)
-
-
-def arrays_of(items):
-    """The arrays of a sequence, on the device of the first one, in the type that NumPy promotes theirs to."""
-    items = list(items)
-    device = device_of([x for x in items if isinstance(x, Array)], "a sequence of arrays")
-    return promoted(*(array_of(x, device) for x in items))
-
-
-def _dtype(dtype):
-    return None if dtype is None else numpy.dtype(dtype)
-
-
-def _stored(made, out, what):
-    """The result, or the array of out= with it."""
-    if out is None:
-        return made
-    return result_of(out, made.device, what).take(made)
-
-
-def _is_complex(x):
-    return _dtypes.KIND[x.dtype.text] == "c"
-
-
-def _keep(function, *names):
-    """A function of the namespace for calls of NumPy's function with no other options than these."""
-    parameters = ", ".join(f"{name}={default}" for name, default in (each.split("=") for each in names))
-    call = ", ".join(f"{each.split('=')[0]}={each.split('=')[0]}" for each in names)
-    space = {"function": function, "array_of": array_of}
-    exec(f"def kept(a, {parameters}):\n    return function(array_of(a), {call})\n", space)
-    return space["kept"]
-
-
-# ---- reductions ----
-
-
-def _ufunc_reduction(ufunc):
-    """numpy.sum and the like are reductions by a ufunc."""
-
-    def reduction(a, axis=None, dtype=None, out=None, keepdims=False, initial=_NO_VALUE, where=True):
-        from ._folding import reduce
-
-        return reduce(ufunc, (a,), () if out is None else (out,), axis, _dtype(dtype), keepdims, initial, where)
-
-    return reduction
-
-
-def _extreme(ufunc):
-    reduction = _ufunc_reduction(ufunc)
-    return lambda a, axis=None, out=None, keepdims=False, initial=_NO_VALUE, where=True: reduction(
-        a, axis, None, out, keepdims, initial, where
-    )
-
-
-def _truth(ufunc):
-    reduction = _ufunc_reduction(ufunc)
-    return lambda a, axis=None, out=None, keepdims=False, *, where=True: reduction(a, axis, None, out, keepdims, _NO_VALUE, where)
-
-
-def mean(a, axis=None, dtype=None, out=None, keepdims=False):
-    made = _reductions.mean(array_of(a), axis=axis, dtype=_dtype(dtype), keepdims=keepdims)
-    return _stored(made, out, "mean")
-
-
-def _spread(function):
-    def spread(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
-        made = function(array_of(a), axis=axis, dtype=_dtype(dtype), correction=ddof, keepdims=keepdims)
-        return _stored(made, out, function.__name__)
-
-    return spread
-
-
-def average(a, axis=None, weights=None):
-    a = array_of(a)
-    if weights is None:
-        return _reductions.mean(a, axis=axis)
-    if tuple(weights.shape) != tuple(a.shape):
-        return NotImplemented
-    return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), numpy.sum(weights, axis=axis))
-
-
-def _cumulative(ufunc):
-    def cumulative(a, axis=None, dtype=None, out=None):
-        from ._folding import accumulate
-
-        a = array_of(a)
-        if axis is None:
-            a, axis = _manipulation.ravel(a), 0
-        dtype = _dtype(dtype)
-        if dtype is None and out is None:
-            dtype = numpy.dtype(_dtypes.BY_TEXT[_reductions._sum_type(a.dtype.text, None)].dtype)
-        return accumulate(ufunc, (a,), () if out is None else (out,), axis, dtype)
-
-    return cumulative
-
-
-def ptp(a, axis=None, out=None, keepdims=False):
-    a = array_of(a)
-    if _is_complex(a):
-        return NotImplemented
-    made = numpy.subtract(_reductions.max(a, axis=axis, keepdims=keepdims), _reductions.min(a, axis=axis, keepdims=keepdims))
-    return _stored(made, out, "ptp")
-
-
-def count_nonzero(a, axis=None, *, keepdims=False):
-    return _reductions.count_nonzero(array_of(a), axis=axis, keepdims=keepdims)
-
-
-def _find(function):
-    def find(a, axis=None, out=None, *, keepdims=False):
-        a = array_of(a)
-        return NotImplemented if _is_complex(a) else _stored(function(a, axis=axis, keepdims=keepdims), out, function.__name__)
-
-    return find
-
-
-def _without_nan(ufunc, identity):
-    """numpy.nansum and the like: NaNs count as the identity."""
-
-    def reduction(a, axis=None, dtype=None, out=None, keepdims=False):
-        a = array_of(a)
-        if _dtypes.KIND[a.dtype.text] in "fc":
-            a = where(numpy.isnan(a), numpy.dtype(_dtypes.BY_TEXT[a.dtype.text].dtype).type(identity), a)
-        return _ufunc_reduction(ufunc)(a, axis, dtype, out, keepdims)
-
-    return reduction
-
-
-def nanmean(a, axis=None, dtype=None, out=None, keepdims=False):
-    a = array_of(a)
-    if _dtypes.KIND[a.dtype.text] not in "fc":
-        return mean(a, axis, dtype, out, keepdims)
-    total = _without_nan(numpy.add, 0)(a, axis, dtype, None, keepdims)
-    counted = numpy.sum(numpy.logical_not(numpy.isnan(a)), axis=axis, keepdims=keepdims)
-    return _stored(_engine.converted(numpy.divide(total, counted), total.dtype.text), out, "nanmean")
-
-
-def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    a = array_of(a)
-    if _is_complex(a) or not a.size:
-        return NotImplemented
-    shape = tuple(1 if axis is None or i in _engine.normalize_axes(axis, a.ndim) else n for i, n in enumerate(a.shape))
-    if axis is None or isinstance(axis, tuple):
-        axes = _engine.normalize_axes(axis, a.ndim)
-        kept = [i for i in range(a.ndim) if i not in axes]
-        a = _indexing.permuted(a, kept + list(axes)).reshape((*(a.shape[i] for i in kept), -1))
-    else:
-        a = _manipulation.moveaxis(a, axis, -1)
-    ordered, count = _orders.sort(a, axis=-1), a.shape[-1]
-    low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
-    made = low if count % 2 and _dtypes.KIND[low.dtype.text] == "f" else numpy.multiply(numpy.add(low, high), 0.5)
-    if _dtypes.KIND[a.dtype.text] == "f":  # NaNs come last in the order
-        made = where(numpy.isnan(ordered[..., -1]), ordered[..., -1], _engine.converted(made, a.dtype.text))
-    return _stored(made.reshape(shape) if keepdims else made, out, "median")
-
-
-# ---- shapes ----
-
-
-def reshape(a, newshape, order="C"):
-    return _manipulation.reshape(array_of(a), newshape) if order == "C" else NotImplemented
-
-
-def ravel(a, order="C"):
-    return _manipulation.ravel(array_of(a)) if order in ("C", "K", "A") else NotImplemented
-
-
-def expand_dims(a, axis):
-    return _manipulation.expand_dims(array_of(a), axis=axis)
-
-
-def broadcast_to(array, shape, subok=False):
-    return _manipulation.broadcast_to(array_of(array), shape)
-
-
-def broadcast_arrays(*args, subok=False):
-    return _SEVERAL(_manipulation.broadcast_arrays(*map(array_of, args)))
-
-
-def _put_together(function):
-    def joined(arrays, axis=0, out=None):
-        found = arrays_of(arrays)
-        return _stored(function(found, axis=axis), out, function.__name__)
-
-    return joined
-
-
-def _stacked(function):
-    return lambda tup: function(arrays_of(tup))
-
-
-def _at_least(rank):
-    def at_least(*arys):
-        made = []
-        for x in map(array_of, arys):
-            if rank == 3 and x.ndim == 2:
-                x = _manipulation.expand_dims(x, axis=-1)
-            elif rank == 3 and x.ndim == 1:
-                x = x.reshape((1, x.size, 1))
-            while x.ndim < rank:
-                x = _manipulation.expand_dims(x, axis=0)
-            made.append(x)
-        return made[0] if len(made) == 1 else made
-
-    return at_least
-
-
-def dstack(tup):
-    return _manipulation.concat([_at_least(3)(x) for x in arrays_of(tup)], axis=2)
-
-
-def column_stack(tup):
-    return _manipulation.concat([x if x.ndim > 1 else x.reshape((x.size, 1)) for x in arrays_of(tup)], axis=1)
-
-
-def array_split(ary, indices_or_sections, axis=0):
-    ary = array_of(ary)
-    if not hasattr(indices_or_sections, "__index__"):
-        return split(ary, indices_or_sections, axis)
-    extent, count = ary.shape[axis], int(indices_or_sections)
-    if count <= 0:
-        raise ValueError("number sections must be larger than 0.")
-    least, more = divmod(extent, count)
-    ends = [(i + 1) * least + min(i + 1, more) for i in range(count - 1)]
-    return _manipulation.split(ary, ends, axis=axis)
-
-
-def split(ary, indices_or_sections, axis=0):
-    return _manipulation.split(array_of(ary), indices_or_sections, axis=axis)
-
-
-def _split_along(axis):
-    def parts(ary, indices_or_sections):
-        ary = array_of(ary)
-        return split(ary, indices_or_sections, 0 if axis == 1 and ary.ndim == 1 else axis)
-
-    return parts
-
-
-def tile(A, reps):  # NumPy's name of the parameter  # noqa: N803
-    return _manipulation.tile(array_of(A), reps)
-
-
-def repeat(a, repeats, axis=None):
-    return _manipulation.repeat(array_of(a), repeats, axis=axis)
-
-
-def roll(a, shift, axis=None):
-    return _manipulation.roll(array_of(a), shift, axis=axis)
-
-
-def flip(m, axis=None):
-    return _manipulation.flip(array_of(m), axis=axis)
-
-
-def _flip_along(axis):
-    return lambda m: _manipulation.flip(array_of(m), axis=axis)
-
-
-def pad(array, pad_width, mode="constant", *, constant_values=0):
-    is_one = _dtypes.is_scalar(constant_values) and (hasattr(pad_width, "__index__") or len(pad_width) in (2, array.ndim))
-    if mode != "constant" or not is_one or not hasattr(pad_width, "__index__") and not all(
-        hasattr(width, "__index__") or len(width) == 2 for width in pad_width
-    ):
-        return NotImplemented
-    return _manipulation.pad(array_of(array), pad_width, constant_values)
-
-
 # ---- orders and indices ----
 
 
@@ -398,28 +157,6 @@ def argwhere(a):
     return _manipulation.stack(found, axis=1)
 
 
-def where(condition, x=None, y=None):
-    if x is None and y is None:
-        return nonzero(condition)
-    from ._table import ROWS
-
-    condition = array_of(condition) if not isinstance(condition, Array) else condition
-    x, y = _like_numpy(condition.device, x, y)
-    return _engine.elementwise(ROWS["where"], (_engine.converted(condition, "bool"), x, y))
-
-
-def _like_numpy(device, *operands):
-    """Arrays of the type that NumPy promotes operands to, which may be numbers of Python."""
-    from ._loops import numpy_type, weak_texts
-
-    words = ["?" + _dtypes.scalar_kind(x) if _dtypes.is_scalar(x) else _dtypes.text_of(array_of(x, device)) for x in operands]
-    texts = weak_texts(words)
-    text = _dtypes.dtypes.name_of(numpy.result_type(*map(numpy_type, texts)))
-    return [
-        _creation.asarray(x, dtype=text, device=device) if not isinstance(x, Array) else _engine.converted(x, text) for x in operands
-    ]
-
-
 def take(a, indices, axis=None, out=None, mode="raise"):
     if mode != "raise":
         return NotImplemented
@@ -446,6 +183,11 @@ def compress(condition, a, axis=None):
 
 
 # ---- elements ----
+
+
+def where(condition, x=None, y=None):
+    return nonzero(condition) if x is None and y is None else chosen(condition, x, y)
+
 
 
 def clip(a, a_min=None, a_max=None, out=None):

@@ -10,7 +10,8 @@ import threading
 from .. import _kjit, _state
 from .._errors import Error
 from . import _dtypes, _engine
-from ._engine import Array, Func
+from ._engine import Array
+from ._funcs import Func
 
 NEVER, LATER, NOW = range(3)
 _MODES = {False: NEVER, True: LATER, "now": NOW}

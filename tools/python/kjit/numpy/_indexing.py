@@ -5,8 +5,9 @@ import functools
 from .. import _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import KIND
-from ._engine import IDENTITY, Array, Func, from_indices, to_indices, typed
+from ._engine import Array, from_indices, to_indices, typed
 from ._errors import BoundsError, DevicesError, ShapeError
+from ._funcs import IDENTITY, Func
 
 # An index with a sign. On a GPU an index that is out of bounds ends the thread; the CPU's are checked before anything is read.
 _AT = """func at(i, n) {

@@ -8,8 +8,8 @@ from .. import dtypes
 from ..frontend import ufuncs
 from . import _dtypes
 from ._dtypes import BY_TEXT, DEFAULTS, KIND
-from ._engine import Func
 from ._errors import PromotionError
+from ._funcs import Func
 from ._table import _BY_SPACING, _WIDER
 
 # Ufuncs that kjit computes; every other ufunc is NumPy's work on the CPU and is rejected on a GPU.

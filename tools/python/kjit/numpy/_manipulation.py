@@ -5,8 +5,9 @@ from operator import index as as_index
 
 from .._errors import ArgumentError
 from . import _dtypes, _engine
-from ._engine import Array, Func, from_indices, normalize_axes, normalize_axis, typed
+from ._engine import Array, from_indices, normalize_axes, normalize_axis, typed
 from ._errors import ShapeError
+from ._funcs import Func, func
 from ._indexing import broadcast_view, permuted
 
 # The method of the extension, which makes a view or fails.
@@ -210,7 +211,7 @@ def tile(x, repetitions, /):
     times = (1,) * (rank - len(times)) + times
     names = [f"i{n}" for n in range(rank)]
     at = ", ".join(f"{name} % max(x.shape[{n}], 1)" for n, name in enumerate(names))
-    function = _engine.func("tiled", f"func tiled({', '.join([*names, 'x'])}) {{ return x[{at}] }}")
+    function = func("tiled", f"func tiled({', '.join([*names, 'x'])}) {{ return x[{at}] }}")
     result = tuple(n * m for n, m in zip(shape, times))
     return from_indices(function, result, x.dtype.text, (reshape(x, shape),), x.device)
 
@@ -235,7 +236,7 @@ def repeat(x, repeats, /, *, axis=None):
         raise ShapeError(f"repeat: axis {axis} has {x.shape[axis]} elements, and there are {repeats.size} repeats")
     ends = _reductions.cumulative_sum(_engine.converted(repeats, "i64"))
     total = int(ends[-1]) if ends.size else 0
-    places = from_indices(_engine.func("place", "func place(i) { return i }"), (total,), "i64", (), x.device)
+    places = from_indices(func("place", "func place(i) { return i }"), (total,), "i64", (), x.device)
     return _indexing.take(x, _orders.searchsorted(ends, places, side="right"), axis=axis)
 
 
@@ -262,7 +263,7 @@ def roll(x, /, shift, *, axis=None):
     names = [f"i{n}" for n in range(x.ndim)]
     at = ", ".join(f"({name} + x.shape[{n}] - s{n}) % x.shape[{n}]" for n, name in enumerate(names))
     given = ", ".join([*names, "x", *(f"s{n}" for n in range(x.ndim))])
-    function = _engine.func("rolled", f"func rolled({given}) {{ return x[{at}] }}")
+    function = func("rolled", f"func rolled({given}) {{ return x[{at}] }}")
     return from_indices(function, tuple(x.shape), x.dtype.text, (x, *(typed(by, "i64") for by in moved)), x.device)
 
 

@@ -7,8 +7,9 @@ from .._kjit import Array
 from ..frontend import ufuncs
 from . import _dtypes, _engine, _indexing
 from ._dtypes import KIND
-from ._engine import Func, from_indices, normalize_axis, typed
+from ._engine import from_indices, normalize_axis, typed
 from ._errors import PromotionError, ShapeError
+from ._funcs import Func, func
 
 _DESCENDING, _RIGHT = 2, 16
 # Complex numbers are ordered by their real parts, then by their imaginary parts, and NaNs come last, as NumPy orders them.
@@ -208,7 +209,7 @@ def isin(x1, x2, /, *, invert=False):
     if not x2.size:
         return _creation.full(tuple(x1.shape), bool(invert), device=x1.device)
     text = f"func is_in({', '.join([*names, 'x', 'sorted', 'places', 'n'])}) {{ return ({body}) != {'true' if invert else 'false'} }}"
-    return from_indices(_engine.func("is_in", text), tuple(x1.shape), "bool", (x1, x2, places, typed(x2.size, "i64")), x1.device)
+    return from_indices(func("is_in", text), tuple(x1.shape), "bool", (x1, x2, places, typed(x2.size, "i64")), x1.device)
 
 
 def bincount(x, /, weights=None, minlength=0):

@@ -6,8 +6,9 @@ from ..frontend import ufuncs
 from ..frontend.words import Text
 from . import _dtypes
 from ._dtypes import BY_TEXT, DEFAULTS, KIND, PART
-from ._engine import Func, Kernel, cast_call, cast_func, cast_needs
+from ._engine import Kernel, cast_call, cast_func, cast_needs
 from ._errors import PromotionError
+from ._funcs import Func
 
 # Kinds: b(ool), i(nteger), u(nsigned), f(loat), c(omplex). A row whose kinds have no integers computes those in float64.
 # Results: same, the type of the operands; bool; real, the type of the parts of complex numbers.
