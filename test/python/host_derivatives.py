@@ -149,6 +149,7 @@ def check_gradcheck():
         assert fails(kjit.GradientError, "kink or a jump", lambda: kjit.gradcheck(f, 2.0)).is_discrete
         assert kjit.gradcheck(f, 2.00003)
     fails(TypeError, "no argument is a float", lambda: kjit.gradcheck(wave, 1, 2))
+    fails(TypeError, "takes real arguments", lambda: kjit.gradcheck(wave, 1j, 2.0))
 
 
 def potential(x, y):

@@ -24,6 +24,8 @@ class GradientError(AssertionError):
 
 def _in_float64(x):
     """The argument, converted to float64 if it holds floats."""
+    if isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c":
+        raise TypeError("kjit.gradcheck takes real arguments: check the derivatives by real and imaginary parts")
     if not holds_float(x):
         return x
     if is_array(x):
