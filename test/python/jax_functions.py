@@ -89,6 +89,18 @@ def check_float32():
     assert found.dtype == jnp.float32 and np.allclose(found, jnp.cos(x) * y * y, rtol=1e-5)
 
 
+def check_refusals():
+    made = kjit.jax.function(wave)
+    for call, text in ((lambda: made(), "at least one array"), (lambda: made(draw(2) * 1j, 1.0, 2), "no array of complex128")):
+        try:
+            call()
+        except TypeError as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(text)
+
+
+check_refusals()
 check_values()
 check_second()
 check_tuples()

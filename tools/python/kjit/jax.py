@@ -16,7 +16,7 @@ __all__ = ["ElementFunction", "function"]
 def _element(x):
     """The name of the element type of an array of JAX."""
     name = dtypes.name_of(numpy.dtype(x.dtype))
-    if name is None:
+    if name is None or name in ("c64", "c128"):
         raise TypeError(f"kjit.jax takes no array of {x.dtype}")
     return name
 
