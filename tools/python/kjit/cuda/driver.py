@@ -97,6 +97,10 @@ class _HostMemory:
     def __array_interface__(self):
         return {"shape": (self.size,), "typestr": "|u1", "data": (self.host_pointer, False), "version": 3}
 
+    def __buffer__(self, flags):
+        """The bytes, for objects that take buffers. Python asks from version 3.12 on."""
+        return memoryview((ctypes.c_ubyte * self.size).from_address(self.host_pointer)).cast("B")
+
 
 class PinnedMemory(_HostMemory):
     """Pinned memory of the host: its address and its bytes. owner: what the memory lives as long as."""

@@ -150,6 +150,18 @@ class KjitMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
     def initialize(self):
         """Nothing to be done."""
 
+    def memhostalloc(self, size, mapped=False, portable=False, wc=False):
+        """New pinned memory of the host, as an array of bytes. portable and wc change nothing."""
+        from . import host_arrays
+
+        return (host_arrays.mapped_array if mapped else host_arrays.pinned_array)(size, "u1")
+
+    def memallocmanaged(self, size, attach_global=True):
+        """New memory that moves to where it is used, as an array of bytes."""
+        from . import host_arrays
+
+        return host_arrays.managed_array(size, "u1")
+
     def memalloc(self, size):
         """New memory from kjit's pool."""
         return driver.allocate(self.context, size)
