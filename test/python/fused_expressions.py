@@ -368,6 +368,20 @@ def test_failed_kernel():
     assert "the kernel was not compiled" in kjit.explain(y) and "no_such_function" in kjit.explain(y), kjit.explain(y)
 
 
+def test_no_memory():
+    """No memory for the result: the error comes from the line that needs it, and the arrays stay as they were."""
+    if not ON_CPU:
+        return
+    x = knp.broadcast_to(knp.ones(1), (2**46,))
+    for mode in (True, "now"):
+        with knp.fuse(mode):
+            y = x * 2 + 1
+            refused(lambda: knp.compute(y), kjit.HostMemoryError, "out of host memory")
+            assert _kjit.is_pending(y)
+            refused(lambda: y.fill(0), kjit.HostMemoryError, "out of host memory")
+            same(x[:3] * 2 + 1, np.full(3, 3.0), "after the error")
+
+
 def test_threads():
     (a, b), (x, y) = arrays(2, 200000)
     failures = []

@@ -35,7 +35,7 @@ class Expression:
             i: next(kernel.scalar for kernel, *places in nodes if i in places) for i, x in enumerate(inputs) if type(x) in (int, float)
         }
         self.sightings = 0
-        self.state = "not compiled: it was computed once"
+        self.state = "not compiled: an expression is compiled when it is computed for the second time"
         self.is_waiting = False
         self.is_given_up = False
 
