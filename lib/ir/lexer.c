@@ -127,10 +127,9 @@ static bool is_at_directive(const ki_lexer *lexer)
 
 static _Noreturn void refuse_directive(ki_lexer *lexer)
 {
-  ki_fail_at(
-    lexer, here(lexer), KJIT_ERROR_SYNTAX,
-    "a line directive is `@line(12, \"prog.py\")`, `@line(12, 5, \"prog.py\")`: line, column "
-    "and file, of which column and file may be left out, or `@line()`");
+  ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
+             "a line directive has a line and an optional column and file: `@line(12, "
+             "\"prog.py\")`, `@line(12, 5, \"prog.py\")` or `@line()`");
 }
 
 static void skip_spaces(ki_lexer *lexer)

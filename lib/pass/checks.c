@@ -191,7 +191,7 @@ static void mark_cluster_barriers(kt_compilation *c)
   if (has_any && c->divergent_barrier)
     kt_fail(c, c->divergent_location, KJIT_ERROR_UNSUPPORTED,
             "`%s` in control flow that depends on the thread, in a kernel with cluster barriers: "
-            "in interruptible code all threads of a block must reach the same one, because an "
+            "in interruptible code all threads of a block must reach the same barrier, because an "
             "interrupt cannot end the hardware's wait",
             c->divergent_barrier);
 }

@@ -413,5 +413,5 @@ void kp_check_c_function(kt_compilation *c)
     kt_walk_tstmts(&c->instances.items[i]->body, find_print, NULL, &f);
     if (!c->request->has_record) c->instances.items[i]->may_fail = false;
   }
-  refuse(&f, ", where nobody takes what is printed");
+  refuse(&f, ", where no launch delivers the printed lines");
 }

@@ -194,7 +194,7 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
     if (at->function == function)
       kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
               "calls nest deeper than %d: `%s` calls itself with different types or functions each "
-              "time, and each such call needs a function of its own",
+              "time, and each such call needs a separate function",
               DEPTH_LIMIT, name);
   kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
           name);

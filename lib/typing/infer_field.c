@@ -126,7 +126,7 @@ _Noreturn void kt_fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type a
   kjit_type element = ki_type(s->c->types, array)->element;
   if (kt_is_struct(s->c, element) && kt_find_component(s->c, element, expr->name, &component))
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME,
-            "`.%s` of an array of structs is no array of its own: index it here, `a.%s[i]`, or "
+            "`.%s` of an array of structs is not an array: index it here, `a.%s[i]`, or "
             "take the field of an element, `a[i].%s`",
             expr->name, expr->name, expr->name);
   static const char *const properties[] = { "shape", "strides", "size", "ndim" };

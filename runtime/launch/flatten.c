@@ -33,8 +33,8 @@ static kjit_status walk_tuple(walk *w, const kjit_arg *tuple)
 {
   if (w->sign < w->end && *w->sign == KI_SHAPE_ARGUMENT)
     return refuse(w,
-                  "an argument that is no tuple; a parameter takes one where its type says so, "
-                  "`box: (_, f32[:])`",
+                  "an argument that is not a tuple; only a parameter with a tuple type such as "
+                  "`box: (_, f32[:])` takes a tuple",
                   "a tuple");
   if (w->sign == w->end || *w->sign == KI_SHAPE_CLOSE)
     return refuse(w, w->depth ? "the end of a tuple" : "no more arguments", "a tuple");
@@ -87,8 +87,8 @@ kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *argu
   walk w = start(kernel, diagnostics);
   if (!kernel->function->has_tuples)
     return refuse(&w,
-                  "arguments that are no tuples; a parameter takes one where its type says so, "
-                  "`box: (_, f32[:])`",
+                  "arguments that are not tuples; only a parameter with a tuple type such as `box: "
+                  "(_, f32[:])` takes a tuple",
                   "a tuple");
   KJ_TRY(walk_list(&w, arguments, count));
   kjit_arg *items = malloc((w.count + 1) * sizeof *items);

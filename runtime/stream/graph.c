@@ -533,8 +533,8 @@ static kjit_status update(kjit_executable_graph *executable, const kjit_graph *g
   else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
   if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the graph has other operations or another order than the one that was "
-                    "instantiated; instantiate it again");
+                    "the operations of the graph, or their order, differ from the instantiated "
+                    "graph; instantiate the graph again");
   KJ_TRY(status);
   KJ_ASSERT(!executable->native == !graph->native);
   kj_record *before = executable->record;

@@ -197,7 +197,7 @@ class Dlpack:
 owner = np.arange(3.0)
 used = owner.__dlpack__()
 taken = kjit.from_dlpack(Dlpack(used))
-for lie, message in [(Dlpack(None), "no DLPack capsule"), (Dlpack(used), "a used one"), (Dlpack(3), "no DLPack capsule"), (Dlpack(owner.__dlpack__(), (3, 0)), "contradict"),
+for lie, message in [(Dlpack(None), "no DLPack capsule"), (Dlpack(used), "already used"), (Dlpack(3), "no DLPack capsule"), (Dlpack(owner.__dlpack__(), (3, 0)), "contradict"),
                      (Dlpack(device=(9, 0)), "does not support"), (Dlpack(device=None), "(type, id)"), (Dlpack(device=(1,)), "(type, id)"), (Dlpack(device=("a", 0)), "x"),
                      (Dlpack(ZeroDivisionError("mine")), "mine"), (Dlpack(device=(2, 0)), ""), (Dlpack(device=(2**70, 0)), "")]:
     refused(lambda: double(lie), message if message != "x" else "parameter `x`")

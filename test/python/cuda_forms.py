@@ -548,7 +548,7 @@ special[1, 1](result, given, np.float32)
 np.testing.assert_array_equal(result, given.astype("f4"))
 fails(TypeError, "No matching definition", lambda: special[1, 1](result, given, np.float64))
 fails(Exception, "no type", lambda: through[1, 1](result, given, list))
-fails(TypeError, "among the items of a tuple", lambda: through[1, 1](result, (given, np.int32), np.int32))
+fails(TypeError, "a tuple contains None, a function or a type", lambda: through[1, 1](result, (given, np.int32), np.int32))
 
 # ---- what is known of a kernel without a GPU ----
 

@@ -92,7 +92,7 @@ for k in kjit.static(x):  # E: static(range(n))
 for k in kjit.static(range(len(x))):  # E: static
     pass
 ---
-for k in zip():  # E: one thing at least
+for k in zip():  # E: at least one argument
     pass
 ---
 y: kjit.f32 = 1
@@ -125,7 +125,7 @@ x[0] = kjit.threadIxd.x  # E: the module kjit has no `threadIxd`; did you mean `
 ---
 return 3  # E: a kernel returns nothing
 ---
-x @ x  # E: only calls stand alone
+x @ x  # E: only a call can be a statement
 ---
 y = x @ x  # E: matrix product
 ---
@@ -166,11 +166,11 @@ raise ValueError(x[0])  # E: have to be known
 ---
 raise  # E: raise ValueError
 ---
-raise x  # E: a class of exceptions
+raise x  # E: an exception class that is known
 ---
 assert x[0] > 0, x[0]  # E: the message of an assert
 ---
-t = kjit.shared((x[0] > 0, 3), "nothing")  # E: is no type of kjit
+t = kjit.shared((x[0] > 0, 3), "nothing")  # E: is not a kjit type
 ---
 t = kjit.shared(4)  # E: kjit.shared(shape, dtype)
 ---

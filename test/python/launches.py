@@ -413,7 +413,7 @@ for _ in range(2):
             assert counted(grid, block, *more) == 2 * 6 * 1006, (grid, block, more)
     raises(TypeError, "must be a sequence of integers", count_threads.__getitem__, (2.0, 3))
     raises(ValueError, "1, 2 or 3 integers", count_threads.__getitem__, ((), 3))
-    raises(TypeError, "a stream is one of", count_threads.__getitem__, (2, 3, 0.0))
+    raises(TypeError, "a stream must be", count_threads.__getitem__, (2, 3, 0.0))
     raises(ValueError, "griddim and blockdim", count_threads.__getitem__, 2)
 kept = count_threads[2, 3]
 assert kept is count_threads[2, 3] is count_threads[(2, 1, 1), (3,)] and kept.griddim == (2, 1, 1) and kept.dispatcher is count_threads

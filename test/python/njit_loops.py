@@ -299,4 +299,4 @@ for function in (carried, which):
 assert refused(kjit.SourceError, "the size of `w` depends on `i`", sized, x.copy()).line == sized.__code__.co_firstlineno + 2
 refused(kjit.SourceError, "`n` goes from one iteration", bits, k)
 refused(UnboundLocalError, "`h` is read in an iteration", unset, x.copy())
-refused(UnboundLocalError, "no iteration has assigned it", never, x)
+refused(UnboundLocalError, "no iteration assigned it", never, x)

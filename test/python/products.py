@@ -70,8 +70,8 @@ if gpus:
 
 for kind, text, call in (
     (TypeError, "an epilogue is a function of Python or a kjit.func, not int", lambda: kjit.matmul(x, w, epilogue=3)),
-    (TypeError, "one of epilogue_operands is None", lambda: kjit.matmul(x, w, epilogue=scaled, epilogue_operands=(None,))),
-    (TypeError, "epilogue_operands are those of an epilogue, and there is none", lambda: kjit.matmul(x, w, epilogue_operands=(b,))),
+    (TypeError, "epilogue_operands contains None", lambda: kjit.matmul(x, w, epilogue=scaled, epilogue_operands=(None,))),
+    (TypeError, "epilogue_operands requires epilogue=", lambda: kjit.matmul(x, w, epilogue_operands=(b,))),
     (kjit.ArgumentError, "`e0` has the extent 50 along axis 1 of the result", lambda: kjit.matmul(x, w, epilogue=scaled, epilogue_operands=(x[:, 0],))),
     (kjit.ArgumentError, "has 2 parameters: it is called with a sum and 0 operands", lambda: kjit.matmul(x, w, epilogue=scaled)),
     (kjit.UnsupportedError, "an epilogue of 9 operands", lambda: kjit.matmul(x, w, epilogue=lambda a, b, c, d, e, f, g, h, i, j: a, epilogue_operands=(1,) * 9)),

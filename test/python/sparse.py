@@ -93,7 +93,7 @@ for limit in (0, -2, 2**64):
 refused(TypeError, "iteration_limit is an integer or None, not 2.5", lambda: kjit.cg(hilbert, right, iteration_limit=2.5))
 refused(TypeError, "residual_tolerance is a number, not None", lambda: kjit.cg(hilbert, right, residual_tolerance=None))
 refused(TypeError, "condition_limit is a number, not 'high'", lambda: kjit.lsmr(hilbert, right, condition_limit="high"))
-refused(TypeError, "`transposed` is a sparse matrix, a.T or one of SciPy, not ndarray", lambda: kjit.lsmr(sparse, right, transposed=hilbert))
+refused(TypeError, "`transposed` must be a sparse matrix, a.T or a SciPy matrix, not ndarray", lambda: kjit.lsmr(sparse, right, transposed=hilbert))
 refused(kjit.ArgumentError, "the transposed matrix has the shape", lambda: kjit.lsmr(sparse, right, transposed=kjit.csr(hilbert[:3])))
 refused(TypeError, "`b` is an array, not NoneType", lambda: kjit.cg(sparse, None))
 refused(TypeError, "`a` is an array, not int", lambda: kjit.cg(3, right))

@@ -226,8 +226,8 @@ static void check_graph(kjit_context *context, kjit_device *device)
                                  &x, 1));
   expect_ok(context, kjit_end_capture(s.stream, &shorter));
   expect_refused(context, kjit_update_graph(executable, shorter), KJIT_ERROR_ARGUMENT,
-                 "the graph has other operations or another order than the one that was "
-                 "instantiated; instantiate it again");
+                 "the operations of the graph, or their order, differ from the instantiated "
+                 "graph; instantiate the graph again");
   kjit_destroy_graph(shorter);
   kjit_release_array(s.x); /* the graph keeps them */
   kjit_release_array(s.y);

@@ -114,7 +114,7 @@ class Computed:
 
     def __init__(self, function, shape, arrays, count=None):
         if function is None:
-            raise TypeError("what is computed is a function of Python or a kjit.func, not None")
+            raise TypeError("computed() needs a Python function or a kjit.func, not None")
         self.shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
         self.function, self.arrays = function_of(function, "what is computed", count), arrays
 
@@ -245,7 +245,7 @@ def numpy_type(element):
         import ml_dtypes
 
         return ml_dtypes.bfloat16
-    raise TypeError(f"NumPy has no elements of the type {element}: hand over kjit's own arrays")
+    raise TypeError(f"NumPy has no elements of the type {element}: pass kjit arrays")
 
 
 def new_array(shape, element, device):
@@ -413,7 +413,7 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     if out is not None and not isinstance(out, tuple):
         out = (out,)
     if out is None and where is not None:
-        raise TypeError("where= leaves elements as they are: say which by out=")
+        raise TypeError("where= leaves elements unchanged and needs an array with their values: pass out=")
     element = element_of(dtype) if dtype is not None else _common_type(operands) if signature and out is None else None
     arguments = (Plain(_pair(function, "what is mapped", len(operands) + (count or 0) if signature else len(operands))), Several(operands))
     flags = OUTER if outer else 0

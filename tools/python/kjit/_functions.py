@@ -271,7 +271,7 @@ class Kernel(_Compiled, _kjit.Kernel):
             known = [s for s in _kjit.list_specializations(module, name) if target in (None, s["target"])]
             if not known:
                 raise ValueError(
-                    "nothing was compiled yet: launch the kernel first, or say for which types: "
+                    "nothing was compiled yet: launch the kernel first, or pass a signature: "
                     "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")"
                 )
             signature, facts, target = known[-1]["signature"], known[-1]["facts"], known[-1]["target"]

@@ -257,7 +257,7 @@ def _values(parts, kind):
 
     name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
     if name not in dtypes._NUMPY:
-        raise TypeError(f"a sum of {name} has no type in NumPy: convert what is summed up, kjit.f32(x)")
+        raise TypeError(f"a sum of {name} has no type in NumPy: convert the summands, kjit.f32(x)")
     dtype = numpy.dtype(dtypes._NUMPY[name])
     return numpy.ascontiguousarray(parts[:, : dtype.itemsize]).view(dtype).ravel()
 
@@ -313,4 +313,4 @@ def _before(get):
     try:
         return get()
     except NameError:
-        raise UnboundLocalError("a variable is used behind a loop over prange, in which no iteration has assigned it") from None
+        raise UnboundLocalError("a variable is used after a loop over prange, but no iteration assigned it") from None

@@ -38,12 +38,12 @@ def _behind(epilogue, operands):
     """Returns the epilogue of a product in the form that `perform` takes."""
     if epilogue is None:
         if operands:
-            raise TypeError("epilogue_operands are those of an epilogue, and there is none")
+            raise TypeError("epilogue_operands requires epilogue=")
         return {}
     function = function_of(epilogue, "an epilogue")
     operands = tuple(operands) if isinstance(operands, (tuple, list)) else (operands,)
     if any(x is None for x in operands):
-        raise TypeError("one of epilogue_operands is None: an array or a number is expected")
+        raise TypeError("epilogue_operands contains None: expected arrays and numbers")
     return {"epilogue": function._loaded_module(), "epilogue_operands": tuple(_operand(x) for x in operands)}
 
 
@@ -400,7 +400,7 @@ def _matrix_of(a):
 def _transposed_of(a):
     a = _matrix_of(a)
     if not isinstance(a, CSR):
-        raise TypeError(f"`transposed` is a sparse matrix, a.T or one of SciPy, not {type(a).__name__}")
+        raise TypeError(f"`transposed` must be a sparse matrix, a.T or a SciPy matrix, not {type(a).__name__}")
     return _packed(a)
 
 

@@ -7,7 +7,7 @@ from ._algorithms import Plain, Plan, listed, one, perform
 def _fill(name, x, arguments, dtype, device, options):
     """Fills an array, or a new array with a shape. A list is a shape, because the caller would not see a filled list."""
     if x is None:
-        raise TypeError(f"{name}: x is an array or the shape of a new one, not None")
+        raise TypeError(f"{name}: x must be an array or the shape of a new array, not None")
     if isinstance(x, (tuple, list)) or hasattr(x, "__index__") and not hasattr(x, "__len__"):
         x = _arrays.empty(tuple(x) if isinstance(x, list) else x, dtype, device)
     elif device is not None:

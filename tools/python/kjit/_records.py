@@ -85,7 +85,7 @@ def _layout(dtype):
         alignment = max(alignment, own)
         is_natural = is_natural and offset == (at + own - 1) // own * own
         if offset < at:
-            raise TypeError(f"the fields of {dtype} overlap: {name} begins within the one before it")
+            raise TypeError(f"the fields of {dtype} overlap: {name} begins inside the preceding field")
         at = offset + size
     if is_natural and dtype.itemsize == (at + alignment - 1) // alignment * alignment:
         return tuple((name, kind, extents, offset) for offset, name, kind, extents, *_ in rows), False, dtype.itemsize, alignment
@@ -146,7 +146,7 @@ def dtype_of(name):
         word, unit = date.groups()
         return numpy.dtype(word if unit == "generic" else f"{word}[{unit}]")
     if name not in _by_name:
-        raise TypeError(f"{name} is no record of this process")
+        raise TypeError(f"{name} is not a record of this process")
     return _by_name[name]
 
 

@@ -165,7 +165,7 @@ def take_apart(value, items, after):
     if isinstance(value, tuple):
         for item in value:
             if item is None or is_function(item) or is_type(item):
-                raise TypeError("None, a function or a type among the items of a tuple: a kernel takes it as an argument of its own")
+                raise TypeError("a tuple contains None, a function or a type: pass it to the kernel as a separate argument")
             take_apart(item, items, after)
         return
     if isinstance(value, enum.Enum):

@@ -86,7 +86,8 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
 {
   int is_versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
   if (!is_versioned && !PyCapsule_IsValid(capsule, "dltensor"))
-    return binding_refuse(object, "__dlpack__ returned no DLPack capsule, or a used one");
+    return binding_refuse(
+      object, "__dlpack__ returned no DLPack capsule, or a capsule that was already used");
   kjit_array *array = NULL;
   kjit_status status;
   int is_read_only = 0;

@@ -16,7 +16,7 @@ def _check(device, abi, output, forceinline):
     if forceinline and output != "ltoir":
         raise ValueError("Can only designate forced inlining in LTO-IR")
     if output == "ltoir":
-        raise NotImplementedError("kjit.cuda.compile(output='ltoir'): LTO-IR is NVVM's; output='ptx' is what kjit makes")
+        raise NotImplementedError("kjit.cuda.compile(output='ltoir') is not supported, because only NVVM creates LTO-IR: use output='ptx'")
 
 
 def compile(

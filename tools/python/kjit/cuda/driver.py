@@ -320,7 +320,7 @@ class open_ipc_array:
 
     def __init__(self, handle, shape, dtype, strides=None, offset=0):
         if offset:
-            raise NotImplementedError("kjit.cuda.open_ipc_array(offset=): a handle is that of the array itself")
+            raise NotImplementedError("kjit.cuda.open_ipc_array(offset=) is not supported: a handle refers to the array itself")
         dtype = numpy.dtype(dtype)
         self._description = {"shape": shape, "dtype": dtype, "strides": strides}
         size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize

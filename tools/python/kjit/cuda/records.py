@@ -18,7 +18,7 @@ class _Part(_kjit.Held):
         if self._path:
             name = self._path[-1]
             raise NotImplementedError(
-                f"a kernel takes a whole record of a device, not its field {name!r} alone: give it the record, and use `.{name}` there"
+                f"a kernel takes a whole device record, not its field {name!r} alone: give it the record, and use `.{name}` there"
             )
         return self._array
 

@@ -87,7 +87,7 @@ def unwrap(stream):
         return stream._own
     if isinstance(stream, _kjit.Stream) or hasattr(stream, "__cuda_stream__"):
         return stream
-    raise TypeError(f"a stream is one of cuda.stream() or 0, not {type(stream).__name__}")
+    raise TypeError(f"a stream must be a cuda.stream() or 0, not {type(stream).__name__}")
 
 
 def stream():

@@ -165,7 +165,7 @@ class ArrayValues:
         dimensions behind ... are the first ones of the transposed array."""
         at = [i for i, item in enumerate(items) if not isinstance(item, ast.Slice) and self.static_value(item) is ...]
         if len(at) > 1:
-            raise self.error(node, "an index has one ... at most")
+            raise self.error(node, "an index has more than one ... at most")
         before = self.expression(self.indexed(node.value, items[: at[0]], node))
         behind = items[at[0] + 1 :][::-1]
         if not behind:
@@ -182,7 +182,7 @@ class ArrayValues:
         while kept and isinstance(kept[-1], ast.Slice) and ast.dump(kept[-1]) == ast.dump(ast.Slice()):
             kept.pop()
         if any(not isinstance(i, ast.Slice) and self.static_value(i) is ... for i in items):
-            raise self.error(node, "an index of a kernel has no None beside ...: write the slices")
+            raise self.error(node, "None and ... cannot be combined in an index of a kernel: write the slices")
         parts, before = self.expression(self.indexed(node.value, kept, node)), 0
         for item in items:
             if isinstance(item, ast.Slice):

@@ -152,7 +152,7 @@ class Assignments:
     def do_AnnAssign(self, statement, depth):
         if not isinstance(statement.target, ast.Name):
             raise self.error(
-                statement, "a variable may have a type, an element or a field has none of its own: x: kjit.f32 = 0"
+                statement, "only a variable can have a type annotation, not an element or a field: x: kjit.f32 = 0"
             )
         name = statement.target.id
         if statement.value is not None:
@@ -286,4 +286,4 @@ class Assignments:
             return [self.source.place(node), self.type_text(value, node)]
         if isinstance(node, ast.Attribute) and node.attr == "dtype":
             return self.expression(node)
-        raise self.error(node, "an element type is kjit.f32 or the like, or an array's dtype")
+        raise self.error(node, "expected an element type such as kjit.f32, or an array's dtype")

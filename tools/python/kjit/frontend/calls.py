@@ -37,7 +37,7 @@ class Calls:
                     item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
                     arguments.append(ast.copy_location(item, inner))
             else:
-                raise self.error(argument, "*args in a call: a tuple that is written there, or the *args of this function")
+                raise self.error(argument, "*args in a call must be a tuple display or the *args of this function")
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
 
     def call(self, node):
@@ -91,7 +91,7 @@ class Calls:
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
             raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS:
-            raise self.error(node, "this stands in a statement of its own, not in an expression")
+            raise self.error(node, "this must be a separate statement, not part of an expression")
         made = dates.call(self, node, thing)
         if made is not None:
             return made
@@ -166,7 +166,7 @@ class Calls:
             if self.kind == "kernel" and node.func.id in self.parameters and node.func.id not in self.scope.stores:
                 raise self.error(
                     node.func,
-                    f"`{node.func.id}` is called, but its argument is no function that a kernel can call: a function of Python, a kjit.func, or one of the kernel language",
+                    f"`{node.func.id}` is called, but its argument is not a function that a kernel can call: expected a Python function, a kjit.func or a function of the kernel language",
                 )
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate" and not node.args + node.keywords:

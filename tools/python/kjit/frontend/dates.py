@@ -54,7 +54,7 @@ def astype(emitter, node):
         except TypeError:
             pass
     if not _records.is_date(dtype):
-        raise emitter.error(node, "astype() in a kernel converts dates to a dtype that is known, such as datetime64[D]; of a number write the type: float32(x)")
+        raise emitter.error(node, "astype() in a kernel converts dates to a compile-time dtype such as datetime64[D]; for a number write the type: float32(x)")
     return [emitter.source.place(node), _struct(emitter, node, dtype), "(", *emitter.expression(node.func.value), ")"]
 
 

@@ -65,7 +65,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         """The parameters; those that were given nothing are known."""
         arguments = self.node.args
         if arguments.kwarg:
-            raise self.error(arguments.kwarg, "a kernel's parameters are plain ones: no **kwargs")
+            raise self.error(arguments.kwarg, "a kernel cannot have **kwargs")
         if arguments.vararg and not spread:
             is_tuple = spread is None and arguments.vararg.arg in self.shapes
             if spread is None and not is_tuple:
@@ -257,7 +257,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             if self.is_typed:
                 what = "Invalid NumPy dtype specified: " if isinstance(value, str) else ""
                 raise self.error(node, f"{what}{value!r} is not a type of array elements; write float32 or numpy.float32")
-            raise self.error(node, f"{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
+            raise self.error(node, f"{value!r} is not a kjit type: expected a type such as kjit.f32, kjit.f32[:, :] or kjit.const")
         return text
 
     # ---- statements ----
@@ -305,11 +305,11 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         if isinstance(value, ast.Constant):
             if isinstance(value.value, (str, type(...))):
                 return
-            raise self.error(value, "a number that nobody uses")
+            raise self.error(value, "a number without a use")
         if not isinstance(value, ast.Call) and self.is_typed:  # it may fail, as an index may
             return self.put(depth, [self.source.place(value)], f"let {self.temporary()} = ", self.expression(value))
         if not isinstance(value, ast.Call):
-            raise self.error(value, "an expression that nobody uses: only calls stand alone")
+            raise self.error(value, "an expression without a use: only a call can be a statement")
         called = self.static_value(value.func)
         if called is print:
             return self.print(value, depth)
@@ -355,7 +355,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         is_call = isinstance(call, ast.Call)
         kind = self.static_value(call.func if is_call else call)
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise self.error(call, "what is raised is a class of exceptions that is known when the kernel is compiled")
+            raise self.error(call, "raise needs an exception class that is known at compile time")
         args = self.exception_arguments(call) if is_call else ()
         text = args[0] if len(args) == 1 and isinstance(args[0], str) else repr(args) if args else kind.__name__
         place = self.source.place(statement)

@@ -64,12 +64,12 @@ def attribute(emitter, node, kind):
     if node.attr == "value":
         return emitter.expression(node.value)
     what = f"`{node.attr}` of a member of {kind.__name__}"
-    raise emitter.error(node, f"{what} that is not known when the kernel is compiled: a member has `.value`")
+    raise emitter.error(node, f"{what} that is not known at compile time: use the `.value` of the member")
 
 
 def check(emitter, node, kind):
     """Members that are texts or the like have no value in a kernel."""
     if not all(isinstance(member.value, (bool, int, float, complex)) for member in kind):
-        raise emitter.error(node, f"the members of {kind.__name__} are no numbers: a kernel compares and hands over numbers only")
+        raise emitter.error(node, f"the members of {kind.__name__} are not numbers: a kernel can only compare and pass numbers")
 
 

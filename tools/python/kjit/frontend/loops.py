@@ -79,7 +79,7 @@ class Loops:
         counter, lengths = self.temporary(), []
         item = self.items_of(statement.iter, counter, lengths, depth)
         if not lengths:
-            raise self.error(statement.iter, "a loop over nothing: zip() takes one thing at least")
+            raise self.error(statement.iter, "zip() needs at least one argument")
         length = lengths[0]
         for other in lengths[1:]:
             length = ["min(", *length, ", ", *other, ")"]
@@ -206,7 +206,7 @@ class Loops:
         if word is None:  # the items of a tuple, or what is behind the first index of an array
             return self.expression(call), attribute
         if call.keywords or not call.args:
-            raise self.error(call, f"{word}() takes numbers, one at least")
+            raise self.error(call, f"{word}() takes one or more numbers")
         parts = [self.source.place(call), f"{word}("]
         for i, argument in enumerate(call.args):
             parts += ([", "] if i else []) + self.expression(argument)

@@ -118,7 +118,7 @@ def assign_all(emitter, statement, target, depth):
     """Assigns several values to as many names, one after the other."""
     read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
     if any(not isinstance(t, ast.Name) or t.id in read for t in target.elts):
-        raise emitter.error(statement, "values that may be None are assigned in statements of their own, without a swap")
+        raise emitter.error(statement, "assign values that may be None in separate statements, without a swap")
     for name in target.elts:
         if name.id in emitter.scope.declare.get(id(statement), ()):
             emitter.declare(depth, name, name.id)

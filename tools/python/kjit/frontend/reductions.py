@@ -133,8 +133,7 @@ class Reductions:
         if is_private or reads and self.scope.first(statement.body, name) != "assigned":
             raise self.source.error(
                 statement,
-                f"`{name}` is used behind the loop over prange, whose iterations run at once: it is there behind it if it is a "
-                "reduction (`acc += x`), or if each iteration assigns it before it reads it",
+                f"`{name}` is used after the loop over prange, whose iterations run in parallel: it must be a reduction (`acc += x`), or each iteration must assign it before reading it",
             )
 
 

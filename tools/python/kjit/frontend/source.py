@@ -116,7 +116,7 @@ def keep_sources():
     them can be kernels: such a function knows no file to read its source from. The imports of kjit.cuda and of kjit.njit do the
     same. It cannot be undone in this process."""
     if not _kjit.listen():
-        raise RuntimeError("this interpreter of Python does not tell what it compiles (PySys_AddAuditHook)")
+        raise RuntimeError("this Python interpreter does not report compilations (PySys_AddAuditHook)")
 
 
 def _contains(code, wanted):
@@ -163,7 +163,7 @@ def find(function, source):
         elif (
             isinstance(node, ast.AsyncFunctionDef) and node.lineno == code.co_firstlineno and node.name == code.co_name
         ):
-            raise source.error(node, "an async function cannot be compiled: write a plain one")
+            raise source.error(node, "an async function cannot be compiled: write an ordinary function")
     node = lambdas.find(tree, code)
     if node is None:
         raise missing

@@ -60,7 +60,7 @@ _LATER = tuple(name for name in ("fft", "linalg", "random") if _find_spec(f"{__n
 def namespace(api_version=None):
     """This module, for a version of the standard that it has."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", __array_api_version__):
-        raise ValueError(f"version {api_version!r} of the array API standard is not there: {__array_api_version__} is")
+        raise ValueError(f"version {api_version!r} of the array API standard is not supported: {__array_api_version__} is")
     import sys
 
     return sys.modules[__name__]

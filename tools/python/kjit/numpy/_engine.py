@@ -268,7 +268,7 @@ def elementwise(row, operands, out=None, where=None):
     if out is not None:
         return _elementwise_into(row, operands, out, where)
     if where is not None:
-        raise TypeError(f"{row.name}: where= leaves elements as they are: say which by out=")
+        raise TypeError(f"{row.name}: where= leaves elements unchanged and needs an array with their values: pass out=")
     made = _kjit.operate(row.index, *operands)
     if made is NotImplemented:
         for x in operands:

@@ -20,7 +20,7 @@ def _complete(shape, size):
     for extent in shape:
         known *= extent if extent != -1 else 1
     if any(extent < -1 for extent in shape) or len(open_places) > 1:
-        raise ShapeError(f"reshape: one extent may be -1, none less: {tuple(shape)}")
+        raise ShapeError(f"reshape: only one extent may be -1, and no extent may be lower: {tuple(shape)}")
     if open_places and known and size % known == 0:
         shape = list(shape)
         shape[open_places[0]] = size // known
@@ -172,7 +172,7 @@ def concat(arrays, /, *, axis=0):
     axis = normalize_axis(axis, rank)
     for x in arrays:
         if x.ndim != rank or any(n != m for i, (n, m) in enumerate(zip(x.shape, arrays[0].shape)) if i != axis):
-            raise ShapeError(f"concat: the shapes {tuple(arrays[0].shape)} and {tuple(x.shape)} differ beside axis {axis}")
+            raise ShapeError(f"concat: the shapes {tuple(arrays[0].shape)} and {tuple(x.shape)} differ in an axis other than {axis}")
     text = _dtypes.promote([_dtypes.text_of(x) for x in arrays], "concat")
     shape = list(arrays[0].shape)
     shape[axis] = sum(x.shape[axis] for x in arrays)

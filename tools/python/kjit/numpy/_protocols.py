@@ -81,7 +81,7 @@ class Result:
             if not given.flags.writeable or not given.flags.aligned or not given.dtype.isnative:
                 raise ShapeError(f"{what}: the array for the result is read-only, not aligned or in another byte order")
             if device != "cpu":
-                raise DevicesError(f"{what}: the operands are on {device}, and the array for the result is one of NumPy")
+                raise DevicesError(f"{what}: the operands are on {device}, but the result array is a NumPy array")
         elif not isinstance(given, Array):
             raise TypeError(f"{what}: return arrays must be of ArrayType")
         self.target = own(given, device)
