@@ -14,6 +14,7 @@ install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples USE_SOU
 file(GLOB manuals CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 if(manuals)
   install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/man/kjit.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7 COMPONENT tools)
 endif()
 
 # man(3) of the API, from the comments in the headers, where there is what reads them.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check-site.py FOLDER [--browser]: follows every link of the HTML pages in the folder that leads to a file of it, also to a
-place in a page; says which lead nowhere and exits 1. Links to other sites are not followed.
+"""check-site.py FOLDER [--browser]: follows every link of the HTML pages and style sheets in the folder that leads to a file
+of it, also to an anchor in a page, and exits 1 if a target does not exist. Links to other sites are not followed.
 
 --browser: opens each page in Chromium, too (Debian's package chromium), as wide as a phone and as a desktop, and says which
 pages are wider than that, so that they have to be moved sideways, and by what."""
@@ -11,6 +11,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,19 @@ def broken(root, pages):
                 yield f"{path.relative_to(root)}:{line}: the link leads nowhere: {link}"
 
 
+def broken_in_styles(root):
+    """Targets of @import and url() in style sheets that do not exist. A path from the root of a server leads out of the site."""
+    for path in sorted(root.rglob("*.css")):
+        text = re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", "", found[0]), path.read_text(), flags=re.DOTALL)
+        for found in re.finditer(r"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""", text):
+            link = found[1] or found[2]
+            parts = urllib.parse.urlsplit(link)
+            if parts.scheme or parts.netloc or not parts.path:
+                continue
+            if link.startswith("/") or not (path.parent / urllib.parse.unquote(parts.path)).is_file():
+                yield f"{path.relative_to(root)}:{text.count(chr(10), 0, found.start()) + 1}: the link leads nowhere: {link}"
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     def __init__(self, *arguments, pages, results, news, **named):
         self.pages, self.results, self.news = pages, results, news
@@ -123,7 +137,7 @@ parser.add_argument("--browser", action="store_true", help="look at the widths o
 options = parser.parse_args()
 root = options.folder.resolve()
 pages = {path: Page(path) for path in sorted(root.rglob("*.html"))}
-wrong = list(broken(root, pages))
+wrong = list(broken(root, pages)) + list(broken_in_styles(root))
 print("\n".join(wrong + [f"{len(pages)} pages, {sum(len(page.links) for page in pages.values())} links, {len(wrong)} lead nowhere"]))
 if options.browser:
     wide = list(too_wide(root, pages))

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import shutil
 
 from docutils import nodes
 from pygments.lexer import RegexLexer, words
@@ -56,6 +57,17 @@ def add_menu(app, document, source):
         source[0] += f"\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
 
 
+def bring_scripts(app, failure):
+    """Copies the files that a style sheet imports from the folder of shared scripts, as Debian's Furo does: a site that is
+    served from a folder or opened as files has no such folder."""
+    for sheet in pathlib.Path(app.outdir, "_static").rglob("*.css") if failure is None else ():
+        text = sheet.read_text()
+        for name in re.findall(r"url\(/javascript/([^)]+)\)", text):
+            shutil.copy(pathlib.Path("/usr/share/javascript") / name, sheet.parent / pathlib.Path(name).name)
+            text = text.replace(f"/javascript/{name}", pathlib.Path(name).name)
+        sheet.write_text(text)
+
+
 def link_names(app, tree, document):
     """A name of the API in a text leads to its page, also with a member or arguments behind it."""
     pages = json.loads(pathlib.Path(app.srcdir, "reference/names.json").read_text())
@@ -71,3 +83,4 @@ def setup(app):
     app.add_lexer("kir", KernelIR)
     app.connect("source-read", add_menu)
     app.connect("doctree-resolved", link_names)
+    app.connect("build-finished", bring_scripts)
