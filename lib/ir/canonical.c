@@ -280,7 +280,8 @@ static void take_names(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* A struct that two modules declare alike is one type: the first declaration names it. */
+/* Records the structs by type. Two modules can declare the same struct; the first declaration then
+ * gives the type its name. */
 static void find_structs(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {

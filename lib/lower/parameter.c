@@ -5,12 +5,12 @@
 #include "lower/builtins/tensor_copy.h"
 #include "lower/debug.h"
 
-/* What the kernel and all that it calls do with each argument: l->uses.
+/* Collects in l->uses how the kernel and its callees use each argument.
  *
- * A flow-insensitive walk over all instances: for every array variable, which arguments it may
- * denote a part of, and for each of its dimensions, which dimensions of arguments its extent and
- * its stride may be made of. Needs the final typed trees; guarantees that lowering finds every
- * pointer, extent and stride that it asks for. */
+ * The analysis is flow-insensitive and covers all instances. For every array variable it finds the
+ * arguments that the variable can be a part of. For each dimension it finds the argument dimensions
+ * from which the extent and the stride can be computed. It needs the final typed trees and
+ * guarantees that lowering finds every pointer, extent and stride. */
 
 typedef struct finder {
   kl_lowering *l;

@@ -19,7 +19,8 @@ static bool is_atomic_number(kjit_type type, atomic_types types)
 
 /* ---- memory orders ---- */
 
-/* The last operand where there is one too many; a load cannot release, a store not acquire. */
+/* Returns the memory order in the operand after the values, if there is such an operand. A load
+ * cannot release, and a store cannot acquire. */
 static uint32_t take_order(kt_scope *s, const kt_operands *o, size_t value_count, bool has_result)
 {
   if (o->values.count <= value_count) return KJ_ORDER_RELAXED;

@@ -137,7 +137,8 @@ ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text,
 
 /* ---- the host's funcs ---- */
 
-/* A built-in by its own name, another one as an extern func that is linked. */
+/* Returns the name of a func for the kernel text: a built-in has its own name, and another func is
+ * declared as an extern func and linked. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what)
 {

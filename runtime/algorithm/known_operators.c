@@ -1,4 +1,4 @@
-/* The operators that kjit knows by name, and what a reduction by one computes in. */
+/* The operators that kjit knows by name, and the accumulator type of a reduction. */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
@@ -8,7 +8,7 @@
 
 typedef enum operand_kind { NUMBERS, ORDERED, INTEGERS, FLOATS } operand_kind;
 
-/* is_widened: as NumPy's add and multiply do, small integers are added in 64 bits. */
+/* is_widened means that small integers are combined in 64 bits, like NumPy's add and multiply. */
 static const struct {
   const char *name;
   operand_kind kind;
@@ -111,7 +111,7 @@ static kjit_type widen(const ka_call *call, kjit_type element)
   }
 }
 
-/* A number that can be compared with what a type holds. */
+/* Reads the initial value as a number that can be compared with the range of a type. */
 static bool read_initial(const kjit_arg *initial, ki_value *value)
 {
   if (initial->kind == KJIT_ARG_NUMBER) *value = kj_argument_number(initial);
@@ -124,7 +124,7 @@ static bool read_initial(const kjit_arg *initial, ki_value *value)
                          value);
 }
 
-/* The operator is given it beside values of that type. */
+/* Checks that the initial value can be combined with values of the accumulator type. */
 static void check_initial(ka_call *call, kjit_type accumulator)
 {
   const kjit_arg *initial = call->options.initial;
@@ -146,8 +146,8 @@ static void check_initial(ka_call *call, kjit_type accumulator)
           kj_keep_text(&call->arena, &text), ka_type_text(call, accumulator));
 }
 
-/* A value that becomes one of what is combined, as a store converts it: a float becomes an integer,
- * and a complex number only a complex one. */
+/* Returns whether a value can be converted to the accumulator type, as in a store: a float can
+ * become an integer, but a complex number can only become a complex number. */
 static bool becomes(const ka_call *call, kjit_type type, kjit_type accumulator)
 {
   bool is_complex = ki_type(call->context->types, type)->class_ == KJ_CLASS_COMPLEX;
@@ -169,8 +169,9 @@ static void check_identity(ka_call *call, const ki_decl *decl, kjit_type accumul
                ka_type_text(call, accumulator));
 }
 
-/* What a func was found good for last: the type of the values, a number from 1 to 3 for the
- * question, and the target, as the type that the func returns may depend on the target. */
+/* Describes the last successful check of a func: the type of the values, a number from 1 to 3 for
+ * the kind of check, and the target, because the type that the func returns can depend on the
+ * target. */
 enum { OF_VALUES = 1, DECIDES = 2, OF_BOOLS = 3 };
 static uint64_t describe_use(ka_call *call, kjit_type type, unsigned question)
 {
@@ -180,9 +181,9 @@ static uint64_t describe_use(ka_call *call, kjit_type type, unsigned question)
   return target << TARGET_AT | (uint64_t)type << TYPE_AT | question;
 }
 
-/* What a func of the host's makes of two values of that type is one, or converts to it. A
- * comparison would convert to 0 and 1, and what it then compares these with is hardly what was
- * meant. */
+/* Checks that a user's func, applied to two values of a type, returns this type or a type that
+ * converts to it. A comparison is rejected: its result would convert to 0 or 1, and comparing these
+ * values further is rarely intended. */
 static void check_combined(ka_call *call, const ka_operator *operator_, kjit_type element,
                            kjit_type accumulator)
 {
@@ -244,12 +245,12 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
   }
   bool is_widened = operator_->name && rows[operator_->row].is_widened;
   if (is_widened) type = widen(call, element);
-  /* what of a sum or product in 64 bits is stored is the same in as many bits as that has */
+  /* the low bits of a 64-bit sum or product equal the sum or product in the narrower type */
   if (is_widened && ki_is_integral(type) && ki_is_integral(result)) return result;
   if (operator_->name && (type == KJIT_F16 || type == KJIT_BF16)) type = KJIT_F32;
   if (!operator_->name && element != result && ki_is_scalar(element) && ki_is_scalar(result))
     return result;
-  /* a wider result is what was asked for */
+  /* the caller asked for a wider result */
   bool is_wider = ki_is_floating(type) && result == KJIT_F64;
   return is_wider ? result : type;
 }

@@ -1,5 +1,5 @@
-/* The host's side of compiling in child processes: starting them, handing over what is to be
- * compiled, and what becomes of one that does not answer. */
+/* Runs compilations in child processes: starts the processes, sends them requests, and handles
+ * children that end or do not answer. */
 #include "code/child.h"
 
 #include <errno.h>
@@ -23,22 +23,24 @@
 #include "support/host_process.h"
 #include "support/paths.h"
 
-/* One process. Its messages are what it has written to its standard streams: LLVM's last words. */
+/* A child process. messages receives its standard streams, which have the last output of LLVM after
+ * a crash. */
 typedef struct child {
-  struct child *next; /* idle */
+  struct child *next; /* next idle child */
   pid_t process;
-  bool has_served;              /* a compilation before the one of now */
-  int socket, handle, messages; /* handle: of the process, to wait for its end; -1: none */
+  bool has_served;              /* whether it has finished a compilation before */
+  int socket, handle, messages; /* handle is a pidfd to wait for the end of the process, or -1 */
 } child;
 
-/* What the runtime has as its compiler. As many compile at once as the context has compiling
- * threads; those without work wait for the next, a few of them. */
+/* The compiler of a runtime that uses child processes. The context's number of compile threads
+ * limits the children that compile at the same time. A few idle children wait for the next
+ * compilation. */
 typedef struct children {
   kj_runtime *runtime;
   char *path;
   uint64_t limit_ns;
   uint32_t most;
-  pthread_mutex_t mutex; /* protects what follows */
+  pthread_mutex_t mutex; /* protects the following fields */
   pthread_cond_t returned;
   child *idle;
   uint32_t idle_count, count;
@@ -62,7 +64,7 @@ static void free_child(child *c)
   free(c);
 }
 
-/* Descriptors of the child: what it reads nothing from, its messages twice, the socket. */
+/* Descriptors of the child: an empty input, the messages for output and errors, and the socket. */
 enum { CHILD_SOCKET = 3, CHILD_END };
 
 static int start_process(child *c, const char *path)
@@ -85,7 +87,8 @@ static int start_process(child *c, const char *path)
   return failure;
 }
 
-/* False: somebody else has waited for it. It is gone afterwards, one way or the other. */
+/* Kills the process and waits for its end. Returns false if another waitpid call has reaped it. The
+ * process no longer exists afterwards in either case. */
 static bool end_process(child *c, int *status)
 {
   pid_t reaped;
@@ -101,7 +104,7 @@ static void end_child(child *c)
   free_child(c);
 }
 
-/* Nobody has said anything to it, so whatever comes is its end. */
+/* Returns whether an idle child still runs. It received no request, so any event is its end. */
 static bool is_alive(const child *c)
 {
   struct pollfd wanted[2] = { { .fd = c->socket, .events = POLLIN },
@@ -113,11 +116,11 @@ static bool is_alive(const child *c)
 
 typedef enum outcome {
   ANSWERED,
-  ENDED,       /* the process has ended */
-  NOT_BEGUN,   /* it has ended before it had the request */
-  LATE,        /* it has taken too long */
-  OTHER_BUILD, /* it is of another build of kjit */
-  NO_SENSE,    /* what it said is no answer */
+  ENDED,       /* the process ended */
+  NOT_BEGUN,   /* the process ended before it received the request */
+  LATE,        /* the process exceeded the time limit */
+  OTHER_BUILD, /* the process has another build of kjit */
+  NO_SENSE,    /* the answer is malformed */
   NO_MEMORY
 } outcome;
 
@@ -126,7 +129,7 @@ typedef struct exchange {
   uint64_t deadline_ns;
 } exchange;
 
-/* Waits until the socket can go on. */
+/* Waits until the socket is ready, the process ends or the deadline passes. */
 static outcome wait_for(const exchange *e, short events)
 {
   for (;;) {
@@ -191,20 +194,20 @@ static outcome receive_frame(const exchange *e, uint64_t *size_bytes)
   return ANSWERED;
 }
 
-/* One that ended while it was idle can look alive for a moment more, and takes what is sent: only
- * one that says that it has begun has had the request. */
+/* A child that died while idle can seem alive for a moment and accept data into its socket. The
+ * request has arrived only after the child has acknowledged it. */
 static outcome send_request(const exchange *e, const kj_buffer *request)
 {
   uint64_t nothing;
   outcome so_far = send_message(e, request);
   if (so_far == LATE) return LATE;
-  /* one of another build answers that, and reads no further */
+  /* a child of another build sends this answer and reads nothing else */
   so_far = receive_frame(e, &nothing);
   if (so_far == ENDED) return NOT_BEGUN;
   return so_far == ANSWERED && nothing ? NO_SENSE : so_far;
 }
 
-/* *answer is malloc'd. */
+/* Sends a request and returns the answer, which is allocated with malloc. */
 static outcome converse(const exchange *e, const kj_buffer *request, char **answer,
                         size_t *answer_bytes)
 {
@@ -218,7 +221,8 @@ static outcome converse(const exchange *e, const kj_buffer *request, char **answ
 
 /* ---- a child for a while ---- */
 
-/* Into the socket's buffer: a child that cannot take that is found by the first exchange. */
+/* Writes the configuration into the socket's buffer. If the child cannot read it, the first request
+ * fails. */
 static bool send_start(const children *all, const child *c)
 {
   const kjit_config *config = &all->runtime->context->config;
@@ -252,7 +256,8 @@ static child *start_child(const children *all, kj_diagnostics *diagnostics)
   return NULL;
 }
 
-/* Another in the place of c, which has ended; c NULL: in one that is free. NULL: reported. */
+/* Replaces a child that has ended by a new child; c is NULL if the slot is empty. Returns NULL
+ * after an error, which is reported. */
 static child *replace_child(children *all, child *c, kj_diagnostics *diagnostics)
 {
   if (c) end_child(c);
@@ -274,7 +279,8 @@ static child *pop_idle(children *all)
   return c;
 }
 
-/* One that has ended while nobody needed it is replaced. NULL: reported. */
+/* Takes an idle child or starts a new child, and replaces a child that ended while idle. Returns
+ * NULL after an error, which is reported. */
 static child *take_child(children *all, kj_diagnostics *diagnostics)
 {
   kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
@@ -285,7 +291,7 @@ static child *take_child(children *all, kj_diagnostics *diagnostics)
   return c && is_alive(c) ? c : replace_child(all, c, diagnostics);
 }
 
-/* c NULL: it has ended. */
+/* Returns a child for the next compilation; c is NULL if it has ended. */
 static void return_child(children *all, child *c)
 {
   kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
@@ -304,7 +310,7 @@ static void return_child(children *all, child *c)
 
 /* ---- errors ---- */
 
-/* The first line of what it wrote, for a message; malloc'd, may be NULL. */
+/* Returns the first line of the child's output for a message, allocated with malloc, or NULL. */
 static char *read_last_words(const child *c)
 {
   enum { MOST = 300 };
@@ -316,7 +322,7 @@ static char *read_last_words(const child *c)
   return *text ? strdup(text) : NULL;
 }
 
-/* What it will write next comes first. */
+/* Discards the earlier output, so that later output starts at the beginning of the file. */
 static void keep_child(child *c)
 {
   c->has_served = true;
@@ -336,7 +342,7 @@ static void describe_end(int status, bool is_known, kj_buffer *text)
                          "waits for child processes that it did not start");
 }
 
-/* The child is gone afterwards. */
+/* Reports why a compilation failed, and frees the child. */
 static kjit_status report_lost(const children *all, child *c, outcome how, const char *task,
                                const char *name, kj_diagnostics *diagnostics)
 {
@@ -344,7 +350,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
   bool has_ended = how == ENDED || how == NOT_BEGUN;
   int status = 0;
   kj_buffer what = { 0 };
-  /* it may close its end of the socket before it is to be waited for */
+  /* the child can close its end of the socket before waitpid can reap it */
   if (has_ended && c->handle >= 0)
     (void)poll(&(struct pollfd){ .fd = c->handle, .events = POLLIN }, 1, PATIENCE_MS);
   bool is_known = end_process(c, &status);
@@ -370,7 +376,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
 
 /* ---- requests ---- */
 
-/* How a request is told of in messages. */
+/* The description of a request in messages. */
 typedef struct errand {
   const char *task, *name;
 } errand;
@@ -436,13 +442,14 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
   children *all = (children *)compiler;
   kj_compile_request sent = *given;
   kj_child_request request = { .compile = &sent };
-  sent.interrupts = NULL; /* a word of this process */
+  sent.interrupts = NULL; /* points to memory of this process */
   sent.on_stage = NULL;
   *code = (kj_code){ 0 };
   return ask(all, &request, (errand){ "compiled", given->kernel->decl->name }, diagnostics, code);
 }
 
-/* The host has no LLVM: what loads objects of the disk cache loads these, too. */
+/* Loads an object with the loader of the disk cache, because the application process has no
+ * LLVM. */
 static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
                         kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
@@ -482,8 +489,8 @@ static const kj_compiler_interface child_interface = { .size_bytes = sizeof chil
 
 /* ---- opening ---- */
 
-/* Returns the given path, or that of the program in the folder of libkjit, in a folder for this
- * version. Without a known folder of libkjit the path begins with a slash and leads nowhere. */
+/* Returns the given path, or the path of the program in a folder for this version next to libkjit.
+ * If the folder of libkjit is unknown, the path begins with a slash and does not exist. */
 static char *find_program(const char *given)
 {
   kj_buffer path = { 0 };

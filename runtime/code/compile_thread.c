@@ -1,4 +1,5 @@
-/* Threads that compile: their stacks, and how a thread of the host hands a compilation over. */
+/* Threads that compile: their stacks, and how an application thread passes a compilation to
+ * them. */
 #include "code/compile_thread.h"
 
 #include <fenv.h>
@@ -9,17 +10,17 @@
 
 /* ---- a thread with a large stack ----
  *
- * LLVM's analysis of scalars takes 4.5 KB of stack for each loop of a row of loops, so 1,800
- * of them filled the 8 MiB of a main thread. */
+ * LLVM's scalar analysis needs 4.5 KB of stack for each loop in a sequence of loops, so 1,800 loops
+ * exceed the 8 MiB stack of a main thread. */
 
 enum { GUARD_BYTES = 1 << 16, KEPT_BYTES = 1 << 18 };
 static const size_t stack_bytes = (size_t)256 << 20;
 
-/* Of this thread, if it is a large one: the lowest byte that it may use. */
+/* Lowest address of this thread's stack, if the thread has a large stack. */
 static _Thread_local char *own_stack;
 
-/* A fault of the compiler's own goes to whoever handles it, be it the guard of
- * lib/target/extern_code.c; signals that anybody may take are the host's. */
+/* Leaves faults of the compiler itself to their handler, such as the guard in
+ * lib/target/extern_code.c. Signals that any thread can receive belong to the application. */
 static void block_signals(sigset_t *previous)
 {
   static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
@@ -29,7 +30,7 @@ static void block_signals(sigset_t *previous)
   pthread_sigmask(SIG_SETMASK, &signals, previous);
 }
 
-/* Huge pages would make memory of megabytes of what is touched once. */
+/* Huge pages would turn single touched bytes into megabytes of memory. */
 static void *map_stack(void)
 {
   char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
@@ -88,7 +89,8 @@ void kj_join_large_thread(kj_large_thread *thread)
   munmap(thread->stack, stack_bytes);
 }
 
-/* What lies below this frame and the bytes that the next compilation takes anyway. */
+/* Releases the stack below this frame, except for the bytes that the next compilation needs
+ * anyway. */
 static __attribute__((noinline)) void trim_stack(void)
 {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)__builtin_frame_address(0),
@@ -116,21 +118,21 @@ typedef struct task {
 
 typedef struct worker worker;
 struct worker {
-  worker *next; /* idle */
+  worker *next; /* next idle worker */
   kj_compile_threads *threads;
   kj_large_thread thread;
-  pthread_cond_t called; /* task or is_ending was set */
+  pthread_cond_t called; /* signals that task or is_ending was set */
   pthread_cond_t done;
   task *task;
   bool is_ending;
 };
 
-/* Those that nobody uses wait for the next compilation, a few of them. */
+/* A few idle workers wait for the next compilation. */
 struct kj_compile_threads {
-  pthread_mutex_t mutex; /* protects what follows, and the workers */
+  pthread_mutex_t mutex; /* protects the following fields and the workers */
   worker *idle;
-  uint32_t idle_count, count; /* count: all workers, and those that are being made */
-  pthread_cond_t returned;    /* to idle, or nobody is left who could return */
+  uint32_t idle_count, count; /* count includes workers that are being created */
+  pthread_cond_t returned;    /* signals that a worker became idle, or that no worker is left */
 };
 enum { MOST_IDLE = 4 };
 
@@ -205,8 +207,9 @@ static worker *pop_idle(kj_compile_threads *threads)
   return w;
 }
 
-/* Where the system gives no further one, the next that others have done with: no compilation waits
- * for another. NULL: there is not even one. */
+/* Takes an idle worker or creates a worker. If the system cannot provide another thread, the call
+ * waits for the next idle worker; otherwise compilations do not wait for each other. Returns NULL
+ * if there is no worker at all. */
 static worker *take_worker(kj_compile_threads *threads)
 {
   kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
@@ -255,7 +258,7 @@ static void wait_for(worker *w, task *t)
   kj_unlock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
 }
 
-/* A thread that is cancelled while it waits would take its stack, with the task, along. */
+/* A thread that is cancelled during the wait would free its stack, which contains the task. */
 static kjit_status call(task *t)
 {
   if (own_stack) {
@@ -377,7 +380,7 @@ void kj_close_compile_threads(kj_runtime *runtime)
 {
   kj_compile_threads *threads = runtime->compile_threads;
   if (!threads) return;
-  KJ_ASSERT(threads->count == threads->idle_count); /* nobody compiles */
+  KJ_ASSERT(threads->count == threads->idle_count); /* no compilation is running */
   for (worker *w; (w = threads->idle);) {
     threads->idle = w->next;
     end_worker(w);

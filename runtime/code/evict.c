@@ -1,10 +1,10 @@
-/* Unloading code, and the bound on it: what was not launched for long is unloaded. Its
- * specialization stays, and loads the code again when a launch needs it.
+/* Evicts code that was not launched recently when the loaded code exceeds its limit. The
+ * specialization stays and loads the code again when a launch needs it.
  *
- * A launch holds its specialization without a lock (specialization.h): it adds to the slot of its
- * thread and then looks at the state. Eviction takes the state away, has the kernel make every
- * running thread of the process pass a memory barrier, and then looks at the slots: one of the two
- * sees the other. So the barrier costs those who evict, and not those who launch. */
+ * A launch holds its specialization without a lock (specialization.h): it increments the slot of
+ * its thread and then reads the state. Eviction clears the state, makes every running thread of the
+ * process execute a memory barrier, and then reads the slots. At least one of the two sees the
+ * write of the other. So only eviction pays for the barrier, and launches do not. */
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -18,14 +18,14 @@
 
 _Thread_local uint32_t kj_own_slot;
 
-static _Atomic uint64_t taken; /* one bit for each slot but the shared one */
+static _Atomic uint64_t taken; /* one bit for each slot except the shared slot */
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t slot_key;
 static bool has_key;
 
 _Static_assert(KJ_SLOTS == 64, "a bit for each slot");
 
-/* Whoever takes the slot next sees what was counted there. */
+/* The next owner of the slot sees the counts that this thread left there. */
 static void give_back(void *data)
 {
   uint32_t slot = (uint32_t)(uintptr_t)data - 1;
@@ -36,7 +36,7 @@ static void give_back(void *data)
 
 static void make_key(void) { has_key = !pthread_key_create(&slot_key, give_back); }
 
-/* Threads that end later must not call into a library that is gone. */
+/* Threads that end after the library was unloaded must not call into it. */
 __attribute__((destructor)) static void drop_key(void)
 {
   if (has_key) pthread_key_delete(slot_key);
@@ -68,19 +68,20 @@ uint32_t kj_take_slot(void)
 
 /* ---- unloading ---- */
 
-/* Code that nobody launches any more, with what its threads still write: the record of a failure,
- * lines of its own in the ring. Launches of it may be queued. Made before the code is loaded. */
+/* Code that is no longer launched, and the memory that its threads can still write: the failure
+ * record, and its lines in the print ring. Launches can still be queued. It is allocated before the
+ * code is loaded. */
 typedef struct kj_unloading {
   struct kj_unloading *next;
-  uint32_t generation;   /* of the device */
-  void *module, *record; /* each may be NULL */
+  uint32_t generation;   /* generation of the device */
+  void *module, *record; /* each can be NULL */
   uint32_t print_source;
 } kj_unloading;
 
-/* A device's: what is to be unloaded after the next wait. */
+/* Code of a device that is unloaded after the next wait for the device. */
 typedef struct unloading_list {
   kj_attachment attachment;
-  kj_unloading *first; /* under the device's mutex */
+  kj_unloading *first; /* protected by the mutex of the device */
 } unloading_list;
 
 static kj_unloading *take_all(unloading_list *list)
@@ -104,8 +105,8 @@ static void add_to_list(unloading_list *list, kj_unloading *unloading)
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 
-/* What was listed before a wait began is what it covers; what is listed meanwhile may have launches
- * that were queued after it began. */
+/* The wait covers code that was listed before it began. Launches of code listed later can be queued
+ * after the wait began. */
 static void *begin_wait(kj_attachment *attachment)
 {
   return take_all((unloading_list *)attachment);
@@ -113,7 +114,7 @@ static void *begin_wait(kj_attachment *attachment)
 
 static void unload(kjit_device *device, kj_unloading *unloading)
 {
-  /* else the driver has dropped it */
+  /* otherwise the driver has already discarded it */
   bool is_there = unloading->generation == atomic_load(&device->generation);
   if (is_there && unloading->module) device->operations->unload(device, unloading->module);
   if (is_there && unloading->record) device->operations->release_mapped(device, unloading->record);
@@ -140,7 +141,7 @@ bool kj_has_listed(kjit_device *device)
   return has_some;
 }
 
-/* While a stream is captured nothing can be waited for. */
+/* During a capture no call can wait for the device. */
 static void unload_listed(kjit_device *device)
 {
   kj_diagnostics ignored = { 0 };
@@ -151,8 +152,8 @@ static void unload_listed(kjit_device *device)
 
 static void relieve(kj_attachment *attachment) { unload_listed(attachment->device); }
 
-/* The device asks this attachment no more when it waits. What a device that is lost keeps goes with
- * its context. */
+/* Unloads the list after a last wait. The device no longer calls this attachment. Code on a lost
+ * device is freed with its context. */
 static void destroy_list(kj_attachment *attachment)
 {
   kj_diagnostics ignored = { 0 };
@@ -202,14 +203,14 @@ kjit_status kj_expect_unloading(kjit_specialization *specialization, kj_diagnost
                                    : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* Where nothing is queued the code goes at once. */
+/* Unloads the code immediately if no work is queued. */
 static void unload_machine_code(kjit_specialization *specialization, void *record)
 {
   kjit_device *device = specialization->device;
   kj_unloading *unloading = specialization->unloading;
   kj_runtime *runtime = device->runtime;
   void *module = specialization->cuda.module;
-  KJ_ASSERT(unloading || !record); /* what is recorded was expected */
+  KJ_ASSERT(unloading || !record); /* a record is allocated only for code with an unloading entry */
   if (unloading) {
     *unloading = (kj_unloading){ .generation = specialization->generation,
                                  .module = module,
@@ -248,7 +249,8 @@ uint64_t kj_count_launches(const kjit_specialization *specialization)
   return count;
 }
 
-/* The ends are read before the beginnings: equal sums are those of one moment. */
+/* Reads the ends before the beginnings. If the sums are equal, no launch was running at one point
+ * in time. */
 static bool is_held(kjit_specialization *specialization)
 {
   uint64_t ended = 0, begun = 0;
@@ -303,7 +305,7 @@ static uint64_t limit_of(const kj_runtime *runtime)
   return given ? given : DEFAULT_LIMIT;
 }
 
-/* Code whose threads may fail or print has records that the host has yet to look at. */
+/* Code whose threads can fail or print has records that the host has not read yet. */
 static bool can_go(const kjit_specialization *specialization)
 {
   const kj_code *code = &specialization->code;
@@ -311,7 +313,8 @@ static bool can_go(const kjit_specialization *specialization)
   return !(specialization->device->operations->is_queued && (code->failures || code->prints));
 }
 
-/* False: the system has no such barrier, and nothing is ever unloaded. */
+/* Executes a memory barrier on all running threads. Returns false if the system does not support
+ * it; then nothing is ever unloaded. */
 static bool pass_barrier(void)
 {
   if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)) return true;
@@ -346,7 +349,8 @@ static void append(kj_runtime *runtime, kjit_specialization *entry)
   entry->next_loaded = NULL;
 }
 
-/* The list has what has code, and its bytes are the sum. */
+/* Checks that the list contains exactly the loaded code and that the sum of its bytes is
+ * correct. */
 static void check_loaded(const kj_runtime *runtime)
 {
   uint64_t bytes = 0;
@@ -359,9 +363,9 @@ static void check_loaded(const kj_runtime *runtime)
   KJ_ASSERT(bytes == runtime->loaded_bytes);
 }
 
-/* Takes the one to unload next out of the list: from the one loaded first, one that was not
- * launched since the last look; the others move to the end. Two rounds find one unless all are
- * launched all the time. Under loaded_mutex. */
+/* Removes the next specialization to evict from the list (second-chance algorithm): the oldest one
+ * that was not launched since the previous sweep. Specializations launched since then move to the
+ * end. Returns NULL if two passes find none. The caller holds loaded_mutex. */
 static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_specialization *keep)
 {
   size_t count = 0;
@@ -377,8 +381,8 @@ static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_speciali
   return NULL;
 }
 
-/* Those that cannot go now are taken out of the list for the time of the sweep. Under loaded_mutex.
- */
+/* Evicts code until the limit holds. Code that cannot be unloaded now leaves the list during the
+ * sweep. The caller holds loaded_mutex. */
 static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
 {
   uint64_t limit = limit_of(runtime);
@@ -409,15 +413,15 @@ void kj_note_loaded(kjit_specialization *specialization)
   kj_runtime *runtime = specialization->device->runtime;
   kj_lock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
   if (!specialization->code_bytes) {
-    KJ_ASSERT(specialization->compiled_bytes); /* 0: it is not in the list */
+    KJ_ASSERT(specialization->compiled_bytes); /* 0 means that it is not in the list */
     append(runtime, specialization);
     specialization->code_bytes = specialization->compiled_bytes;
-    specialization->swept = UINT64_MAX; /* the first look is one chance */
+    specialization->swept = UINT64_MAX; /* the first sweep always spares it */
     runtime->loaded_bytes += specialization->code_bytes;
   }
   sweep(runtime, specialization);
   kj_unlock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
-  kj_unload_listed(runtime); /* which waits */
+  kj_unload_listed(runtime); /* waits for the device */
 }
 
 void kj_forget_loaded(kjit_specialization *specialization)

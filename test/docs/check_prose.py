@@ -42,9 +42,9 @@ LIMITS = {
 # Higher limits of classes that are not yet rewritten. Rewriting a part of a class lowers its limits here.
 NOT_YET = {
     "headers": {"of": 3.7},
-    "source": {"reference": 3.2, "phrase": 21.5, "of": 5.3, "glue": 4.6},
+    "source": {"reference": 3.1, "phrase": 20.7, "of": 5.4, "glue": 4.6},
     "kir": {"reference": 2.9, "phrase": 17, "of": 7, "glue": 4.5, "long": 6.7},
-    "python": {"reference": 2.3, "phrase": 13.3, "of": 7.3},
+    "python": {"reference": 1.9, "phrase": 10, "of": 7},
     "docs": {"reference": 1.8, "phrase": 13, "of": 4.8, "long": 9.7},
     "messages": {"of": 4.1},
 }
