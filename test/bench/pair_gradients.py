@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""pair_gradients.py: the sum of Gaussians over pairs and its derivatives, by kjit.pairs and kjit.pairs_gradient, in one run beside PyTorch, JAX and KeOps where they are installed. Times are medians, in ms; kjit, torch, jax and pykeops are imported as Python finds them. The results of all are compared. PyTorch and JAX make the matrix of all pairs, PyTorch in parts of rows that fit."""
+import argparse
+import statistics
+import sys
+import time
+
+import numpy as np
+from report import print_table, processor_name, say
+
+MATRIX_ELEMENTS = 2**27  # of a part of PyTorch's and JAX's
+NAMES = ("value", "gradient by x", "gradient by x and y")
+
+
+def kjit_calls(x, y, c, device):
+    import kjit
+
+    def gauss(u, w, i, j):
+        d = 0.0
+        for k in range(len(u)):
+            d += (u[k] - w[k]) ** 2
+        return kjit.exp(-d)
+
+    narrow = x.dtype == np.float32
+
+    def gauss_f32(u, w, i, j):
+        d = kjit.float32(0)
+        for k in range(len(u)):
+            d += (u[k] - w[k]) ** 2
+        return kjit.exp(-d)
+
+    func = gauss_f32 if narrow else gauss
+    u, w, g = (kjit.array(a, device=device) for a in (x, y, c))
+    wait = kjit.device(device).synchronize
+    return wait, {
+        "value": lambda: [kjit.pairs(func, u, w)],
+        "gradient by x": lambda: kjit.pairs_gradient(func, u, w, cotangents=g, by=0),
+        "gradient by x and y": lambda: kjit.pairs_gradient(func, u, w, cotangents=g),
+    }, lambda a: a.to_host()
+
+
+def torch_calls(x, y, c, device):
+    import torch
+
+    name = "cuda" if device.startswith("cuda") else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = False
+    u, w, g = (torch.from_numpy(a).to(name) for a in (x, y, c))
+    rows = max(1, MATRIX_ELEMENTS // (len(y) * (x.shape[1] if x.shape[1] < 10 else 1)))
+
+    def part(a, b):
+        if a.shape[1] < 10:
+            return torch.exp(-((a[:, None] - b[None]) ** 2).sum(-1)).sum(1)
+        squares = (a * a).sum(1)[:, None] + (b * b).sum(1) - 2 * a @ b.T
+        return torch.exp(-squares).sum(1)
+
+    def value():
+        with torch.no_grad():
+            return [torch.cat([part(a, w) for a in u.split(rows)])]
+
+    def gradient(by_y):
+        b = w.detach().requires_grad_(by_y)
+        pieces = []
+        for a, weight in zip(u.split(rows), g.split(rows)):
+            a = a.detach().requires_grad_()
+            part(a, b).backward(weight)
+            pieces.append(a.grad)
+        return [torch.cat(pieces), *([b.grad] if by_y else [])]
+
+    wait = torch.cuda.synchronize if name == "cuda" else lambda: None
+    return wait, dict(zip(NAMES, (value, lambda: gradient(False), lambda: gradient(True)))), lambda a: a.cpu().numpy()
+
+
+def jax_calls(x, y, c, device):
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    rows = max(1, MATRIX_ELEMENTS // (len(y) * x.shape[1]))
+    count = -(-len(x) // rows)
+    if len(x) % count:
+        raise ImportError(f"JAX needs parts of equal sizes, and {len(x)} rows are not {count} of them")
+    u, w, g = (jnp.asarray(a) for a in (x, y, c))
+
+    def total(a, b):
+        part = jax.checkpoint(lambda p: jnp.exp(-((p[:, None] - b[None]) ** 2).sum(-1)).sum(1))
+        return jax.lax.map(part, a.reshape(count, -1, a.shape[1])).reshape(-1)
+
+    value, by_x = jax.jit(total), jax.jit(lambda a, b, g: jax.vjp(lambda a: total(a, b), a)[1](g))
+    by_both = jax.jit(lambda a, b, g: jax.vjp(total, a, b)[1](g))
+    calls = {
+        "value": lambda: jax.block_until_ready([value(u, w)]),
+        "gradient by x": lambda: jax.block_until_ready(by_x(u, w, g)),
+        "gradient by x and y": lambda: jax.block_until_ready(by_both(u, w, g)),
+    }
+    return lambda: None, calls, np.asarray
+
+
+def keops_calls(x, y, c, device):
+    import torch
+    from pykeops.torch import LazyTensor
+
+    name = "cuda" if device.startswith("cuda") else "cpu"
+    u, w, g = (torch.from_numpy(a).to(name) for a in (x, y, c))
+
+    def total(a, b):
+        return (-((LazyTensor(a[:, None]) - LazyTensor(b[None])) ** 2).sum(-1)).exp().sum(1)[:, 0]
+
+    def gradient(by_y):
+        a, b = u.detach().requires_grad_(), w.detach().requires_grad_(by_y)
+        return list(torch.autograd.grad(total(a, b), [a, *([b] if by_y else [])], g))
+
+    wait = torch.cuda.synchronize if name == "cuda" else lambda: None
+    return wait, dict(zip(NAMES, (lambda: [total(u, w)], lambda: gradient(False), lambda: gradient(True)))), lambda a: a.detach().cpu().numpy()
+
+
+PEERS = {"kjit": kjit_calls, "PyTorch": torch_calls, "JAX": jax_calls, "KeOps": keops_calls}
+
+
+def measure(peer, x, y, c, arguments, expected):
+    """Medians by name in ms, with the first call, which compiles, by name as well; None: the peer is not here."""
+    try:
+        wait, calls, host = PEERS[peer](x, y, c, arguments.device)
+    except ImportError as error:
+        say(f"no {peer}: {error}")
+        return None
+    found = {}
+    for name, call in calls.items():
+        times = []
+        for _ in range(arguments.repetitions + 2):
+            wait()
+            start = time.perf_counter()
+            results = call()
+            wait()
+            times.append(1e3 * (time.perf_counter() - start))
+        found[name] = statistics.median(times[2:]), times[0]
+        for got, want in zip(map(host, results), expected.setdefault(name, [host(r) for r in results])):
+            error = np.abs(got.reshape(want.shape) - want).max() / np.abs(want).max()
+            if not error < (1e-2 if x.dtype == np.float32 else 1e-9):
+                raise SystemExit(f"{peer}, {name}: the results differ by {error:.1e} from those of kjit")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--rows", type=int, default=16384)
+    parser.add_argument("--points", type=int, default=65536)
+    parser.add_argument("--widths", type=int, nargs="*", default=[3, 10, 100])
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS)[1:])
+    arguments = parser.parse_args()
+    peers, rows = ["kjit", *arguments.peers], []
+    rng = np.random.default_rng()
+    for width in arguments.widths:
+        for kind in ("f4", "f8"):
+            x, y, c = (rng.random(shape) for shape in ((arguments.rows, width), (arguments.points, width), arguments.rows))
+            x, y, c = ((a / scale).astype(kind) for a, scale in ((x, width**0.5), (y, width**0.5), (c, 1)))
+            expected = {}
+            times = {peer: measure(peer, x, y, c, arguments, expected) for peer in peers}
+            for name in NAMES:
+                cells = [f"{name}, D = {width}, f{8 * int(kind[1])}"]
+                for peer in peers:
+                    cells.append(f"{times[peer][name][0]:.2f} ({times[peer][name][1]:.0f})" if times[peer] else "")
+                value = times["kjit"]["value"][0]
+                rows.append([*cells, f"{times['kjit'][name][0] / value:.2f}"])
+    title = f"{arguments.rows} rows with {arguments.points} points: ms, and in brackets those of the first call"
+    machine = arguments.device if arguments.device.startswith("cuda") else processor_name()
+    print_table(title, machine, ["", *peers, "kjit / its value"], rows)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
