@@ -290,6 +290,28 @@ static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
   }
 }
 
+/* The loop's variable is known from the number of the iteration, and has no tape. Where the loops
+ * are unrolled the indices that it is in become constants in the first pass of the optimizer:
+ * arrays of the thread become registers, and a loop around them vector instructions. */
+static bool is_counted(const loop *l, const kt_var *var)
+{
+  const kt_stmt *source = l->source;
+  return var == source->var && source->kind == KJ_TS_FOR && source->first->kind == KJ_T_CONST &&
+         source->step->kind == KJ_T_CONST;
+}
+
+/* first + step * at */
+static void count_again(loop *l, const kt_expr *at, kt_var *loop_var)
+{
+  kd_derivation *d = l->d;
+  kj_location location = l->source->location;
+  kt_expr *steps = kt_make_own_binary(d->s, KJIT_OP_MUL, kd_copy(d, at),
+                                      integer(d, l->source->step->integer), location);
+  kt_expr *value =
+    kt_make_own_binary(d->s, KJIT_OP_ADD, integer(d, l->source->first->integer), steps, location);
+  kd_assign(d, loop_var, kt_convert(d->s, value, loop_var->type, location));
+}
+
 /* How many iterations there were. */
 static kt_expr *read_trips(const loop *l)
 {
@@ -321,6 +343,7 @@ static void emit_backward(loop *l)
   kt_expr *at = kd_keep(d, kt_make_own_binary(d->s, KJIT_OP_SUB, last, kd_read(d, made->var),
                                               l->source->location));
   restore_state(l, at, again);
+  if (again && is_counted(l, l->source->var)) count_again(l, at, again);
   kd_undo_iteration(d, &l->marks, l->source, at);
   d->is_recomputed = true;
   kd_reverse_block(d, &l->source->body, &reverse);
@@ -378,6 +401,7 @@ static void list_state(loop *l)
     bool is_value = var->kind == KJ_V_VAR || var->kind == KJ_V_LOOP;
     if (var->index >= d->count || !is_value || kt_is_array(d->c, var->type)) continue;
     bool is_changed = var == l->source->var || l->assigns[var->index];
+    if (is_counted(l, var)) continue;
     if (is_changed && l->reads[var->index]) {
       KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
     } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
