@@ -106,7 +106,7 @@ static void plan_block(plan *p, const kt_stmts *stmts, bool is_in_loop)
 {
   for (size_t i = 0; i < stmts->count; i++) {
     const kt_stmt *stmt = stmts->items[i];
-    bool begins = !is_in_loop && kd_is_reversed_loop(p->d, stmt);
+    bool begins = !is_in_loop && !stmt->keeps_values && kd_is_reversed_loop(p->d, stmt);
     if (begins) kt_any_in_tstmts(&stmt->body, NULL, mark_reads, p);
     for (size_t k = 0; k < kt_stmt_operand_count(stmt); k++)
       kt_any_texpr(kt_stmt_operand(stmt, k), check_change, p);

@@ -226,7 +226,8 @@ static void keep_state(loop *l, kt_var *loop_var)
     const tape *t = &l->tapes.items[i];
     kt_exprs at = { 0 };
     KJ_PUSH(d->arena, &at, kd_read(d, l->count));
-    kd_store(d, kd_read(d, t->array), &at, kd_read(d, t->of == l->source->var ? loop_var : t->of));
+    bool is_loop_var = loop_var && t->of == l->source->var;
+    kd_store(d, kd_read(d, t->array), &at, kd_read(d, is_loop_var ? loop_var : t->of));
   }
 }
 
@@ -285,8 +286,8 @@ static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
     const tape *t = &l->tapes.items[i];
     kt_exprs indices = { 0 };
     KJ_PUSH(d->arena, &indices, kd_copy(d, at));
-    kd_assign(d, t->of == l->source->var ? loop_var : t->of,
-              kd_load(d, kd_read(d, t->array), &indices));
+    bool is_loop_var = loop_var && t->of == l->source->var;
+    kd_assign(d, is_loop_var ? loop_var : t->of, kd_load(d, kd_read(d, t->array), &indices));
   }
 }
 
@@ -318,15 +319,32 @@ static kt_expr *read_trips(const loop *l)
   return l->is_fixed ? integer(l->d, l->most) : kd_read(l->d, l->count);
 }
 
-static void emit_backward(loop *l)
+/* The loop over the iterations, from the last to the first. */
+static kt_stmt *new_backward(const loop *l)
 {
   kd_derivation *d = l->d;
   kt_stmt *made = kt_new_tstmt(d->c, KJ_TS_FOR, l->source->location);
   made->var = kt_add_variable(d->s, KJ_V_LOOP, "_back", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
   made->first = integer(d, 0);
   made->stop = read_trips(l);
-  unroll(l, made);
   made->step = integer(d, 1);
+  unroll(l, made);
+  return made;
+}
+
+/* The number of the iteration that the loop is at, from 0. */
+static kt_expr *iteration_of(const loop *l, const kt_stmt *made)
+{
+  kd_derivation *d = l->d;
+  kj_location location = l->source->location;
+  kt_expr *last = kt_make_own_binary(d->s, KJIT_OP_SUB, read_trips(l), integer(d, 1), location);
+  return kd_keep(d, kt_make_own_binary(d->s, KJIT_OP_SUB, last, kd_read(d, made->var), location));
+}
+
+static void emit_backward(loop *l)
+{
+  kd_derivation *d = l->d;
+  kt_stmt *made = new_backward(l);
   for (size_t i = 0; i < l->entry.count; i++)
     kd_assign(d, l->entry.items[i].of, kd_read(d, l->entry.items[i].array));
   kd_undo_later(d, &l->marks);
@@ -338,10 +356,7 @@ static void emit_backward(loop *l)
                     : NULL,
          *before = again ? replace_var(d, l->source->var, again) : NULL;
   d->s->out = &made->body;
-  kt_expr *last =
-    kt_make_own_binary(d->s, KJIT_OP_SUB, read_trips(l), integer(d, 1), l->source->location);
-  kt_expr *at = kd_keep(d, kt_make_own_binary(d->s, KJIT_OP_SUB, last, kd_read(d, made->var),
-                                              l->source->location));
+  kt_expr *at = iteration_of(l, made);
   restore_state(l, at, again);
   if (again && is_counted(l, l->source->var)) count_again(l, at, again);
   kd_undo_iteration(d, &l->marks, l->source, at);
@@ -352,6 +367,82 @@ static void emit_backward(loop *l)
   d->is_recomputed = was_recomputed;
   d->s->out = outer;
   if (again) replace_var(d, l->source->var, before);
+}
+
+/* ---- loops that keep their values ---- */
+
+static void note_assigned_by(void *data, kt_stmt *stmt)
+{
+  if (stmt->kind == KJ_TS_ASSIGN) ((bool *)data)[stmt->var->index] = true;
+}
+
+static void note_read(void *data, kt_expr **expr)
+{
+  if ((*expr)->kind == KJ_T_VAR) ((bool *)data)[(*expr)->var->index] = true;
+}
+
+static bool is_inner_loop(void *data, const kt_stmt *stmt)
+{
+  return kd_is_reversed_loop(data, stmt);
+}
+
+/* Tapes for the variables that the body assigns and that its reverse statements read. */
+static void list_kept(loop *l, kt_stmts *body, kt_stmts *reverse)
+{
+  kd_derivation *d = l->d;
+  const kt_instance *made = d->record->instance;
+  size_t locals = made->locals.count, count = made->params.count + locals;
+  bool *assigned = KJ_NEW_ARRAY(d->arena, bool, count + 1),
+       *read = KJ_NEW_ARRAY(d->arena, bool, count + 1);
+  kt_walk_tstmts(body, note_assigned_by, NULL, assigned);
+  kt_walk_tstmts(reverse, NULL, note_read, read);
+  for (size_t i = 0; i < locals; i++) {
+    kt_var *var = made->locals.items[i];
+    if (!assigned[var->index] || !read[var->index]) continue;
+    if (var->kind == KJ_V_LET) var->kind = KJ_V_VAR;
+    KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
+  }
+}
+
+/* `@keep`: the body runs once, and the tapes hold what its reverse statements read. */
+static void emit_kept(loop *l, kt_stmts *own)
+{
+  kd_derivation *d = l->d;
+  const kt_stmts *body = &l->source->body;
+  kj_location location = l->source->location;
+  kt_stmts *outer = d->s->out, reverse = { 0 };
+  kt_var *of_source = l->source->var,
+         *kept = of_source ? kd_new_var(d, of_source->name, of_source->type, location) : NULL,
+         *before = NULL;
+  for (size_t i = 0; i < body->count; i++)
+    if (kt_any_in_tstmt(body->items[i], is_inner_loop, NULL, d))
+      kd_refuse(d, location, "`@keep` belongs to a loop without an inner loop that is derived");
+  kd_assign(d, l->count, integer(d, 0));
+  kt_stmt *made = copy_head(d, l->source);
+  if (kept) {
+    made->var = new_loop_var(d, of_source);
+    before = replace_var(d, of_source, kept);
+  }
+  unroll(l, made);
+  kt_emit(d->s, made);
+  d->s->out = &made->body;
+  fail_beyond(l);
+  if (kept) kd_assign(d, kept, kd_read(d, made->var));
+  kd_reverse_block(d, body, &reverse);
+  list_kept(l, &made->body, &reverse);
+  keep_state(l, NULL);
+  kd_assign(d, l->count,
+            kt_make_own_binary(d->s, KJIT_OP_ADD, kd_read(d, l->count), integer(d, 1), location));
+  if (body->count && kd_is_last_break(body->items[body->count - 1]))
+    copy_stmt(d, body->items[body->count - 1]);
+  d->s->out = own;
+  kt_stmt *back = new_backward(l);
+  kt_emit(d->s, back);
+  d->s->out = &back->body;
+  restore_state(l, iteration_of(l, back), NULL);
+  for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
+  d->s->out = outer;
+  if (kept) replace_var(d, of_source, before);
 }
 
 /* ---- a loop ---- */
@@ -418,6 +509,12 @@ bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt)
   return is_loop && kt_any_in_tstmt(stmt, assigns_active, NULL, d);
 }
 
+static void put_in_front(kd_derivation *d, kt_stmts *own, kt_stmts *reverse)
+{
+  for (size_t i = 0; i < reverse->count; i++) KJ_PUSH(d->arena, own, reverse->items[i]);
+  *reverse = *own;
+}
+
 void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   loop l = { .d = d, .source = stmt };
@@ -431,13 +528,19 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
               "the values of this loop have to be kept, and how often it runs is not known at "
               "compile time: say `@most(n)` behind its head");
   find_shape(&l);
+  l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
+  if (stmt->keeps_values) {
+    kt_stmts kept = { 0 };
+    emit_kept(&l, &kept);
+    put_in_front(d, &kept, reverse);
+    return;
+  }
   l.reads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   l.assigns = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   kt_stmt *source = (kt_stmt *)stmt;
   kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, note_assigned, NULL, &l);
   find_reads(&l, &stmt->body, KJ_NEW_ARRAY(d->arena, bool, d->count + 1));
   kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, check_effect, NULL, &l);
-  l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   list_state(&l);
   kd_begin_marks(d, stmt, l.most, &l.marks);
   emit_forward(&l);
@@ -445,6 +548,5 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
   d->s->out = &own;
   emit_backward(&l);
   d->s->out = outer;
-  for (size_t i = 0; i < reverse->count; i++) KJ_PUSH(d->arena, &own, reverse->items[i]);
-  *reverse = own;
+  put_in_front(d, &own, reverse);
 }

@@ -55,6 +55,7 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
   kt_stmt *loop = kt_new_tstmt(s->c, KJ_TS_WHILE, stmt->location);
   loop->unroll = kt_infer_unroll(s, stmt);
   loop->most = infer_most(s, stmt);
+  loop->keeps_values = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_KEEP) != NULL;
   loop->value = condition;
   if (before.count) {
     loop->value = kt_new_integer(s, KJIT_BOOL, 1, stmt->location);
@@ -156,6 +157,7 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   const ki_decl *decl = stmt->decls.items[0];
   loop->unroll = kt_infer_unroll(s, stmt);
   loop->most = infer_most(s, stmt);
+  loop->keeps_values = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_KEEP) != NULL;
   loop->var = kt_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
   kt_bind_variable(s, decl, loop->var);
   kt_infer_loop_body(s, stmt, &loop->body, level, false);
@@ -247,6 +249,7 @@ static void infer_range_loop(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   loop->extents = extents;
   loop->unroll = kt_infer_unroll(s, stmt);
   loop->most = infer_most(s, stmt);
+  loop->keeps_values = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_KEEP) != NULL;
   bind_loop_variables(s, stmt, loop, rank);
   kt_infer_loop_body(s, stmt, &loop->body, KJ_LEVEL_THREAD, true);
   kt_emit(s, loop);

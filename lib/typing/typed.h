@@ -390,6 +390,7 @@ struct kt_stmt {
   kt_stmts body, otherwise;
   int unroll;
   uint32_t most;           /* WHILE, FOR: the number of `@most`; 0: none */
+  bool keeps_values;       /* WHILE, FOR: `@keep` */
   kj_failure_kind failure; /* FAIL */
   const char *message;
   bool is_checked, is_left_out, is_watched; /* STORE: as kt_expr's */

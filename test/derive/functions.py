@@ -226,13 +226,21 @@ class Writer:
         self.block(self.draw.randint(0, 2))
         self.line("}", "pass")
 
+    def keep(self, head):
+        """Some loops without an inner one keep their values. head: the loop's line in self.kir."""
+        inner = "".join(self.kir[head + 1 :])
+        if self.is_reverse and not any(word in inner for word in ("for ", "while ", "fill(", "mix(")) and self.draw.random() < 0.5:
+            self.kir[head] = self.kir[head][:-1] + "@keep {"
+
     def write_for(self):
         index, trips = self.new("i"), self.draw.choice(["n", "3", "n + 2"])
         most = " @most(6)" if self.is_reverse and trips != "3" else ""
         self.line(f"for {index} in range({trips}){most} {{", f"for {index} in range({trips}):")
         self.loops += 1
         self.indices.append(index)
+        head = len(self.kir) - 1
         self.block(self.draw.randint(1, 3))
+        self.keep(head)
         self.indices.remove(index)
         self.loops -= 1
         self.line("}", "pass")
@@ -243,10 +251,12 @@ class Writer:
         self.line(f"var {index} = 0", f"{index} = 0")
         most = " @most(4)" if self.is_reverse else ""
         self.line(f"while {index} < 4 and {value[0]} < 1.5{most} {{", f"while {index} < 4 and real({value[1]}) < 1.5:")
+        head = len(self.kir) - 1
         self.line(f"  {index} += 1", f"  {index} += 1")
         self.loops += 1
         self.indices.append(index)
         self.block(self.draw.randint(1, 3))
+        self.keep(head)
         self.indices.remove(index)
         self.loops -= 1
         self.line("}", "pass")
