@@ -100,7 +100,7 @@ func array_float_loop(a, b) {
 }""",
     (_LOOP, _FLOAT),
 )
-_ROUNDINGS = ("ceil", "floor", "rint", "trunc")
+ROUNDINGS = ("ceil", "floor", "rint", "trunc")
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def ufunc(name, count):
     """The func of a ufunc with so many operands, which are converted to the types of the loop that Numba takes: two operands to their
     common type, and integers to floats if the ufunc has loops for floats only."""
     plain = ufuncs.BY_NAME[name]
-    has_floats = name in _ROUNDINGS or ufuncs.FLOAT in plain.needs
+    has_floats = name in ROUNDINGS or ufuncs.FLOAT in plain.needs
     if count == 2:
         loop = _FLOAT_LOOP if has_floats else _LOOP
         operands = "".join(f", dtype({loop.__name__}(a, b))({operand})" for operand in "ab")

@@ -5,7 +5,7 @@ import cmath
 import math
 import operator
 
-from . import array_texts, ufuncs, words
+from . import array_texts, element_types, ufuncs, words
 
 _BUILTINS = words.BUILTINS
 _rint = words.BUILTINS["rint"]
@@ -429,7 +429,8 @@ def fill_of(thing, count):
 def instead(thing, count):
     """What a function of Python's own is in a kernel, given so many arguments; the thing itself where nothing is known."""
     if ufuncs.is_ufunc(thing) and count == thing.nin:
-        return ufuncs.text_of(thing) or thing
+        # Numba has loops of floats only for these, and converts integers.
+        return element_types.ufunc(thing.__name__, 1) if thing.__name__ in element_types.ROUNDINGS else ufuncs.text_of(thing) or thing
     if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:
         return _REDUCTIONS[thing.__name__]
     if count == 2 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _PRODUCTS:
