@@ -297,6 +297,28 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
                                             size_t count, kjit_module **derived,
                                             kjit_function **function);
 
+/* Makes a new module in which a kernel is the adjoint of a kernel k: it goes backwards through k.
+ * The kernel is called `adjoint_k`, or `adjoint_k_2` and so on if the module has that name already.
+ * It has the parameters of k and, behind them, an array of derivatives for each chosen parameter. A
+ * launch reads the derivatives of a number by the arrays that k stores to, and adds the derivatives
+ * of this number by what k loads to those that are there. See docs/derivatives.md.
+ *
+ * kernel: k, whose body is one loop over a grid_range. parameters: the numbers, from 0, of the count
+ * parameters that have derivatives, the arrays that k stores to among them; read during the call
+ * only. The derivative of a scalar is an array of one element. With count 0 they are all arrays
+ * that may hold floats: an array of integers needs its type then. A parameter without a type counts
+ * as an array if k indexes it.
+ *
+ * derived: the new module; the caller releases it (kjit_release_module). adjoint: its new kernel,
+ * borrowed from derived. On an error neither is set. Whether k has an adjoint is known when the
+ * kernel is compiled first, which fails with UNSUPPORTED or TYPE and the place in k if it has none.
+ *
+ * Any thread. Errors: MISUSE (a NULL, a parameter that does not exist, comes twice or is const, a
+ * func or a type), MEMORY, FORKED. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint32_t *parameters,
+                                                 size_t count, kjit_module **derived,
+                                                 kjit_kernel **adjoint);
+
 /* Returns the name of a kernel of the module, in order, borrowed, or NULL if index is too large. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
 /* Returns the name of a func for kjit_get_function, including extern funcs, like

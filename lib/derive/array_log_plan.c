@@ -87,6 +87,8 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   kd_derivation *d = p->d;
   kt_var *root = kd_root(stmt->array);
   bool is_known = root && root->index < d->count;
+  /* the stores of an adjoint kernel are not run again: slice.c refuses loads that need them */
+  if (d->adjoint && root && root->kind == KJ_V_PARAM) return;
   if (is_known && p->is_read[root->index]) {
     kd_log **log = &d->variables[root->index].log;
     if (!*log) {

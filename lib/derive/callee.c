@@ -29,6 +29,19 @@ static uint64_t infer_chosen(kt_scope *s, const ki_expr *expr)
   return chosen;
 }
 
+/* Kernels have an adjoint, funcs the other derivatives. */
+static void check_kind(kt_scope *s, const ki_expr *first, const kt_derived *derived)
+{
+  const char *name = derived->of.function->decl->name;
+  if (derived->kind != KJ_BUILTIN_ADJOINT) return;
+  if (derived->of.derived || derived->of.captured)
+    kt_fail(s->c, first->location, KJIT_ERROR_UNSUPPORTED,
+            "`adjoint` takes the name of a kernel: the adjoint of a derivative is not supported");
+  if (!derived->of.function->is_kernel)
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE,
+            "`adjoint` takes a kernel, and `%s` is a func: write `vjp(%s)`", name, name);
+}
+
 kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
 {
   const ki_builtin *kind = expr->x->builtin;
@@ -42,6 +55,7 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
     kt_fail(s->c, first->location, KJIT_ERROR_UNSUPPORTED,
             "`%s` takes a func of the source: write a func that calls `%s`", kind->name,
             derived->of.builtin->name);
+  check_kind(s, first, derived);
   derived->is_chosen = expr->args.count > 1;
   derived->chosen = infer_chosen(s, expr);
   return (kt_callee){ .function = derived->of.function, .derived = derived };
@@ -74,6 +88,7 @@ typedef struct taker {
   kt_scope *s;
   const ki_expr *call;
   const kt_captured *captured; /* NULL: none */
+  bool is_adjoint;
   size_t taken;
   kt_order order;
   kt_exprs arguments; /* that are handed over at run time, of all that was taken */
@@ -134,6 +149,7 @@ static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variab
   }
   const kt_callee bound = { .function = callee->function, .captured = all };
   t->taken = count;
+  if (!t->is_adjoint) kt_refuse_kernel(s, callee->function, t->call->location);
   if (count < MOST_CHOSEN) variable &= ((uint64_t)1 << count) - 1;
   kt_inferred *record = kt_bind_call(s, call, &bound, NULL, variable, &t->arguments);
   list_params(t, record, count);
@@ -158,7 +174,13 @@ static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var 
   } else {
     fail_few(t, callee, what);
   }
-  if (kt_is_array(s->c, of->type)) {
+  if (t->is_adjoint && !kt_is_array(s->c, of->type)) {
+    const ki_type_info *have = ki_type(s->c->types, value->type);
+    bool fits = have->class_ == KJ_CLASS_ARRAY && have->element == of->type && have->rank == 1;
+    if (!fits)
+      kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be an array of one element, %s[:], got %s",
+              what, kt_type_text(s->c, of->type), kt_type_text(s->c, value->type));
+  } else if (kt_is_array(s->c, of->type)) {
     const ki_type_info *want = ki_type(s->c->types, of->type),
                        *have = ki_type(s->c->types, value->type);
     bool fits =
@@ -195,6 +217,8 @@ static kt_vars list_chosen(const taker *t, const kt_callee *callee)
     kt_var *param = all.items[i];
     bool has_derivative = param && kd_holds_float(t->s->c, param->type);
     if (!is_chosen(derived, i)) continue;
+    if (t->is_adjoint && !derived->is_chosen)
+      has_derivative = has_derivative && kt_is_array(t->s->c, param->type);
     if (has_derivative) KJ_PUSH(t->s->arena, &chosen, param);
     else if (derived->is_chosen) refuse_chosen(t, callee, i);
   }
@@ -239,7 +263,7 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
             "`%s` derives a func that returns one float, and `%s` returns %s: `vjp` takes any",
             kt_callee_text(t->s->c, callee), result.name, kt_type_text(t->s->c, result.type));
   for (size_t i = 0; i < chosen.count; i++)
-    if (is_forward || kt_is_array(t->s->c, chosen.items[i]->type))
+    if (is_forward || t->is_adjoint || kt_is_array(t->s->c, chosen.items[i]->type))
       hand_over(t, take_derivative(t, callee, chosen.items[i]), &values);
   kt_inferred *record =
     kd_get_derived(t->s, of, derived->kind, &chosen, &values, t->call->location);
@@ -253,7 +277,10 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
 
 kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee)
 {
-  taker t = { .s = s, .call = call, .captured = callee->captured };
+  taker t = { .s = s,
+              .call = call,
+              .captured = callee->captured,
+              .is_adjoint = callee->derived->kind == KJ_BUILTIN_ADJOINT };
   kt_inferred *record = take_arguments(&t, callee, list_variable(callee));
   if (t.taken != given_count(&t))
     kt_fail(

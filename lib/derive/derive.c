@@ -59,7 +59,8 @@ static void add_params(kd_derivation *d, const kt_exprs *values)
   }
   for (size_t i = 0; i < record->chosen.count; i++) {
     const kt_var *param = record->chosen.items[i];
-    bool is_handed = d->kind == KJ_BUILTIN_JVP || kt_is_array(d->c, param->type);
+    bool is_handed =
+      d->kind == KJ_BUILTIN_JVP || d->kind == KJ_BUILTIN_ADJOINT || kt_is_array(d->c, param->type);
     const char *name = kj_format(d->arena, "d_%s", param->name);
     KJ_PUSH(d->arena, &d->derivatives,
             is_handed ? copy_param(d, param, name, values->items[at++]->type) : NULL);
@@ -73,8 +74,10 @@ static void start_variables(kd_derivation *d)
   d->variables = KJ_NEW_ARRAY(d->arena, kd_variable, d->count + 1);
   for (size_t i = 0; i < d->record->chosen.count; i++) {
     kd_variable *known = &d->variables[d->record->chosen.items[i]->index];
+    bool is_sum =
+      d->kind == KJ_BUILTIN_ADJOINT && !kt_is_array(d->c, d->record->chosen.items[i]->type);
     known->varies = true;
-    known->other = d->derivatives.items[i];
+    known->other = is_sum ? NULL : d->derivatives.items[i];
   }
 }
 
@@ -89,8 +92,21 @@ static void take_properties(kt_inferred *record, const kt_inferred *of)
   record->result_level = KJ_LEVEL_THREAD;
 }
 
+void kd_start(kd_derivation *d)
+{
+  kd_prepare(d);
+  if (d->adjoint) kd_take_atomic_sums(d);
+  start_variables(d);
+  kd_find_active(d);
+  kd_check_body(d);
+}
+
 static void derive(kd_derivation *d)
 {
+  if (d->kind == KJ_BUILTIN_ADJOINT) {
+    kd_make_adjoint(d);
+    return;
+  }
   bool is_derivative = d->primal->derived_of != NULL;
   const ki_function *rule =
     is_derivative ? NULL : kd_own_rule(d, d->primal->instance->function, d->location);
@@ -103,10 +119,7 @@ static void derive(kd_derivation *d)
               "an extern func has no derivative: give it a rule of its own, "
               "`func f(x) @%s(g)`, in a func that calls it",
               ki_builtin_table[d->kind].name);
-  kd_prepare(d);
-  start_variables(d);
-  kd_find_active(d);
-  kd_check_body(d);
+  kd_start(d);
   if (d->record->is_transpose) kd_check_linear(d);
   if (d->kind == KJ_BUILTIN_JVP) kd_make_forward(d);
   else kd_make_reverse(d);

@@ -8,7 +8,9 @@
  *               depends on. Only these variables have a derivative.
  *   refusals.c  refuses bodies whose derivative would be wrong.
  *   forward.c, or the three reverse*.c, make the statements of the derivative.
- *   array_log*.c keep what loops overwrite in arrays, for reverse derivatives. */
+ *   array_log*.c keep what loops overwrite in arrays, for reverse derivatives.
+ *
+ * adjoint.h has the derivatives of kernels, which are made of such derivations. */
 #ifndef KJ_DERIVE_DERIVE_H
 #define KJ_DERIVE_DERIVE_H
 
@@ -41,7 +43,11 @@ typedef struct kd_derivation {
   size_t count;         /* of the variables of the prepared body */
   kd_variable *variables;
   KJ_LIST(kd_log *) logs;
+  struct kd_part *adjoint; /* of an adjoint kernel; NULL: it is a func's */
 } kd_derivation;
+
+/* The effects of the statements outside of the thread have happened: they are not emitted. */
+static inline bool kd_has_run(const kd_derivation *d) { return d->is_recomputed || d->adjoint; }
 
 _Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
@@ -73,6 +79,14 @@ kt_inferred *kd_get_transpose(kt_scope *s, kt_inferred *of, const kt_vars *chose
                               const kt_exprs *values, kj_location location);
 /* Refuses a prepared body that is not linear in the chosen parameters: linear.c. */
 void kd_check_linear(kd_derivation *d);
+/* The first three steps. */
+void kd_start(kd_derivation *d);
+
+/* ---- adjoint.c ---- */
+
+void kd_make_adjoint(kd_derivation *d);
+/* adjoint_plan.c: an atomic sum whose result nobody uses becomes `a[i] = a[i] + e`. */
+void kd_take_atomic_sums(kd_derivation *d);
 
 /* ---- statements and variables: tree.c ---- */
 
@@ -173,6 +187,8 @@ void kd_return_rule(kd_derivation *d, const ki_function *rule);
 /* ---- reverse.c, reverse_loop.c, reverse_expr.c ---- */
 
 void kd_make_reverse(kd_derivation *d);
+/* Declares the derivative of a variable, which is 0. */
+void kd_add_derivative(kd_derivation *d, kt_var *var);
 /* Emits the statements; the statements that go backwards through them are put in front of
  * *reverse. */
 void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse);
@@ -180,6 +196,8 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
 /* Adds t times the derivative of an expression to the derivatives of the variables in it. t is an
  * atom. */
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
+/* Adds t to the derivative by the element that a LOAD loads. */
+void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* The last statement of a loop that leaves it. */
 bool kd_is_last_break(const kt_stmt *stmt);
 /* Whether it is a loop whose body runs again, backwards. */

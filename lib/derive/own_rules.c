@@ -106,6 +106,7 @@ static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_in
     kd_refuse(d, location,
               "the rule `%s` of `%s` takes %zu parameters and needs %zu: those of `%s` and %s",
               rule->decl->name, name, rule->params.count, r->arguments.count, name, what);
+  kt_refuse_kernel(d->s, rule, location);
   kt_inferred *record = kt_bind_call(d->s, call, &callee, NULL, 0, arguments);
   KJ_PUSH(d->arena, &d->record->callees, record);
   return record;

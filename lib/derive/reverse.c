@@ -1,7 +1,7 @@
 /* Reverse derivatives: the statements of the body run forwards, and each value that a derivative
  * needs is kept in a variable of its own. Then the derivative by the result goes backwards through
  * them. */
-#include "derive/derive.h"
+#include "derive/adjoint.h"
 
 /* ---- derivatives of variables ---- */
 
@@ -13,7 +13,7 @@ static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
 }
 
 /* Sums of f16 and bf16 are f32, but for those in arrays, structs and tuples. */
-static void add_derivative(kd_derivation *d, kt_var *var)
+void kd_add_derivative(kd_derivation *d, kt_var *var)
 {
   const char *name = kj_format(d->arena, "d_%s", var->name);
   bool is_array = var->kind == KJ_V_LOCAL;
@@ -32,11 +32,11 @@ static void add_derivatives(kd_derivation *d)
   for (size_t i = 0; i < d->primal->instance->params.count; i++) {
     kt_var *var = made->params.items[i];
     bool is_value = d->variables[i].varies && !d->variables[i].other;
-    if (is_value) add_derivative(d, var);
+    if (is_value) kd_add_derivative(d, var);
   }
   for (size_t i = 0; i < made->locals.count; i++) {
     kt_var *var = made->locals.items[i];
-    if (var->index < d->count && kd_is_active(d, var)) add_derivative(d, var);
+    if (var->index < d->count && kd_is_active(d, var)) kd_add_derivative(d, var);
   }
 }
 
@@ -99,7 +99,7 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
   backwards b;
   const kt_var *root = kd_root(stmt->array);
   bool is_logged = kd_is_logged(d, stmt),
-       is_again = d->is_recomputed && !is_logged && (!root || root->kind != KJ_V_LOCAL);
+       is_again = kd_has_run(d) && !is_logged && (!root || root->kind != KJ_V_LOCAL);
   if (!root || root->index >= d->count || !kd_is_active(d, root)) {
     if (is_logged) kd_copy_logged(d, stmt);
     else if (!is_again) kt_emit(d->s, copy_stmt(d, stmt));
@@ -117,12 +117,18 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
   if (is_logged) kd_log_store(d, stmt, place.array, &place.indices, value);
   else if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, value);
   begin_backwards(d, &b);
-  kt_expr *t = kd_load(d, kd_copy(d, other), &place.indices);
-  if (kd_is_imaginary(d, place.array)) t = kt_make_own_unary(d->s, KJIT_OP_NEG, t, stmt->location);
-  t = kd_keep(d, t);
-  bool is_own = root->kind == KJ_V_LOCAL;
-  kd_store(d, kd_copy(d, other), &place.indices,
-           is_own ? kd_nothing(d, t->type) : kd_zero(d, t->type));
+  kt_expr *t = NULL;
+  if (d->adjoint && root->kind == KJ_V_PARAM) {
+    t = kd_adjoint_store(d, &place);
+  } else {
+    t = kd_load(d, kd_copy(d, other), &place.indices);
+    if (kd_is_imaginary(d, place.array))
+      t = kt_make_own_unary(d->s, KJIT_OP_NEG, t, stmt->location);
+    t = kd_keep(d, t);
+    bool is_own = root->kind == KJ_V_LOCAL;
+    kd_store(d, kd_copy(d, other), &place.indices,
+             is_own ? kd_nothing(d, t->type) : kd_zero(d, t->type));
+  }
   if (node->is_active) kd_hand_back(d, node, t);
   end_backwards(d, &b, reverse);
 }
@@ -169,7 +175,7 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
       kd_refuse(d, stmt->location,
                 "a loop whose iterations threads share has no reverse derivative");
     default:
-      if (!d->is_recomputed) kt_emit(d->s, copy_stmt(d, stmt));
+      if (!kd_has_run(d)) kt_emit(d->s, copy_stmt(d, stmt));
     }
   }
 }

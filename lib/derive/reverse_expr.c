@@ -4,7 +4,7 @@
  * Complex numbers follow JAX's convention: the derivative t by z means that the number that is
  * derived changes by the real part of t dz. There is no conjugate. So the derivative by the
  * imaginary part is minus the imaginary part of t. */
-#include "derive/derive.h"
+#include "derive/adjoint.h"
 
 /* ---- sums ---- */
 
@@ -19,7 +19,7 @@ static void add_to_var(kd_derivation *d, kt_var *other, kt_expr *t)
   kd_assign(d, other, kd_add(d, kd_read(d, other), t));
 }
 
-static void add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
+void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   kt_expr *other = kd_other_array(d, node->array);
   if (ki_type(d->c->types, other->type)->read_only)
@@ -144,7 +144,10 @@ void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t)
   kt_count_work(d->s, e->location);
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_VAR: add_to_var(d, d->variables[e->var->index].other, kd_copy(d, t)); break;
-  case KJ_T_LOAD: add_to_element(d, node, kd_copy(d, t)); break;
+  case KJ_T_LOAD:
+    if (d->adjoint) kd_adjoint_load(d, node, kd_copy(d, t));
+    else kd_add_to_element(d, node, kd_copy(d, t));
+    break;
   case KJ_T_COND: hand_back_cond(d, node, t); break;
   case KJ_T_BUILTIN: hand_back_builtin(d, node, t); break;
   case KJ_T_CALL: hand_back_call(d, node, t); break;

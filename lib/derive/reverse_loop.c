@@ -12,10 +12,11 @@ typedef struct tape {
 typedef struct loop {
   kd_derivation *d;
   const kt_stmt *source;
-  uint32_t most;
-  bool is_exact; /* it never runs more often */
-  bool is_fixed; /* it always runs that often */
-  bool is_short; /* the loops that are made are unrolled */
+  uint32_t most;         /* 0: it is not known, and nothing is kept */
+  bool is_exact;         /* it never runs more often */
+  bool is_fixed;         /* it always runs that often */
+  bool is_short;         /* the loops that are made are unrolled */
+  kt_expr *first, *step; /* FOR: of its variable, which is computed again */
   kt_var *count;
   /* by variable: the body reads it before it assigns it; assigns it */
   bool *reads, *assigns;
@@ -60,6 +61,40 @@ static void note_assigned(void *data, kt_stmt *stmt)
 {
   loop *l = data;
   if (stmt->kind == KJ_TS_ASSIGN) l->assigns[stmt->var->index] = true;
+}
+
+/* ---- sums ---- */
+
+/* How often the body reads a variable: anywhere; to add to it. */
+typedef struct sum_reads {
+  const kt_var *var;
+  size_t all, added;
+} sum_reads;
+
+static void count_read(void *data, kt_expr **place)
+{
+  sum_reads *reads = data;
+  reads->all += (*place)->kind == KJ_T_VAR && (*place)->var == reads->var;
+}
+
+static void count_sum(void *data, kt_stmt *stmt)
+{
+  sum_reads *reads = data;
+  const kt_expr *value = stmt->value;
+  if (stmt->kind != KJ_TS_ASSIGN || stmt->var != reads->var || value->kind != KJ_T_BINARY) return;
+  bool is_sum = value->op == KJIT_OP_ADD, is_difference = value->op == KJIT_OP_SUB;
+  bool is_first = value->x->kind == KJ_T_VAR && value->x->var == reads->var,
+       is_second = value->y->kind == KJ_T_VAR && value->y->var == reads->var;
+  reads->added += ((is_sum || is_difference) && is_first) || (is_sum && is_second && !is_first);
+}
+
+/* The loop only adds to the variable: no derivative needs its values. */
+static bool is_sum(const loop *l, const kt_var *var)
+{
+  kt_stmt *source = (kt_stmt *)l->source;
+  sum_reads reads = { .var = var };
+  kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, count_sum, count_read, &reads);
+  return reads.all == reads.added && kd_holds_float(l->d->c, var->type);
 }
 
 static kt_var *add_tape(loop *l, const kt_var *var)
@@ -192,7 +227,7 @@ static void copy_stmt(kd_derivation *d, const kt_stmt *stmt)
                     (!kd_root(stmt->array) || kd_root(stmt->array)->kind != KJ_V_LOCAL);
   bool is_effect = is_outside || stmt->kind == KJ_TS_PRINT || stmt->kind == KJ_TS_FAIL ||
                    stmt->kind == KJ_TS_EVALUATE;
-  if (d->is_recomputed && is_effect) return;
+  if (kd_has_run(d) && is_effect) return;
   kt_stmt *copy = copy_head(d, stmt);
   kt_var *before = NULL;
   if (stmt->kind == KJ_TS_FOR) {
@@ -244,7 +279,7 @@ void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location)
 static void fail_beyond(loop *l)
 {
   kd_derivation *d = l->d;
-  if (l->is_exact) return;
+  if (l->is_exact || !l->most) return;
   kd_fail_if(d,
              kt_make_own_binary(d->s, KJIT_OP_GE, kd_read(d, l->count), integer(d, l->most),
                                 l->source->location),
@@ -255,6 +290,10 @@ static void emit_forward(loop *l)
 {
   kd_derivation *d = l->d;
   kd_assign(d, l->count, integer(d, 0));
+  if (l->source->var) {
+    l->first = kd_keep(d, kd_copy(d, l->source->first));
+    l->step = kd_keep(d, kd_copy(d, l->source->step));
+  }
   kt_stmt *made = copy_head(d, l->source);
   kt_var *before = NULL;
   if (l->source->var) {
@@ -296,9 +335,7 @@ static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
  * arrays of the thread become registers, and a loop around them vector instructions. */
 static bool is_counted(const loop *l, const kt_var *var)
 {
-  const kt_stmt *source = l->source;
-  return var == source->var && source->kind == KJ_TS_FOR && source->first->kind == KJ_T_CONST &&
-         source->step->kind == KJ_T_CONST;
+  return var == l->source->var && l->source->kind == KJ_TS_FOR;
 }
 
 /* first + step * at */
@@ -306,10 +343,9 @@ static void count_again(loop *l, const kt_expr *at, kt_var *loop_var)
 {
   kd_derivation *d = l->d;
   kj_location location = l->source->location;
-  kt_expr *steps = kt_make_own_binary(d->s, KJIT_OP_MUL, kd_copy(d, at),
-                                      integer(d, l->source->step->integer), location);
-  kt_expr *value =
-    kt_make_own_binary(d->s, KJIT_OP_ADD, integer(d, l->source->first->integer), steps, location);
+  kt_expr *number = kt_convert(d->s, kd_copy(d, at), loop_var->type, location);
+  kt_expr *steps = kt_make_own_binary(d->s, KJIT_OP_MUL, number, kd_copy(d, l->step), location);
+  kt_expr *value = kt_make_own_binary(d->s, KJIT_OP_ADD, kd_copy(d, l->first), steps, location);
   kd_assign(d, loop_var, kt_convert(d->s, value, loop_var->type, location));
 }
 
@@ -491,9 +527,14 @@ static void list_state(loop *l)
     kt_var *var = locals->items[i];
     bool is_value = var->kind == KJ_V_VAR || var->kind == KJ_V_LOOP;
     if (var->index >= d->count || !is_value || kt_is_array(d->c, var->type)) continue;
-    bool is_changed = var == l->source->var || l->assigns[var->index];
     if (is_counted(l, var)) continue;
-    if (is_changed && l->reads[var->index]) {
+    if (l->assigns[var->index] && l->reads[var->index]) {
+      if (is_sum(l, var)) continue;
+      if (!l->most)
+        kd_refuse(d, l->source->location,
+                  "the values of `%s` in this loop have to be kept, and how often it runs is not "
+                  "known at compile time: say `@most(n)` behind its head",
+                  var->name);
       KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
     } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
       kt_var *kept = kd_new_var(d, var->name, var->type, var->location);
@@ -523,12 +564,12 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
     return;
   }
   l.most = kd_find_trips(stmt, &l.is_exact);
-  if (!l.most)
+  find_shape(&l);
+  l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
+  if (stmt->keeps_values && !l.most)
     kd_refuse(d, stmt->location,
               "the values of this loop have to be kept, and how often it runs is not known at "
               "compile time: say `@most(n)` behind its head");
-  find_shape(&l);
-  l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   if (stmt->keeps_values) {
     kt_stmts kept = { 0 };
     emit_kept(&l, &kept);

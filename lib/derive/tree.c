@@ -83,7 +83,8 @@ kt_expr *kd_keep(kd_derivation *d, kt_expr *value)
 {
   /* reverse: a variable of the body may change before its value is used */
   bool is_forward = d->kind == KJ_BUILTIN_JVP,
-       is_fixed = value->kind == KJ_T_VAR && (is_forward || value->var->index >= d->count);
+       is_fixed = value->kind == KJ_T_VAR &&
+                  (is_forward || value->var->index >= d->count || value->var->kind == KJ_V_LOOP);
   if (value->kind == KJ_T_CONST || is_fixed) return value;
   const char *name = kj_format(d->arena, "_%u", d->s->temporary_count++);
   kt_var *var = kt_add_variable(d->s, is_forward ? KJ_V_LET : KJ_V_VAR, name, value->type,

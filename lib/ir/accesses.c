@@ -203,7 +203,8 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
 
 /* jvp(f)(...): the first arguments are those of f. The other ones are derivatives: it reads them,
  * and writes to those of the arrays that f writes to. vjp(f) and grad(f) write to all of them.
- * Types decide which ones they are. A rule of f's own may write to any of them. */
+ * Types decide which ones they are. A rule of f's own may write to any of them. adjoint(k) writes
+ * to derivatives only. */
 static void walk_derivative_call(walk *w, const ki_expr *call)
 {
   const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
@@ -213,6 +214,7 @@ static void walk_derivative_call(walk *w, const ki_expr *call)
                   !ki_find_named_func(callee->decl->function, KJ_ATTRIBUTE_VJP);
   const ki_function *function = is_known ? callee->decl->function : NULL;
   const effects *of_callee = is_known ? find_effects(w->finder, function) : NULL;
+  bool is_adjoint = call->x->x->builtin->id == KJ_BUILTIN_ADJOINT;
   bool writes = !is_known || call->x->x->builtin->id != KJ_BUILTIN_JVP;
   for (size_t i = 0; is_known && i < function->params.count; i++) writes |= of_callee->written[i];
   walk_value(w, call->x, NULL);
@@ -221,7 +223,7 @@ static void walk_derivative_call(walk *w, const ki_expr *call)
     bool is_own = is_known && i < function->params.count;
     walk_value(w, call->args.items[i], argument);
     mark(w, argument, w->effects->read);
-    if (is_own ? of_callee->written[i] : writes) mark(w, argument, w->effects->written);
+    if (is_own ? of_callee->written[i] && !is_adjoint : writes) mark(w, argument, w->effects->written);
   }
 }
 

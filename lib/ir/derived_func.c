@@ -1,5 +1,6 @@
 /* kjit_derive: the derivative of a func as a func of its own, `jvp_f` for `jvp(f)`. Its body is one
- * call of the derivative, and its parameters are those that this call needs. */
+ * call of the derivative, and its parameters are those that this call needs. In the same way, the
+ * adjoint of a kernel becomes a kernel of its own. */
 #include <string.h>
 
 #include "ir/context.h"
@@ -9,10 +10,12 @@
 enum { MOST_CHOSEN = 64 }; /* lib/derive numbers parameters below it */
 
 typedef struct derivation {
-  const char *name; /* of the func that is derived */
-  kjit_derivative kind;
+  const char *name;  /* of the func or kernel that is derived */
+  const char *asker; /* the public function */
+  ki_builtin_id kind;
   bool chosen[MOST_CHOSEN]; /* by the number of a parameter */
   bool lists_chosen;        /* the call lists the numbers */
+  bool only_arrays;         /* of the chosen parameters, the arrays are meant */
   ki_decl *made;            /* the new func, in the copy of the module */
 } derivation;
 
@@ -130,12 +133,13 @@ static void add_derivatives(const derivation *d, kjit_module *copy, const ki_fun
 {
   kj_arena *arena = &copy->arena;
   size_t count = of->params.count;
-  if (d->kind == KJIT_VJP && ki_gives_value(of)) add_param(arena, made, "result", NULL);
+  if (d->kind == KJ_BUILTIN_VJP && ki_gives_value(of)) add_param(arena, made, "result", NULL);
   for (size_t i = 0; i < count && i < MOST_CHOSEN; i++) {
     const ki_decl *param = of->params.items[i];
     bool is_an_array = is_array(copy, of, i);
-    bool is_fixed = fixed_type(copy->types, param) && !is_an_array;
-    if (d->chosen[i] && (d->kind == KJIT_JVP || is_an_array))
+    bool is_adjoint = d->kind == KJ_BUILTIN_ADJOINT,
+         is_fixed = fixed_type(copy->types, param) && !is_an_array && !is_adjoint;
+    if (d->chosen[i] && (d->kind == KJ_BUILTIN_JVP || is_adjoint || is_an_array))
       add_param(arena, made, param->name, is_fixed ? made->params.items[i]->type_expr : NULL);
   }
 }
@@ -153,7 +157,7 @@ static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_functi
   kj_location location = of->decl->location;
   ki_expr *callee = ki_new_expr(arena, KJ_EXPR_CALL, location);
   callee->x = ki_new_expr(arena, KJ_EXPR_BUILTIN, location);
-  callee->x->builtin = &ki_builtin_table[builtins[d->kind]];
+  callee->x->builtin = &ki_builtin_table[d->kind];
   KJ_PUSH(arena, &callee->args, new_name(arena, of->decl, location));
   for (int i = 0; d->lists_chosen && i < MOST_CHOSEN; i++) {
     if (!d->chosen[i]) continue;
@@ -170,11 +174,12 @@ static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_functi
 static bool returns_value(const derivation *d, const kjit_module *copy, const ki_function *of,
                           const ki_function *made)
 {
-  if (d->kind != KJIT_GRAD && ki_gives_value(of)) return true;
+  if (d->kind == KJ_BUILTIN_ADJOINT) return false;
+  if (d->kind != KJ_BUILTIN_GRAD && ki_gives_value(of)) return true;
   size_t chosen = 0, arrays = made->params.count - of->params.count;
   for (size_t i = 0; i < of->params.count && i < MOST_CHOSEN; i++)
     chosen += d->chosen[i] && may_vary(copy->types, of->params.items[i]);
-  return d->kind != KJIT_JVP && chosen > arrays;
+  return d->kind != KJ_BUILTIN_JVP && chosen > arrays;
 }
 
 static void add_body(const derivation *d, kjit_module *copy, const ki_function *of,
@@ -200,7 +205,7 @@ static void add_derived(kjit_module *copy, void *data, kj_diagnostics *diagnosti
   (void)diagnostics;
   kj_arena *arena = &copy->arena;
   const ki_decl *of = ki_find_decl(copy, d->name);
-  const char *wanted = kj_format(arena, "%s_%s", ki_builtin_table[builtins[d->kind]].name, d->name);
+  const char *wanted = kj_format(arena, "%s_%s", ki_builtin_table[d->kind].name, d->name);
   ki_decl *decl = KJ_NEW(arena, ki_decl);
   ki_function *made = KJ_NEW(arena, ki_function);
   *decl = (ki_decl){ .kind = KJ_DECL_FUNCTION,
@@ -209,14 +214,26 @@ static void add_derived(kjit_module *copy, void *data, kj_diagnostics *diagnosti
                      .index = (uint32_t)copy->decls.count,
                      .is_guest = of->is_guest,
                      .function = made };
-  *made = (ki_function){ .decl = decl, .module = copy };
+  *made = (ki_function){ .decl = decl, .module = copy, .is_kernel = d->kind == KJ_BUILTIN_ADJOINT };
   ki_copy_parameters(copy, of->function, made);
+  for (size_t i = 0; d->only_arrays && i < of->function->params.count && i < MOST_CHOSEN; i++)
+    d->chosen[i] &= is_array(copy, of->function, i);
   add_derivatives(d, copy, of->function, made);
   add_body(d, copy, of->function, made);
   made->local_count = (uint32_t)made->params.count;
   KJ_PUSH(arena, &copy->decls, decl);
   copy->is_linked = true; /* the text does not say what the module has */
   d->made = decl;
+}
+
+static kjit_status make_module(kjit_module *module, derivation *d, kjit_module **derived)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *made = NULL;
+  (void)ki_change_module(module, NULL, add_derived, d, &diagnostics, &made);
+  kjit_status status = ki_finish_call(module->context, &diagnostics);
+  if (status == KJIT_OK) *derived = made;
+  return status;
 }
 
 /* ---- the public function ---- */
@@ -240,7 +257,8 @@ static kjit_status choose(kjit_module *module, const ki_function *function,
                           const uint32_t *parameters, size_t count, derivation *d)
 {
   const size_t most = function->params.count;
-  d->lists_chosen = count || d->kind == KJIT_JVP;
+  d->only_arrays = !count && d->kind == KJ_BUILTIN_ADJOINT;
+  d->lists_chosen = count || d->kind == KJ_BUILTIN_JVP || d->kind == KJ_BUILTIN_ADJOINT;
   for (size_t i = 0; i < most && i < MOST_CHOSEN && !count; i++)
     d->chosen[i] = may_vary(module->types, function->params.items[i]);
   for (size_t i = 0; i < count; i++) {
@@ -252,8 +270,8 @@ static kjit_status choose(kjit_module *module, const ki_function *function,
                            ? "the parameter is no value at run time"
                            : NULL;
     if (reason)
-      return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
-                          "kjit_derive: parameter %u of `%s`: %s", number, d->name, reason);
+      return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "%s: parameter %u of `%s`: %s",
+                          d->asker, number, d->name, reason);
     d->chosen[number] = true;
   }
   return KJIT_OK;
@@ -275,15 +293,26 @@ kjit_status kjit_derive(kjit_module *module, const char *name, kjit_derivative k
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_derive: %d is no derivative",
                         (int)kind);
   const ki_decl *decl;
-  derivation d = { .name = name, .kind = kind };
+  derivation d = { .name = name, .asker = "kjit_derive", .kind = builtins[kind] };
   KJ_TRY(check_func(module, name, &decl));
   KJ_TRY(choose(module, decl->function, parameters, count, &d));
-  kj_diagnostics diagnostics = { 0 };
-  kjit_module *made = NULL;
-  (void)ki_change_module(module, NULL, add_derived, &d, &diagnostics, &made);
-  kjit_status status = ki_finish_call(module->context, &diagnostics);
-  if (status != KJIT_OK) return status;
-  *derived = made;
+  KJ_TRY(make_module(module, &d, derived));
   *function = (kjit_function *)d.made;
+  return KJIT_OK;
+}
+
+/* ---- adjoint kernels ---- */
+
+kjit_status ki_derive_kernel(kjit_module *module, const ki_function *kernel,
+                             const uint32_t *parameters, size_t count, kjit_module **derived,
+                             const char **name)
+{
+  KJ_ASSERT(kernel->is_kernel && kernel->module == module);
+  derivation d = { .name = kernel->decl->name,
+                   .asker = "kjit_get_adjoint",
+                   .kind = KJ_BUILTIN_ADJOINT };
+  KJ_TRY(choose(module, kernel, parameters, count, &d));
+  KJ_TRY(make_module(module, &d, derived));
+  *name = d.made->name;
   return KJIT_OK;
 }

@@ -476,6 +476,11 @@ kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_chang
 /* derive_module.c: gives a new function of the module the parameters of another one, without their
  * defaults. */
 void ki_copy_parameters(kjit_module *module, const ki_function *from, ki_function *to);
+/* derived_func.c: a new module in which one more kernel, *name, is the adjoint of a kernel by these
+ * parameters; count 0: by all arrays that may hold floats. Errors: MISUSE, MEMORY. */
+kjit_status ki_derive_kernel(kjit_module *module, const ki_function *kernel,
+                             const uint32_t *parameters, size_t count, kjit_module **derived,
+                             const char **name);
 /* bind_extern.c: whether the application has given code for an extern func of the module. */
 bool ki_has_bound_extern(const kjit_module *module);
 /* The symbol by which compiled code knows what an extern func is bound to. is_gpu: its code for

@@ -102,7 +102,7 @@ const ki_decl *ki_find_identity(const ki_function *function)
 bool ki_is_derivative(const ki_builtin *builtin)
 {
   return builtin->id == KJ_BUILTIN_JVP || builtin->id == KJ_BUILTIN_VJP ||
-         builtin->id == KJ_BUILTIN_GRAD;
+         builtin->id == KJ_BUILTIN_GRAD || builtin->id == KJ_BUILTIN_ADJOINT;
 }
 
 bool ki_wraps_indices(const ki_attributes *attributes)

@@ -255,7 +255,9 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
 static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
 {
   ki_expr *operator_ = call->args.items[index];
+  v->takes_kernel = call->x->builtin->id == KJ_BUILTIN_ADJOINT;
   ki_verify_expr(v, operator_, KJ_ROLE_ARGUMENT);
+  v->takes_kernel = false;
   if (!ki_is_func_value(operator_) && operator_->kind != KJ_EXPR_NAME)
     ki_fail_verify(v, operator_->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
                    call->x->builtin->name);

@@ -156,7 +156,7 @@ static void verify_function_name(ki_verifier *v, ki_expr *expr, ki_role role)
 {
   KJ_ASSERT(expr->decl->kind == KJ_DECL_FUNCTION);
   const ki_function *function = expr->decl->function;
-  if (function->is_kernel)
+  if (function->is_kernel && !v->takes_kernel)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a kernel; only the application can launch it", expr->decl->name);
   else if (v->fixed)

@@ -174,7 +174,7 @@ kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *functio
   record->bounds = bounds;
   instance->function = function;
   instance->id = (uint32_t)inference->records.count;
-  instance->is_kernel = function->is_kernel;
+  instance->is_kernel = function->is_kernel && !instance->id; /* others: what is derived */
   instance->is_strict = is_strict;
   instance->is_fastmath = is_fastmath;
   instance->made_for = bounds_text(c, bounds, function->params.count);

@@ -709,6 +709,7 @@ kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
  * it, which takes no arrays; NULL: the source does. */
 kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
                                 const char *asker);
+void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location location);
 /* The instance that such a call calls, and the arguments that it hands over at run time. A float
  * literal for a parameter of `variable` (bit i: parameter i) is handed over, too, and is not part
  * of the instance. */

@@ -655,14 +655,18 @@ static void refuse_arrays(kt_scope *s, const binding *b, const char *asker)
               kt_type_text(s->c, b->bounds[i].type));
 }
 
+void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location location)
+{
+  if (function->is_kernel)
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
+}
+
 kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
                           const char *asker, uint64_t variable, kt_exprs *arguments)
 {
   const ki_function *function = callee->function;
   size_t count = function->params.count;
-  if (function->is_kernel)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
   if (!s->instance)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` cannot be called here: only constants and arithmetic on them are allowed",
@@ -688,6 +692,7 @@ kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_calle
 {
   kt_exprs arguments;
   if (callee->derived) return kd_infer_call(s, expr, callee);
+  kt_refuse_kernel(s, callee->function, expr->location);
   kt_inferred *record = kt_bind_call(s, expr, callee, asker, 0, &arguments);
   return kt_call_instance(s, record, &arguments, expr->location);
 }

@@ -84,6 +84,26 @@ static bool bind_lets(kjit_kernel *kernel, const ki_stmts *body)
   return true;
 }
 
+/* The adjoint of a kernel has the grid_range of the kernel. */
+static bool is_adjoint_call(const ki_stmt *stmt)
+{
+  const ki_expr *call = stmt->kind == KJ_STMT_EVALUATE ? stmt->value : NULL;
+  if (!call || call->kind != KJ_EXPR_CALL || call->x->kind != KJ_EXPR_CALL) return false;
+  const ki_expr *callee = call->x->x;
+  return callee->kind == KJ_EXPR_BUILTIN && callee->builtin->id == KJ_BUILTIN_ADJOINT;
+}
+
+static bool has_adjoint_call(const ki_stmts *body)
+{
+  for (size_t i = 0; i < body->count; i++) {
+    const ki_stmt *stmt = body->items[i];
+    if (is_adjoint_call(stmt) || has_adjoint_call(&stmt->body) ||
+        has_adjoint_call(&stmt->otherwise))
+      return true;
+  }
+  return false;
+}
+
 static bool has_grid_range(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -101,8 +121,10 @@ static bool has_callee_range(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
-    if (decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel &&
-        has_grid_range(&decl->function->body))
+    if (decl->kind != KJ_DECL_FUNCTION) continue;
+    const ki_function *function = decl->function;
+    if (has_adjoint_call(&function->body) ||
+        (!function->is_kernel && has_grid_range(&function->body)))
       return true;
   }
   return false;
@@ -378,6 +400,25 @@ kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel *
   if (!found) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   *kernel = found;
   return KJIT_OK;
+}
+
+kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint32_t *parameters, size_t count,
+                             kjit_module **derived, kjit_kernel **adjoint)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (!derived || !adjoint || (count && !parameters))
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_get_adjoint: %s is NULL",
+                        !derived   ? "derived"
+                        : !adjoint ? "adjoint"
+                                   : "parameters");
+  kjit_module *made;
+  const char *name;
+  KJ_TRY(ki_derive_kernel(kernel->module, kernel->function, parameters, count, &made, &name));
+  kjit_status status = kjit_get_kernel(made, name, adjoint);
+  if (status == KJIT_OK) *derived = made;
+  else kjit_release_module(made);
+  return status;
 }
 
 /* ---- what the host is told ---- */

@@ -56,6 +56,13 @@ static kjit_status derive(kjit_module **made)
   return kjit_derive(linked, "g", KJIT_VJP, NULL, 0, made, &function);
 }
 
+static kjit_status derive_kernel(kjit_module **made)
+{
+  kjit_kernel *kernel, *adjoint;
+  kjit_status status = kjit_get_kernel(linked, "k", &kernel);
+  return status ? status : kjit_get_adjoint(kernel, NULL, 0, made, &adjoint);
+}
+
 /* True: an allocation failed. */
 static bool try_allocation(kjit_status (*call)(kjit_module **made), long number)
 {
@@ -76,7 +83,8 @@ static bool try_allocation(kjit_status (*call)(kjit_module **made), long number)
 static void try_calls(bool with_failures)
 {
   static kjit_status (*const rows[])(kjit_module **) = { bind_function, bind_code,        bind_both,
-                                                         link_modules,  parse_expression, derive };
+                                                         link_modules,  parse_expression, derive,
+                                                         derive_kernel };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     long number = 1;
     while (with_failures && try_allocation(rows[i], number)) number++;

@@ -153,11 +153,77 @@ static void count_traffic(run_step *step)
   }
 }
 
-static bool find_kernel(const run_maker *m, tool_scanner *scanner, run_step *step)
+/* "adjoint(kernel, 0, 2)": the numbers of the parameters that have derivatives. */
+enum { MOST_CHOSEN = 64 };
+typedef struct adjoint {
+  bool is_asked;
+  uint32_t parameters[MOST_CHOSEN];
+  size_t count;
+} adjoint;
+
+static bool find_kernel(const run_maker *m, tool_scanner *scanner, run_step *step, adjoint *of);
+
+static bool scan_adjoint(const run_maker *m, tool_scanner *scanner, run_step *step, adjoint *of)
+{
+  adjoint inner = { 0 };
+  free(step->name);
+  of->is_asked = true;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!find_kernel(m, scanner, step, &inner)) return false;
+  if (inner.is_asked)
+    return tool_scan_fail(scanner, at, "adjoint takes the name of a kernel, not an adjoint");
+  while (tool_accept(scanner, ',')) {
+    int64_t number;
+    tool_skip_blanks(scanner);
+    at = scanner->at;
+    if (!tool_scan_integer(scanner, "the number of a parameter", &number)) return false;
+    if (number < 0 || number >= MOST_CHOSEN || of->count == MOST_CHOSEN)
+      return tool_scan_fail(scanner, at, "expected the number of a parameter, from 0, not %lld",
+                            (long long)number);
+    of->parameters[of->count++] = (uint32_t)number;
+  }
+  return tool_expect(scanner, ')');
+}
+
+static bool is_array_of_floats(const tool_argument *argument)
+{
+  return argument && argument->is_array &&
+         tool_elements[argument->array.element].class_ == TOOL_FLOAT;
+}
+
+/* Without numbers: the parameters that take arrays of floats. */
+static void choose_arrays(const run_maker *m, const run_step *step, adjoint *of)
+{
+  kjit_parameter_info info = { .size_bytes = sizeof info };
+  for (size_t i = 0; kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK; i++) {
+    const tool_argument *argument =
+      step->count > i ? &step->operands[i].argument
+                      : tool_find_argument(m->arguments, info.name, strlen(info.name));
+    bool is_func = step->count > i && step->operands[i].function;
+    if (!is_func && is_array_of_floats(argument) && of->count < MOST_CHOSEN)
+      of->parameters[of->count++] = (uint32_t)i;
+  }
+}
+
+/* The kernel becomes its adjoint. */
+static bool make_adjoint(const run_maker *m, run_step *step, adjoint *of)
+{
+  if (!of->is_asked) return true;
+  if (!of->count) choose_arrays(m, step, of);
+  kjit_status status =
+    kjit_get_adjoint(step->kernel, of->parameters, of->count, &step->adjoint, &step->kernel);
+  return status == KJIT_OK ||
+         tool_fail_kjit(m->error, m->context, status, "making the adjoint of a kernel");
+}
+
+static bool find_kernel(const run_maker *m, tool_scanner *scanner, run_step *step, adjoint *of)
 {
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
   if (!tool_scan_name(scanner, "the name of a kernel", &step->name)) return false;
+  if (strcmp(step->name, "adjoint") == 0 && tool_accept(scanner, '('))
+    return scan_adjoint(m, scanner, step, of);
   if (kjit_get_kernel(m->module, step->name, &step->kernel) == KJIT_OK) return true;
   const char *first = kjit_get_kernel_name(m->module, 0), *name;
   tool_similar similar = { .name = step->name, .length = strlen(step->name) };
@@ -175,13 +241,15 @@ bool run_scan_launch(const run_maker *m, const char *text, run_step *step)
 {
   tool_scanner scanner = tool_scan("--launch", text, m->error);
   scanner.size = m->arguments->size;
-  if (!find_kernel(m, &scanner, step)) return false;
+  adjoint of = { 0 };
+  if (!find_kernel(m, &scanner, step, &of)) return false;
   if (tool_accept(&scanner, '[') && !scan_configuration(&scanner, &step->config)) return false;
   bool is_by_name = tool_at_end(&scanner);
   if (!is_by_name && !tool_accept(&scanner, '('))
     return tool_expected(&scanner, "[GRID, BLOCK], (ARGUMENTS) or the end");
-  bool ok = is_by_name ? bind_by_name(m, step)
-                       : run_scan_operands(m, &scanner, step) && tool_expect_end(&scanner);
+  bool ok = is_by_name ? make_adjoint(m, step, &of) && bind_by_name(m, step)
+                       : run_scan_operands(m, &scanner, step) && tool_expect_end(&scanner) &&
+                           make_adjoint(m, step, &of);
   if (ok) count_traffic(step);
   return ok;
 }

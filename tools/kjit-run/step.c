@@ -57,6 +57,7 @@ void run_destroy_steps(run_steps *steps)
   for (size_t i = 0; i < steps->count; i++) {
     run_destroy_call(steps->items[i].call);
     free(steps->items[i].name);
+    kjit_release_module(steps->items[i].adjoint);
     free(steps->items[i].operands);
     free(steps->items[i].arguments);
   }

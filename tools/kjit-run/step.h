@@ -24,6 +24,7 @@ typedef struct run_step {
   size_t count;
   uint64_t traffic_bytes; /* of the arrays that are read, plus those that are written */
   kjit_kernel *kernel;
+  kjit_module *adjoint; /* whose kernel it is; NULL: the kernel is the module's own */
   kjit_launch_config config;
   struct run_call *call; /* not NULL: of an algorithm, and there is no kernel */
 } run_step;

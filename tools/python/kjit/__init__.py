@@ -32,6 +32,7 @@ _LATER = {
         "_algorithms": "Plan computed map",
         "_vectorized": "Ufunc guvectorize vectorize",
         "_benchmark": "benchmark",
+        "_adjoints": "AdjointKernel adjoint",
         "_derivatives": "Derivative hessian hvp jacobian value_and_grad",
         "_gradcheck": "GradientError gradcheck",
         "_folds": "bincount histogram reduce reduce_by_key reduce_segments reduce_several scan scan_by_key scan_segments "

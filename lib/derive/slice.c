@@ -1,0 +1,170 @@
+/* Takes the statements that nothing needs out of an adjoint kernel, and its variables with them.
+ * What is left must not need a value that the kernel has overwritten.
+ *
+ * A statement is needed if it changes memory that other threads see, or assigns a variable that a
+ * needed statement reads. The order of statements does not matter. */
+#include "derive/adjoint.h"
+
+typedef struct slicer {
+  kd_derivation *d;
+  bool *is_needed; /* by variable of the instance */
+  bool has_changed;
+  const kt_stmt **changes; /* by parameter: a store of the kernel */
+} slicer;
+
+/* ---- which statements ---- */
+
+static bool is_loop(const kt_stmt *stmt)
+{
+  kt_flow flow = kt_flow_of(stmt);
+  return flow == KJ_FLOW_LOOP || flow == KJ_FLOW_RANGE;
+}
+
+static bool is_needed_any(const slicer *s, const kt_stmts *stmts);
+
+static bool is_needed_alone(const slicer *s, const kt_stmt *stmt)
+{
+  const kt_var *root;
+  switch (KJ_AMONG(stmt->kind)) {
+  case KJ_TS_ASSIGN: return s->is_needed[stmt->var->index] || kt_has_effect(stmt->value);
+  case KJ_TS_STORE:
+    root = kd_root(stmt->array);
+    return !root || root->kind != KJ_V_LOCAL || s->is_needed[root->index];
+  case KJ_TS_FAIL:
+  case KJ_TS_BREAK: return false;
+  case KJ_TS_EVALUATE:
+  case KJ_TS_RETURN: return true;
+  default: return is_needed_any(s, &stmt->body) || is_needed_any(s, &stmt->otherwise);
+  }
+}
+
+static bool is_needed_any(const slicer *s, const kt_stmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count; i++)
+    if (is_needed_alone(s, stmts->items[i])) return true;
+  return false;
+}
+
+/* What decides how often a loop runs is needed where the loop is. */
+static bool ends_loop(const kt_stmt *stmt)
+{
+  if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_FAIL) return true;
+  if (stmt->kind != KJ_TS_IF) return false;
+  for (size_t i = 0; i < stmt->body.count; i++)
+    if (ends_loop(stmt->body.items[i])) return true;
+  for (size_t i = 0; i < stmt->otherwise.count; i++)
+    if (ends_loop(stmt->otherwise.items[i])) return true;
+  return false;
+}
+
+static bool is_needed(const slicer *s, const kt_stmt *stmt, bool in_loop)
+{
+  return is_needed_alone(s, stmt) || (in_loop && ends_loop(stmt));
+}
+
+/* ---- which variables ---- */
+
+static void need_expr(slicer *s, const kt_expr *e)
+{
+  if (!e) return;
+  if (e->kind == KJ_T_VAR && !s->is_needed[e->var->index])
+    s->is_needed[e->var->index] = s->has_changed = true;
+  for (size_t i = 0; i < kt_operand_count(e); i++) need_expr(s, kt_operand(e, i));
+}
+
+static void need_block(slicer *s, const kt_stmts *stmts, bool in_loop)
+{
+  for (size_t i = stmts->count; i-- > 0;) {
+    const kt_stmt *stmt = stmts->items[i];
+    bool is_inner = is_loop(stmt) || in_loop;
+    if (!is_needed(s, stmt, in_loop)) continue;
+    for (size_t k = 0; k < kt_stmt_operand_count(stmt); k++) need_expr(s, kt_stmt_operand(stmt, k));
+    need_block(s, &stmt->body, is_inner);
+    need_block(s, &stmt->otherwise, is_inner);
+  }
+}
+
+/* ---- what is left ---- */
+
+static void drop_block(const slicer *s, kt_stmts *stmts, bool in_loop)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < stmts->count; i++) {
+    kt_stmt *stmt = stmts->items[i];
+    bool is_inner = is_loop(stmt) || in_loop;
+    if (!is_needed(s, stmt, in_loop)) continue;
+    drop_block(s, &stmt->body, is_inner);
+    drop_block(s, &stmt->otherwise, is_inner);
+    stmts->items[count++] = stmt;
+  }
+  stmts->count = count;
+}
+
+static void keep_var(slicer *s, const kt_var *var)
+{
+  if (var) s->is_needed[var->index] = true;
+}
+
+static void note_vars(void *data, kt_stmt *stmt)
+{
+  keep_var(data, stmt->var);
+  for (size_t i = 0; i < stmt->vars.count; i++) keep_var(data, stmt->vars.items[i]);
+}
+
+/* The variables keep their order, and are numbered again. */
+static void drop_variables(slicer *s)
+{
+  kt_instance *made = s->d->record->instance;
+  uint32_t index = (uint32_t)made->params.count;
+  size_t count = 0;
+  kt_walk_tstmts(&made->body, note_vars, NULL, s);
+  for (size_t i = 0; i < made->locals.count; i++) {
+    kt_var *var = made->locals.items[i];
+    if (!s->is_needed[var->index]) continue;
+    made->locals.items[count++] = var;
+  }
+  made->locals.count = count;
+  for (size_t i = 0; i < count; i++) made->locals.items[i]->index = index++;
+}
+
+/* ---- values that are gone ---- */
+
+static void note_change(void *data, kt_stmt *stmt)
+{
+  slicer *s = data;
+  const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
+  if (stmt->kind == KJ_TS_EVALUATE && kt_accesses_place(stmt->value))
+    root = kd_root(stmt->value->x);
+  if (root && root->kind == KJ_V_PARAM && !s->changes[root->index]) s->changes[root->index] = stmt;
+}
+
+static void check_load(void *data, kt_expr **place)
+{
+  slicer *s = data;
+  const kt_expr *e = *place;
+  const kt_var *root = e->kind == KJ_T_LOAD ? kd_root(e->x) : NULL;
+  const kt_stmt *change =
+    root && root->index < s->d->primal->instance->params.count ? s->changes[root->index] : NULL;
+  if (!change) return;
+  kt_fail_twice(s->d->c, e->location, change->location, KJIT_CODE_NONE, "this overwrites it",
+                "`adjoint` of `%s`: the derivative needs the value that is loaded from `%s` here, "
+                "and the kernel overwrites it: store to another array",
+                s->d->primal->instance->function->decl->name, root->name);
+}
+
+void kd_slice(kd_derivation *d)
+{
+  kt_instance *made = d->record->instance;
+  size_t count = made->params.count + made->locals.count + 1;
+  slicer s = { .d = d,
+               .is_needed = KJ_NEW_ARRAY(d->arena, bool, count),
+               .changes = KJ_NEW_ARRAY(d->arena, const kt_stmt *, made->params.count + 1) };
+  kt_walk_tstmts(&d->adjoint->loop->body, note_change, NULL, &s);
+  do {
+    s.has_changed = false;
+    need_block(&s, &made->body, false);
+  } while (s.has_changed);
+  drop_block(&s, &made->body, false);
+  kt_walk_tstmts(&made->body, NULL, check_load, &s);
+  drop_variables(&s);
+}

@@ -1,0 +1,117 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""kjit.adjoint: stencils, index arrays, numbers, sums in place and funcs, against complex steps with the same loops in
+Python; the choice of parameters; pickles; and what is refused."""
+
+import cmath
+import pickle
+
+import kjit
+import numpy as np
+
+rng = np.random.default_rng()
+
+
+
+@kjit.func
+def curve(x, y):
+    return x * y + kjit.sin(x)
+
+
+@kjit.jit
+def spread(u, rate, p, g, total, after):
+    for i, j in kjit.grid_range(u.shape):
+        below, left = u[max(i - 1, 0), j], u[i, max(j - 1, 0)]
+        value = curve(u[i, j], below) + rate * left
+        if i > 0 and j < u.shape[1] - 1:
+            value += u[i - 1, j + 1] * g[p[i, j]]
+        after[i, j] = value
+        total[i, j] += value * value
+
+
+def spread_in_python(u, rate, p, g, total, after):
+    for i, j in np.ndindex(*u.shape):
+        below, left = u[max(i - 1, 0), j], u[i, max(j - 1, 0)]
+        value = u[i, j] * below + cmath.sin(u[i, j]) + rate[0] * left
+        if i > 0 and j < u.shape[1] - 1:
+            value += u[i - 1, j + 1] * g[p[i, j]]
+        after[i, j] = value
+        total[i, j] += value * value
+
+
+def slopes(values, number, outputs):
+    """The derivatives of a sum, whose weights `outputs` has, by an argument."""
+    found = np.zeros(values[number].shape)
+    for place in np.ndindex(*found.shape):
+        moved = [v.astype(complex) if v.dtype == float else v for v in values]
+        moved[number][place] += 1e-30j
+        spread_in_python(*moved)
+        found[place] = sum((moved[k].imag * weights).sum() for k, weights in outputs.items()) / 1e-30
+    return found
+
+
+shape = (5, 6)
+u, total, after = rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape), np.zeros(shape)
+p, g, rate = rng.integers(0, 4, shape).astype(np.int32), rng.uniform(-1, 1, 4), rng.uniform(-1, 1, 1)
+values = [u, rate, p, g, total, after]
+d_total, d_after = rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape)
+wanted = {number: slopes(values, number, {4: d_total, 5: d_after}) for number in (0, 1, 3)}
+
+
+def near(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+# By names, with a number among them; the derivatives are added to what is there.
+d_u, d_rate, d_g, kept = np.ones(shape), np.ones(1), np.ones(4), (d_total.copy(), d_after.copy())
+by_names = kjit.adjoint(spread, wrt=("u", "rate", "g", "total", "after"))
+by_names(u, rate[0], p, g, total, after, d_u, d_rate, d_g, d_total, d_after)
+near(d_u - 1, wanted[0]), near(d_rate - 1, wanted[1]), near(d_g - 1, wanted[3])
+near(d_total, kept[0]), near(d_after, kept[1])
+assert (after == 0).all()
+
+# By numbers it is the same kernel, with the code that is there.
+assert kjit.adjoint(spread, wrt=(5, 4, 3, 1, 0)) is by_names and kjit.adjoint(spread, "u") is not by_names
+
+# Without a choice: the arrays of floats, in arrays of kjit, and with a configuration.
+for configure in (lambda k: k, lambda k: k[3, 32]):
+    own = [kjit.array(x) if x.shape != (1,) else float(x[0]) for x in values]
+    derivatives = [kjit.zeros(shape), kjit.zeros(4), kjit.array(d_total), kjit.array(d_after)]
+    configure(kjit.adjoint(spread))(*own, *derivatives)
+    near(derivatives[0].to_host(), wanted[0]), near(derivatives[1].to_host(), wanted[3])
+
+again = pickle.loads(pickle.dumps(by_names))
+assert again._numbers == by_names._numbers
+
+
+# ---- refusals ----
+
+
+@kjit.jit
+def square(x):
+    for i in kjit.grid_range(x.size):
+        x[i] = x[i] * x[i]
+
+
+@kjit.jit
+def by_thread(x):
+    x[kjit.threadIdx.x] = 1.0
+
+
+def refused(kind, text, call):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), str(error)
+        return error
+    raise AssertionError(f"expected {kind.__name__}: {text}")
+
+
+x = np.ones(4)
+error = refused(kjit.Error, "the kernel overwrites it", lambda: kjit.adjoint(square)(x, x.copy()))
+assert error.line == square.py_func.__code__.co_firstlineno + 3, error.line
+refused(kjit.Error, "one loop over a grid_range", lambda: kjit.adjoint(by_thread)[1, 4](x, x.copy()))
+refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(curve))
+refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(by_names))
+refused(TypeError, "no parameter 'v'", lambda: kjit.adjoint(spread, wrt="v"))
+refused(TypeError, "chosen twice", lambda: kjit.adjoint(spread, wrt=("u", 0)))
+refused(TypeError, "no array of floats", lambda: kjit.adjoint(square)(np.ones(3, np.int32)))

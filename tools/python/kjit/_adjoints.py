@@ -1,0 +1,117 @@
+"""Adjoints of kernels: kjit.adjoint."""
+
+from . import _kjit, _state
+from ._functions import Kernel
+
+_FLOATS = ("float", "bfloat", "f16", "f32", "f64", "bf16")
+_MOST_CHOSEN = 64  # as in the kernel IR
+
+
+def adjoint(kernel, wrt=None):
+    """The adjoint of a kernel whose body is one loop over a grid_range: a kernel with the parameters of that kernel and, behind
+    them, an array of derivatives for each chosen parameter. A launch reads the derivatives by the arrays that the kernel stores
+    to, and adds the derivatives by what the kernel loads to those that are there.
+
+    wrt: the names or numbers of the chosen parameters, those of the stored arrays among them. The derivative by a number is an
+    array of one element. Without wrt each launch chooses the arrays of floats among its arguments."""
+    if not isinstance(kernel, Kernel) or isinstance(kernel, AdjointKernel):
+        raise TypeError(f"kjit.adjoint takes a kernel of kjit.jit, not {type(kernel).__name__}")
+    return _ByArguments(kernel) if wrt is None else _make(kernel, _numbers_of(kernel, wrt))
+
+
+def _numbers_of(kernel, wrt):
+    names, numbers = kernel._parameters(), []
+    for one in (wrt,) if isinstance(wrt, (str, int)) else wrt:
+        number = names.index(one) if isinstance(one, str) and one in names else one
+        if type(number) is not int or not 0 <= number < min(len(names), _MOST_CHOSEN):
+            raise TypeError(f"kjit.adjoint: {kernel.__name__}() has no parameter {one!r}: its parameters are {', '.join(names)}")
+        if number in numbers:
+            raise TypeError(f"kjit.adjoint: the parameter {names[number]} of {kernel.__name__}() is chosen twice")
+        numbers.append(number)
+    if not numbers:
+        raise TypeError("kjit.adjoint: wrt chooses no parameter")
+    return tuple(sorted(numbers))
+
+
+def _make(kernel, numbers):
+    with _state.lock():
+        made = kernel.__dict__.setdefault("_adjoints", {})
+        if numbers not in made:
+            made[numbers] = AdjointKernel(kernel, numbers)
+        return made[numbers]
+
+
+class AdjointKernel(Kernel):
+    """The adjoint of a kernel by chosen parameters. See kjit.adjoint."""
+
+    def __init__(self, kernel, numbers):
+        for name in ("py_func", "_options", "_bits", "_device", "_rules", "is_typed", "__module__"):
+            setattr(self, name, getattr(kernel, name))
+        self._of, self._numbers, self._made, self.attributes = kernel, numbers, None, ""
+        self.__name__, self.__qualname__ = f"adjoint_{kernel.__name__}", f"adjoint_{kernel.__qualname__}"
+        self.__doc__ = f"kjit.adjoint of {kernel.__qualname__}."
+
+    def __repr__(self):
+        return f"<kjit.adjoint({self._of!r}, {self._numbers})>"
+
+    def __reduce__(self):
+        return adjoint, (self._of, self._numbers)
+
+    def _begin(self):
+        context, names, _, device, is_typed = super()._begin()
+        return context, names, (), device, is_typed
+
+    def _parameters(self):
+        own = self._of._parameters()
+        return (*own, *(f"derivative of {own[number]}" for number in self._numbers))
+
+    def _for_shapes(self, shapes):
+        if any(shape is not None for shape in shapes):
+            raise TypeError(f"kjit.adjoint: {self._of.__name__}() is handed a tuple, a record or a function, which kernels with adjoints do not take")
+        return self
+
+    def _write(self):
+        from .frontend import module as modules
+
+        builder = modules.Builder(self._rules, self.is_typed)
+        builder.arrays_by = self._arrays_by
+        of = builder.function(self._of, "kernel")
+        name = builder.new_name(self.__name__)
+        names = ", ".join(f"a{i}" for i in range(len(self._parameters())))
+        call = f"adjoint({', '.join([of, *map(str, self._numbers)])})({names})"
+        builder.generated_lines += [[f"kernel {name}({names}) {{"], ["  ", call], ["}"]]
+        builder.write_all()
+        return builder.finish(name)
+
+
+class _ByArguments:
+    """The adjoint by the arrays of floats that each launch is handed."""
+
+    def __init__(self, kernel):
+        self._of = kernel
+
+    def __repr__(self):
+        return f"<kjit.adjoint({self._of!r})>"
+
+    def __reduce__(self):
+        return adjoint, (self._of,)
+
+    def _for(self, args):
+        count = len(self._of._parameters())
+        numbers = tuple(i for i, x in enumerate(args[:count]) if _is_array_of_floats(x))
+        if not numbers:
+            raise TypeError(f"kjit.adjoint: {self._of.__name__}() is handed no array of floats")
+        return _make(self._of, numbers)
+
+    def __call__(self, *args):
+        self._for(args)(*args)
+
+    def __getitem__(self, configuration):
+        return lambda *args: self._for(args)[configuration](*args)
+
+
+def _is_array_of_floats(x):
+    if isinstance(x, _kjit.Array):
+        return str(x.dtype).startswith(_FLOATS)
+    has_elements = hasattr(x, "shape") and hasattr(x, "dtype") and x.shape != ()
+    return has_elements and str(x.dtype).rpartition(".")[2].startswith(_FLOATS)
