@@ -297,24 +297,25 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
                                             size_t count, kjit_module **derived,
                                             kjit_function **function);
 
-/* Makes a new module in which a kernel is the adjoint of a kernel k: it goes backwards through k.
- * The kernel is called `adjoint_k`, or `adjoint_k_2` and so on if the module has that name already.
- * It has the parameters of k and, behind them, an array of derivatives for each chosen parameter. A
- * launch reads the derivatives of a number by the arrays that k stores to, and adds the derivatives
- * of this number by what k loads to those that are there. See docs/derivatives.md.
+/* Makes a new module with one more kernel, the adjoint of a kernel k: it goes backwards through k.
+ * The new kernel is called `adjoint_k`; if the module already has that name, it is `adjoint_k_2` and
+ * so on. It takes the parameters of k, followed by an array of derivatives for each chosen
+ * parameter. A launch reads the derivatives of a number by the arrays that k stores to. It adds the
+ * derivatives of this number by the values that k loads to the other arrays. See
+ * docs/derivatives.md.
  *
  * kernel: k, whose body is one loop over a grid_range. parameters: the numbers, from 0, of the count
- * parameters that have derivatives, the arrays that k stores to among them; read during the call
- * only. The derivative of a scalar is an array of one element. With count 0 they are all arrays
- * that may hold floats: an array of integers needs its type then. A parameter without a type counts
- * as an array if k indexes it.
+ * chosen parameters, which include the arrays that k stores to; read during the call only. The
+ * derivative of a scalar is an array of one element. If count is 0, all arrays that may hold floats
+ * are chosen. An array of integers needs a declared type in this case. A parameter without a type
+ * counts as an array if k indexes it.
  *
- * derived: the new module; the caller releases it (kjit_release_module). adjoint: its new kernel,
- * borrowed from derived. On an error neither is set. Whether k has an adjoint is known when the
- * kernel is compiled first, which fails with UNSUPPORTED or TYPE and the place in k if it has none.
+ * derived: the new module, which the application releases (kjit_release_module). adjoint: its new
+ * kernel, borrowed from derived. If the call fails, neither is set. kjit checks that k has an
+ * adjoint when it compiles the new kernel. If k has none, the launch fails with UNSUPPORTED or TYPE.
  *
- * Any thread. Errors: MISUSE (a NULL, a parameter that does not exist, comes twice or is const, a
- * func or a type), MEMORY, FORKED. */
+ * Any thread. Errors: MISUSE (a NULL, a parameter that does not exist, is chosen twice, or is const,
+ * a func or a type), MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint32_t *parameters,
                                                  size_t count, kjit_module **derived,
                                                  kjit_kernel **adjoint);
