@@ -298,24 +298,25 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
                                             kjit_function **function);
 
 /* Makes a new module with one more kernel, the adjoint of a kernel k: it goes backwards through k.
- * The new kernel is called `adjoint_k`; if the module already has that name, it is `adjoint_k_2` and
- * so on. It takes the parameters of k, followed by an array of derivatives for each chosen
+ * The new kernel is called `adjoint_k`; if the module already has that name, it is `adjoint_k_2`
+ * and so on. It takes the parameters of k, followed by an array of derivatives for each chosen
  * parameter. A launch reads the derivatives of a number by the arrays that k stores to. It adds the
  * derivatives of this number by the values that k loads to the other arrays. See
  * docs/derivatives.md.
  *
- * kernel: k, whose body is one loop over a grid_range. parameters: the numbers, from 0, of the count
- * chosen parameters, which include the arrays that k stores to; read during the call only. The
- * derivative of a scalar is an array of one element. If count is 0, all arrays that may hold floats
- * are chosen. An array of integers needs a declared type in this case. A parameter without a type
- * counts as an array if k indexes it.
+ * kernel: k, whose body is one loop over a grid_range. parameters: the numbers, from 0, of the
+ * count chosen parameters, which include the arrays that k stores to; read during the call only.
+ * The derivative of a scalar is an array of one element. If count is 0, all arrays that may hold
+ * floats are chosen. An array of integers needs a declared type in this case. A parameter without a
+ * type counts as an array if k indexes it.
  *
  * derived: the new module, which the application releases (kjit_release_module). adjoint: its new
  * kernel, borrowed from derived. If the call fails, neither is set. kjit checks that k has an
- * adjoint when it compiles the new kernel. If k has none, the launch fails with UNSUPPORTED or TYPE.
+ * adjoint when it compiles the new kernel. If k has none, the launch fails with UNSUPPORTED or
+ * TYPE.
  *
- * Any thread. Errors: MISUSE (a NULL, a parameter that does not exist, is chosen twice, or is const,
- * a func or a type), MEMORY, FORKED. */
+ * Any thread. Errors: MISUSE (a NULL, a parameter that does not exist, is chosen twice, or is
+ * const, a func or a type), MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint32_t *parameters,
                                                  size_t count, kjit_module **derived,
                                                  kjit_kernel **adjoint);

@@ -21,8 +21,8 @@ output.write_text('"""Made by make-names.py from lib/ir/builtins.def and include
                   f"BUILTINS = {builtins!r}\nTYPES = {types!r}\n")
 
 # Stubs beside it: what type checkers and editors know of the package.
-words = "\n".join(f"{name}: Any" for name in builtins if name not in types)
 header = (source / "tools/python/kjit/stub.in.pyi").read_text()
+words = "\n".join(f"{name}: Any" for name in builtins if name not in types and f"\ndef {name}(" not in header)
 errors = re.findall(r'\("(\w+)", "KJIT_ERROR_\w+"(?:, (\w+))?, "', (source / "tools/python/kjit/_errors.py").read_text())
 classes = "\n".join(f"class {name}(Error{', ' + base if base else ''}): ..." for name, base in errors)
 scalars = "\n".join(f"{name}: DType" for name in types if name != "bool")
