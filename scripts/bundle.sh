@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes one folder and tarball with tools, libraries and all tests for a machine without LLVM, compilers or network: a GPU machine, say. It needs glibc 2.27 and python3
 # there (with numpy for the tests that use it; they are skipped without).
-#   scripts/bundle.sh [FOLDER]      default: bundle, giving bundle/kjit/ and bundle/kjit.tar.gz
-# There: tar xf kjit.tar.gz && kjit/run-tests.sh [lit arguments]
+#   scripts/bundle.sh [FOLDER]      default: bundle, giving bundle/kjit/ and bundle/kjit.tar.xz
+# There: tar xf kjit.tar.xz && kjit/run-tests.sh [lit arguments]
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "${1:-bundle}" build
@@ -17,7 +17,7 @@ cmake --preset bundle > build/bundle.log 2>&1 || { cat build/bundle.log >&2; exi
 cmake --build build/bundle -j "$(nproc)"
 
 echo "bundle: collecting"
-rm -rf "$tree" "$out/kjit.tar.gz"
+rm -rf "$tree" "$out/kjit.tar.xz"
 cmake --install build/bundle --prefix "$tree" --strip > build/bundle.log
 (cd "$tree/lib" && ln -s libkjit-compiler.so.* libkjit-compiler.so) # tests open it by this name, as in a build tree
 mkdir -p "$tree/checks/lib" "$tree/programs" "$tree/built"
@@ -53,9 +53,9 @@ mv "$tree/checks/run-bundle-tests.sh" "$tree/run-tests.sh"
 # The tools' OpenMP and the unit tests' cmocka, found through the run paths.
 ldd build/bundle/bin/* build/bundle/test/unit/*_test | awk '/lib(gomp|cmocka)\.so/ { print $3 }' | sort -u | xargs -r cp -L -t "$tree/lib"
 
-tar -C "$out" -czf "$out/kjit.tar.gz" kjit
-python3 scripts/check-elf.py "$out/kjit.tar.gz"
+XZ_OPT=-T0 tar -C "$out" -cJf "$out/kjit.tar.xz" kjit
+python3 scripts/check-elf.py "$out/kjit.tar.xz"
 python3 scripts/check-glibc.py 2.27 "$tree/lib" "$tree/bin"
-size_mib=$(du -m "$out/kjit.tar.gz" | cut -f 1)
-echo "bundle: $out/kjit.tar.gz, $size_mib MiB ($(du -sm "$tree" | cut -f 1) MiB unpacked)"
+size_mib=$(du -m "$out/kjit.tar.xz" | cut -f 1)
+echo "bundle: $out/kjit.tar.xz, $size_mib MiB ($(du -sm "$tree" | cut -f 1) MiB unpacked)"
 [ "$size_mib" -le "$limit_mib" ] || { echo "bundle: over $limit_mib MiB" >&2; exit 1; }

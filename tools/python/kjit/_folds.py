@@ -52,8 +52,8 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
 
 
 def reduce_several(x, operators, *, axis=None, out=None, **options):
-    """Computes several reductions in one pass over x and returns a tuple with the result of `kjit.reduce` for each
-    operator. out is a tuple of arrays. The accumulators can have at most 128 bytes together. options and errors: see
+    """Computes several reductions in one pass over x and returns a tuple with the result of `kjit.reduce` for each of
+    the operators, a tuple or a list. out is a tuple of arrays. The accumulators can have at most 128 bytes together. options and errors: see
     `kjit.reduce`."""
     found = tuple(operator_of(each) for each in operators)
     return perform("reduce_several", len(found), (x, Plain(found)), out, together=True, axes=axes_of(axis), options=options)

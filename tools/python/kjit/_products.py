@@ -231,7 +231,7 @@ def _is_factor(x):
 
 
 def csr(source, shape=None, *, device=None, check=True, **options):
-    """Returns a matrix in compressed sparse row format, `kjit.CSR`, from one of these sources:
+    """Returns a matrix in compressed sparse row format, `kjit.CSR`. source is one of these:
 
     - a SciPy matrix in any format; a CSR matrix is not copied,
 

@@ -31,6 +31,7 @@ class MemoryPointer:
 
     @property
     def owner(self):
+        """The whole memory that this one is a part of, or the memory itself."""
         return self if self._whole is None else self._whole
 
     @property
@@ -40,6 +41,7 @@ class MemoryPointer:
 
     @property
     def device_pointer(self):
+        """The address on the device, an integer."""
         return self.device_pointer_value
 
     @property
@@ -60,6 +62,7 @@ class MemoryPointer:
 
     @property
     def device_ctypes_pointer(self):
+        """The address on the device, as a number of ctypes."""
         return ctypes.c_size_t(self.device_pointer_value)
 
     def view(self, start, stop=None):

@@ -71,8 +71,8 @@ def wait(name, taking_part=None, value=None):
     return thread.answer
 
 
-class Deadlock(_errors.KernelError):  # type: ignore[valid-type,misc]
-    """Threads that wait for each other in a way that no barrier ends."""
+# Raised if threads wait for each other in a way that no barrier ends.
+Deadlock = type("Deadlock", (_errors.KernelError,), {"__module__": __name__})
 
 
 class Block:
