@@ -223,7 +223,8 @@ static void walk_derivative_call(walk *w, const ki_expr *call)
     bool is_own = is_known && i < function->params.count;
     walk_value(w, call->args.items[i], argument);
     mark(w, argument, w->effects->read);
-    if (is_own ? of_callee->written[i] && !is_adjoint : writes) mark(w, argument, w->effects->written);
+    if (is_own ? of_callee->written[i] && !is_adjoint : writes)
+      mark(w, argument, w->effects->written);
   }
 }
 

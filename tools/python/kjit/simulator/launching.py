@@ -96,7 +96,7 @@ class Configured:
         args, keywords = rewriting.check_parameters(function, args, keywords)
         if self.dispatcher._is_fixed and not keywords:
             args = fitting.fit(self.dispatcher._signatures, function, args)
-        after: list = []
+        after = []
         if self.dispatcher.extensions:
             args = self.dispatcher._extend(args, self.stream, after)
         for callback in self.pre_launch_callbacks:

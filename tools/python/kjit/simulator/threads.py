@@ -82,7 +82,7 @@ class Block:
         self.launch, self.place, self.shared = launch, Place(place), {}
         self.threads = [Thread(self, p, i) for i, p in enumerate(launch.thread_places)]
         self.fresh = collections.deque(self.threads)
-        self.ready: collections.deque = collections.deque()
+        self.ready = collections.deque()
         self.loop = None
 
     def run(self):
@@ -154,7 +154,7 @@ class Block:
 
     def _groups_of_warp(self, waiting):
         """Lanes that wait for each other, all of them there. Lanes that are done do not count, as on a GPU."""
-        wanted: dict = {}
+        wanted = {}
         for thread in waiting:
             if isinstance(thread.request[1], int):
                 wanted.setdefault((thread.request[0], thread.request[1]), []).append(thread)
@@ -164,7 +164,7 @@ class Block:
                 yield group
 
     def _deadlock(self, waiting):
-        places: dict = {}
+        places = {}
         for thread in waiting:
             places.setdefault((thread.request[0], line_of(thread)), thread)
         told = "; ".join(f"thread {position(t)} at {line} in {name}()" for (name, line), t in places.items())
@@ -226,7 +226,7 @@ class Grid:
             self.context = contextvars.copy_context()
             before = NOW.thread, NOW.blockDim, NOW.gridDim
             NOW.blockDim, NOW.gridDim = self.block_place, self.grid_place
-            open_: list = []  # blocks that have begun
+            open_ = []  # blocks that have begun
             try:
                 for position_ in _positions(self.grid):
                     open_.append(Block(self, position_))
