@@ -64,6 +64,17 @@ static bool find_letter(const ka_factor *factor, uint32_t letter, int64_t *strid
   return found == 1 && (factor->mask >> letter & 1);
 }
 
+/* Tensor copies need an array of layout C. Rows of a wider matrix are packed, or read by tiles. */
+static bool is_row_major(const ka_matrix *matrix)
+{
+  int64_t expected = 1;
+  for (uint32_t i = 3; i-- > 0;) {
+    if (matrix->extents[i] != 1 && matrix->strides[i] != expected) return false;
+    expected *= matrix->extents[i];
+  }
+  return true;
+}
+
 /* groups: letters of the batch, of the factor's own axis, of the sum; one each at most. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix)
@@ -93,7 +104,7 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
     matrix->strides[i] = strides[order[i]];
     if (i < 2 && (matrix->strides[i] <= 0 || matrix->strides[i] % unit)) return false;
   }
-  return true;
+  return is_row_major(matrix);
 }
 
 static bool is_worth_packing(uint32_t bytes, uint64_t uses, uint64_t elements)
