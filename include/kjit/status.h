@@ -477,6 +477,12 @@ KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
  * exists. */
 KJIT_API void kjit_interrupt(kjit_context *context);
 
+/* Waits for compilations that run in the background, and cancels those that have not begun. From
+ * then on the context compiles in the calling thread only. A process that exits without destroying
+ * the context calls this function first: the compiler must not run while exit() destroys its data.
+ * kjit_interrupt shortens the wait. Thread-safe; not for signal handlers. */
+KJIT_API void kjit_stop_background(kjit_context *context);
+
 /* Counters of a context since its creation. */
 typedef struct kjit_statistics {
   uint32_t size_bytes;      /* sizeof(kjit_statistics), set by the application */

@@ -370,21 +370,39 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
 }
 
 /* Ends the threads after the jobs under way; those not begun are given up. */
-static void stop_background(kj_runtime *runtime)
+static void end_threads(kj_background *background)
 {
-  kj_background *background = runtime->background;
-  if (!background) return;
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   background->is_stopping = true; /* no thread is added from now on */
   pthread_cond_broadcast(&background->changed);
   uint32_t count = background->thread_count;
+  background->thread_count = 0; /* one call joins them */
+  kj_job *jobs = background->first;
+  background->first = NULL;
+  background->last = &background->first;
+  background->queued = 0;
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   for (uint32_t i = 0; i < count; i++) kj_join_large_thread(&background->threads[i]);
-  while (background->first) {
-    kj_job *job = background->first;
-    background->first = job->next;
+  while (jobs) {
+    kj_job *job = jobs;
+    jobs = job->next;
     job->run(job, true);
   }
+}
+
+void kjit_stop_background(kjit_context *context)
+{
+  kj_runtime *runtime = context ? __atomic_load_n(&context->runtime, __ATOMIC_ACQUIRE) : NULL;
+  if (!runtime || ki_is_forked(context)) return;
+  kj_background *background = get_background(runtime);
+  if (background) end_threads(background);
+}
+
+static void stop_background(kj_runtime *runtime)
+{
+  kj_background *background = runtime->background;
+  if (!background) return;
+  end_threads(background);
   kj_destroy_mutex(&background->mutex);
   pthread_cond_destroy(&background->changed);
   free(background);

@@ -48,6 +48,8 @@ ROWS = {
     "vjp": row("r[i] = vjp(square)(x[i], y[i])[1]", r"fma\.rn\.f32|add\.(rn\.)?f32", before="func square(v) { return v * v }"),
     "grad": row("r[i] = grad(square)(x[i])", r"add\.(rn\.)?f32", before="func square(v) { return v * v }"),
     "no_diff": row("r[i] = grad(held)(x[i])", r"mov|st\.global", before="func held(v) { return v * no_diff(v) }"),
+    "adjoint": row("adjoint(squares)(y, x, z, r)", r"fma\.rn\.f32|add\.(rn\.)?f32",
+                   before="kernel squares(y, x) { for j in grid_range(y.size) { y[j] = x[j] * x[j] } }"),
     "bind_back": row("r[i] = call(bind_back(max, x[i]), y[i])", r"max\.f32", before="func call(f: func, v) { return f(v) }"),
     "is_aligned": row("r[i] = is_aligned(pointer(x[0]), 32) ? 1 : 2", r"and\.b64|and\.b32"),
     "select": row("r[i] = select(x[i] > 0, y[i], z[i])", r"selp\."),

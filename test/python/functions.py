@@ -176,8 +176,8 @@ assert not problems, problems[0]
 # What is no function, or none that a kernel can call.
 for thing in (3, 2.5, None, object(), functools.partial(square), [1].append, print, np.add.reduce, sorted, x, int, Exception):
     refused((kjit.Error, TypeError), lambda thing=thing: apply(thing, r, x), "")
-refused(kjit.SourceError, lambda: apply(3, r, x), "`f` is called, but its argument is no function")
-refused(kjit.SourceError, lambda: apply(functools.partial(square), r, x), "`f` is called, but its argument is no function")
+refused(kjit.SourceError, lambda: apply(3, r, x), "`f` is called, but its argument is not a function")
+refused(kjit.SourceError, lambda: apply(functools.partial(square), r, x), "`f` is called, but its argument is not a function")
 refused(kjit.SourceError, lambda: apply(apply, r, x), "a kernel calls no kernel")
 refused(kjit.TypingError, lambda: apply(max, r, x), "takes 2 arguments")
 refused(TypeError, lambda: apply((square,), r, x), "an argument of its own")

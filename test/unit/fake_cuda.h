@@ -298,8 +298,10 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned co
   for (unsigned i = 0; i < count && cuda.refuse_ptx; i++)
     if (options[i] == 5) snprintf(values[i], 64, "ptxas fatal   : bad PTX\n");
   if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
-  memcpy(cuda.image, image, sizeof cuda.image);
-  if (cuda.refuse_cubin && !memcmp(image, "\177ELF", 4)) return CUDA_NO_BINARY;
+  memset(cuda.image, 0, sizeof cuda.image);
+  for (size_t i = 0; i < sizeof cuda.image && ((const char *)image)[i]; i++)
+    cuda.image[i] = ((const char *)image)[i]; /* a text of a test may be shorter */
+  if (cuda.refuse_cubin && !memcmp(cuda.image, "\177ELF", sizeof cuda.image)) return CUDA_NO_BINARY;
   cuda.modules++;
   cuda.load_debug = fake_debug_option(count, options, values);
   *module = (void *)image;

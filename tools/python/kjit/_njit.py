@@ -268,12 +268,13 @@ class Njit(Composed, _functions.Function):
         """Whether a failure of the compiler is about arrays as values, or about a function of NumPy that Python can run."""
         if isinstance(error, NotCompiledError):
             return True
-        return error.code in _OF_ARRAYS or Njit.is_of_result(error)
+        code = getattr(error, "code", None)  # a KeyboardInterrupt has none
+        return code in _OF_ARRAYS or Njit.is_of_result(error)
 
     @staticmethod
     def is_of_result(error):
         """Whether a failure of the compiler says that a result is an array."""
-        return error.code == "C_TYPE"
+        return getattr(error, "code", None) == "C_TYPE"
 
     def _call_composed(self, args, _):
         result = super()._call_composed(args, _)

@@ -207,7 +207,8 @@ static PyObject *get_statistics(PyObject *object, PyObject *unused)
 }
 
 /* leave(seconds): ends compilations under way and waits until no thread is in a call of libkjit, at
- * the end of the interpreter. */
+ * the end of the interpreter. Threads that compile in the background have ended then, as exit()
+ * destroys data of LLVM. */
 static PyObject *leave_context(PyObject *object, PyObject *args)
 {
   context_object *self = (context_object *)object;
@@ -219,6 +220,8 @@ static PyObject *leave_context(PyObject *object, PyObject *args)
     kjit_interrupt(self->context);
     nanosleep(&pause, NULL);
   }
+  kjit_interrupt(self->context);
+  kjit_stop_background(self->context);
   Py_END_ALLOW_THREADS if (binding_empty_mailbox(self->mailbox)) return NULL;
   Py_RETURN_NONE;
 }
