@@ -180,7 +180,7 @@ refused(kjit.SourceError, lambda: apply(3, r, x), "`f` is called, but its argume
 refused(kjit.SourceError, lambda: apply(functools.partial(square), r, x), "`f` is called, but its argument is not a function")
 refused(kjit.SourceError, lambda: apply(apply, r, x), "a kernel calls no kernel")
 refused(kjit.TypingError, lambda: apply(max, r, x), "takes 2 arguments")
-refused(TypeError, lambda: apply((square,), r, x), "an argument of its own")
+refused(TypeError, lambda: apply((square,), r, x), "pass it to the kernel as a separate argument")
 refused(kjit.SourceError, lambda: apply(lambda v: open(v), r, x), "kernels reach no files")
 refused(kjit.SourceError, lambda: apply(lambda v: undefined(v), r, x), "`undefined` is not defined")  # noqa: F821
 refused(TypeError, lambda: apply(square, r), "missing")
