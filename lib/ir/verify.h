@@ -34,7 +34,7 @@ typedef struct ki_verifier {
   ki_function *function; /* the same, or NULL */
   /* what is evaluated before a launch: "a constant", "an attribute"; NULL in a body */
   const char *fixed;
-  bool takes_kernel; /* what is verified is the operand of `adjoint` */
+  bool takes_kernel;           /* what is verified is the operand of `adjoint` */
   const ki_stmt *loop, *range; /* innermost loop; innermost grid_range or block_range */
   bool *visible;               /* by index of the local declaration */
   KJ_LIST(uint32_t) shown;
