@@ -466,31 +466,6 @@ void kj_improve_later(kj_call *call, uint64_t hash)
   if (begins && !kj_compile_later(call, entry)) kj_abandon_entry(entry);
 }
 
-/* A failure in the background is reported to the next launch of the key; the one after that tries
- * again. */
-kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
-                                kjit_specialization **specialization)
-{
-  kjit_specialization *entry = get_entry(call, hash);
-  if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  *specialization = entry;
-  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  int state = atomic_load(&entry->state);
-  bool reports = state == KJ_FAILED && entry->is_unreported,
-       begins = state == KJ_FAILED && !reports;
-  if (reports) kj_copy_diagnostics(&entry->failure, diagnostics);
-  if (reports) entry->is_unreported = false;
-  if (begins) begin_attempt(entry);
-  if (begins) entry->is_unreported = true; /* whatever comes of it */
-  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  if (state == KJ_READY) return KJIT_OK;
-  if (reports) return diagnostics->status;
-  if (!begins || kj_compile_later(call, entry)) return KJIT_NOT_READY;
-  kj_abandon_entry(entry);
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                  "out of memory, or the system gives no thread to compile on");
-}
-
 /* Under entry->mutex, which is let go meanwhile. A job that is still queued is done here. Whoever
  * began the attempt may be about to queue it: a thread that does jobs itself looks again, since no
  * other may be left to do it. */
@@ -533,13 +508,42 @@ static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *di
   }
   uint64_t attempt = entry->attempt;
   wait_for_attempt(call->runtime, entry, attempt);
-  bool is_settled = atomic_load(&entry->state) == KJ_READY || entry->attempt == attempt;
+  /* An attempt that was given up has no message. */
+  bool is_settled = atomic_load(&entry->state) == KJ_READY ||
+                    (entry->attempt == attempt && entry->failure.status != KJIT_OK);
   if (atomic_load(&entry->state) == KJ_FAILED && is_settled)
     kj_copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* another attempt began between this one's end and this thread's waking: join that one */
+  /* The attempt was given up, or another one began before this thread woke up. */
   return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
+}
+
+/* A failure in the background is reported to the next launch of the key; the one after that tries
+ * again. */
+kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                                kjit_specialization **specialization)
+{
+  kjit_specialization *entry = get_entry(call, hash);
+  if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  *specialization = entry;
+  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
+  int state = atomic_load(&entry->state);
+  bool reports = state == KJ_FAILED && entry->is_unreported,
+       begins = state == KJ_FAILED && !reports;
+  if (reports) kj_copy_diagnostics(&entry->failure, diagnostics);
+  if (reports) entry->is_unreported = false;
+  if (begins) begin_attempt(entry);
+  if (begins) entry->is_unreported = true; /* whatever comes of it */
+  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
+  if (state == KJ_READY) return KJIT_OK;
+  if (reports) return diagnostics->status;
+  if (!begins || kj_compile_later(call, entry)) return KJIT_NOT_READY;
+  kj_abandon_entry(entry);
+  if (kj_is_background_stopped(call->runtime))
+    return join_attempt(call, hash, diagnostics, specialization);
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                  "out of memory, or the system gives no thread to compile on");
 }
 
 /* A thread that is cancelled here would leave others to wait for it, or go with a lock. */

@@ -160,6 +160,7 @@ struct kj_background {
   size_t queued;
   kj_job *first, **last;
   bool is_stopping;
+  bool is_joining; /* a thread waits for the end of the others */
 };
 
 /* Under mutex: the queue is as long as its count says, and its end is where jobs are added. */
@@ -369,25 +370,42 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
   if (taken) taken->run(taken, false);
 }
 
-/* Ends the threads after the jobs under way; those not begun are given up. */
+/* Ends the threads after the jobs under way; those not begun are given up. If several threads call
+ * it, one of them joins the threads, and the others wait for it. */
 static void end_threads(kj_background *background)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   background->is_stopping = true; /* no thread is added from now on */
   pthread_cond_broadcast(&background->changed);
+  while (background->is_joining) kj_wait_for(&background->changed, &background->mutex);
   uint32_t count = background->thread_count;
-  background->thread_count = 0; /* one call joins them */
+  background->is_joining = count > 0;
   kj_job *jobs = background->first;
   background->first = NULL;
   background->last = &background->first;
   background->queued = 0;
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   for (uint32_t i = 0; i < count; i++) kj_join_large_thread(&background->threads[i]);
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
+  background->thread_count -= count;
+  background->is_joining = false;
+  pthread_cond_broadcast(&background->changed);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   while (jobs) {
     kj_job *job = jobs;
     jobs = job->next;
     job->run(job, true);
   }
+}
+
+bool kj_is_background_stopped(kj_runtime *runtime)
+{
+  kj_background *background = get_background(runtime);
+  if (!background) return false;
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
+  bool is_stopped = background->is_stopping;
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
+  return is_stopped;
 }
 
 void kjit_stop_background(kjit_context *context)

@@ -206,6 +206,8 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
 /* Copies what a compilation needs of the call and queues it; the entry is PENDING. False as above.
  */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);
+/* Whether kjit_stop_background was called, after which nothing is queued. */
+bool kj_is_background_stopped(kj_runtime *runtime);
 
 /* compiler.c: loads the compiler where that has not been done. */
 kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);

@@ -47,7 +47,7 @@ def to_float64(exact):
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf  # a float of `exact` would overflow again
 
 
 def numbers(kind, spread):

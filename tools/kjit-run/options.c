@@ -239,41 +239,59 @@ static uint64_t parse_time(struct argp_state *state, const char *text)
   return time_ns ? time_ns : 1;
 }
 
+/* An option whose value is kept as it is, or read by a function. */
+static bool take_plain_option(run_options *options, int key, char *text, struct argp_state *state)
+{
+  switch (key) {
+  case 'a': append(&options->arguments, text); return true;
+  case 'l': append_step(options, false, text); return true;
+  case KEY_CALL: append_step(options, true, text); return true;
+  case 'e': append(&options->emits, text); return true;
+  case 'r': options->repeat = parse_count(state, "--repeat", text); return true;
+  case 'b': options->bench = parse_count(state, "--bench", text); return true;
+  case 'd': options->device = text; return true;
+  case 'p': append_output(options, RUN_PRINT, text); return true;
+  case 's': append_output(options, RUN_SAVE, text); return true;
+  case 'c': append_output(options, RUN_CHECK, text); return true;
+  case KEY_IMAGE: append_output(options, RUN_IMAGE, text); return true;
+  case KEY_RANGE: options->range = text; return true;
+  case KEY_RTOL: options->rtol = parse_tolerance(state, "--rtol", text); return true;
+  case KEY_ATOL: options->atol = parse_tolerance(state, "--atol", text); return true;
+  case KEY_LIBDEVICE: options->libdevice = text; return true;
+  case KEY_SWEEP: options->sweep = text; return true;
+  case KEY_PLOT: options->plot = text; return true;
+  case KEY_CSV: options->csv = text; return true;
+  case KEY_BESIDE: append(&options->besides, text); return true;
+  case KEY_TIME_LIMIT: options->time_limit_ns = parse_time(state, text); return true;
+  case KEY_COMPILE_LIMIT: tool_parse_limit(state, text, &options->limits); return true;
+  case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return true;
+  case KEY_NO_CACHE: options->cache = ""; return true;
+  case KEY_DEVICES: options->lists_devices = true; return true;
+  case KEY_INFO: options->shows_info = true; return true;
+  case 't': options->shows_time = true; return true;
+  case 'v': options->is_verbose = true; return true;
+  case 'q': options->is_quiet = true; return true;
+  default: return false;
+  }
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   run_options *options = state->input;
-  if (tool_take_module_option(&options->module, key, text)) return 0;
+  if (tool_take_module_option(&options->module, key, text) ||
+      take_plain_option(options, key, text, state))
+    return 0;
   switch (key) {
-  case 'a': append(&options->arguments, text); return 0;
-  case 'l': append_step(options, false, text); return 0;
-  case KEY_CALL: append_step(options, true, text); return 0;
-  case 'e': append(&options->emits, text); return 0;
-  case 'r': options->repeat = parse_count(state, "--repeat", text); return 0;
-  case 'b': options->bench = parse_count(state, "--bench", text); return 0;
-  case 'd': options->device = text; return 0;
-  case 'p': append_output(options, RUN_PRINT, text); return 0;
-  case 's': append_output(options, RUN_SAVE, text); return 0;
-  case 'c': append_output(options, RUN_CHECK, text); return 0;
-  case KEY_IMAGE: append_output(options, RUN_IMAGE, text); return 0;
-  case KEY_RANGE: options->range = text; return 0;
-  case KEY_RTOL: options->rtol = parse_tolerance(state, "--rtol", text); return 0;
-  case KEY_ATOL: options->atol = parse_tolerance(state, "--atol", text); return 0;
-  case KEY_LIBDEVICE: options->libdevice = text; return 0;
   case KEY_CHECKS:
     if (!tool_parse_checks(text, &options->checks))
       argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     options->has_checks = true;
     return 0;
-  case KEY_SWEEP: options->sweep = text; return 0;
-  case KEY_PLOT: options->plot = text; return 0;
   case KEY_PLOT_OF:
     options->plots_bandwidth = strcmp(text, "bandwidth") == 0;
     if (!options->plots_bandwidth && strcmp(text, "time") != 0)
       argp_error(state, "--plot-of: expected time or bandwidth, not '%s'", text);
     return 0;
-  case KEY_CSV: options->csv = text; return 0;
-  case KEY_BESIDE: append(&options->besides, text); return 0;
-  case KEY_TIME_LIMIT: options->time_limit_ns = parse_time(state, text); return 0;
   case KEY_INTERRUPTIBLE:
     options->interruptible = strcmp(text, "yes") == 0 ? 1 : strcmp(text, "no") == 0 ? 0 : -2;
     if (options->interruptible < 0)
@@ -284,17 +302,14 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (!options->compiles_in_child && strcmp(text, "no") != 0)
       argp_error(state, "--compile-in-child: expected yes or no, not '%s'", text);
     return 0;
-  case KEY_COMPILE_LIMIT: tool_parse_limit(state, text, &options->limits); return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
     return 0;
-  case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_CACHE:
     if (!*text)
       argp_error(state, "--cache: expected a directory (use --no-cache to disable the cache)");
     options->cache = text;
     return 0;
-  case KEY_NO_CACHE: options->cache = ""; return 0;
   case KEY_CACHE_LIMIT:
     if (!tool_parse_size(text, &options->cache_limit_bytes) || !options->cache_limit_bytes)
       argp_error(state,
@@ -302,11 +317,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
                  "disable the cache)",
                  text);
     return 0;
-  case KEY_DEVICES: options->lists_devices = true; return 0;
-  case KEY_INFO: options->shows_info = true; return 0;
-  case 't': options->shows_time = true; return 0;
-  case 'v': options->is_verbose = true; return 0;
-  case 'q': options->is_quiet = true; return 0;
   case ARGP_KEY_ARG:
     if (options->path) argp_error(state, "expected only one kernel IR file, not also '%s'", text);
     options->path = text;
