@@ -477,10 +477,11 @@ KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
  * exists. */
 KJIT_API void kjit_interrupt(kjit_context *context);
 
-/* Waits for compilations that run in the background, and cancels those that have not begun. From
- * then on the context compiles in the calling thread, also for launches with KJIT_LAUNCH_NO_WAIT. A
- * process that exits without destroying the context calls this function first: the compiler must
- * not run while exit() destroys its data. kjit_interrupt shortens the wait.
+/* Waits for the compilations that run in the background. Cancels the compilations that have not
+ * begun. From then on the context compiles in the calling thread, also for launches with
+ * KJIT_LAUNCH_NO_WAIT. A process that exits without destroying the context calls this function
+ * first: the compiler must not run while exit() destroys its data. kjit_interrupt shortens the
+ * wait.
  *
  * Any thread can call it, but no signal handler and no callback of kjit. If context is NULL, and in
  * a forked child, it does nothing. */

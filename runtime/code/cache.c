@@ -534,7 +534,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   if (reports) kj_copy_diagnostics(&entry->failure, diagnostics);
   if (reports) entry->is_unreported = false;
   if (begins) begin_attempt(entry);
-  if (begins) entry->is_unreported = true; /* whatever comes of it */
+  if (begins) entry->is_unreported = true; /* cleared by the launch that reports a failure */
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (state == KJ_READY) return KJIT_OK;
   if (reports) return diagnostics->status;

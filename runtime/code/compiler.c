@@ -370,8 +370,8 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
   if (taken) taken->run(taken, false);
 }
 
-/* Ends the threads after the jobs under way; those not begun are given up. If several threads call
- * it, one of them joins the threads, and the others wait for it. */
+/* Ends the threads after their current jobs, and cancels the jobs that have not begun. One caller
+ * joins the threads. Other callers wait for that caller. */
 static void end_threads(kj_background *background)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
