@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s %srcdir
-"""The programs of docs/python.md, docs/numba.md, docs/from/numpy.md, docs/derivatives.md and README.md run, one after the other in one set of names."""
+"""The programs of docs/python.md, docs/numba.md, docs/from/numpy.md, docs/derivatives.md, docs/tables.md and README.md run, one after the other in one set of names."""
 import os
 import re
 import sys
@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 
 source = sys.argv[1]
-for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/derivatives.md", "README.md"):
+for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/derivatives.md", "docs/tables.md", "README.md"):
     text = open(os.path.join(source, page)).read()
     text = re.sub(r"<!-- (?:run by: test/python/(?:numba_rows|torch_functions).py|not run: [^\n]*) -->\n```.*?```", "", text, flags=re.DOTALL)
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -23,6 +23,8 @@ for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/deri
         assert names["growth"] == 2.75
     elif page == "docs/numba.md":
         np.testing.assert_allclose(names["r"].copy_to_host(), 3.5 * np.arange(1000.0))
+    elif page == "docs/tables.md":
+        assert names["fares"].tolist() == [14.1, 31.625, None, 61.5] and names["long"]["minutes"].tolist() == [31, 44]
     elif page == "docs/derivatives.md":
         assert names["kjit"].gradcheck(names["wave"], 0.5, 2.0)
     elif page == "docs/from/numpy.md":

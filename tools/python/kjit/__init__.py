@@ -46,6 +46,7 @@ _LATER = {
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
         "_progress": "set_progress",
         "numpy._fusing": "explain",
+        "tables": "NA isna table",
         "frontend.source": "keep_sources",
     }.items()
     for name in names.split()

@@ -1,0 +1,101 @@
+"""User-defined functions over tables, see `kjit.table`."""
+
+import sys
+
+from . import of_arrow, of_numpy, of_pandas
+from .missing import NA, Missing, isna
+from .running import run
+
+__all__ = ["NA", "Missing", "Series", "Table", "isna", "table"]
+
+
+class _Over:
+    """An object of another library and its columns."""
+
+    def __init__(self, native, home, columns, length, device):
+        self._native, self._home, self._columns, self._length, self._device = native, home, columns, length, device
+
+    def __len__(self):
+        return self._length
+
+
+class Table(_Over):
+    """A table of another library, see `kjit.table`."""
+
+    @property
+    def columns(self):
+        """The names of the columns."""
+        return list(self._columns)
+
+    def __getitem__(self, name):
+        if name not in self._columns:
+            raise KeyError(name)
+        return Series(self._native, self._home, {name: self._columns[name]}, self._length, self._device)
+
+    def _run(self, function, args):
+        return run(function, self._columns, self._length, args, device=self._device)
+
+    def apply(self, function, args=()):
+        """Calls `function(row, *args)` for each row and returns the column of the results, a Series or an array of the library that the
+        table is from. The function reads columns as `row.a` and `row["a"]`; a missing value is `kjit.NA`.
+
+        Raises SourceError for Python that cannot be compiled, TypingError for types that do not fit, and the errors that the
+        function raises."""
+        return self._home.series_of(self._run(function, args), self._native)
+
+    def assign(self, **functions):
+        """Returns the table with new or replaced columns. The value for each name is a function of a row, as in `apply`; all functions
+        read the columns of this table. Raises what `apply` raises."""
+        made = {name: self._home.series_of(self._run(f, ()), self._native, name) for name, f in functions.items()}
+        return self._home.assign(self._native, made)
+
+    def filter(self, function, args=()):
+        """Returns the rows for which `function(row, *args)` is true. Rows with the result NA are left out. Raises TypeError if the
+        results are not bools, and what `apply` raises."""
+        return self._home.keep(self._native, _mask(self._run(function, args)))
+
+    def __repr__(self):
+        return f"<kjit.Table of {self._length} rows: {', '.join(map(str, self._columns))}>"
+
+
+class Series(_Over):
+    """One column of a table, or a Series or an array of another library, see `kjit.table`."""
+
+    def apply(self, function, args=()):
+        """Calls `function(value, *args)` for each element and returns the column of the results, as `Table.apply` does."""
+        result = run(function, self._columns, self._length, args, is_row=False, device=self._device)
+        name = next(iter(self._columns))
+        return self._home.series_of(result, self._native, name)
+
+    def __repr__(self):
+        return f"<kjit.Series of {self._length} elements: {next(iter(self._columns))}>"
+
+
+def _mask(result):
+    if result.values.dtype.kind != "b":
+        raise TypeError(f"the function of filter() returns a bool for each row, not {result.values.dtype}")
+    return result.values if result.there is None else result.values & result.there
+
+
+def table(x, *, nan_is_missing=False, device=None):
+    """Returns a `Table` or a `Series` for functions over the rows of x: a DataFrame or a Series of pandas; a Table, a RecordBatch, an
+    Array or a ChunkedArray of pyarrow; a dictionary of NumPy arrays. The columns stay in their memory where their layout allows it.
+
+    nan_is_missing: a NaN or NaT in a NumPy column of pandas is `kjit.NA` in functions. By default it is a NaN, as in pandas. device:
+    where functions run. Raises TypeError for other objects and for two columns of one name."""
+    pandas, pyarrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+    if pandas is not None and isinstance(x, (pandas.DataFrame, pandas.Series)):
+        kind = Table if x.ndim == 2 else Series
+        return kind(x, of_pandas, of_pandas.columns_of(x, nan_is_missing), len(x), device)
+    if pyarrow is not None and isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
+        return Table(x, of_arrow, of_arrow.columns_of(x), x.num_rows, device)
+    if pyarrow is not None and isinstance(x, (pyarrow.Array, pyarrow.ChunkedArray)):
+        from .columns import Column
+
+        return Series(x, of_arrow, {None: Column(None, lambda: of_arrow.read(x))}, len(x), device)
+    if isinstance(x, dict):
+        columns = of_numpy.columns_of(x)
+        return Table(x, of_numpy, columns, of_numpy.length(x), device)
+    raise TypeError(
+        f"kjit.table takes a table of pandas or pyarrow, or a dictionary of NumPy arrays, not {type(x).__name__}"
+    )

@@ -1,0 +1,67 @@
+"""Forms that rewritten row functions call, which the front end writes as text of the kernel IR."""
+
+import ast
+
+from .._errors import remember_raise
+from ..frontend import words
+from . import operators
+
+
+class Callee(words.Form):
+    """A func that the rewritten tree calls with pairs."""
+
+    def __init__(self, thing):
+        self.thing, self.name = thing, thing.__name__
+
+    def expand(self, emitter, call):
+        symbol = emitter.builder.function(self.thing)
+        emitter.used.add(symbol)
+        return [emitter.source.place(call), symbol, *emitter.positional(call)]
+
+
+class Demand(words.Form):
+    """The value of a pair, where Python needs one. A missing value raises TypeError at the place of the expression."""
+
+    def __init__(self, name, message, condition="v[0]"):
+        self.name, self.message, self.condition = name, message, condition
+
+    def expand(self, emitter, call):
+        place = emitter.source.place(call.args[0])
+        symbol = emitter.builder.new_name(f"{self.name}_{emitter.node.lineno}")
+        emitter.used.add(symbol)
+        remember_raise(place, TypeError)
+        raises = f'{{ if not v[1] {{ raise "{self.message}" }}; return {self.condition} }}'
+        emitter.lifted.append([place, f"func {symbol}(v)", f"{emitter.rules} {raises}"])
+        return [place, f"{symbol}(", *emitter.expression(call.args[0]), ")"]
+
+
+TRUTH = Demand("truth", "boolean value of NA is ambiguous", "v[0] ? true : false")
+RAW = Demand("value", "expected a value, got NA")
+KNOWN = {
+    text: Callee(text) for table in (operators.BINARY, operators.UNARY, operators.COMPARE) for text in table.values()
+}
+IS_MISSING = Callee(operators.IS_MISSING)
+CALLS = {count: Callee(text) for count, text in operators.CALLS.items()}
+
+
+def is_there(made):
+    """Whether a pair is written as (value, True)."""
+    return isinstance(made, ast.Tuple) and len(made.elts) == 2 and getattr(made.elts[1], "value", None) is True
+
+
+def is_known_truth(made):
+    """Whether a pair is written as (truth, True), with an expression for the truth that is a bool."""
+    if not is_there(made):
+        return False
+    value = made.elts[0]
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+        return True
+    return (
+        isinstance(value, (ast.BoolOp, ast.Subscript))
+        or isinstance(getattr(value, "value", None), bool)
+        or _is_question(value)
+    )
+
+
+def _is_question(value):
+    return isinstance(value, ast.Call) and getattr(value.func, "value", None) in (IS_MISSING, TRUTH)

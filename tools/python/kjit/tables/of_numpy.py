@@ -1,0 +1,55 @@
+"""Tables that are dictionaries of NumPy arrays. Masked arrays have missing elements."""
+
+from .columns import Chunk, Column, Data, Refused, check_numpy
+
+
+def columns_of(arrays):
+    """The columns of a dictionary name -> array with one dimension and one length."""
+    import numpy
+
+    for name, array in arrays.items():
+        if not isinstance(array, numpy.ndarray) or array.ndim != 1:
+            raise TypeError(f"column {name!r} of the table is no NumPy array with one dimension")
+        if len(array) != length(arrays):
+            raise ValueError(
+                f"column {name!r} of the table has {len(array)} elements, and another column has {length(arrays)}"
+            )
+    return {name: _column(name, array) for name, array in arrays.items()}
+
+
+def _column(name, array):
+    return Column(name, lambda: _read(array))
+
+
+def length(arrays):
+    return len(next(iter(arrays.values()), ()))
+
+
+def _read(array):
+    import numpy
+
+    mask = numpy.ma.getmask(array)
+    values = numpy.ma.getdata(array)
+    flags = None if mask is numpy.ma.nomask else mask
+    if values.dtype.kind in "US":
+        texts, codes = numpy.unique(values, return_inverse=True)
+        texts = [text if isinstance(text, str) else text.decode() for text in texts.tolist()]
+        return Data([Chunk(codes, flags, len(values))], "numpy", flags_missing=True, texts=texts)
+    if values.dtype.kind == "O":
+        raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
+    return Data([Chunk(check_numpy(values), flags, len(values))], "numpy", flags_missing=True)
+
+
+def series_of(result, arrays, name=None):
+    """A result as an array, which is masked if elements can be missing."""
+    import numpy
+
+    return result.values if result.there is None else numpy.ma.array(result.values, mask=~result.there)
+
+
+def assign(arrays, made):
+    return {**arrays, **made}
+
+
+def keep(arrays, mask):
+    return {name: array[mask] for name, array in arrays.items()}

@@ -1,0 +1,107 @@
+"""Tables of pandas: their columns, and results as pandas' objects with the same index."""
+
+from . import of_arrow
+from .columns import Chunk, Column, Data, Refused, check_numpy
+
+_NO_VALUES = {
+    "DatetimeTZDtype": "dates with a time zone are not supported: convert the column with .dt.tz_convert(None)",
+    "PeriodDtype": "periods are not supported: convert the column with .dt.to_timestamp()",
+    "IntervalDtype": "intervals are not supported",
+    "SparseDtype": "sparse columns are not supported: convert the column with .sparse.to_dense()",
+}
+
+
+def columns_of(frame, reads_nan=False):
+    """The columns of a DataFrame, or of a Series, by name. reads_nan: whether a NaN of a NumPy column is NA."""
+    if frame.ndim == 1:
+        return {frame.name: Column(frame.name, lambda: _read(frame, reads_nan))}
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise TypeError(f"two columns of the table are called {twice!r}")
+    return {name: _column(frame, at, name, reads_nan) for at, name in enumerate(frame.columns)}
+
+
+def _column(frame, at, name, reads_nan):
+    return Column(name, lambda: _read(frame.iloc[:, at], reads_nan))
+
+
+def _read(series, reads_nan):
+    import numpy
+
+    dtype, count = series.dtype, len(series)
+    kind = type(dtype).__name__
+    if kind == "ArrowDtype":
+        return of_arrow.read(series.array.__arrow_array__())
+    if isinstance(dtype, numpy.dtype) and dtype.kind != "O":
+        values = check_numpy(series.to_numpy())
+        is_nan = {"f": numpy.isnan, "m": numpy.isnat, "M": numpy.isnat}.get(dtype.kind) if reads_nan else None
+        flags = is_nan(values) if is_nan else None
+        return Data([Chunk(values, flags, count)], "numpy", flags_missing=flags is not None)
+    array = series.array
+    if hasattr(array, "_mask") and hasattr(array, "_data"):  # pandas' masked arrays
+        return Data([Chunk(check_numpy(array._data), array._mask, count)], "masked", flags_missing=True)
+    if kind == "CategoricalDtype":
+        return _of_categories(array, count)
+    if kind == "StringDtype" or isinstance(dtype, numpy.dtype):
+        return _of_texts(series, dtype, count)
+    raise Refused(_NO_VALUES.get(kind, f"columns of the type {dtype} are not supported"))
+
+
+def _of_categories(array, count):
+    texts = list(array.categories)
+    if not all(isinstance(text, str) for text in texts):
+        raise Refused(
+            "categories that are no texts are not supported: convert the column to the type of its categories"
+        )
+    codes = array.codes
+    return Data([Chunk(codes, codes >= 0, count)], "numpy", texts=texts)
+
+
+def _of_texts(series, dtype, count):
+    import pandas
+
+    if dtype.kind == "O" and pandas.api.types.infer_dtype(series, skipna=True) not in ("string", "empty"):
+        raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
+    codes, texts = pandas.factorize(series)
+    return Data([Chunk(codes, codes >= 0, count)], "numpy", texts=[str(text) for text in texts])
+
+
+def series_of(result, frame, name=None):
+    """A result as a Series with the index of the frame."""
+    import pandas
+
+    return pandas.Series(_array_of(result), index=frame.index, name=name, copy=False)
+
+
+def _array_of(result):
+    import numpy
+    import pandas
+
+    values, there, kind = result.values, result.there, result.values.dtype.kind
+    if result.kind == "arrow":
+        return pandas.arrays.ArrowExtensionArray(of_arrow.array_of(result))
+    if there is None and result.kind == "numpy":
+        return values
+    missing = numpy.zeros(len(values), bool) if there is None else ~there
+    if kind in "mM":
+        return _with(values, missing, numpy.array("NaT", values.dtype))
+    if kind == "c":
+        return _with(values, missing, values.dtype.type(complex("nan+nanj")))
+    if values.dtype == numpy.float16:
+        values = values.astype(numpy.float32)
+    kinds = {"b": pandas.arrays.BooleanArray, "f": pandas.arrays.FloatingArray}
+    return kinds.get(kind, pandas.arrays.IntegerArray)(values, missing)
+
+
+def _with(values, missing, value):
+    values[missing] = value
+    return values
+
+
+def assign(frame, made):
+    return frame.assign(**made)
+
+
+def keep(frame, mask):
+    """The rows for which the mask is true."""
+    return frame[mask]

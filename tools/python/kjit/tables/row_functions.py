@@ -1,0 +1,248 @@
+"""Python functions of a row, rewritten as functions of pairs (value, whether it is there), which the front end compiles.
+
+The rewriting is from syntax tree to syntax tree. A column that the function reads becomes a parameter, an operator becomes a call
+of a func in operators.py, and the places of the nodes stay, so that messages show the user's line."""
+
+import ast
+import types
+
+from .. import _functions
+from ..frontend import source as sources
+from ..frontend import static, words
+from . import operators
+from .forms import KNOWN, Callee
+from .row_expressions import Expressions
+
+_PASSED_ON = (ast.Pass, ast.Break, ast.Continue, ast.Raise)
+
+
+class RowFunction(_functions.Function):
+    """A rewritten function. node: its syntax tree; columns: the operands that it reads, as its rewriting has found them."""
+
+    is_typed = True
+
+    def __init__(self, python, node, names):
+        self._prepare(python, {"numba": True})
+        self._loaded, self.node, self._names = None, node, names
+
+    def _parameters(self):
+        return self._names
+
+
+class _Callable:
+    """A rewritten function that another rewritten function calls. Its parameters are pairs."""
+
+    is_typed, attributes = True, " @numba"
+
+    def __init__(self, python):
+        self.py_func, self.__name__, self.node = python, python.__name__, None
+
+
+class Rewriting:
+    """What the functions of one row function share: the columns by name, their operands, and the functions that they call."""
+
+    def __init__(self, columns):
+        self.columns = columns  # name -> Column
+        self.used = {}  # operand -> parameter; an operand is a column's name or (column's name, text)
+        self.callees = {}
+        self.makes_missing = False
+
+    def operand(self, key):
+        """The name of the parameter for an operand."""
+        if key not in self.used:
+            self.used[key] = f"operand.{len(self.used)}"
+        return self.used[key]
+
+
+class _Body(Expressions):
+    """The rewriting of one function. rows: its parameters that are rows; aliases: its parameters that are one column."""
+
+    def __init__(self, shared, python, rows, aliases=()):
+        self.shared, self.python, self.rows, self.aliases = shared, python, rows, dict(aliases)
+        self.source = sources.remember(python)
+        self.function = sources.find(python, self.source)
+        stored = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        arguments = self.function.args
+        if arguments.vararg or arguments.kwarg:
+            raise self.error(arguments.vararg or arguments.kwarg, "a row function takes no *args and no **kwargs")
+        self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        for name in stored & ({*rows} | {*self.aliases}):
+            raise self.error(self.function, f"the row function assigns to its parameter `{name}`: use another name")
+        self.own = stored | set(self.parameters)
+        self.static = static.Names(python, self.own, None, True)
+        self.operands = {}  # operand -> the name of the variable, in the order of use
+
+    def error(self, node, message):
+        return self.source.error(node if hasattr(node, "lineno") else self.function, message)
+
+    # ---- the whole ----
+
+    def statements(self):
+        """The body, with a `return NA` at its end if the end can be reached."""
+        if isinstance(self.function, ast.Lambda):
+            returned = ast.copy_location(ast.Return(self.pair(self.function.body)), self.function.body)
+            return [returned]
+        body = self.block(self.function.body)
+        if not _ends(self.function.body):
+            body.append(ast.copy_location(ast.Return(self.missing(self.function)), self.function.body[-1]))
+        return body
+
+    def made(self, names, body):
+        """The function with these parameters and statements."""
+        arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+        name = getattr(self.function, "name", "lambda_")
+        made = ast.FunctionDef(name, arguments, body, [])
+        made.lineno, made.col_offset = self.function.lineno, self.function.col_offset
+        for node in ast.walk(made):
+            if isinstance(node, (ast.expr, ast.stmt, ast.arg)) and not hasattr(node, "lineno"):
+                ast.copy_location(node, self.function)
+        return ast.fix_missing_locations(made)
+
+    # ---- parts of the tree ----
+
+    def at(self, node, made):
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def call(self, node, callee, *arguments):
+        return self.at(node, ast.Call(ast.Constant(callee), list(arguments), []))
+
+    def there(self, node, value):
+        """The pair of a value that is not missing."""
+        return self.at(node, ast.Tuple([value, ast.Constant(True)], ast.Load()))
+
+    def missing(self, node):
+        self.shared.makes_missing = True
+        return self.at(node, ast.Tuple([ast.Constant(False), ast.Constant(False)], ast.Load()))
+
+    # ---- statements ----
+
+    def block(self, body):
+        return [made for statement in body for made in self.statement(statement)]
+
+    def statement(self, node):
+        if isinstance(node, _PASSED_ON):
+            return [node]
+        method = getattr(self, "do_" + type(node).__name__, None)
+        if method is None:
+            reason = words.INSTEAD.get(
+                type(node).__name__, f"a row function has no statement of this kind ({type(node).__name__})"
+            )
+            raise self.error(node, reason)
+        made = method(node)
+        return [self.at(node, one) for one in (made if isinstance(made, list) else [made])]
+
+    def do_Expr(self, node):
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(...))):
+            return []
+        raise self.error(node, "an expression without a use in a row function")
+
+    def do_Return(self, node):
+        return ast.Return(self.missing(node) if node.value is None else self.pair(node.value))
+
+    def do_Assign(self, node):
+        for target in node.targets:
+            self.check_target(target)
+        return ast.Assign(node.targets, self.pair(node.value))
+
+    def check_target(self, target):
+        if isinstance(target, (ast.Tuple, ast.List)):
+            for item in target.elts:
+                self.check_target(item)
+        elif not isinstance(target, ast.Name):
+            raise self.error(target, "a row function assigns to variables only: return the value of the new column")
+
+    def do_AnnAssign(self, node):
+        return ast.Pass() if node.value is None else self.do_Assign(ast.Assign([node.target], node.value))
+
+    def do_AugAssign(self, node):
+        self.check_target(node.target)
+        read = self.at(node.target, ast.Name(node.target.id, ast.Load()))
+        return ast.Assign(
+            [node.target], self.call(node, KNOWN[operators.BINARY[type(node.op)]], read, self.pair(node.value))
+        )
+
+    def do_If(self, node):
+        return ast.If(self.truth(node.test), self.block(node.body), self.block(node.orelse))
+
+    def do_While(self, node):
+        return ast.While(self.truth(node.test), self.block(node.body), self.block(node.orelse))
+
+    def do_Assert(self, node):
+        return ast.Assert(self.truth(node.test), node.msg)
+
+    def do_For(self, node):
+        call = node.iter
+        is_range = isinstance(call, ast.Call) and self.static.value(call.func) is range and not call.keywords
+        if not is_range or not isinstance(node.target, ast.Name):
+            raise self.error(node.iter, "a loop of a row function goes over range(...), with one variable")
+        name = node.target.id
+        counter = self.at(node.target, ast.Name(name + ".count", ast.Store()))
+        read = self.at(node.target, ast.Name(name + ".count", ast.Load()))
+        given = self.at(node.target, ast.Assign([node.target], self.there(node.target, read)))
+        iterated = self.at(call, ast.Call(call.func, [self.raw(a) for a in call.args], []))
+        return ast.For(counter, iterated, [given, *self.block(node.body)], self.block(node.orelse))
+
+    # ---- calls of other functions ----
+
+    def callee(self, python, rows, aliases):
+        """(the form that calls a function, the operands that it reads, its parameters that are values)."""
+        body = _Body(self.shared, python, rows, aliases)
+        statements = body.statements()
+        plain = [name for name in body.parameters if name not in rows and name not in aliases]
+        made = _Callable(python)
+        made.node = body.made([*plain, *body.operands.values()], statements)
+        return Callee(made), tuple(body.operands), plain
+
+
+def rewrite(python, columns, count, is_row=True):
+    """Rewrites a function of a row, or of one value. Returns (function, operands in the order of parameters, whether its result can
+    be missing). columns: name -> Column; count: the number of arguments after the first one.
+
+    Each operand of the table takes two parameters if it can be missing, the value and the flag, and one parameter otherwise."""
+    if not isinstance(python, types.FunctionType):
+        python = getattr(python, "py_func", python)
+    if not isinstance(python, types.FunctionType):
+        raise TypeError(f"a row function is a function of Python, not {type(python).__name__}")
+    shared = Rewriting(columns)
+    first = python.__code__.co_varnames[0] if python.__code__.co_argcount else None
+    body = _Body(shared, python, (first,) if is_row else (), {} if is_row else {first: next(iter(columns))})
+    rest = body.parameters[1:]
+    defaults = python.__defaults__ or ()
+    if first is None or not len(rest) - len(defaults) <= count <= len(rest):
+        raise TypeError(
+            f"{python.__name__}() takes {len(body.parameters)} arguments, and the row and {count} more are given"
+        )
+    known = dict(zip(rest[len(rest) - len(defaults) :], defaults))
+    statements = body.statements()
+    names, before = [], []
+    for name in rest[count:]:
+        before.append(ast.Assign([ast.Name(name, ast.Store())], body.known(known[name], body.function)))
+    for name in rest[:count]:
+        names.append(f"{name}.given")
+        read = ast.Name(names[-1], ast.Load())
+        before.append(ast.Assign([ast.Name(name, ast.Store())], ast.Tuple([read, ast.Constant(True)], ast.Load())))
+    may_be_missing = shared.makes_missing
+    for key, parameter in body.operands.items():
+        names.append(f"{parameter}.value")
+        flag = ast.Constant(True)
+        if isinstance(key, str) and columns[key].may_be_missing:
+            may_be_missing = True
+            names.append(f"{parameter}.flag")
+            flag = ast.Name(names[-1], ast.Load())
+            flag = ast.UnaryOp(ast.Not(), flag) if columns[key].flags_missing else flag
+        pair = ast.Tuple([ast.Name(f"{parameter}.value", ast.Load()), flag], ast.Load())
+        before.append(ast.Assign([ast.Name(parameter, ast.Store())], pair))
+    if not body.operands:
+        names.append("row.number")  # an operand with the length of the table
+    node = body.made(names, [*before, *statements])
+    return RowFunction(python, node, tuple(names)), tuple(body.operands), may_be_missing
+
+
+def _ends(body):
+    """Whether every way through statements returns or raises."""
+    last = body[-1]
+    if isinstance(last, (ast.Return, ast.Raise)):
+        return True
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and _ends(last.body) and _ends(last.orelse)
+    return False

@@ -1,0 +1,166 @@
+"""Runs row functions over the columns of a table."""
+
+from .. import _algorithms
+from .._errors import KernelError
+from .columns import Bits
+from .row_functions import rewrite
+
+_MOST_VARIANTS = 64  # rewritten functions that one function of Python keeps
+
+
+class Result:
+    """A new column. there: a NumPy array that says which elements are there, or None if all are; kind: see Data."""
+
+    def __init__(self, values, there, kind):
+        self.values, self.there, self.kind = values, there, kind
+
+    def __len__(self):
+        return len(self.values)
+
+
+class _Seen(dict):
+    """The columns that a rewriting has asked for."""
+
+    def __init__(self, columns):
+        super().__init__(columns)
+        self.asked = {}
+
+    def __getitem__(self, name):
+        column = super().__getitem__(name)
+        self.asked[name] = column
+        return column
+
+
+def _variant(function, columns, count, is_row):
+    """The rewritten function for columns of these layouts. It is kept by the function of Python, with the layouts that it depends on."""
+    python = getattr(function, "py_func", function)
+    known = getattr(python, "__dict__", {}).setdefault("__kjit_rows__", [])
+    for entry in known:
+        layouts, others, made = entry
+        is_same = others == (count, is_row, None if is_row else next(iter(columns)))
+        if is_same and all(name in columns and columns[name].layout == layout for name, layout in layouts.items()):
+            return made
+    seen = _Seen(columns)
+    made = rewrite(function, seen, count, is_row)
+    layouts = {name: column.layout for name, column in seen.asked.items()}
+    known.insert(0, (layouts, (count, is_row, None if is_row else next(iter(columns))), made))
+    del known[_MOST_VARIANTS:]
+    return made
+
+
+def _segments(used, length):
+    """The parts of the rows in which no column changes its chunk, as (first row, tuple of the columns' chunks there)."""
+    ends = sorted({0, length} | {end for column in used for end in _ends(column)})
+    cursors = [_Cursor(column.data.chunks) for column in used]
+    for start, end in zip(ends, ends[1:]):
+        yield start, end, tuple(cursor.take(end - start) for cursor in cursors)
+
+
+def _ends(column):
+    total = 0
+    for chunk in column.data.chunks:
+        total += chunk.count
+        yield total
+
+
+class _Cursor:
+    def __init__(self, chunks):
+        self.chunks, self.at, self.inside = chunks, 0, 0
+
+    def take(self, count):
+        while self.inside == self.chunks[self.at].count:
+            self.at, self.inside = self.at + 1, 0
+        part = self.chunks[self.at].part(self.inside, self.inside + count)
+        self.inside += count
+        return part
+
+
+def _empty(column):
+    """A chunk without elements, which says the types."""
+    chunk = column.data.chunks[0]
+    return chunk.part(0, 0)
+
+
+def _operands(operands, columns, chunks, args):
+    """The operands of the map for one part of the rows."""
+    import numpy
+
+    given = list(args)
+    for key in operands:
+        name = key if isinstance(key, str) else key[0]
+        column, chunk = columns[name], chunks[name]
+        if not isinstance(key, str):
+            given.append(numpy.int64(column.codes.get(key[1], -1)))
+            continue
+        given.append(_array(chunk.values))
+        if column.may_be_missing:
+            missing = numpy.broadcast_to(numpy.bool_(not column.flags_missing), chunk.count)
+            given.append(missing if chunk.flags is None else _array(chunk.flags))
+    return given
+
+
+def _array(values):
+    return values.operand() if isinstance(values, Bits) else values
+
+
+def _row_number(i):
+    return i
+
+
+def _scalar(value):
+    """An argument of a call as a number that has a type."""
+    import numpy
+
+    kinds = {bool: numpy.bool_, int: numpy.int64, float: numpy.float64, complex: numpy.complex128}
+    if type(value) in kinds:
+        return kinds[type(value)](value)
+    if isinstance(value, numpy.generic) and value.dtype.kind in "biufcmM":
+        return value
+    raise TypeError(f"an argument of a row function is a number, not {type(value).__name__}")
+
+
+def run(function, columns, length, args=(), is_row=True, device=None):
+    """Applies a function to each row. columns: name -> Column. Returns a Result."""
+    import numpy
+
+    args = tuple(_scalar(value) for value in args)
+    made, operands, may_be_missing = _variant(function, columns, len(args), is_row)
+    names = dict.fromkeys(key if isinstance(key, str) else key[0] for key in operands)
+    used = [columns[name] for name in names]
+    kinds = {column.data.kind for column in used}
+    kind = next((kind for kind in ("arrow", "masked") if kind in kinds), "masked" if may_be_missing else "numpy")
+    parts = list(_segments(used, length)) or [(0, 0, tuple(_empty(column) for column in used))]
+    if not used:
+        parts = [(0, length, ())]
+    out = None
+    for start, end, chunks in parts:
+        given = _operands(operands, columns, dict(zip(names, chunks)), args)
+        if not used:
+            given.append(_algorithms.computed(_row_number, end - start))
+        where = None if out is None else tuple(array[start:end] for array in out)
+        try:
+            results = _algorithms.map(made, *given, out=where, device=device)
+        except KernelError as error:
+            raise _of_row(error, made, given, start) from None
+        if len(parts) == 1:
+            out = results
+        elif out is None:
+            out = tuple(numpy.empty(length, array.dtype) for array in results)
+            for array, part in zip(out, results):
+                array[start:end] = part
+    values, there = out
+    return Result(values, there if may_be_missing else None, kind)
+
+
+def _of_row(error, made, given, start):
+    """The error of a thread with the number of the row."""
+    import numpy
+
+    from .._errors import name_element
+
+    plain = [x if isinstance(x, (numpy.ndarray, numpy.generic)) else None for x in given]
+    element = None
+    if not any(x is None for x in plain):
+        found = _algorithms.find_failing(lambda *o: _algorithms.map(made, *o), plain)
+        element = None if found is None else (start + found[0],)
+    return name_element(error, made.__name__, element).with_traceback(None)
