@@ -2,10 +2,13 @@
  * derivatives of this number by the elements and the scalars that it loads, which are added to
  * those that are there.
  *
- * The first part runs the grid loop again: each iteration goes forwards through the body, and then
- * backwards. An array that is gathered has a loop of its own over its elements. There, an element
- * runs the iterations that may have loaded it, each in a part of its own, and sums what they
- * contribute to it. What a part does not need is dropped (slice.c). */
+ * The loops of the kernel follow in the opposite order. The first part of a loop runs it again:
+ * each iteration goes forwards through the body, and then backwards. An array that is gathered has
+ * a loop of its own over its elements (adjoint_gather.c). What a part does not need is dropped
+ * (slice.c).
+ *
+ * Iterations of different loops of a kernel may run at the same time, unless grid_sync() is between
+ * them. The adjoint has a grid_sync() at the same places. */
 #include "derive/adjoint.h"
 
 #include <string.h>
@@ -15,8 +18,8 @@
 static _Noreturn void refuse_shape(kd_part *part, kj_location location)
 {
   kd_refuse(&part->d, location,
-            "an adjoint kernel is made of a kernel whose body is one loop over a grid_range, and "
-            "values that are computed before the loop; this is something else");
+            "an adjoint kernel is made of a kernel whose body is loops over a grid_range, with "
+            "grid_sync() or values that are computed between them; this is something else");
 }
 
 static bool is_effect(void *data, const kt_stmt *stmt)
@@ -27,19 +30,34 @@ static bool is_effect(void *data, const kt_stmt *stmt)
   return is_store || stmt->kind == KJ_TS_EVALUATE || kt_flow_of(stmt) == KJ_FLOW_RANGE;
 }
 
-/* Takes the body apart: the statements before the grid loop, and the loop. */
+static bool is_sync(const kt_stmt *stmt)
+{
+  return stmt->kind == KJ_TS_EVALUATE && stmt->value->kind == KJ_T_BUILTIN &&
+         stmt->value->builtin->id == KJ_BUILTIN_GRID_SYNC;
+}
+
+/* Takes the body apart: the loop of the part, and the statements before it. */
 static void find_loop(kd_part *part)
 {
   kd_derivation *d = &part->d;
+  uint32_t number = 0;
+  kt_stmt *sync = NULL;
   for (size_t i = 0; i < d->body.count; i++) {
     kt_stmt *stmt = d->body.items[i];
-    if (part->loop) refuse_shape(part, stmt->location);
     if (stmt->kind == KJ_TS_GRID_FOR) {
-      part->loop = stmt;
-      continue;
+      part->is_last = number == part->number;
+      if (part->is_last) { /* of those so far */
+        part->loop = stmt;
+        part->sync = sync;
+      }
+      number++;
+      sync = NULL;
+    } else if (is_sync(stmt)) {
+      sync = stmt;
+    } else {
+      if (kt_any_in_tstmt(stmt, is_effect, NULL, NULL)) refuse_shape(part, stmt->location);
+      if (!part->loop) KJ_PUSH(d->arena, &part->before, stmt);
     }
-    if (kt_any_in_tstmt(stmt, is_effect, NULL, NULL)) refuse_shape(part, stmt->location);
-    KJ_PUSH(d->arena, &part->before, stmt);
   }
   if (!part->loop) refuse_shape(part, d->location);
 }
@@ -60,7 +78,7 @@ static void check_carried(kd_part *part)
   }
 }
 
-static kd_part *make_part(const kd_derivation *of, kd_plan *plan)
+kd_part *kd_make_part(const kd_derivation *of, kd_plan *plan, uint32_t number)
 {
   kd_part *part = KJ_NEW(of->arena, kd_part);
   part->d = *of;
@@ -69,6 +87,7 @@ static kd_part *make_part(const kd_derivation *of, kd_plan *plan)
   part->d.variables = NULL;
   memset(&part->d.logs, 0, sizeof part->d.logs);
   part->plan = plan;
+  part->number = number;
   kd_start(&part->d);
   find_loop(part);
   kd_find_sites(part);
@@ -83,7 +102,7 @@ static bool is_inside(const kd_part *part, const kt_var *var)
   return part->is_inside[var->index];
 }
 
-static void add_derivatives(kd_part *part, bool inside)
+void kd_add_derivatives(kd_part *part, bool inside)
 {
   kd_derivation *d = &part->d;
   const kt_instance *made = d->record->instance;
@@ -98,20 +117,26 @@ static void add_derivatives(kd_part *part, bool inside)
   }
 }
 
-/* ---- the first part ---- */
+void kd_own_statements(kd_part *part, size_t first)
+{
+  const kt_stmts *out = part->d.s->out;
+  for (size_t i = first; i < out->count; i++)
+    KJ_PUSH(part->d.arena, &part->plan->owned, ((kd_owned){ out->items[i], part->number }));
+}
+
+/* ---- the first part of a loop ---- */
 
 static void emit_list(kd_derivation *d, const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) kt_emit(d->s, stmts->items[i]);
 }
 
-/* One iteration, forwards and backwards. */
-static void emit_iteration(kd_part *part)
+void kd_emit_iteration(kd_part *part)
 {
   kd_derivation *d = &part->d;
   kt_stmts reverse = { 0 };
   kd_begin_iteration(part);
-  add_derivatives(part, true);
+  kd_add_derivatives(part, true);
   d->body = part->loop->body;
   kd_plan_logs(d);
   kd_reverse_block(d, &part->loop->body, &reverse);
@@ -129,7 +154,7 @@ static void check_before(kd_part *part)
                 "parameter: compute them in the loop over the grid_range");
 }
 
-static kt_stmt *new_grid_loop(kd_derivation *d, const kt_stmt *like)
+kt_stmt *kd_new_grid_loop(kd_derivation *d, const kt_stmt *like)
 {
   kt_stmt *loop = kt_new_tstmt(d->c, KJ_TS_GRID_FOR, like->location);
   loop->unroll = like->unroll;
@@ -156,15 +181,16 @@ static void emit_first(kd_part *part)
 {
   kd_derivation *d = &part->d;
   kt_stmts reverse = { 0 }, *outer = d->s->out, after = { 0 };
+  size_t first = outer->count;
   check_before(part);
-  add_derivatives(part, false);
+  kd_add_derivatives(part, false);
   kd_reverse_block(d, &part->before, &reverse);
-  kt_stmt *loop = new_grid_loop(d, part->loop);
+  kt_stmt *loop = kd_new_grid_loop(d, part->loop);
   loop->vars = part->loop->vars;
   for (size_t i = 0; i < part->loop->extents.count; i++)
     KJ_PUSH(d->arena, &loop->extents, kd_copy(d, part->loop->extents.items[i]));
   d->s->out = &loop->body;
-  emit_iteration(part);
+  kd_emit_iteration(part);
   d->s->out = outer;
   d->s->out = &after;
   emit_list(d, &reverse);
@@ -175,136 +201,43 @@ static void emit_first(kd_part *part)
   kt_emit(d->s, loop);
   emit_list(d, &after);
   kd_add_thread_sums(part);
-}
-
-/* ---- gathering ---- */
-
-static kt_expr *extent_of(kd_derivation *d, const kd_array_plan *plan, size_t v)
-{
-  return kt_make_extent(d->s, kd_read(d, (kt_var *)plan->array), plan->dimension[v], d->location);
-}
-
-static kt_expr *binary(kd_derivation *d, kjit_op op, kt_expr *x, kt_expr *y)
-{
-  return kt_make_own_binary(d->s, op, x, y, d->location);
-}
-
-/* The variable of the iteration that contributes, and whether there is such an iteration. */
-static kt_expr *place_variable(kd_part *part, size_t v)
-{
-  kd_derivation *d = &part->d;
-  kt_var *var = part->loop->vars.items[v];
-  kt_var *at = kd_new_var(d, var->name, KJIT_INDEX, var->location);
-  kt_expr *extent = kd_copy(d, part->loop->extents.items[v]);
-  kt_expr *value = kd_read(d, part->position.items[v]);
-  int64_t offset = part->offset->offset[v];
-  bool wraps = part->offset->wraps[v];
-  kjit_op op = offset > 0 ? KJIT_OP_SUB : KJIT_OP_ADD;
-  kt_expr *distance = kt_new_integer(d->s, KJIT_INDEX, offset > 0 ? offset : -offset, d->location);
-  if (offset) value = binary(d, op, value, distance);
-  if (wraps) value = binary(d, KJIT_OP_SUB, value, extent_of(d, part->gathered, v));
-  kd_assign(d, at, value);
-  d->variables[var->index].instead = at;
-  kt_expr *below = binary(d, KJIT_OP_LT, kd_read(d, at), extent);
-  if (!offset && !wraps) {
-    bool is_whole = kd_equal_exprs(kd_resolve(part, part->loop->extents.items[v]),
-                                   extent_of(d, part->gathered, v));
-    return is_whole ? NULL : below;
-  }
-  kt_expr *zero = kt_new_integer(d->s, KJIT_INDEX, 0, d->location);
-  kt_expr *both = kt_new_texpr(d->c, KJ_T_LOGIC, KJIT_BOOL, d->location);
-  both->op = KJIT_OP_AND;
-  both->x = binary(d, KJIT_OP_GE, kd_read(d, at), zero);
-  both->y = below;
-  return both;
-}
-
-static void emit_contribution(kd_part *part)
-{
-  kd_derivation *d = &part->d;
-  kt_stmts *outer = d->s->out;
-  for (size_t v = 0; v < part->loop->vars.count; v++) {
-    kt_expr *is_there = place_variable(part, v);
-    if (!is_there) continue;
-    kt_stmt *stmt = kt_new_if(d->c, is_there, d->location);
-    kt_emit(d->s, stmt);
-    d->s->out = &stmt->body;
-  }
-  add_derivatives(part, false);
-  emit_iteration(part);
-  d->s->out = outer;
-}
-
-/* Adds the sum to the element. */
-static void store_sum(kd_part *part, const kt_vars *position)
-{
-  kd_derivation *d = &part->d;
-  const kd_array_plan *plan = part->gathered;
-  const kt_var *other = d->variables[plan->array->index].other;
-  kt_exprs indices = { 0 };
-  for (uint32_t k = 0; k < ki_type(d->c->types, plan->array->type)->rank; k++)
-    for (size_t v = 0; v < position->count; v++)
-      if (plan->dimension[v] == k) KJ_PUSH(d->arena, &indices, kd_read(d, position->items[v]));
-  if (ki_type(d->c->types, other->type)->read_only)
-    kd_refuse(d, d->location, "the array that is handed over as the derivative of `%s` is const",
-              plan->array->name);
-  kt_expr *before = kd_keep(d, kd_load(d, kd_read(d, (kt_var *)other), &indices));
-  kt_expr *sum = kt_convert(d->s, kd_read(d, part->sum), before->type, d->location);
-  kd_store(d, kd_read(d, (kt_var *)other), &indices, kd_add(d, before, sum));
-}
-
-static kd_part *add_gather_part(const kd_derivation *of, kd_plan *plan,
-                                const kd_array_plan *gathered, const kd_gather_offset *offset)
-{
-  kd_part *part = make_part(of, plan);
-  kt_stmts ignored = { 0 };
-  part->gathered = gathered;
-  part->offset = offset;
-  kd_reverse_block(&part->d, &part->before, &ignored);
-  return part;
-}
-
-static void emit_gather(kd_part *first, const kd_array_plan *plan)
-{
-  kd_derivation *d = &first->d;
-  size_t count = plan->offsets.count, rank = first->loop->vars.count;
-  kd_part **parts = KJ_NEW_ARRAY(d->arena, kd_part *, count + 1);
-  for (size_t i = 0; i < count; i++)
-    parts[i] = add_gather_part(d, first->plan, plan, &plan->offsets.items[i]);
-  kt_stmt *loop = new_grid_loop(d, first->loop);
-  bool has_sum = ki_type(d->c->types, plan->array->type)->rank == rank;
-  for (size_t v = 0; v < rank; v++) {
-    kt_var *var = kt_add_variable(d->s, KJ_V_LOOP, first->loop->vars.items[v]->name, KJIT_INDEX,
-                                  first->loop->location, KJ_LEVEL_THREAD);
-    KJ_PUSH(d->arena, &loop->vars, var);
-    KJ_PUSH(d->arena, &loop->extents, extent_of(d, plan, v));
-  }
-  kjit_type element = ki_type(d->c->types, plan->array->type)->element;
-  kt_var *sum = has_sum ? kd_new_var(d, "_sum", kd_wide_type(d, element), d->location) : NULL;
-  kt_stmts *outer = d->s->out;
-  d->s->out = &loop->body;
-  if (sum) kd_assign(d, sum, kd_nothing(d, sum->type));
-  for (size_t i = 0; i < count; i++) {
-    parts[i]->position = loop->vars;
-    parts[i]->sum = sum;
-    emit_contribution(parts[i]);
-  }
-  if (sum) store_sum(parts[0], &loop->vars);
-  d->s->out = outer;
-  kt_emit(d->s, loop);
+  kd_own_statements(part, first);
 }
 
 /* ---- the whole ---- */
 
+static void make_firsts(const kd_derivation *d, kd_plan *plan)
+{
+  kd_part *part;
+  do {
+    part = kd_make_part(d, plan, (uint32_t)plan->firsts.count);
+    KJ_PUSH(d->arena, &plan->firsts, part);
+  } while (!part->is_last);
+}
+
+static void emit_sync(kd_part *part)
+{
+  kd_derivation *d = &part->d;
+  kt_stmt *sync = kt_new_tstmt(d->c, KJ_TS_EVALUATE, part->sync->location);
+  sync->value = kd_copy(d, part->sync->value);
+  kt_emit(d->s, sync);
+}
+
 void kd_make_adjoint(kd_derivation *d)
 {
   kd_plan *plan = KJ_NEW(d->arena, kd_plan);
-  kd_part *first = make_part(d, plan);
-  kd_make_plan(first, plan);
-  emit_first(first);
-  for (size_t i = 0; i < plan->arrays.count; i++)
-    if (plan->arrays.items[i].way == KD_GATHERED) emit_gather(first, &plan->arrays.items[i]);
+  make_firsts(d, plan);
+  kd_make_plan(plan);
+  for (size_t k = plan->firsts.count; k-- > 0;) {
+    kd_part *first = plan->firsts.items[k];
+    emit_first(first);
+    for (size_t i = 0; i < plan->arrays.count; i++) {
+      const kd_array_plan *array = &plan->arrays.items[i];
+      if (array->loads == KD_GATHERED && array->first == k) kd_emit_gather(first, array);
+    }
+    if (first->sync && k) emit_sync(first);
+  }
   d->record->result = d->record->instance->result = KJIT_VOID;
-  kd_slice(&first->d);
-  kd_remark_plan(first);
+  kd_slice(&plan->firsts.items[0]->d);
+  kd_remark_plan(plan);
 }

@@ -1,12 +1,14 @@
 /* Adjoint kernels: what the files adjoint*.c share.
  *
- * A kernel is a grid loop and the statements before it. Its adjoint is made of parts. A part is a
- * prepared copy of the kernel's body, in the instance that is made, with variables of its own:
+ * A kernel is a sequence of grid loops, and statements between them that compute values. Its
+ * adjoint is made of parts. A part belongs to one of the loops. It is a prepared copy of the
+ * kernel's body, in the instance that is made, with variables of its own:
  *
  *   adjoint_index.c   reads the indices of the accesses in the grid loop: variable plus constant
  *   adjoint_plan.c    chooses for each array of derivatives how sums into it are computed
+ *   adjoint_gather.c  an element that collects from the iterations that load it
  *   adjoint_sums.c    the sums and loads of derivatives in a part: what reverse.c hands over
- *   adjoint.c         the first part, a part for each iteration that an element gathers from
+ *   adjoint.c         the first part of each loop
  *   slice.c           drops what no derivative needs, and refuses values that are gone */
 #ifndef KJ_DERIVE_ADJOINT_H
 #define KJ_DERIVE_ADJOINT_H
@@ -19,10 +21,11 @@ enum { KD_MOST_GRID = 3, KD_MOST_GATHERED = 64 };
  * least to most. */
 typedef struct kd_index {
   bool is_known;
-  const kt_var *variable; /* NULL: none */
-  const kt_expr *symbol;  /* a value that is the same in the whole grid; NULL: none */
+  uint32_t variable;     /* 1: the first variable of the grid loop; 0: none */
+  const kt_expr *symbol; /* a value that is the same in the whole grid; NULL: none */
   int64_t least, most;
   bool is_exact; /* the offset is one number, in all iterations */
+  bool is_round; /* it is the remainder by the extent of the grid loop */
   /* an index below 0 counts from the end: this is the extent; NULL: none does */
   const kt_expr *period;
 } kd_index;
@@ -53,23 +56,43 @@ typedef enum kd_way {
   KD_CHANGED      /* loads and stores of one element: changed as these go backwards */
 } kd_way;
 
+/* The iteration that contributes to an element is the element less an offset, and: */
+typedef enum kd_turn {
+  KD_STRAIGHT, /* nothing more */
+  KD_FROM_END, /* less the extent of the array */
+  KD_ROUND     /* the remainder by the extent of the grid loop */
+} kd_turn;
+
 /* Which iteration contributes to an element, by variable of the grid loop. */
 typedef struct kd_gather_offset {
-  int64_t offset[KD_MOST_GRID]; /* the element less the iteration */
-  bool wraps[KD_MOST_GRID];     /* and less the extent of the array */
+  uint32_t loop; /* the number of the grid loop */
+  int64_t offset[KD_MOST_GRID];
+  kd_turn turn[KD_MOST_GRID];
 } kd_gather_offset;
 
 typedef struct kd_array_plan {
   const kt_var *array;
-  kd_way way;
+  kd_way loads;   /* in all loops */
+  kd_way *stores; /* by loop */
+  uint32_t first; /* the first loop that loads from it */
   /* ADDED, GATHERED: the dimension that follows a variable of the grid loop */
   uint32_t dimension[KD_MOST_GRID];
   KJ_LIST(kd_gather_offset) offsets;
   uint32_t atomics, sums; /* ATOMIC: places */
 } kd_array_plan;
 
+typedef struct kd_part kd_part;
+
+/* Statements of the adjoint that were made of a loop. */
+typedef struct kd_owned {
+  const kt_stmt *stmt;
+  uint32_t loop;
+} kd_owned;
+
 typedef struct kd_plan {
   KJ_LIST(kd_array_plan) arrays;
+  KJ_LIST(kd_part *) firsts; /* the first part of each loop */
+  KJ_LIST(kd_owned) owned;
 } kd_plan;
 
 /* A sum of the thread for a place that is the same in the whole grid. */
@@ -80,17 +103,19 @@ typedef struct kd_thread_sum {
   kj_location location;
 } kd_thread_sum;
 
-typedef struct kd_part kd_part;
 struct kd_part {
   kd_derivation d;
   kd_plan *plan;
+  uint32_t number; /* of its grid loop, from 0 on */
   kt_stmts before; /* the grid loop */
   kt_stmt *loop;
+  kt_stmt *sync; /* grid_sync() between the loop before and this one; NULL: there is none */
+  bool is_last;  /* no loop follows */
   KJ_LIST(kd_site) sites;
   const kt_expr **definitions; /* by variable: its only value; NULL: it has several */
   bool *is_before, *is_inside; /* by variable: it is assigned before the grid loop; in it */
   const kt_stmt **loops;       /* by variable: the loop in the grid loop whose variable it is */
-  /* of a part that gathers; NULL: it is the first part */
+  /* of a part that gathers; NULL: it is a first part */
   const kd_array_plan *gathered;
   const kd_gather_offset *offset;
   kt_vars position; /* the element */
@@ -105,17 +130,39 @@ struct kd_part {
 void kd_find_sites(kd_part *part);
 /* The index with the values of variables in the place of variables that have only one. */
 kt_expr *kd_resolve(kd_part *part, const kt_expr *e);
-/* Which variable of the grid loop; -1: it is none. */
-int kd_grid_number(const kd_part *part, const kt_var *var);
+/* Which variable of the grid loop, from 1 on; 0: it is none. */
+uint32_t kd_grid_number(const kd_part *part, const kt_var *var);
 bool kd_equal_exprs(const kt_expr *a, const kt_expr *b);
 kd_index kd_index_of(kd_part *part, const kt_expr *e);
 
 /* ---- adjoint_plan.c ---- */
 
-void kd_make_plan(kd_part *part, kd_plan *plan);
+/* The plan has the first parts of all loops. */
+void kd_make_plan(kd_plan *plan);
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array);
 /* Reports what the plan is as a remark. */
-void kd_remark_plan(kd_part *part);
+void kd_remark_plan(kd_plan *plan);
+
+/* ---- adjoint.c: what the parts that gather use ---- */
+
+/* plan: it is a part of the derivation of another part. */
+kd_part *kd_make_part(const kd_derivation *of, kd_plan *plan, uint32_t number);
+void kd_add_derivatives(kd_part *part, bool inside);
+/* One iteration, forwards and backwards. */
+void kd_emit_iteration(kd_part *part);
+kt_stmt *kd_new_grid_loop(kd_derivation *d, const kt_stmt *like);
+/* Notes that the statements from `first` on, of the list that is emitted to, belong to the part. */
+void kd_own_statements(kd_part *part, size_t first);
+
+/* ---- adjoint_gather.c ---- */
+
+/* Whether all these loads can be gathered: then the plan has the offsets. */
+typedef KJ_LIST(const kd_site *) kd_sites;
+bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *loads);
+/* The loop in which the elements of an array gather. */
+void kd_emit_gather(kd_part *first, const kd_array_plan *plan);
+/* Adds t to the sum of the element if the iteration loads it. */
+void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t);
 
 /* ---- adjoint_sums.c ---- */
 

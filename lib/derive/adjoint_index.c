@@ -87,11 +87,11 @@ kt_expr *kd_resolve(kd_part *part, const kt_expr *e)
 
 /* ---- indices ---- */
 
-int kd_grid_number(const kd_part *part, const kt_var *var)
+uint32_t kd_grid_number(const kd_part *part, const kt_var *var)
 {
-  for (size_t i = 0; var && i < part->loop->vars.count; i++)
-    if (part->loop->vars.items[i] == var) return (int)i;
-  return -1;
+  for (uint32_t i = 0; var && i < part->loop->vars.count; i++)
+    if (part->loop->vars.items[i] == var) return i + 1;
+  return 0;
 }
 
 static kd_index offset_index(int64_t least, int64_t most, bool is_exact)
@@ -117,9 +117,10 @@ static kd_index inner_index(const kd_part *part, const kt_var *var)
 
 static kd_index var_index(kd_part *part, const kt_expr *e)
 {
-  if (kd_grid_number(part, e->var) >= 0) {
+  uint32_t number = kd_grid_number(part, e->var);
+  if (number) {
     kd_index index = offset_index(0, 0, true);
-    index.variable = e->var;
+    index.variable = number;
     return index;
   }
   if (!is_uniform_var(part, e->var)) return inner_index(part, e->var);
@@ -128,11 +129,17 @@ static kd_index var_index(kd_part *part, const kt_expr *e)
   return index;
 }
 
+/* It is a sum: no part of it was taken from the other end of the array. */
+static bool is_straight(const kd_index *index)
+{
+  return index->is_known && !index->period && !index->is_round;
+}
+
 /* x + y, or x - y. */
 static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_difference)
 {
   kd_index sum = *x;
-  if (!x->is_known || !y->is_known || x->period || y->period) return (kd_index){ 0 };
+  if (!is_straight(x) || !is_straight(y)) return (kd_index){ 0 };
   if (y->variable && (is_difference || x->variable)) return (kd_index){ 0 };
   if (y->variable) sum.variable = y->variable;
   if (y->symbol) {
@@ -147,11 +154,10 @@ static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_differen
 }
 
 /* The extent of the grid loop that belongs to a variable. */
-static kd_index extent_of(kd_part *part, const kt_var *variable)
+static kd_index extent_of(kd_part *part, uint32_t variable)
 {
-  int number = kd_grid_number(part, variable);
-  KJ_ASSERT(number >= 0);
-  return kd_index_of(part, part->loop->extents.items[number]);
+  KJ_ASSERT(variable);
+  return kd_index_of(part, part->loop->extents.items[variable - 1]);
 }
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -161,9 +167,9 @@ static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
  * than these are. min(q + c, U) is U for the iterations from U - c + 1 to the last one. */
 static kd_index clamped_index(kd_part *part, kd_index x, kd_index limit, bool is_max)
 {
-  if (!x.is_known || !limit.is_known || !x.variable || x.symbol || x.period || limit.variable ||
-      !limit.is_exact || limit.period)
-    return (kd_index){ 0 };
+  bool fits = is_straight(&x) && is_straight(&limit) && x.variable && !x.symbol &&
+              !limit.variable && limit.is_exact;
+  if (!fits) return (kd_index){ 0 };
   x.is_exact = false;
   if (is_max && !limit.symbol) {
     x.most = most_of(x.most, limit.least);
@@ -185,6 +191,33 @@ static kd_index builtin_index(kd_part *part, const kt_expr *e)
   return x.variable ? clamped_index(part, x, y, is_max) : clamped_index(part, y, x, is_max);
 }
 
+static kd_index resolved_index(kd_part *part, const kt_expr *e);
+
+static bool is_signed(const kd_part *part, const kt_expr *e)
+{
+  return kt_class_of(part->d.c, e->type) == KJ_CLASS_SIGNED;
+}
+
+/* (q + c) % n, where n is the extent of the grid loop: each iteration has an element of its own. */
+static kd_index round_index(kd_part *part, const kt_expr *e)
+{
+  kd_index x = resolved_index(part, e->x), n = resolved_index(part, e->y);
+  bool fits = is_straight(&x) && x.variable && is_straight(&n) && !n.variable && n.is_exact &&
+              is_signed(part, e);
+  if (!fits) return (kd_index){ 0 };
+  kd_index extent = extent_of(part, x.variable);
+  bool is_extent = is_straight(&extent) && !extent.variable && extent.is_exact &&
+                   extent.least == n.least && kd_equal_exprs(extent.symbol, n.symbol);
+  if (!is_extent || (x.symbol && !kd_equal_exprs(x.symbol, n.symbol))) return (kd_index){ 0 };
+  if (x.symbol) { /* q + n + c */
+    x.symbol = NULL;
+    x.least -= n.least;
+    x.most -= n.least;
+  }
+  x.is_round = true;
+  return x;
+}
+
 static bool is_wide_integer(const kd_part *part, kjit_type type)
 {
   return kt_is_integer(part->d.c, type) && ki_type(part->d.c->types, type)->size_bytes >= 4;
@@ -197,7 +230,7 @@ static kd_index wrapped_index(kd_part *part, const kt_expr *e)
   kd_index extent = { 0 };
   if (e->y->kind == KJ_T_BINARY && e->y->op == KJIT_OP_ADD) extent = kd_index_of(part, e->y->y);
   bool may_wrap = index.least < 0 || index.symbol || !index.variable;
-  if (!index.is_known || !may_wrap) return index;
+  if (!index.is_known || index.is_round || !may_wrap) return index;
   if (!extent.is_known || extent.variable || index.symbol || !index.variable)
     return (kd_index){ 0 };
   index.period = e->y->y;
@@ -224,6 +257,10 @@ static kd_index resolved_index(kd_part *part, const kt_expr *e)
       kd_index x = resolved_index(part, e->x), y = resolved_index(part, e->y);
       kd_index sum = sum_index(&x, &y, e->op == KJIT_OP_SUB);
       if (sum.is_known) return sum;
+    }
+    if (e->op == KJIT_OP_MOD) {
+      kd_index remainder = round_index(part, e);
+      if (remainder.is_known) return remainder;
     }
     break;
   default: break;

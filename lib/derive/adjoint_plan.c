@@ -12,11 +12,9 @@ kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array)
 
 /* ---- sites of an array ---- */
 
-typedef KJ_LIST(const kd_site *) site_list;
-
-static site_list list_sites(const kd_part *part, const kt_var *array, bool is_store)
+static kd_sites list_sites(const kd_part *part, const kt_var *array, bool is_store)
 {
-  site_list list = { 0 };
+  kd_sites list = { 0 };
   for (size_t i = 0; i < part->sites.count; i++) {
     const kd_site *site = &part->sites.items[i];
     if (site->root == array && (site->store != NULL) == is_store)
@@ -37,18 +35,42 @@ static _Noreturn void refuse_twice(kd_part *part, kj_location location, kj_locat
 static bool is_same_index(const kd_index *a, const kd_index *b)
 {
   return a->is_known && b->is_known && a->is_exact && b->is_exact && a->variable == b->variable &&
-         a->least == b->least && kd_equal_exprs(a->symbol, b->symbol);
+         a->is_round == b->is_round && a->least == b->least && kd_equal_exprs(a->symbol, b->symbol);
 }
 
-/* Both are the same variable and symbol, with different offsets: they are never equal. */
-static bool is_never_same(const kd_index *a, const kd_index *b)
+static bool is_sum(const kd_index *index)
 {
-  return a->is_known && b->is_known && !a->period && !b->period && a->variable == b->variable &&
-         kd_equal_exprs(a->symbol, b->symbol) && (a->most < b->least || b->most < a->least);
+  return index->is_known && !index->period && !index->is_round;
+}
+
+/* The index is always below the limit, which is the same in the whole grid. */
+static bool is_below(kd_part *part, const kd_index *index, const kd_index *limit)
+{
+  if (limit->variable || !index->variable || index->symbol) return false;
+  kd_index extent = kd_index_of(part, part->loop->extents.items[index->variable - 1]);
+  return is_sum(&extent) && !extent.variable && kd_equal_exprs(extent.symbol, limit->symbol) &&
+         extent.most - 1 + index->most < limit->least;
+}
+
+static bool is_above(const kd_index *index, const kd_index *limit)
+{
+  return !limit->variable && !limit->symbol && index->variable && !index->symbol &&
+         index->least > limit->most;
+}
+
+/* The indices are never equal. Those of one iteration if both parts are the same; else those of any
+ * two iterations. */
+static bool is_never_same(kd_part *of_a, const kd_index *a, kd_part *of_b, const kd_index *b)
+{
+  if (!is_sum(a) || !is_sum(b)) return false;
+  bool has_same_value = of_a == of_b ? a->variable == b->variable : !a->variable && !b->variable;
+  if (has_same_value && kd_equal_exprs(a->symbol, b->symbol))
+    return a->most < b->least || b->most < a->least;
+  return is_below(of_a, a, b) || is_below(of_b, b, a) || is_above(a, b) || is_above(b, a);
 }
 
 /* The dimension whose index is the variable plus an offset that is the same in all sites. */
-static bool find_own_dimension(const site_list *sites, const kt_var *variable, uint32_t *dimension)
+static bool find_own_dimension(const kd_sites *sites, uint32_t variable, uint32_t *dimension)
 {
   const kd_site *first = sites->items[0];
   for (uint32_t k = 0; k < first->rank; k++) {
@@ -64,15 +86,15 @@ static bool find_own_dimension(const site_list *sites, const kt_var *variable, u
 }
 
 /* No two iterations access the same element. */
-static bool is_one_to_one(const kd_part *part, const site_list *sites, uint32_t *dimensions)
+static bool is_one_to_one(const kd_part *part, const kd_sites *sites, uint32_t *dimensions)
 {
-  for (size_t v = 0; v < part->loop->vars.count; v++)
-    if (!find_own_dimension(sites, part->loop->vars.items[v], &dimensions[v])) return false;
+  for (uint32_t v = 0; v < part->loop->vars.count; v++)
+    if (!find_own_dimension(sites, v + 1, &dimensions[v])) return false;
   return true;
 }
 
 /* All accesses of an iteration are to one element. */
-static bool is_one_element(const site_list *sites)
+static bool is_one_element(const kd_sites *sites)
 {
   const kd_site *first = sites->items[0];
   for (size_t i = 0; i < sites->count; i++)
@@ -81,79 +103,6 @@ static bool is_one_element(const site_list *sites)
           !is_same_index(&first->indices[k], &sites->items[i]->indices[k]))
         return false;
   return true;
-}
-
-/* ---- gathering ---- */
-
-static bool find_gathered_dimension(const site_list *sites, const kt_var *variable,
-                                    uint32_t *dimension)
-{
-  for (uint32_t k = 0; k < sites->items[0]->rank; k++) {
-    bool fits = true;
-    for (size_t i = 0; fits && i < sites->count; i++) {
-      const kd_site *site = sites->items[i];
-      const kd_index *index = &site->indices[k];
-      fits = site->is_whole && index->is_known && index->variable == variable && !index->symbol;
-    }
-    if (!fits) continue;
-    *dimension = k;
-    return true;
-  }
-  return false;
-}
-
-static bool is_same_offset(const kd_gather_offset *a, const kd_gather_offset *b)
-{
-  for (int v = 0; v < KD_MOST_GRID; v++)
-    if (a->offset[v] != b->offset[v] || a->wraps[v] != b->wraps[v]) return false;
-  return true;
-}
-
-static bool add_offset(const kd_part *part, kd_array_plan *plan, const kd_gather_offset *offset)
-{
-  for (size_t i = 0; i < plan->offsets.count; i++)
-    if (is_same_offset(&plan->offsets.items[i], offset)) return true;
-  KJ_PUSH(part->d.arena, &plan->offsets, *offset);
-  return plan->offsets.count <= KD_MOST_GATHERED;
-}
-
-/* All combinations of the offsets that the indices of a site may have, from a variable on. False:
- * there are too many. */
-static bool add_offsets(const kd_part *part, kd_array_plan *plan, const kd_site *site, size_t v,
-                        kd_gather_offset offset)
-{
-  if (v == part->loop->vars.count || v == KD_MOST_GRID) return add_offset(part, plan, &offset);
-  const kd_index *index = &site->indices[plan->dimension[v]];
-  if (index->most - index->least >= KD_MOST_GATHERED) return false;
-  for (int64_t at = index->least; at <= index->most; at++) {
-    offset.offset[v] = at;
-    offset.wraps[v] = false;
-    if (!add_offsets(part, plan, site, v + 1, offset)) return false;
-    offset.wraps[v] = true;
-    bool wraps = index->period && at < 0;
-    if (wraps && !add_offsets(part, plan, site, v + 1, offset)) return false;
-  }
-  return true;
-}
-
-static bool is_gathered(const kd_part *part, kd_array_plan *plan, const site_list *loads)
-{
-  for (size_t v = 0; v < part->loop->vars.count; v++)
-    if (!find_gathered_dimension(loads, part->loop->vars.items[v], &plan->dimension[v]))
-      return false;
-  for (size_t i = 0; i < loads->count; i++)
-    if (!add_offsets(part, plan, loads->items[i], 0, (kd_gather_offset){ 0 })) return false;
-  return true;
-}
-
-static void plan_loads(kd_part *part, kd_array_plan *plan, const site_list *loads)
-{
-  if (is_one_to_one(part, loads, plan->dimension)) plan->way = KD_ADDED;
-  else if (is_gathered(part, plan, loads)) plan->way = KD_GATHERED;
-  else plan->way = KD_ATOMIC;
-  for (size_t i = 0; i < loads->count; i++)
-    if (loads->items[i]->is_uniform) plan->sums++;
-    else plan->atomics++;
 }
 
 /* ---- stores ---- */
@@ -208,32 +157,29 @@ static void check_loops(kd_part *part, const kd_site *store)
   }
 }
 
-static void check_apart(kd_part *part, const kd_site *a, const kd_site *b)
+static void check_apart(kd_part *of_a, const kd_site *a, kd_part *of_b, const kd_site *b)
 {
   bool is_apart = false;
   for (uint32_t k = 0; a->is_whole && b->is_whole && k < a->rank; k++)
-    is_apart |= is_never_same(&a->indices[k], &b->indices[k]);
+    is_apart |= is_never_same(of_a, &a->indices[k], of_b, &b->indices[k]);
   if (is_apart) return;
-  refuse_twice(part, b->location, a->location, "the other store is here",
-               kj_format(part->d.arena,
-                         "an iteration may store to one element of `%s` twice: store the last "
-                         "value alone",
-                         a->root->name));
+  const char *who = of_a == of_b ? "an iteration" : "two loops";
+  refuse_twice(of_b, b->location, a->location, "the other store is here",
+               kj_format(of_b->d.arena,
+                         "%s may store to one element of `%s` twice: store the last value alone",
+                         who, a->root->name));
 }
 
-static void plan_stores(kd_part *part, kd_array_plan *plan, const site_list *stores)
+static kd_way plan_stores(kd_part *part, const kd_sites *stores)
 {
   uint32_t dimensions[KD_MOST_GRID];
-  plan->way = KD_OUTPUT;
-  if (stores->count == 1 && !stores->items[0]->loops) return;
-  if (is_one_element(stores) && is_one_to_one(part, stores, dimensions)) {
-    plan->way = KD_OVERWRITTEN;
-    return;
-  }
+  if (stores->count == 1 && !stores->items[0]->loops) return KD_OUTPUT;
+  if (is_one_element(stores) && is_one_to_one(part, stores, dimensions)) return KD_OVERWRITTEN;
   for (size_t i = 0; i < stores->count; i++) {
     check_loops(part, stores->items[i]);
-    for (size_t k = 0; k < i; k++) check_apart(part, stores->items[k], stores->items[i]);
+    for (size_t k = 0; k < i; k++) check_apart(part, stores->items[k], part, stores->items[i]);
   }
+  return KD_OUTPUT;
 }
 
 /* ---- atomic sums ---- */
@@ -298,7 +244,7 @@ static const kt_expr *find_accumulated(kd_part *part, const kt_stmt *store)
   return NULL;
 }
 
-static bool only_accumulates(kd_part *part, const site_list *loads, const site_list *stores)
+static bool only_accumulates(kd_part *part, const kd_sites *loads, const kd_sites *stores)
 {
   if (loads->count != stores->count) return false;
   for (size_t i = 0; i < stores->count; i++) {
@@ -310,15 +256,13 @@ static bool only_accumulates(kd_part *part, const site_list *loads, const site_l
   return true;
 }
 
-static void plan_changes(kd_part *part, kd_array_plan *plan, const site_list *loads,
-                         const site_list *stores)
+/* Of an array that one loop loads from and stores to. */
+static kd_way plan_changes(kd_part *part, const kd_sites *loads, const kd_sites *stores)
 {
-  site_list all = { 0 };
+  kd_sites all = { 0 };
   uint32_t dimensions[KD_MOST_GRID];
-  if (only_accumulates(part, loads, stores)) {
-    plan->way = KD_ACCUMULATED;
-    return;
-  }
+  const char *name = stores->items[0]->root->name;
+  if (only_accumulates(part, loads, stores)) return KD_ACCUMULATED;
   for (size_t i = 0; i < loads->count; i++) KJ_PUSH(part->d.arena, &all, loads->items[i]);
   for (size_t i = 0; i < stores->count; i++) KJ_PUSH(part->d.arena, &all, stores->items[i]);
   if (!is_one_element(&all) || !is_one_to_one(part, &all, dimensions))
@@ -327,20 +271,129 @@ static void plan_changes(kd_part *part, kd_array_plan *plan, const site_list *lo
       kj_format(part->d.arena,
                 "the kernel loads from `%s` and stores to `%s` at another place, so that "
                 "values are gone: store to another array",
-                plan->array->name, plan->array->name));
-  plan->way = KD_CHANGED;
+                name, name));
+  return KD_CHANGED;
+}
+
+/* ---- several loops ---- */
+
+/* The accesses of a loop to an array. */
+typedef struct loop_sites {
+  kd_part *part;
+  kd_sites loads, stores;
+} loop_sites;
+
+typedef KJ_LIST(loop_sites) all_sites;
+
+static all_sites list_all(const kd_plan *plan, const kt_var *array)
+{
+  all_sites all = { 0 };
+  for (size_t i = 0; i < plan->firsts.count; i++) {
+    kd_part *part = plan->firsts.items[i];
+    loop_sites sites = { part, list_sites(part, array, false), list_sites(part, array, true) };
+    if (sites.loads.count || sites.stores.count) KJ_PUSH(part->d.arena, &all, sites);
+  }
+  return all;
+}
+
+/* The kernel waits for all iterations of a before it begins b. */
+static bool is_synced(const kd_plan *plan, const kd_part *a, const kd_part *b)
+{
+  for (uint32_t i = a->number + 1; i <= b->number; i++)
+    if (plan->firsts.items[i]->sync) return true;
+  return false;
+}
+
+static _Noreturn void refuse_loops(const kd_plan *plan, const loop_sites *a, const loop_sites *b)
+{
+  const kd_site *early = a->stores.count ? a->stores.items[0] : a->loads.items[0],
+                *late = b->stores.count ? b->stores.items[0] : b->loads.items[0];
+  const char *name = early->root->name;
+  const char *text =
+    is_synced(plan, a->part, b->part)
+      ? kj_format(b->part->d.arena,
+                  "a loop before this one accesses `%s`, so that values are gone: store to another "
+                  "array",
+                  name)
+      : kj_format(b->part->d.arena,
+                  "two loops over a grid_range access `%s` and one of them stores to it, and their "
+                  "iterations may run at the same time: write grid_sync() between the loops",
+                  name);
+  refuse_twice(b->part, late->location, early->location, "the other loop accesses it here", text);
+}
+
+/* Two loops access an array. The derivative is right if they do not store to one element, and the
+ * second one loads the last values that the first one stores, or adds to them. */
+static void check_loops_apart(const kd_plan *plan, const kd_array_plan *made, const loop_sites *a,
+                              const loop_sites *b)
+{
+  kd_way way = made->stores[a->part->number], later = made->stores[b->part->number];
+  bool stores = a->stores.count && !a->loads.count,
+       stores_later = b->stores.count && !b->loads.count;
+  bool is_ordered = stores && (later == KD_UNUSED || later == KD_ACCUMULATED);
+  if (way == later && (way == KD_UNUSED || way == KD_ACCUMULATED)) return;
+  if (is_ordered && is_synced(plan, a->part, b->part)) return;
+  if (!stores || !stores_later) refuse_loops(plan, a, b);
+  for (size_t i = 0; i < a->stores.count; i++)
+    for (size_t k = 0; k < b->stores.count; k++)
+      check_apart(a->part, a->stores.items[i], b->part, b->stores.items[k]);
+}
+
+static bool is_gathered(kd_array_plan *made, const all_sites *all)
+{
+  size_t rank = 0;
+  for (size_t i = 0; i < all->count; i++) {
+    const loop_sites *sites = &all->items[i];
+    if (!sites->loads.count) continue;
+    bool has_rank = !rank || rank == sites->part->loop->vars.count;
+    rank = sites->part->loop->vars.count;
+    if (!has_rank || !kd_plan_gather(sites->part, made, &sites->loads)) return false;
+  }
+  return true;
+}
+
+/* Iterations of two loops that add to one element may run at the same time. */
+static void plan_loads(kd_array_plan *made, const all_sites *all)
+{
+  const loop_sites *first = NULL;
+  bool is_alone = true;
+  for (size_t i = 0; i < all->count; i++) {
+    const loop_sites *sites = &all->items[i];
+    if (!sites->loads.count) continue;
+    is_alone = !first;
+    if (!first) first = sites;
+    for (size_t k = 0; k < sites->loads.count; k++)
+      if (sites->loads.items[k]->is_uniform) made->sums++;
+      else made->atomics++;
+  }
+  if (!first) return;
+  made->first = first->part->number;
+  if (is_alone && is_one_to_one(first->part, &first->loads, made->dimension))
+    made->loads = KD_ADDED;
+  else made->loads = is_gathered(made, all) ? KD_GATHERED : KD_ATOMIC;
 }
 
 /* ---- the whole ---- */
 
-static void plan_array(kd_part *part, kd_plan *plan, const kt_var *array)
+static void plan_array(kd_plan *plan, const kt_var *array, kj_arena *arena)
 {
-  kd_array_plan made = { .array = array };
-  site_list loads = list_sites(part, array, false), stores = list_sites(part, array, true);
-  if (stores.count && loads.count) plan_changes(part, &made, &loads, &stores);
-  else if (stores.count) plan_stores(part, &made, &stores);
-  else if (loads.count) plan_loads(part, &made, &loads);
-  KJ_PUSH(part->d.arena, &plan->arrays, made);
+  all_sites all = list_all(plan, array);
+  kd_array_plan made = { .array = array,
+                         .stores = KJ_NEW_ARRAY(arena, kd_way, plan->firsts.count) };
+  kd_way in_place = KD_UNUSED;
+  for (size_t i = 0; i < all.count; i++) {
+    const loop_sites *sites = &all.items[i];
+    if (!sites->stores.count) continue;
+    kd_way way = sites->loads.count ? plan_changes(sites->part, &sites->loads, &sites->stores)
+                                    : plan_stores(sites->part, &sites->stores);
+    made.stores[sites->part->number] = way;
+    if (sites->loads.count) in_place = way;
+  }
+  for (size_t k = 0; k < all.count; k++)
+    for (size_t i = 0; i < k; i++) check_loops_apart(plan, &made, &all.items[i], &all.items[k]);
+  if (in_place) made.loads = in_place;
+  else plan_loads(&made, &all);
+  KJ_PUSH(arena, &plan->arrays, made);
 }
 
 /* A thread changes derivatives that another one would read. */
@@ -348,19 +401,19 @@ static void avoid_gathering(kd_plan *plan)
 {
   bool has_changed = false;
   for (size_t i = 0; i < plan->arrays.count; i++)
-    has_changed |= plan->arrays.items[i].way == KD_CHANGED;
+    has_changed |= plan->arrays.items[i].loads == KD_CHANGED;
   for (size_t i = 0; has_changed && i < plan->arrays.count; i++)
-    if (plan->arrays.items[i].way == KD_GATHERED) plan->arrays.items[i].way = KD_ATOMIC;
+    if (plan->arrays.items[i].loads == KD_GATHERED) plan->arrays.items[i].loads = KD_ATOMIC;
 }
 
-void kd_make_plan(kd_part *part, kd_plan *plan)
+void kd_make_plan(kd_plan *plan)
 {
-  const kt_vars *params = &part->d.record->instance->params;
-  size_t count = part->d.primal->instance->params.count;
+  const kd_derivation *d = &plan->firsts.items[0]->d;
+  const kt_vars *params = &d->record->instance->params;
+  size_t count = d->primal->instance->params.count;
   for (size_t i = 0; i < count; i++) {
     const kt_var *param = params->items[i];
-    if (kt_is_array(part->d.c, param->type) && part->d.variables[i].other)
-      plan_array(part, plan, param);
+    if (kt_is_array(d->c, param->type) && d->variables[i].other) plan_array(plan, param, d->arena);
   }
   avoid_gathering(plan);
 }
@@ -371,9 +424,11 @@ static const char *describe_way(kd_part *part, const kd_array_plan *plan)
 {
   kj_arena *arena = part->d.arena;
   bool is_cpu = part->d.c->request->target.kind == KJ_TARGET_CPU;
-  switch (KJ_AMONG(plan->way)) {
+  switch (KJ_AMONG(plan->loads)) {
   case KD_ADDED: return "plain sums";
-  case KD_GATHERED: return kj_format(arena, "gathered from %zu iterations", plan->offsets.count);
+  case KD_GATHERED:
+    return kj_format(arena, "gathered from %zu iteration%s", plan->offsets.count,
+                     plan->offsets.count == 1 ? "" : "s");
   case KD_CHANGED: return "changed in place";
   case KD_ATOMIC:
     if (!plan->atomics) return is_cpu ? "one atomic sum a thread" : "one atomic sum a warp";
@@ -397,14 +452,15 @@ static uint64_t count_bytes(const kd_part *part)
   return bytes;
 }
 
-void kd_remark_plan(kd_part *part)
+void kd_remark_plan(kd_plan *plan)
 {
+  kd_part *part = plan->firsts.items[0];
   kj_arena *arena = part->d.arena;
   const char *text = "";
-  for (size_t i = 0; i < part->plan->arrays.count; i++) {
-    const kd_array_plan *plan = &part->plan->arrays.items[i];
-    const char *way = describe_way(part, plan);
-    if (way) text = kj_format(arena, "%s; `%s`: %s", text, plan->array->name, way);
+  for (size_t i = 0; i < plan->arrays.count; i++) {
+    const kd_array_plan *array = &plan->arrays.items[i];
+    const char *way = describe_way(part, array);
+    if (way) text = kj_format(arena, "%s; `%s`: %s", text, array->array->name, way);
   }
   uint64_t bytes = count_bytes(part);
   if (bytes)

@@ -169,47 +169,7 @@ void kd_add_thread_sums(kd_part *part)
   d->s->out = outer;
 }
 
-/* ---- loads: gathering ---- */
-
-static bool is_exact_site(const kd_part *part, const kd_site *site)
-{
-  for (size_t v = 0; v < part->loop->vars.count; v++)
-    if (!site->indices[part->gathered->dimension[v]].is_exact) return false;
-  return true;
-}
-
-static bool is_offset(const kd_part *part, const kd_site *site)
-{
-  for (size_t v = 0; v < part->loop->vars.count; v++) {
-    const kd_index *index = &site->indices[part->gathered->dimension[v]];
-    if (index->least != part->offset->offset[v] || part->offset->wraps[v]) return false;
-  }
-  return true;
-}
-
-/* The iteration loads this element: known from the offset, or asked. */
-static void add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t)
-{
-  kd_derivation *d = &part->d;
-  bool is_exact = is_exact_site(part, site);
-  kt_stmts *outer = d->s->out;
-  if (is_exact && !is_offset(part, site)) return;
-  for (size_t v = 0; !is_exact && v < part->loop->vars.count; v++) {
-    kt_expr *index = kt_convert(d->s, kd_copy(d, node->indices.items[part->gathered->dimension[v]]),
-                                KJIT_INDEX, d->location);
-    kt_expr *is_here = binary(d, KJIT_OP_EQ, index, kd_read(d, part->position.items[v]));
-    kt_stmt *stmt = kt_new_if(d->c, is_here, d->location);
-    kt_emit(d->s, stmt);
-    d->s->out = &stmt->body;
-  }
-  if (part->sum) {
-    t = kt_convert(d->s, t, part->sum->type, t->location);
-    kd_assign(d, part->sum, kd_add(d, kd_read(d, part->sum), t));
-  } else {
-    kd_add_to_element(d, node, t);
-  }
-  d->s->out = outer;
-}
+/* ---- loads ---- */
 
 void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
@@ -223,10 +183,10 @@ void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t)
   const kd_array_plan *plan = kd_plan_of(part, root);
   KJ_ASSERT(site && plan);
   if (part->gathered) {
-    if (plan == part->gathered) add_gathered(part, node, site, t);
+    if (plan == part->gathered) kd_add_gathered(part, node, site, t);
     return;
   }
-  switch (KJ_AMONG(plan->way)) {
+  switch (KJ_AMONG(plan->loads)) {
   case KD_ADDED:
   case KD_CHANGED: kd_add_to_element(d, node, t); return;
   case KD_ATOMIC:
@@ -247,7 +207,7 @@ void kd_begin_iteration(kd_part *part)
   part->taken = KJ_NEW_ARRAY(d->arena, kt_var *, d->primal->instance->params.count + 1);
   for (size_t i = 0; i < part->plan->arrays.count; i++) {
     const kd_array_plan *plan = &part->plan->arrays.items[i];
-    if (plan->way != KD_OVERWRITTEN) continue;
+    if (plan->stores[part->number] != KD_OVERWRITTEN) continue;
     kt_var *taken = kd_new_var(d, "_taken", KJIT_BOOL, d->location);
     part->taken[plan->array->index] = taken;
     kd_assign(d, taken, integer(d, KJIT_BOOL, false));
@@ -278,9 +238,10 @@ kt_expr *kd_adjoint_store(kd_derivation *d, const kd_node *place)
   kt_expr *other = kd_other_array(d, place->array);
   kt_expr *load = kd_load(d, other, &place->indices);
   KJ_ASSERT(plan);
-  if (plan->way == KD_OVERWRITTEN) return take_once(d, part->taken[root->index], load);
+  kd_way way = plan->stores[part->number];
+  if (way == KD_OVERWRITTEN) return take_once(d, part->taken[root->index], load);
   kt_expr *t = kd_keep(d, load);
-  if (plan->way == KD_CHANGED && !part->gathered)
+  if (way == KD_CHANGED && !part->gathered)
     kd_store(d, kd_copy(d, other), &place->indices, kd_zero(d, t->type));
   return t;
 }

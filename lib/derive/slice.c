@@ -9,7 +9,9 @@ typedef struct slicer {
   kd_derivation *d;
   bool *is_needed; /* by variable of the instance */
   bool has_changed;
-  const kt_stmt **changes; /* by parameter: a store of the kernel */
+  const kt_stmt **changes; /* by parameter: a store of the kernel, in its last loop with one */
+  uint32_t *changed_in;    /* the number of this loop */
+  uint32_t number;         /* of the loop whose statements are looked at */
 } slicer;
 
 /* ---- which statements ---- */
@@ -135,9 +137,22 @@ static void note_change(void *data, kt_stmt *stmt)
   const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
   if (stmt->kind == KJ_TS_EVALUATE && kt_accesses_place(stmt->value))
     root = kd_root(stmt->value->x);
-  if (root && root->kind == KJ_V_PARAM && !s->changes[root->index]) s->changes[root->index] = stmt;
+  if (!root || root->kind != KJ_V_PARAM) return;
+  bool is_first = !s->changes[root->index] || s->changed_in[root->index] != s->number;
+  if (is_first) s->changes[root->index] = stmt;
+  s->changed_in[root->index] = s->number;
 }
 
+static void note_changes(slicer *s)
+{
+  const kd_plan *plan = s->d->adjoint->plan;
+  for (uint32_t i = 0; i < plan->firsts.count; i++) {
+    s->number = i;
+    kt_walk_tstmts(&plan->firsts.items[i]->loop->body, note_change, NULL, s);
+  }
+}
+
+/* A loop before the last one that stores to an array has other values than those that are there. */
 static void check_load(void *data, kt_expr **place)
 {
   slicer *s = data;
@@ -145,11 +160,34 @@ static void check_load(void *data, kt_expr **place)
   const kt_var *root = e->kind == KJ_T_LOAD ? kd_root(e->x) : NULL;
   const kt_stmt *change =
     root && root->index < s->d->primal->instance->params.count ? s->changes[root->index] : NULL;
-  if (!change) return;
+  if (!change || s->changed_in[root->index] < s->number) return;
   kt_fail_twice(s->d->c, e->location, change->location, KJIT_CODE_NONE, "this overwrites it",
                 "`adjoint` of `%s`: the derivative needs the value that is loaded from `%s` here, "
                 "and the kernel overwrites it: store to another array",
                 s->d->primal->instance->function->decl->name, root->name);
+}
+
+static const kd_owned *find_owned(const kd_plan *plan, const kt_stmt *stmt)
+{
+  for (size_t i = 0; i < plan->owned.count; i++)
+    if (plan->owned.items[i].stmt == stmt) return &plan->owned.items[i];
+  return NULL;
+}
+
+/* Statements that belong to no loop alone are the loops in which arrays are gathered. */
+static void check_loads(slicer *s, kt_stmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count; i++) {
+    const kd_owned *owned = find_owned(s->d->adjoint->plan, stmts->items[i]);
+    if (!owned) {
+      check_loads(s, &stmts->items[i]->body);
+      continue;
+    }
+    kt_stmts alone = { 0 };
+    KJ_PUSH(s->d->arena, &alone, stmts->items[i]);
+    s->number = owned->loop;
+    kt_walk_tstmts(&alone, NULL, check_load, s);
+  }
 }
 
 void kd_slice(kd_derivation *d)
@@ -158,13 +196,14 @@ void kd_slice(kd_derivation *d)
   size_t count = made->params.count + made->locals.count + 1;
   slicer s = { .d = d,
                .is_needed = KJ_NEW_ARRAY(d->arena, bool, count),
-               .changes = KJ_NEW_ARRAY(d->arena, const kt_stmt *, made->params.count + 1) };
-  kt_walk_tstmts(&d->adjoint->loop->body, note_change, NULL, &s);
+               .changes = KJ_NEW_ARRAY(d->arena, const kt_stmt *, made->params.count + 1),
+               .changed_in = KJ_NEW_ARRAY(d->arena, uint32_t, made->params.count + 1) };
+  note_changes(&s);
   do {
     s.has_changed = false;
     need_block(&s, &made->body, false);
   } while (s.has_changed);
   drop_block(&s, &made->body, false);
-  kt_walk_tstmts(&made->body, NULL, check_load, &s);
+  check_loads(&s, &made->body);
   drop_variables(&s);
 }

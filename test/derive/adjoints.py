@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """adjoints.py: adjoints of random kernels, against complex steps in Python.
 
-A kernel is a loop over a grid_range of 1 to 3 dimensions: stencils with bounds checks, clamped indices and interior ranges, elements through index arrays, weights in inner loops, scalars, sums in
-place. Python runs the same loop with complex numbers, once for each element of the inputs: the imaginary part of the result is the derivative by this element, without a difference.
+A kernel has loops over a grid_range of 1 to 3 dimensions: stencils with bounds checks, clamped indices, periodic indices and interior ranges, elements through index arrays, weights in inner loops,
+scalars, sums in place. A loop after a grid_sync() reads what the loop before has stored, and a loop without one reads the same inputs. Python runs the same loops with complex numbers, once for each
+element of the inputs: the imaginary part of the result is the derivative by this element, without a difference.
 """
 import argparse
 import cmath
@@ -16,20 +17,21 @@ import tempfile
 import numpy as np
 
 STEP = 1e-30
-EXTENTS = {1: (7,), 2: (4, 5), 3: (3, 3, 4)}
 NAMES = {1: ["i"], 2: ["j", "i"], 3: ["l", "j", "i"]}
-FLOATS = ["a", "b", "c", "w", "g", "q", "r", "s", "m", "k"]  # k: a scalar
+FLOATS = ["a", "b", "c", "w", "g", "q", "r", "s", "m", "k", "u", "v", "z"]  # k: a scalar; u: stored by one loop and read by the next one
+ORDER = ["a", "b", "c", "w", "g", "q", "p", "r", "s", "m", "k", "u", "v", "z"]
+NUMBERS = ", ".join(str(i) for i, name in enumerate(ORDER) if name in FLOATS)
 KNOWN = {"sin": cmath.sin, "cos": cmath.cos, "exp": cmath.exp, "tanh": cmath.tanh, "sqrt": cmath.sqrt, "f64": lambda v: v, "size": abs}
 
 
 class Writer:
     """A kernel as text of the kernel IR and of Python."""
 
-    def __init__(self, draw, name, rank):
-        self.draw, self.name, self.rank = draw, name, rank
+    def __init__(self, draw, name, rank, has_sync):
+        self.draw, self.name, self.rank, self.has_sync = draw, name, rank, has_sync
         self.loops = NAMES[rank]
-        self.mode = draw.choice(["if", "clamp", "interior", "own"])
-        self.extents = EXTENTS[rank]
+        self.mode = draw.choice(["if", "clamp", "interior", "own", "round", "round"])
+        self.near_arrays = "ab"
         self.kir, self.python, self.depth, self.count = [], [], 2, 0
         self.values, self.inner, self.is_near = ["k"], None, False
 
@@ -47,7 +49,10 @@ class Writer:
         reach = 1 if self.rank > 1 or self.mode == "interior" else 2
         for d, v in enumerate(self.loops):
             offset = draw.randint(-reach, reach) if draw.random() < 0.6 else 0
-            if self.mode == "interior":
+            if self.mode == "round":
+                less = f" - {-offset}" if offset < 0 else f" + {offset}"
+                places.append(draw.choice([f"({v}{less}) % a.shape[{d}]", f"({v} + a.shape[{d}]{less}) % a.shape[{d}]"]))
+            elif self.mode == "interior":
                 places.append(f"{v} + {1 + offset}")
             elif self.mode == "clamp":
                 at = f"{v} + {offset}" if offset >= 0 else f"{v} - {-offset}"
@@ -61,9 +66,11 @@ class Writer:
         if self.inner and kind < 0.4:
             if self.mode == "interior" and draw.random() < 0.5:
                 return f"a[{', '.join([*(v + ' + 1' for v in self.loops[:-1]), self.loops[-1] + ' + ' + self.inner])}]"
+            if self.mode == "round" and draw.random() < 0.5:
+                return f"a[{', '.join([*self.loops[:-1], f'({self.loops[-1]} + {self.inner} - 1) % a.shape[{self.rank - 1}]'])}]"
             return f"w[{self.inner}]"
-        if kind < 0.45 and (self.is_near or self.mode in ("clamp", "interior")):
-            return f"{draw.choice('ab')}[{self.near()}]"
+        if kind < 0.45 and (self.is_near or self.mode in ("clamp", "interior", "round")):
+            return f"{draw.choice(self.near_arrays)}[{self.near()}]"
         if kind < 0.55:
             return f"c[{self.own()}]"
         if kind < 0.62:
@@ -164,7 +171,7 @@ class Writer:
 
     def write_store(self):
         value = self.value()
-        self.line(f"r[{self.own()}] = {value[0]}", f"r[{self.own()}] = {value[1]}")
+        self.line(f"{self.result}[{self.own()}] = {value[0]}", f"{self.result}[{self.own()}] = {value[1]}")
 
     def write_sum(self):
         value, (op, word) = self.value(), self.draw.choice([("+", "add"), ("-", "sub")])
@@ -177,9 +184,9 @@ class Writer:
         value = self.value(1)
         self.line(f"m[{self.own()}] = m[{self.own()}] * 0.5 + {value[0]}", f"m[{self.own()}] = m[{self.own()}] * 0.5 + {value[1]}")
 
-    def write(self):
+    def write_body(self, result):
+        """The body of a loop over the elements of a. It stores to `result` last."""
         draw = self.draw
-        self.changes = draw.random() < 0.3
         if self.mode == "if":
             reach = 1 if self.rank > 1 else 2
             checks = " and ".join(f"{v} >= {reach} and {v} < a.shape[{d}] - {reach}" for d, v in enumerate(self.loops))
@@ -193,21 +200,57 @@ class Writer:
         self.depth -= 1
         self.block(draw.randint(2, 4))
         self.depth += 1
-        self.write_store()
+        value = self.value()
+        self.line(f"{result}[{self.own()}] = {value[0]}", f"{result}[{self.own()}] = {value[1]}")
+
+    def write_loop(self, result):
         less = " - 2" if self.mode == "interior" else ""
-        ranges = ", ".join(f"a.shape[{d}]{less}" for d in range(self.rank))
-        loops = ", ".join(self.loops)
-        kir = f"kernel {self.name}(a, b, c, w, g, q, p, r, s, m, k) {{\n  for {loops} in grid_range({ranges}) {{\n" + "\n".join(self.kir) + "\n  }\n}\n"
-        shadows = ", ".join("d" + name for name in FLOATS)
-        kir += f"kernel d_{self.name}(a, b, c, w, g, q, p, r, s, m, k, {shadows}) {{\n  adjoint({self.name}, 0, 1, 2, 3, 4, 5, 7, 8, 9, 10)(a, b, c, w, g, q, p, r, s, m, k, {shadows})\n}}\n"
-        product = f"itertools.product(*[range(n{less}) for n in a.shape])"
-        python = f"def {self.name}(a, b, c, w, g, q, p, r, s, m, k):\n  k = k[0]\n  for {loops if self.rank > 1 else 'i,'} in {product}:\n" + "\n".join(self.python) + "\n"
+        ranges, loops = ", ".join(f"a.shape[{d}]{less}" for d in range(self.rank)), ", ".join(self.loops)
+        self.depth = 1
+        self.line(f"for {loops} in grid_range({ranges}) {{", f"for {loops if self.rank > 1 else 'i,'} in itertools.product(*[range(n{less}) for n in a.shape]):")
+        self.depth = 2
+        self.write_body(result)
+        self.depth = 1
+        self.line("}", "")
+
+    def write_later(self):
+        """A loop that reads the elements of u, which the loop before has stored."""
+        self.line("grid_sync()", "u += h")
+        self.near_arrays, self.values, self.result = "abuu", ["k"], "v"
+        self.write_loop("v")
+
+    def write_beside(self):
+        """A loop that may run at the same time: of another extent, and over inputs that the other loops read."""
+        scale, other = self.draw.uniform(-1, 1), self.draw.choice(["a[o]", "c[o]", "b[o] * a[(o + 1) % a.shape[0]]"] if self.rank == 1 else ["k", "w[1]"])
+        head = "z.shape[0]" if self.rank > 1 else "a.shape[0]"
+        self.line(f"for o in grid_range({head}) {{", f"for o in range({head}):")
+        self.line(f"  z[o] = q[o] * sin(q[o] * {scale:.3f} + w[0]) * {other}", f"  z[o] = q[o] * sin(q[o] * {scale:.3f} + w[0]) * {other}")
+        self.line("}", "")
+
+    def write(self):
+        draw = self.draw
+        is_two = self.has_sync and draw.random() < 0.5
+        self.changes = not is_two and draw.random() < 0.3
+        self.result = "u" if is_two else "r"
+        self.write_loop(self.result)
+        if is_two:
+            self.write_later()
+        if draw.random() < 0.4:
+            self.write_beside()
+        shadows, names = ", ".join("d" + name for name in FLOATS), ", ".join(ORDER)
+        kir = f"kernel {self.name}({names}) {{\n" + "\n".join(self.kir) + "\n}\n"
+        kir += f"kernel d_{self.name}({names}, {shadows}) {{\n  adjoint({self.name}, {NUMBERS})({names}, {shadows})\n}}\n"
+        python = f"def {self.name}({names}, h):\n  k = k[0]\n" + "\n".join(self.python) + "\n"
         return kir, python
 
 
-def make_arrays(rng, rank):
-    shape = EXTENTS[rank]
-    shapes = {"w": (3,), "g": (6,), "q": (max(shape) + 1,), "k": (1,)}
+def draw_extents(draw, rank):
+    """Short ones, of which two offsets may lead to one element."""
+    return tuple(draw.choice([1, 2, 3, 4, 5] if rank > 1 else [1, 2, 3, 5, 7]) for _ in range(rank))
+
+
+def make_arrays(rng, shape):
+    shapes = {"w": (3,), "g": (6,), "q": (max(shape) + 1,), "z": (max(shape) + 1,), "k": (1,)}
     values = {name: rng.uniform(-1.5, 1.5, shapes.get(name, shape)) for name in FLOATS}
     values["p"] = rng.integers(0, 6, shape).astype(np.int32)
     shadows = {name: rng.uniform(-1, 1, shapes.get(name, shape)) for name in FLOATS}
@@ -215,20 +258,23 @@ def make_arrays(rng, rank):
 
 
 def expect(function, values, shadows):
-    """The derivatives by all inputs. What is only stored to keeps its derivatives; what is changed in place gets those by the values before."""
-    outputs, wanted = ("r", "s", "m"), {}
-    order = ["a", "b", "c", "w", "g", "q", "p", "r", "s", "m", "k"]
+    """The derivatives by all inputs. What is only stored to keeps its derivatives; what is changed in place gets those by the values before. Those of u are by its elements between the loops, as h
+    is added there."""
+    outputs, wanted = ("r", "s", "m", "u", "v", "z"), {}
     for name in FLOATS:
-        if name == "r":
+        if name in ("r", "v", "z"):
             wanted[name] = shadows[name]
             continue
         slopes = np.zeros(values[name].shape)
         for place in np.ndindex(*slopes.shape):
             moved = {key: array.astype(complex) if key != "p" else array for key, array in values.items()}
-            moved[name][place] += STEP * 1j
-            function(*[moved[key] for key in order])
+            h = np.zeros(values["u"].shape, complex)
+            (h if name == "u" else moved[name])[place] += STEP * 1j
+            function(*[moved[key] for key in ORDER], h)
             slopes[place] = sum(np.sum(moved[key].imag * shadows[key]) for key in outputs) / STEP
         wanted[name] = slopes + (0 if name in outputs else shadows[name])
+        if name == "u" and "u += h" not in function.source:
+            wanted[name] = shadows[name]
     return wanted
 
 
@@ -245,7 +291,8 @@ def main():
     kernels = []
     for number in range(options.count):
         rank = draw.randint(1, 3)
-        kernels.append((f"f{number}", *Writer(draw, f"f{number}", rank).write(), *make_arrays(rng, rank)))
+        written = Writer(draw, f"f{number}", rank, options.checks == "none").write()
+        kernels.append((f"f{number}", *written, *make_arrays(rng, draw_extents(draw, rank))))
     source = "".join(kernel[1] for kernel in kernels)
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -261,7 +308,8 @@ def main():
                         continue
                     np.save(f"{folder}/{name}{kind}{key}.npy", array)
                     command.append(f"--arg={name}{kind}{key}=@{folder}/{name}{kind}{key}.npy")
-            own = [name + key for key in ["a", "b", "c", "w", "g", "q", "p", "r", "s", "m", "k"]]
+            own = [name + key for key in ORDER]
+            command += ["--launch", f"{name}({', '.join(own)})"]
             command += ["--launch", f"d_{name}({', '.join(own + [f'{name}d{key}' for key in FLOATS])})"]
             command += [f"--save={name}d{key}={folder}/{name}{key}.out.npy" for key in FLOATS]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -272,6 +320,7 @@ def main():
         for name, kir, python, values, shadows in kernels:
             space = {**KNOWN, "itertools": itertools, "max": max, "min": min}
             exec(python, space)
+            space[name].source = python
             wanted = expect(space[name], values, shadows)
             for key in FLOATS:
                 have = np.load(f"{folder}/{name}{key}.out.npy")
