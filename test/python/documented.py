@@ -25,6 +25,7 @@ for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/deri
         np.testing.assert_allclose(names["r"].copy_to_host(), 3.5 * np.arange(1000.0))
     elif page == "docs/tables.md":
         assert names["fares"].tolist() == [14.1, 31.625, None, 61.5] and names["long"]["minutes"].tolist() == [31, 44]
+        assert names["trips_by_place"]["number"].tolist() == [2, 1] and names["trips_by_place"]["place"].tolist() == ["airport", "city"]
     elif page == "docs/derivatives.md":
         assert names["kjit"].gradcheck(names["wave"], 0.5, 2.0)
     elif page == "docs/from/numpy.md":

@@ -54,6 +54,13 @@ class Table(_Over):
         results are not bools, and what `apply` raises."""
         return self._home.keep(self._native, _mask(self._run(function, args)))
 
+    def groupby(self, key):
+        """Returns the rows in groups with the same value of the column `key`; `groupby("key").agg(...)` aggregates them, see
+        `kjit.tables.grouping.GroupBy.agg`. Raises KeyError for an unknown column."""
+        from .grouping import GroupBy
+
+        return GroupBy(self, key)
+
     def __repr__(self):
         return f"<kjit.Table of {self._length} rows: {', '.join(map(str, self._columns))}>"
 

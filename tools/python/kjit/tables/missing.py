@@ -48,7 +48,9 @@ class Missing:
 
 
 NA = Missing()
-NA.__doc__ = "The missing value of functions over tables, see `kjit.table`. In such a function `x is kjit.NA` asks for it."
+NA.__doc__ = (
+    "The missing value of functions over tables, see `kjit.table`. In such a function `x is kjit.NA` asks for it."
+)
 
 
 def isna(value):

@@ -151,3 +151,12 @@ def keep(table, mask):
     import pyarrow
 
     return table.filter(pyarrow.array(mask))
+
+
+def groups_of(table, key, labels, made):
+    """The aggregations as a Table or RecordBatch whose first column has the keys."""
+    import pyarrow
+
+    first = pyarrow.array(labels, pyarrow.string()) if isinstance(labels, list) else array_of(labels)
+    kind = pyarrow.Table if isinstance(table, pyarrow.Table) else pyarrow.RecordBatch
+    return kind.from_arrays([first, *(array_of(result) for result in made.values())], [key, *made])

@@ -31,13 +31,14 @@ def _read(array):
     mask = numpy.ma.getmask(array)
     values = numpy.ma.getdata(array)
     flags = None if mask is numpy.ma.nomask else mask
+    kind = "numpy" if flags is None else "masked"
     if values.dtype.kind in "US":
         texts, codes = numpy.unique(values, return_inverse=True)
         texts = [text if isinstance(text, str) else text.decode() for text in texts.tolist()]
-        return Data([Chunk(codes, flags, len(values))], "numpy", flags_missing=True, texts=texts)
+        return Data([Chunk(codes, flags, len(values))], kind, flags_missing=True, texts=texts)
     if values.dtype.kind == "O":
         raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
-    return Data([Chunk(check_numpy(values), flags, len(values))], "numpy", flags_missing=True)
+    return Data([Chunk(check_numpy(values), flags, len(values))], kind, flags_missing=True)
 
 
 def series_of(result, arrays, name=None):
@@ -53,3 +54,11 @@ def assign(arrays, made):
 
 def keep(arrays, mask):
     return {name: array[mask] for name, array in arrays.items()}
+
+
+def groups_of(arrays, key, labels, made):
+    """The aggregations as a dictionary whose first array has the keys."""
+    import numpy
+
+    first = numpy.array(labels, "U") if isinstance(labels, list) else labels.values
+    return {key: first, **{name: series_of(result, arrays) for name, result in made.items()}}

@@ -105,3 +105,11 @@ def assign(frame, made):
 def keep(frame, mask):
     """The rows for which the mask is true."""
     return frame[mask]
+
+
+def groups_of(frame, key, labels, made):
+    """The aggregations as a DataFrame whose index has the keys."""
+    import pandas
+
+    index = pandas.Index(labels if isinstance(labels, list) else _array_of(labels), name=key)
+    return pandas.DataFrame({name: _array_of(result) for name, result in made.items()}, index=index)

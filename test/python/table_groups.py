@@ -1,0 +1,171 @@
+# RUN: env KJIT_DEVICE=cpu %if pyarrow %{ PYTHONPATH=%builddir/python %pyarrow-python %} %else %{ %kjit-python %} %s
+"""Aggregations of groups have the values that a loop over the rows in Python has, for keys of all types with missing values at
+random, in tables of NumPy, pandas and pyarrow. With pandas and pyarrow installed, their own group-by is compared, too."""
+
+import math
+import random
+import sys
+
+import kjit
+import numpy as np
+
+pandas = pyarrow = None
+try:
+    import pandas
+except ImportError:
+    print("without pandas: its tables are not tested")
+try:
+    import pyarrow
+except ImportError:
+    print("without pyarrow: its tables are not tested")
+
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+print("seed", seed)
+rng = np.random.default_rng(seed)
+
+
+def keys_of(kind, count):
+    """Keys of few values, also such as need a hash table."""
+    if kind == "texts":
+        return np.array(["b", "a", "", "long text"])[rng.integers(0, 4, count)]
+    if kind == "bools":
+        return rng.random(count) < 0.5
+    if kind == "dates":
+        return rng.integers(-20, 20, count).astype("M8[s]")
+    few = rng.integers(1, 300)
+    values = {
+        "small": rng.integers(-100, 100, few).astype("i2"),
+        "wide": rng.integers(-(2**63), 2**63 - 1, few),
+        "unsigned": rng.integers(0, 2**64, few, dtype="u8"),
+        "floats": np.concatenate([[-0.0, 0.0], rng.normal(size=few)]),
+        "distinct": rng.integers(-(2**62), 2**62, count + 1),
+    }[kind]
+    return values[rng.integers(0, len(values), count)]
+
+
+def masked(values):
+    missing = rng.random(len(values)) < rng.choice([0, 0.2, 1], p=[0.4, 0.5, 0.1])
+    return np.ma.array(values, mask=missing)
+
+
+def spread(x):
+    return x.max() - x.min()
+
+
+def loop(table):
+    """Group by group: key -> name -> value, None where it is missing."""
+    groups = {}
+    for row in zip(table["k"].tolist(), table["x"].tolist(), table["i"].tolist()):
+        if row[0] is not None:
+            groups.setdefault(row[0], []).append(row[1:])
+    found = {}
+    for key in sorted(groups):
+        x, i = ([row[at] for row in groups[key] if row[at] is not None] for at in (0, 1))
+        mean = math.fsum(x) / len(x) if x else None
+        found[key] = {
+            "total": math.fsum(x),
+            "mean": mean,
+            "var": math.fsum((v - mean) ** 2 for v in x) / (len(x) - 1) if len(x) > 1 else None,
+            "low": min(x, default=None),
+            "high": max(i, default=None),
+            "number": len(i),
+            "sum": sum(i),
+            "first": i[0] if i else None,
+            "different": len(set(i)),
+            "own": max(x) - min(x) if x else None,
+            "product": math.fsum(a * b for a, b in groups[key] if a is not None and b is not None),
+        }
+    return found
+
+
+AGGREGATIONS = {
+    "total": ("x", "sum"),
+    "mean": ("x", "mean"),
+    "var": ("x", "var"),
+    "low": ("x", "min"),
+    "high": ("i", "max"),
+    "number": ("i", "count"),
+    "sum": ("i", "sum"),
+    "first": ("i", "first"),
+    "different": ("i", "nunique"),
+    "own": ("x", spread),
+    "product": (lambda row: row.x * row.i, "sum"),
+}
+
+
+def with_arrow(table):
+    """Columns in two chunks, of which the first one is a slice."""
+    made = {}
+    for name, column in table.items():
+        array = pyarrow.array(
+            column.tolist(), pyarrow.string() if column.dtype.kind == "U" else pyarrow.from_numpy_dtype(column.dtype)
+        )
+        front = pyarrow.concat_arrays([array[:2], array[: len(array) // 3]]).slice(min(2, len(array)))
+        made[name] = pyarrow.chunked_array([front, array[len(array) // 3 :]])
+    return pyarrow.table(made)
+
+
+def with_pandas(table):
+    kinds = {"U": "string", "b": "boolean", "M": "M8[s]"}
+    frame = {}
+    for name, column in table.items():
+        kind = kinds.get(
+            column.dtype.kind, column.dtype.name.replace("u", "U").replace("int", "Int").replace("float", "Float")
+        )
+        frame[name] = pandas.array(
+            [pandas.NaT if kind == "M8[s]" and x is None else x for x in column.tolist()], dtype=kind
+        )
+    return pandas.DataFrame(frame)
+
+
+def columns_of(made, kind):
+    """The result as lists, name -> list."""
+    if kind is with_pandas:
+        made = made.reset_index()
+        return {name: [None if x is pandas.NA else x for x in made[name].tolist()] for name in made}
+    return made.to_pydict() if kind is with_arrow else {name: column.tolist() for name, column in made.items()}
+
+
+def same(got, want):
+    if got is None or want is None:
+        return got is want
+    return got == want or isinstance(want, float) and math.isclose(got, want, rel_tol=1e-9, abs_tol=1e-9)
+
+
+MAKERS = [dict, *([with_pandas] if pandas else []), *([with_arrow] if pyarrow else [])]
+trial = int(rng.integers(0, 3))
+for kind in ("texts", "bools", "dates", "small", "wide", "unsigned", "floats", "distinct"):
+    for count in (0, int(rng.integers(1, 60)), 13000):
+        trial += 1
+        maker = MAKERS[trial % len(MAKERS)]
+        table = {
+            "k": masked(keys_of(kind, count)),
+            "x": masked(rng.normal(size=count)),
+            "i": masked(rng.integers(-9, 9, count).astype("i4")),
+        }
+        want = loop(table)
+        native = maker(table)
+        if maker is with_pandas and kind == "dates":
+            native["k"] = native["k"].astype("M8[s]")
+        got = columns_of(kjit.table(native).groupby("k").agg(**AGGREGATIONS), maker)
+        keys = [k.to_pydatetime() if hasattr(k, "to_pydatetime") else k for k in got.pop("k")]
+        assert keys == list(want), (seed, kind, count, maker, keys, list(want))
+        for name, column in got.items():
+            for key, value in zip(keys, column):
+                assert same(value, want[key][name]), (seed, kind, count, maker, name, key, value, want[key][name])
+
+# What is wrong is refused by name.
+table = kjit.table({"k": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]")})
+for call, kind, text in (
+    (lambda: table.groupby("none"), KeyError, "none"),
+    (lambda: table.groupby("k").agg(x=("k", "median")), ValueError, "no aggregation is called 'median': sum, mean"),
+    (lambda: table.groupby("k").agg(x="sum"), TypeError, "takes a pair"),
+    (lambda: table.groupby("k").agg(x=("s", "first")), TypeError, "column 's' has texts"),
+    (lambda: table.groupby("k").agg(x=("d", "sum")), TypeError, "the sum of dates"),
+):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"not refused: {text}")

@@ -1,0 +1,227 @@
+"""Aggregations of the values of groups: sums, counts, extrema and others in one pass over the rows, without sorting."""
+
+import os
+
+import numpy
+
+from .. import _algorithms
+from .._functions import Function, jit
+from ..dtypes import SCALARS, const
+from ..frontend.words import ALL
+from . import keys
+from .running import Result
+
+f64, i64 = SCALARS["f64"], SCALARS["i64"]
+grid_range, static = ALL["grid_range"], ALL["static"]
+SUM, COUNT, LEAST, GREATEST, FIRST = range(5)  # as _fold compares them
+_MOST_PARTIAL = 1 << 22  # partial results of all threads together
+
+
+@jit(device="cpu")
+def _fold(codes, values, there, kinds: const, partial, chunks):
+    """Each thread folds a chunk of the rows into arrays of its own."""
+    for c in grid_range(chunks):
+        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
+            k = codes[i]
+            is_there = True if there is None else there[i]
+            if k >= 0 and is_there:
+                for j in static(range(len(partial))):
+                    if kinds[j] == 0:
+                        partial[j][c, k] += values[i]
+                    elif kinds[j] == 1:
+                        partial[j][c, k] += 1
+                    elif kinds[j] == 2:
+                        partial[j][c, k] = min(partial[j][c, k], values[i])
+                    elif kinds[j] == 3:
+                        partial[j][c, k] = max(partial[j][c, k], values[i])
+                    else:
+                        partial[j][c, k] = min(partial[j][c, k], i)
+
+
+@jit(device="cpu")
+def _deviations(codes, values, there, means, partial, chunks):
+    for c in grid_range(chunks):
+        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
+            k = codes[i]
+            is_there = True if there is None else there[i]
+            if k >= 0 and is_there:
+                d = f64(values[i]) - means[k]
+                partial[c, k] += d * d
+
+
+class _Typed(Function):
+    """A function that numbers have Numba's types in."""
+
+    is_typed = True
+
+
+class Values:
+    """The values of one column by group. kinds: the folds that aggregations ask for, in one pass."""
+
+    def __init__(self, groups, values, there, kind, wanted):
+        self.groups, self.dtype, self.kind = groups, values.dtype, kind
+        if values.dtype.kind in "mM" or kind == "numpy" and values.dtype.kind in "fc":
+            is_value = values == values
+            there = is_value if there is None else there & is_value
+            there = None if there.all() else there
+        self.values, self.there = values, there
+        self.plain = (
+            values.view("u1")
+            if values.dtype.kind == "b"
+            else values.view("i8")
+            if values.dtype.kind in "mM"
+            else values
+        )
+        self.wanted, self._folds = tuple(sorted({COUNT, *wanted})), None
+
+    def _chunks(self):
+        rows, most = len(self.values), 4 * len(os.sched_getaffinity(0))
+        return max(1, min(most, rows // 4096, _MOST_PARTIAL // max(1, len(self.groups))))
+
+    def _start(self, kind, shape):
+        """The array of partial results for a fold, with the value from which it starts."""
+        plain = self.plain.dtype
+        if kind == SUM:
+            return numpy.zeros(shape, {"f": "f8", "c": "c16", "u": "u8"}.get(plain.kind, "i8"))
+        if kind in (COUNT, FIRST):
+            return numpy.full(shape, len(self.values) if kind == FIRST else 0, "i8")
+        if plain.kind == "c":
+            raise TypeError("complex numbers have no minimum and no maximum")
+        limits = (numpy.inf, -numpy.inf) if plain.kind == "f" else (numpy.iinfo(plain).max, numpy.iinfo(plain).min)
+        return numpy.full(shape, limits[kind == GREATEST], plain)
+
+    def fold(self, kind):
+        """The result of a fold for each group."""
+        if self._folds is None:
+            chunks = self._chunks()
+            partial = [self._start(each, (chunks, len(self.groups))) for each in self.wanted]
+            if len(self.values) and len(self.groups):
+                _fold(self.groups.codes, self.plain, self.there, self.wanted, tuple(partial), chunks)
+            joins = {SUM: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum}
+            self._folds = {k: joins.get(k, numpy.minimum).reduce(p, axis=0) for k, p in zip(self.wanted, partial)}
+        return self._folds[kind]
+
+    def result(self, values, least=1):
+        """A result for each group that has `least` values; it is missing in the others, which is NaN in NumPy's columns."""
+        there = self.fold(COUNT) >= least
+        if self.kind == "numpy" and values.dtype.kind in "fc":
+            return Result(numpy.where(there, values, values.dtype.type(numpy.nan)), None, self.kind)
+        return Result(values, None if there.all() else there, self.kind)
+
+    def extremum(self, kind):
+        found = self.fold(kind)
+        return self.result(found.view(self.dtype) if self.dtype.kind in "bmM" else found)
+
+    def check_numbers(self, word):
+        if self.dtype.kind in "mM":
+            raise TypeError(f"{word} of dates is not supported: min, max, first, count and nunique are")
+
+
+def _sum(values):
+    values.check_numbers("the sum")
+    found = values.fold(SUM)
+    return Result(found.astype(values.dtype, copy=False) if values.dtype.kind in "fc" else found, None, values.kind)
+
+
+def _means(values):
+    with numpy.errstate(all="ignore"):
+        return values.fold(SUM) / values.fold(COUNT)
+
+
+def _mean(values):
+    values.check_numbers("the mean")
+    return values.result(_means(values).astype(values.dtype if values.dtype.kind in "fc" else "f8", copy=False))
+
+
+def _var(values):
+    """The sample variance, by the deviations from the means in a second pass."""
+    values.check_numbers("the variance")
+    if values.dtype.kind == "c":
+        raise TypeError("the variance of complex numbers is not supported")
+    chunks = values._chunks()
+    partial = numpy.zeros((chunks, len(values.groups)))
+    if len(values.values) and len(values.groups):
+        _deviations(values.groups.codes, values.plain, values.there, _means(values), partial, chunks)
+    with numpy.errstate(all="ignore"):
+        found = partial.sum(axis=0) / (values.fold(COUNT) - 1)
+    return values.result(found.astype(values.dtype if values.dtype.kind == "f" else "f8", copy=False), 2)
+
+
+def _std(values):
+    found = _var(values)
+    with numpy.errstate(all="ignore"):
+        return Result(numpy.sqrt(found.values), found.there, found.kind)
+
+
+def _count(values):
+    return Result(values.fold(COUNT), None, values.kind)
+
+
+def _first(values):
+    rows = numpy.minimum(values.fold(FIRST), max(0, len(values.values) - 1))
+    return values.result(values.values[rows])
+
+
+def _nunique(values):
+    """The number of different values of each group."""
+    found = keys.find(values.values, values.there)
+    group, width = values.groups.codes, max(1, len(found))
+    is_pair = (group >= 0) & (found.codes >= 0)
+    pairs = group * width + found.codes
+    if len(values.groups) * width <= max(1 << 24, 2 * len(pairs)):
+        seen = numpy.zeros(len(values.groups) * width, bool)
+        keys._kernels().mark(pairs, is_pair, 0, seen)
+        counts = seen.reshape(len(values.groups), width).sum(axis=1)
+    else:
+        counts = numpy.bincount(numpy.unique(pairs[is_pair]) // width, minlength=len(values.groups))
+    return Result(counts.astype("i8"), None, values.kind if values.kind == "arrow" else "numpy")
+
+
+# Name of an aggregation: the folds that it needs in addition to the count, and the function that makes the result.
+NAMED = {
+    "sum": ((SUM,), _sum),
+    "mean": ((SUM,), _mean),
+    "var": ((SUM,), _var),
+    "std": ((SUM,), _std),
+    "min": ((LEAST,), lambda values: values.extremum(LEAST)),
+    "max": ((GREATEST,), lambda values: values.extremum(GREATEST)),
+    "count": ((), _count),
+    "first": ((FIRST,), _first),
+    "nunique": ((), _nunique),
+}
+
+
+def _same(x):
+    return x
+
+
+def _of_group(function):
+    """A function of the number of a group, of the values by groups, and of where each group begins."""
+
+    def of_group(j, present, values, offsets):
+        g = present[j]
+        return function(values[offsets[g] : offsets[g + 1]])
+
+    return _Typed(of_group, numba=True)
+
+
+def own(values, function):
+    """The results of a function of Python that takes the array of a group's values."""
+    known = function.__dict__
+    if "__kjit_group__" not in known:
+        known["__kjit_group__"] = _of_group(function)
+    codes, count = values.groups.codes, len(values.groups)
+    is_used = codes >= 0 if values.there is None else (codes >= 0) & values.there
+    codes = numpy.where(is_used, codes, count)
+    bits = max(1, int(count).bit_length())
+    from .._orders import sort_pairs
+
+    _, by_group = sort_pairs(codes, values.values, end_bit=bits, device="cpu")
+    counts = values.fold(COUNT)
+    present = numpy.flatnonzero(counts)
+    offsets = numpy.concatenate([numpy.zeros(1, "i8"), numpy.cumsum(counts)])
+    operand = _algorithms.computed(known["__kjit_group__"], len(present), present, by_group, offsets)
+    found = _algorithms.map(_same, operand, device="cpu")
+    made = numpy.zeros(count, found.dtype)
+    made[present] = found
+    return values.result(made)

@@ -1,0 +1,94 @@
+"""`Table.groupby`: groups of rows with the same key, and their aggregations."""
+
+import numpy
+
+from . import aggregating, keys
+from .running import Result
+
+
+class GroupBy:
+    """The rows of a table by the values of a column, see `Table.groupby`."""
+
+    def __init__(self, table, key):
+        if key not in table._columns:
+            raise KeyError(key)
+        self._table, self._key, self._found = table, key, None
+
+    def agg(self, **aggregations):
+        """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, how)`.
+
+        how is a name: "sum", "mean", "var", "std", "min", "max", "count", "first" or "nunique"; or a function of the array of a group's
+        values, such as `lambda x: x.max() - x.min()`. Missing values are left out, and rows with a missing key belong to no group. A
+        group without values has a missing result, except for "sum", "count" and "nunique", which are 0. column may be a function of a
+        row, as in `Table.apply`.
+
+        Raises TypeError and ValueError for what is no such pair, KeyError for unknown columns, and the errors of the functions."""
+        if not aggregations:
+            raise TypeError('agg() takes keywords such as total=("price", "sum")')
+        for name, pair in aggregations.items():
+            _check(name, pair)
+        groups, labels = self._groups()
+        wanted = {}  # column, or function of a row -> the folds of all aggregations of it
+        for column, how in aggregations.values():
+            folds = aggregating.NAMED[how][0] if isinstance(how, str) else ()
+            wanted.setdefault(column, set()).update(folds)
+        values = {column: self._values(column, groups, folds) for column, folds in wanted.items()}
+        made = {}
+        for name, (column, how) in aggregations.items():
+            made[name] = (
+                aggregating.NAMED[how][1](values[column])
+                if isinstance(how, str)
+                else aggregating.own(values[column], how)
+            )
+        return self._table._home.groups_of(self._table._native, self._key, labels, made)
+
+    def _groups(self):
+        """(the groups, their keys as a Result or as a list of texts)."""
+        if self._found is None:
+            column = _usable(self._table._columns[self._key])
+            codes, there = keys.whole(column)
+            groups = keys.find(codes, there)
+            if column.texts is None:
+                self._found = groups, Result(groups.keys, None, column.data.kind)
+            else:
+                self._found = _by_texts(groups, column.texts)
+        return self._found
+
+    def _values(self, column, groups, folds):
+        if callable(column):
+            made = self._table._run(column, ())
+            return aggregating.Values(groups, made.values, made.there, made.kind, folds)
+        column = _usable(self._table._columns[column])
+        if column.texts is not None:
+            raise TypeError(
+                f"column {column.name!r} has texts, which have no aggregations here; count a column of numbers"
+            )
+        values, there = keys.whole(column)
+        return aggregating.Values(groups, values, there, column.data.kind, folds)
+
+
+def _check(name, pair):
+    """Whether an argument of agg() is a pair of a column and an aggregation."""
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise TypeError(f'agg({name}=...) takes a pair such as ("price", "sum"), not {pair!r}')
+    if isinstance(pair[1], str) and pair[1] not in aggregating.NAMED:
+        raise ValueError(f"agg({name}=...): no aggregation is called {pair[1]!r}: {', '.join(aggregating.NAMED)}")
+    if not isinstance(pair[1], str) and not hasattr(pair[1], "__code__"):
+        raise TypeError(
+            f"agg({name}=...): an aggregation is a name or a function of Python, not {type(pair[1]).__name__}"
+        )
+
+
+def _usable(column):
+    if column.refusal:
+        raise TypeError(f"column {column.name!r}: {column.refusal}")
+    return column
+
+
+def _by_texts(groups, texts):
+    """Groups of codes in the order of their texts."""
+    named = [texts[code] for code in groups.keys.tolist()]
+    order = sorted(range(len(named)), key=named.__getitem__)
+    ranks = numpy.full(len(named) + 1, -1, numpy.int64)
+    ranks[order] = numpy.arange(len(named))
+    return keys.Groups(ranks[groups.codes], groups.keys[order]), [named[i] for i in order]
