@@ -13,13 +13,15 @@ def host(x):
     return x.to_host() if hasattr(x, "to_host") else np.asarray(x)
 
 
-def check(algorithm, *operands, by=None, call=None, make=None, **keywords):
-    """by: the numbers of the operands that are derived. call: the value, by default the algorithm's. make: operands of arrays."""
+def check(algorithm, *operands, by=None, call=None, make=None, result=None, **keywords):
+    """by: the numbers of the operands that are derived. call: the value, by default the algorithm's. make: operands of arrays. result: which one of several
+    is derived."""
     call, make = call or (lambda *o: host(algorithm(*o, **keywords))), make or (lambda *o: o)
     by = [i for i, x in enumerate(operands) if isinstance(x, np.ndarray) and x.dtype == "f8"] if by is None else by
+    which = result
     result, back = kjit.pullback(algorithm, *make(*operands), **keywords)
     value = np.asarray(call(*make(*operands)))
-    np.testing.assert_allclose(host(result), value, rtol=1e-12)
+    np.testing.assert_allclose(host(result if which is None else result[which]), value, rtol=1e-12)
     g = rng.standard_normal(value.shape)
     found = back(g if g.shape else float(g))
     step = [rng.standard_normal(np.shape(x)) if i in by else None for i, x in enumerate(operands)]
@@ -51,6 +53,27 @@ np.testing.assert_allclose(dx, np.exp(x - total), rtol=1e-12)
 check(kjit.scan, x), check(kjit.scan, x, axis=0, exclusive=True), check(kjit.scan, y)
 
 
+def damped(a, b):
+    """An operator of one's own: associative, and neither linear nor commutative in its parts."""
+    return a + b + 0.25 * a * b
+
+
+cube = rng.standard_normal((3, 11, 2))
+cube += np.copysign(1e-3, cube)
+for operator in ("mul", "max", "min", "logaddexp", damped):
+    for exclusive in (False, True):
+        if exclusive and operator != "mul":  # the others have no first value
+            continue
+        check(kjit.scan, cube, operator=operator, axis=1, exclusive=exclusive)
+        check(kjit.scan, y[:12], operator=operator, exclusive=exclusive)
+        check(kjit.scan, y[:1], operator=operator, exclusive=exclusive)
+check(kjit.scan, np.where(np.arange(9) % 4 == 1, 0.0, y[:9]), operator="mul")
+check(kjit.reduce, y[:15], operator=damped), check(kjit.reduce, x, operator=damped, axis=0)
+# Of equal elements the first one has the derivative.
+(equal,) = kjit.pullback(kjit.scan, np.array([1.0, 3, 3, 2, 3, 4]), "max")[1](np.arange(1.0, 7))
+np.testing.assert_array_equal(equal, [1, 14, 0, 0, 0, 6])
+
+
 def formula(a, b, s):
     return a * kjit.exp(-s * b * b) if a > 0 else a * s
 
@@ -77,8 +100,37 @@ for operator in ("add", "logaddexp", "max", "min"):
 for line in (y[:50], np.round(y[:50], 1)):
     _, back = kjit.pullback(kjit.reduce_segments, np.sort(line), np.array([0, 50]), "min")
     np.testing.assert_array_equal(back(np.ones(1))[0], np.arange(50) == 0)
-check(kjit.sort, y), check(kjit.sort, y, descending=True)
-check(kjit.top_k, y, 5, call=lambda x, k: kjit.top_k(x, k)[0])
+keys = np.sort(rng.integers(0, 12, 300))
+for operator in ("add", "logaddexp", "max", "min"):
+    check(kjit.reduce_by_key, keys, y, operator=operator, call=lambda k, v: kjit.reduce_by_key(k, v, operator)[1], result=1)
+halves = lambda a, b: a // 2 == b // 2  # noqa: E731
+check(kjit.reduce_by_key, keys, y, equal=halves, call=lambda k, v: kjit.reduce_by_key(k, v, equal=halves)[1], result=1)
+for exclusive in (False, True):
+    check(kjit.scan_by_key, keys, y, exclusive=exclusive)
+    ends = np.array([0, 40, 40, 120, 300])
+    check(kjit.scan_segments, y, ends, exclusive=exclusive)
+_, back = kjit.pullback(kjit.scan_segments, y, np.array([7, 20, 250]))
+assert not np.any(host(back(np.ones(300))[0])[[0, 6, 250, 299]])
+check(kjit.bincount, rng.integers(0, 9, 40), 9, y[:40])
+for descending in (False, True):
+    check(kjit.sort, y, descending=descending), check(kjit.sort, cube, axis=1, descending=descending), check(kjit.sort, x, axis=0)
+    check(kjit.top_k, y, 5, descending=descending, call=lambda x, k: kjit.top_k(x, k, descending=descending)[0])
+    check(kjit.top_k, cube, 4, axis=1, descending=descending, call=lambda x, k: kjit.top_k(x, k, axis=1, descending=descending)[0])
+# Arrays of kjit, as on a GPU.
+for algorithm, operands in (
+    (kjit.scan, (x, "max")), (kjit.scan, (x, "mul")), (kjit.reduce_by_key, (keys, y, "max")), (kjit.scan_segments, (y, ends)), (kjit.sort, (x,))
+):  # fmt: skip
+    g = rng.standard_normal(operands[0].shape if algorithm is not kjit.reduce_by_key else len(np.unique(keys)))
+    moved = [kjit.array(o) if isinstance(o, np.ndarray) else o for o in operands]
+    wanted, got = (kjit.pullback(algorithm, *o)[1](d) for o, d in ((operands, g), (moved, kjit.array(g))))
+    for a, b in zip(wanted, got, strict=True):
+        assert a is b is None or np.array_equal(host(a), b.to_host()), algorithm
+sorted_pairs, back = kjit.pullback(kjit.sort_pairs, x, x * x, axis=0)
+g, order = rng.standard_normal(x.shape), np.argsort(x, axis=0, kind="stable")
+for got, d in zip(back((g, 2 * g)), (g, 2 * g), strict=True):
+    want = np.zeros_like(x)
+    np.put_along_axis(want, order, d, 0)
+    np.testing.assert_array_equal(host(got), want)
 check(kjit.select_where, y, y > 0)
 
 # ---- matrices, of which the entries are derived ----
@@ -124,9 +176,12 @@ for operator in ("add", "logaddexp"):
 for error, text, call in [
     (TypeError, "kjit.pullback: histogram has no rule", lambda: kjit.pullback(kjit.histogram, y, 10)),
     (TypeError, "not for 'xor'", lambda: kjit.pullback(kjit.reduce, y, "xor")),
-    (TypeError, "not for a function", lambda: kjit.pullback(kjit.scan, y, lambda a, b: a)),
+    (TypeError, "not for 'xor'", lambda: kjit.pullback(kjit.scan, y, "xor")),
+    (TypeError, "not for a function", lambda: kjit.pullback(kjit.scan_by_key, keys, y, lambda a, b: a)),
+    (TypeError, "not for 'mul'", lambda: kjit.pullback(kjit.reduce_by_key, keys, y, "mul")),
+    (TypeError, "takes weights", lambda: kjit.pullback(kjit.bincount, keys, 20)),
     (TypeError, "repeats a letter", lambda: kjit.pullback(kjit.einsum, "ii->i", a[:5, :5])),
-    (TypeError, "takes an array of one axis", lambda: kjit.pullback(kjit.sort, x)),
+    (TypeError, "takes an array of one axis", lambda: kjit.pullback(kjit.select_where, x, x > 0)),
     (TypeError, "of reduce does not take plan=", lambda: kjit.pullback(kjit.reduce, y, "add", plan=True)),
 ]:
     try:

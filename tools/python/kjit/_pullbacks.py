@@ -4,155 +4,13 @@ A rule takes the operands and keywords of its algorithm. It returns the result a
 number by the result, and returns the derivatives of this number by the operands: None for operands without a derivative."""
 
 import inspect
-import math
 
-from . import _folds, _orders, _pairs, _products, dtypes
-from ._algorithms import computed, map, new_array, numpy_array
-from ._arrays import array, zeros
+from . import _folds, _orders, _pairs, _products
+from . import _pullback_folds as folds
+from ._algorithms import computed, map, numpy_array
 from ._derivatives import holds_float, is_array
 from ._elementwise import Elementwise
-
-# ---- arrays ----
-
-
-def _like(x, shape, element):
-    """An array of zeros of the kind of x: NumPy's, or kjit's on the device of x."""
-    if hasattr(x, "to_host"):
-        return zeros(shape, element, device=x.device)
-    made = new_array(shape, element, None)
-    made[...] = 0
-    return made
-
-
-def _numbers(x, count):
-    """0 up to count - 1, where x is."""
-    import numpy
-
-    numbers = numpy.arange(count)
-    return array(numbers, device=x.device) if hasattr(x, "to_host") else numbers
-
-
-def _element(x):
-    return dtypes.name_of(x.dtype) or str(x.dtype)
-
-
-def _axes(axis, rank):
-    """The reduced axes, from 0 on, in ascending order."""
-    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return tuple(sorted(a % rank for a in axes))
-
-
-def _expanded(g, axes):
-    """An array with an axis of extent 1 for each reduced one."""
-    g = numpy_array(g)
-    shape = list(getattr(g, "shape", ()))
-    for a in axes:
-        shape.insert(a, 1)
-    if hasattr(g, "reshape"):
-        return g.reshape(tuple(shape))
-    import numpy
-
-    return numpy.reshape(g, tuple(shape))
-
-
-def _reduced_to(g, shape):
-    """The sum of g over the axes along which an operand of a shape was repeated."""
-    extra = len(g.shape) - len(shape)
-    axes = (*range(extra), *(i + extra for i, extent in enumerate(shape) if extent == 1 and g.shape[i + extra] != 1))
-    if axes:
-        g = _folds.reduce(g, "add", axis=axes)
-    return g.reshape(tuple(shape)) if tuple(getattr(g, "shape", ())) != tuple(shape) else g
-
-
-def _reversed(x, axis):
-    return x[tuple(slice(None, None, -1) if i == axis else slice(None) for i in range(len(x.shape)))]
-
-
-# ---- reductions and scans ----
-
-
-def _second(_, g):
-    return g
-
-
-def _share(_, g, count):
-    return g / count
-
-
-def _of_exponential(x, r, g):
-    return g * math.exp(x - r)
-
-
-def _at_place(x, i, place, g):
-    return g if i == place else 0.0
-
-
-def _product(a, b, g):
-    return a * b * g
-
-
-def _reduce(x, operator="add", *, axis=None):
-    if operator not in ("add", "mean", "mul", "max", "min", "logaddexp"):
-        raise _no_rule("kjit.reduce", operator, "add, mean, mul, max, min and logaddexp")
-    axes = _axes(axis, len(x.shape))
-    if operator == "mul":
-        return _reduce_products(x, axes)
-    if operator in ("max", "min"):
-        return _reduce_extremes(x, operator, axis, axes)
-    result = _folds.reduce(x, operator, axis=axis)
-    if operator == "add":
-        return result, lambda g: (map(_second, x, _expanded(g, axes)),)
-    if operator == "mean":
-        count = float(math.prod(x.shape[a] for a in axes))
-        return result, lambda g: (map(_share, x, _expanded(g, axes), count),)
-    return result, lambda g: (map(_of_exponential, x, _expanded(result, axes), _expanded(g, axes)),)
-
-
-def _one_axis(x, axes, operator):
-    """(x with the reduced axes as one, that axis)."""
-    if len(axes) == 1:
-        return x, axes[0]
-    if len(axes) == len(x.shape):
-        return x.reshape((math.prod(x.shape),)), 0
-    raise TypeError(f"kjit.pullback: reductions by {operator!r} have a derivative over one axis or over all")
-
-
-def _reduce_products(x, axes):
-    line, axis = _one_axis(x, axes, "mul")
-    result = _folds.reduce(line, "mul", axis=axis)
-
-    def back(g):
-        before = _folds.scan(line, "mul", axis=axis, exclusive=True)
-        after = _reversed(_folds.scan(_reversed(line, axis), "mul", axis=axis, exclusive=True), axis)
-        return (map(_product, before, after, _expanded(g, (axis,))).reshape(x.shape),)
-
-    return result, back
-
-
-def _reduce_extremes(x, operator, axis, axes):
-    line, at = _one_axis(x, axes, operator)
-    result = _folds.reduce(x, operator, axis=axis)
-
-    def back(g):
-        place = _folds.reduce(line, f"arg{operator}", axis=at)
-        shape = tuple(line.shape[at] if i == at else 1 for i in range(len(line.shape)))
-        numbers = _numbers(x, line.shape[at]).reshape(shape)
-        return (map(_at_place, line, numbers, _expanded(place, (at,)), _expanded(g, (at,))).reshape(x.shape),)
-
-    return result, back
-
-
-def _scan(x, operator="add", *, axis=None, exclusive=False):
-    if operator != "add":
-        raise _no_rule("kjit.scan", operator, "add")
-    at = (-1 if axis is None else axis) % len(x.shape)
-    result = _folds.scan(x, "add", axis=at, exclusive=exclusive)
-    return result, lambda g: (_reversed(_folds.scan(_reversed(g, at), "add", axis=at, exclusive=exclusive), at),)
-
-
-def _times(x, g):
-    return x * g
-
+from ._pullback_arrays import element_name, expanded, identity, reduced_to, repeated, rows_of, times
 
 # ---- maps ----
 
@@ -167,9 +25,9 @@ def _map(function, *operands):
 
     def back(g):
         cotangents = g if isinstance(g, tuple) else (g,)
-        found = map(made.pullback(chosen, [_element(x) if is_array(x) else x for x in operands]), *operands, *cotangents)
+        found = map(made.pullback(chosen, [element_name(x) if is_array(x) else x for x in operands]), *operands, *cotangents)
         found = iter(found if isinstance(found, tuple) else (found,))
-        return (None, *(_reduced_to(next(found), _shape(x)) if i in chosen else None for i, x in enumerate(operands)))
+        return (None, *(reduced_to(next(found), _shape(x)) if i in chosen else None for i, x in enumerate(operands)))
 
     return result, back
 
@@ -206,13 +64,13 @@ def _einsum_operand(terms, right, operands, index, g):
     found = g
     if others:
         found = _products.einsum(",".join(term for term, _ in others) + "->" + dots + kept, *(x for _, x in others))
-        found = found if right else map(_times, found, g)
+        found = found if right else map(times, found, g)
     rank = len(_shape(found)) - len(kept)
-    found = _expanded(found, [rank + i for i, letter in enumerate(letters) if letter not in known])
+    found = expanded(found, [rank + i for i, letter in enumerate(letters) if letter not in known])
     shape = operands[index].shape
     if any(letter not in known for letter in letters):
-        found = map(_second, operands[index], found)
-    return _reduced_to(found, shape)
+        found = map(repeated, operands[index], found)
+    return reduced_to(found, shape)
 
 
 def _einsum(expression, *operands, epilogue=None, epilogue_operands=()):
@@ -237,51 +95,7 @@ def _matmul(x, y, **keywords):
     return value, lambda g: back(g)[1:]
 
 
-# ---- segments and matrices ----
-
-
-def _gathered(i, g, rows, count):
-    row = rows[i]
-    return g[row] if row >= 0 and row < count else 0.0
-
-
-def _rows_of(offsets, count):
-    """The segment of each element; -1 or the number of segments for an element of none."""
-    return _folds.search_sorted(offsets, _numbers(offsets, count), right=True) - 1
-
-
-def _take(g, rows, count):
-    return map(_first, computed(_gathered, rows.shape[0], g, rows, count))
-
-
-def _first(x):
-    return x
-
-
-def _reduce_segments(x, offsets, operator="add"):
-    if operator not in ("add", "logaddexp", "max", "min"):
-        raise _no_rule("kjit.reduce_segments", operator, "add, logaddexp, max and min")
-    result = _folds.reduce_segments(x, offsets, operator)
-    segments = offsets.shape[0] - 1
-
-    def back(g):
-        rows = _rows_of(offsets, x.shape[0])
-        taken = _take(g, rows, segments)
-        if operator == "add":
-            return taken, None
-        of_row = _take(result, rows, segments)
-        if operator == "logaddexp":
-            return map(_of_exponential, x, of_row, taken), None
-        numbers = _numbers(x, x.shape[0])
-        hits = map(_hit, x, of_row, numbers, x.shape[0])
-        first = _folds.reduce_segments(hits, offsets, "min")
-        return map(_at_place, x, numbers, _take(first, rows, segments), taken), None
-
-    return result, back
-
-
-def _hit(x, r, i, count):
-    return i if x == r else count
+# ---- matrices ----
 
 
 def _entry(k, g, x, rows, columns):
@@ -297,9 +111,9 @@ def _entry_of_columns(k, g, x, rows, columns):
 
 def _entries(matrix, g, x):
     """The derivatives by the entries of a matrix in compressed rows, from those by its product with x."""
-    rows = _rows_of(matrix.indptr, matrix.nnz)
+    rows = rows_of(matrix.indptr, matrix.nnz)
     of = _entry if len(x.shape) == 1 else _entry_of_columns
-    return map(_first, computed(of, matrix.nnz, g, x, rows, matrix.indices))
+    return map(identity, computed(of, matrix.nnz, g, x, rows, matrix.indices))
 
 
 def _multiply(matrix, x):
@@ -323,37 +137,7 @@ def _cg(a, b, **keywords):
     return x, back
 
 
-# ---- orders ----
-
-
-def _check_line(name, x):
-    if len(x.shape) != 1:
-        raise TypeError(f"kjit.pullback of {name} takes an array of one axis, not of {len(x.shape)}")
-
-
-def _scattered(x, places, g):
-    made = _like(x, x.shape, _element(x))
-    _folds.update_at(made, places, g)
-    return made
-
-
-def _sort(x, *, descending=False):
-    _check_line("kjit.sort", x)
-    places = _orders.argsort(x, descending=descending)
-    return _take(x, places, x.shape[0]), lambda g: (_scattered(x, places, g),)
-
-
-def _top_k(x, k, *, descending=False):
-    """The derivative is by the elements. The places are no result."""
-    _check_line("kjit.top_k", x)
-    values, places = _orders.top_k(x, k, descending=descending)
-    return values, lambda g: (_scattered(x, places, g), None)
-
-
-def _select_where(x, flags):
-    _check_line("kjit.select_where", x)
-    places = _orders.nonzero(flags)
-    return _orders.select_where(x, flags), lambda g: (_scattered(x, places, g), None)
+# ---- pairs ----
 
 
 def _pairs_rule(function, x, y, operator="add", *, arguments=(), **keywords):
@@ -377,28 +161,28 @@ def _pairs_rule(function, x, y, operator="add", *, arguments=(), **keywords):
 # ---- the table ----
 
 RULES = {
-    _folds.reduce: _reduce,
-    _folds.scan: _scan,
-    _folds.reduce_segments: _reduce_segments,
+    _folds.reduce: folds.rule_of_reduce,
+    _folds.scan: folds.rule_of_scan,
+    _folds.reduce_segments: folds.rule_of_reduce_segments,
+    _folds.reduce_by_key: folds.rule_of_reduce_by_key,
+    _folds.scan_by_key: folds.rule_of_scan_by_key,
+    _folds.scan_segments: folds.rule_of_scan_segments,
+    _folds.bincount: folds.rule_of_bincount,
     map: _map,
     _products.einsum: _einsum,
     _products.matmul: _matmul,
     _products.CSR.multiply: _multiply,
     _products.cg: _cg,
-    _orders.sort: _sort,
-    _orders.top_k: _top_k,
-    _orders.select_where: _select_where,
+    _orders.sort: folds.rule_of_sort,
+    _orders.sort_pairs: folds.rule_of_sort_pairs,
+    _orders.top_k: folds.rule_of_top_k,
+    _orders.select_where: folds.rule_of_select_where,
     _pairs.pairs: _pairs_rule,
 }
 
 
 # What no derivative takes: results are new arrays, and a plan is one call.
 _REFUSED = ("plan", "out")
-
-
-def _no_rule(name, operator, known):
-    text = repr(operator) if isinstance(operator, str) else "a function"
-    return TypeError(f"kjit.pullback: {name} has derivatives for the operators {known}, not for {text}")
 
 
 def pullback(algorithm, *operands, **keywords):
@@ -411,8 +195,8 @@ def pullback(algorithm, *operands, **keywords):
         total, back = kjit.pullback(kjit.reduce, x, "logaddexp")
         dx, = back(1.0)
 
-    algorithm is kjit.reduce, scan, reduce_segments, map, einsum, matmul, CSR.multiply, cg, sort, top_k, select_where or
-    pairs. operands and keywords are those of the algorithm, if its derivative takes them. Raises TypeError for an
+    algorithm is kjit.reduce, scan, reduce_segments, scan_segments, reduce_by_key, scan_by_key, bincount, map, einsum,
+    matmul, CSR.multiply, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are those of the algorithm, if its derivative takes them. Raises TypeError for an
     algorithm, an operator or a keyword without a derivative.
     """
     rule = RULES.get(algorithm)
