@@ -15,8 +15,8 @@ packages=(
   doxygen                                          # reads the headers for their manual pages
   llvm-22-tools libcmocka-dev python3 python3-dev python3-venv python3-numpy python3-psutil make pkgconf binutils dpkg-dev file # the tests: lit and FileCheck, unit tests, the package for Python and an environment to install it in, input data, the outside project; Debian packages
 )
-# The reference of the accuracy test; the debugger that looks at kernels; the MPI of two examples, Dask's workers, and what the simulator of kernels waits with; the second compiler, the formatter, the linter and the spelling checker of the test command.
-checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin python3-mpi4py python3-distributed python3-greenlet clang libomp-dev clang-format clang-tidy codespell)
+# The reference of the accuracy test; the debugger that looks at kernels; the MPI of two examples, Dask's workers, the tables of pandas, and what the simulator of kernels waits with; the second compiler, the formatter, the linter and the spelling checker of the test command.
+checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin python3-mpi4py python3-distributed python3-pandas python3-greenlet clang libomp-dev clang-format clang-tidy codespell)
 [ "${1:-}" = --checks ] && packages+=("${checks[@]}")
 
 # What Debian has no package of, or another release in each: what an example is compared with, and what looks for mistakes in Python. In build/python, where

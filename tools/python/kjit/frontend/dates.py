@@ -18,7 +18,8 @@ def constant(emitter, value):
     return [f"{emitter.builder.record(value.dtype)}({int(value.view('i8'))}i64)"]
 
 
-def _is_class(thing):
+def is_class(thing):
+    """Whether an object is a class of NumPy's dates."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and (thing is numpy.datetime64 or thing is numpy.timedelta64)
 
@@ -26,7 +27,7 @@ def _is_class(thing):
 def call(emitter, node, thing):
     """np.timedelta64(...) or np.datetime64(...): of what is known a constant, else a count of a unit that is known. None: another
     call."""
-    if not _is_class(thing):
+    if not is_class(thing):
         return None
     place = emitter.source.place(node)
     values = [emitter.static_value(argument) for argument in node.args]

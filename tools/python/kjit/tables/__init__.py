@@ -2,7 +2,7 @@
 
 import sys
 
-from . import of_arrow, of_numpy, of_pandas
+from . import of_arrow, of_numpy, of_pandas, of_polars
 from .missing import NA, Missing, isna
 from .running import run
 
@@ -70,8 +70,8 @@ class Series(_Over):
 
     def apply(self, function, args=()):
         """Calls `function(value, *args)` for each element and returns the column of the results, as `Table.apply` does."""
-        result = run(function, self._columns, self._length, args, is_row=False, device=self._device)
-        name = next(iter(self._columns))
+        (name, column), *_ = self._columns.items()
+        result = run(function, {"value": column}, self._length, args, is_row=False, device=self._device)
         return self._home.series_of(result, self._native, name)
 
     def __repr__(self):
@@ -85,12 +85,13 @@ def _mask(result):
 
 
 def table(x, *, nan_is_missing=False, device=None):
-    """Returns a `Table` or a `Series` for functions over the rows of x: a DataFrame or a Series of pandas; a Table, a RecordBatch, an
-    Array or a ChunkedArray of pyarrow; a dictionary of NumPy arrays. The columns stay in their memory where their layout allows it.
+    """Returns a `Table` or a `Series` for functions over the rows of x: a DataFrame or a Series of pandas or polars; a Table, a
+    RecordBatch, an Array or a ChunkedArray of pyarrow; another object with the Arrow PyCapsule interface, whose results are pyarrow's;
+    a dictionary of NumPy arrays. The columns stay in their memory where their layout allows it.
 
     nan_is_missing: a NaN or NaT in a NumPy column of pandas is `kjit.NA` in functions. By default it is a NaN, as in pandas. device:
     where functions run. Raises TypeError for other objects and for two columns of one name."""
-    pandas, pyarrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+    pandas, polars, pyarrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(x, (pandas.DataFrame, pandas.Series)):
         kind = Table if x.ndim == 2 else Series
         return kind(x, of_pandas, of_pandas.columns_of(x, nan_is_missing), len(x), device)
@@ -100,9 +101,32 @@ def table(x, *, nan_is_missing=False, device=None):
         from .columns import Column
 
         return Series(x, of_arrow, {None: Column(None, lambda: of_arrow.read(x))}, len(x), device)
+    if polars is not None and isinstance(x, (polars.DataFrame, polars.Series)):
+        kind = Table if isinstance(x, polars.DataFrame) else Series
+        return kind(x, of_polars, of_polars.columns_of(x), len(x), device)
     if isinstance(x, dict):
         columns = of_numpy.columns_of(x)
         return Table(x, of_numpy, columns, of_numpy.length(x), device)
+    if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
+        return table(_of_capsules(x), device=device)
     raise TypeError(
-        f"kjit.table takes a table of pandas or pyarrow, or a dictionary of NumPy arrays, not {type(x).__name__}"
+        "kjit.table takes a table of pandas, polars or pyarrow, an object with the Arrow PyCapsule interface, or a dictionary of "
+        f"NumPy arrays, not {type(x).__name__}"
     )
+
+
+def _of_capsules(x):
+    """The table or array of pyarrow that an object of another library is."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise TypeError(
+            f"kjit.table takes {type(x).__name__} by the Arrow PyCapsule interface if pyarrow is installed"
+        ) from None
+    if hasattr(x, "__arrow_c_stream__"):
+        try:
+            return pyarrow.table(x)
+        except (TypeError, ValueError, pyarrow.ArrowException):
+            return pyarrow.chunked_array(x)
+    made = pyarrow.array(x)
+    return pyarrow.RecordBatch.from_struct_array(made) if pyarrow.types.is_struct(made.type) else made

@@ -1,6 +1,7 @@
 """Aggregations of the values of groups: sums, counts, extrema and others in one pass over the rows, without sorting."""
 
 import os
+import typing
 
 import numpy
 
@@ -18,6 +19,7 @@ _MOST_PARTIAL = 1 << 22  # partial results of all threads together
 
 
 @jit(device="cpu")
+@typing.no_type_check
 def _fold(codes, values, there, kinds: const, partial, chunks):
     """Each thread folds a chunk of the rows into arrays of its own."""
     for c in grid_range(chunks):

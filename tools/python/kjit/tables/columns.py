@@ -58,6 +58,8 @@ class Data:
         self.chunks, self.kind, self.flags_missing, self.texts = chunks, kind, flags_missing, texts
         has_flags = any(chunk.flags is not None for chunk in chunks)
         self.may_be_missing = has_flags if may_be_missing is None else may_be_missing
+        dtype = getattr(chunks[0].values, "dtype", None)
+        self.date = dtype if getattr(dtype, "kind", "") in ("m", "M") else None  # functions get counts of its unit
 
 
 class Refused(Exception):
@@ -91,6 +93,10 @@ class Column:
         return self.data.texts if self.data else None
 
     @property
+    def date(self):
+        return self.data.date
+
+    @property
     def may_be_missing(self):
         return self.data.may_be_missing
 
@@ -103,7 +109,7 @@ class Column:
         """What the code of a row function depends on of the column."""
         if self.data is None:
             return None
-        return self.may_be_missing, self.flags_missing, self.texts is not None
+        return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date
 
     @functools.cached_property
     def codes(self):

@@ -1,6 +1,7 @@
 """Arrow columns through pyarrow."""
 
-from .columns import Bits, Chunk, Column, Data, Refused, check_numpy
+from . import capsules
+from .columns import Chunk, Column, Data, Refused
 
 
 def columns_of(table):
@@ -20,78 +21,46 @@ def read(column):
     """A ChunkedArray or an Array as the data of a column."""
     import pyarrow
 
-    kind = column.type
-    if pyarrow.types.is_dictionary(kind) or pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
+    if not isinstance(column, pyarrow.ChunkedArray):
+        column = pyarrow.chunked_array([column])
+    kind, types = column.type, pyarrow.types
+    if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind) or kind == _string_view():
         return _of_texts(column)
-    if pyarrow.types.is_null(kind):
-        return _of_nulls(column)
-    arrays = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
-    arrays = arrays or [pyarrow.array([], kind)]
-    dtype = None if pyarrow.types.is_boolean(kind) else _numpy_type(kind)
-    has_nulls = any(array.null_count for array in arrays)
-    return Data([_chunk(array, dtype) for array in arrays], "arrow", may_be_missing=has_nulls)
+    if types.is_null(kind):
+        return _of_nulls(len(column))
+    return capsules.read(column)
 
 
-_NUMBERS = {"halffloat": "f2", "float": "f4", "double": "f8", "date64[ms]": "M8[ms]"}
-_UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
-
-
-def _numpy_type(kind):
-    """NumPy's type for the elements of an Arrow type."""
-    import numpy
+def _string_view():
     import pyarrow
 
-    types = pyarrow.types
-    if types.is_integer(kind) or str(kind) in _NUMBERS:
-        return numpy.dtype(_NUMBERS.get(str(kind), str(kind)))
-    if types.is_timestamp(kind) and kind.tz is None:
-        return numpy.dtype(f"M8[{kind.unit}]")
-    if types.is_timestamp(kind):
-        raise Refused(f"{kind}: dates with a time zone are not supported; cast the column to timestamp without a zone")
-    if types.is_duration(kind):
-        return numpy.dtype(f"m8[{kind.unit}]")
-    raise Refused(f"columns of the Arrow type {kind} are not supported")
+    return pyarrow.string_view() if hasattr(pyarrow, "string_view") else None
 
 
-def _chunk(array, dtype):
+def _of_nulls(count):
     import numpy
 
-    validity, data = array.buffers()
-    count, first = len(array), array.offset
-    flags = None
-    if array.null_count and validity is not None:
-        flags = Bits(numpy.frombuffer(validity, numpy.uint8), first, count)
-    if data is None:
-        return Chunk(numpy.zeros(count, dtype or bool), flags, count)
-    if dtype is None:
-        return Chunk(Bits(numpy.frombuffer(data, numpy.uint8), first, count), flags, count)
-    values = numpy.frombuffer(data, dtype, count, first * dtype.itemsize)
-    return Chunk(check_numpy(values), flags, count)
-
-
-def _of_nulls(column):
-    import numpy
-
-    count = len(column)
     return Data([Chunk(numpy.zeros(count, bool), numpy.zeros(count, bool), count)], "arrow")
 
 
 def _of_texts(column):
-    """A dictionary of all chunks, and its codes."""
+    """The codes of a column of texts, with a dictionary of all chunks."""
     import pyarrow
 
     if not pyarrow.types.is_dictionary(column.type):
+        column = column.cast(pyarrow.string()) if column.type == _string_view() else column
         column = column.dictionary_encode()
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.unify_dictionaries()
-        chunks = column.chunks or [pyarrow.array([], column.type)]
-    else:
-        chunks = [column]
-    texts = chunks[0].dictionary
+    column = column.unify_dictionaries()
+    texts = column.chunk(0).dictionary if column.num_chunks else pyarrow.array([], column.type.value_type)
     if not (pyarrow.types.is_string(texts.type) or pyarrow.types.is_large_string(texts.type)):
         raise Refused(f"{column.type}: dictionaries of other values than texts are not supported")
-    made = [_chunk(chunk.indices, _numpy_type(column.type.index_type)) for chunk in chunks]
-    return Data(made, "arrow", texts=texts.to_pylist())
+    if texts.null_count:
+        raise Refused(f"{column.type}: a dictionary with a missing text is not supported")
+    indices = pyarrow.chunked_array([chunk.indices for chunk in column.chunks], column.type.index_type)
+    return Data(capsules.read(indices).chunks, "arrow", texts=texts.to_pylist())
+
+
+_UNITS = ("s", "ms", "us", "ns")
 
 
 def array_of(result):
@@ -107,7 +76,9 @@ def array_of(result):
         raise TypeError("Arrow has no complex numbers: return the real and the imaginary part as two columns")
     if values.dtype.kind in "mM":
         values = _in_unit_of_arrow(values)
-    if values.dtype.kind == "b":
+    if values.dtype == "M8[D]":
+        data, kind = values.view("i8").astype("i4"), pyarrow.date32()
+    elif values.dtype.kind == "b":
         data, kind = numpy.packbits(values, bitorder="little"), pyarrow.bool_()
     else:
         data, kind = numpy.ascontiguousarray(values), pyarrow.from_numpy_dtype(values.dtype)
@@ -119,7 +90,7 @@ def _in_unit_of_arrow(values):
     import numpy
 
     unit, step = numpy.datetime_data(values.dtype)
-    if unit in _UNITS and step == 1:
+    if step == 1 and (unit in _UNITS or values.dtype == "M8[D]"):
         return values
     return values.astype(
         f"{values.dtype.kind}8[s]" if unit in ("Y", "M", "W", "D", "h", "m") else f"{values.dtype.kind}8[ns]"

@@ -4,7 +4,7 @@ import ast
 import difflib
 import types
 
-from ..frontend import static, words
+from ..frontend import dates, static, words
 from ..frontend.scope import copied
 from . import operators, strings
 from .forms import CALLS, IS_MISSING, KNOWN, RAW, TRUTH, is_known_truth, is_there
@@ -93,9 +93,10 @@ class Expressions:
     def of_Subscript(self, node):
         if self.is_row(node.value):
             name = self.static.value(node.slice)
-            if not isinstance(name, str):
+            if not isinstance(name, (str, int)):
                 raise self.error(
-                    node.slice, "the name of a column is a text that is known when the function is compiled"
+                    node.slice,
+                    "the name of a column is a text or an integer that is known when the function is compiled",
                 )
             return self.column(node, name)
         base = self.static.value(node.value)
@@ -169,7 +170,7 @@ class Expressions:
             name = node.attr
         elif isinstance(node, ast.Subscript) and self.is_row(node.value):
             name = self.static.value(node.slice)
-        return name if isinstance(name, str) and name in self.shared.columns else None
+        return name if isinstance(name, (str, int)) and name in self.shared.columns else None
 
     # ---- comparisons ----
 
@@ -251,6 +252,8 @@ class Expressions:
             raise self.error(
                 node.keywords[0].value, f"{ast.unparse(node.func)}() takes no keyword arguments in a row function"
             )
+        if dates.is_class(thing):
+            return self.date(node, thing)
         self.check_texts(node, node.args)
         if thing is bool and len(node.args) == 1:
             return self.there(node, self.truth(node.args[0]))
@@ -260,6 +263,22 @@ class Expressions:
             raise self.error(node, f"{ast.unparse(node.func)}() with {len(node.args)} arguments in a row function")
         lifted = self.at(node.func, ast.Constant(_lifted(thing, len(node.args))))
         return self.call(node, CALLS[len(node.args)], lifted, *(self.pair(a) for a in node.args))
+
+    def date(self, node, thing):
+        """np.timedelta64(...) and np.datetime64(...): of constants, or of a count and a unit that is a constant."""
+        values = [self.static.value(argument) for argument in node.args]
+        if values and static.UNKNOWN not in values:
+            try:
+                return self.known(thing(*values), node)
+            except (TypeError, ValueError) as problem:
+                raise self.error(node, f"{ast.unparse(node.func)}: {problem}") from None
+        if len(values) != 2 or not isinstance(values[1], str):
+            raise self.error(
+                node, f"{ast.unparse(node.func)}() of a value takes the value and a unit that is a constant"
+            )
+        unit = values[1]
+        lifted = self.at(node.func, ast.Constant(lambda a: thing(a, unit)))
+        return self.call(node, CALLS[1], lifted, self.pair(node.args[0]))
 
     def call_function(self, node, python):
         """A call of another function of the program. A row is handed over as the columns that the other function reads."""

@@ -12,6 +12,7 @@ from ..frontend import static, words
 from . import operators
 from .forms import KNOWN, Callee
 from .row_expressions import Expressions
+from .strings import TextOperand
 
 _PASSED_ON = (ast.Pass, ast.Break, ast.Continue, ast.Raise)
 
@@ -43,7 +44,7 @@ class Rewriting:
 
     def __init__(self, columns):
         self.columns = columns  # name -> Column
-        self.used = {}  # operand -> parameter; an operand is a column's name or (column's name, text)
+        self.used = {}  # operand -> parameter; an operand is a column's name or a TextOperand
         self.callees = {}
         self.makes_missing = False
 
@@ -225,17 +226,28 @@ def rewrite(python, columns, count, is_row=True):
     for key, parameter in body.operands.items():
         names.append(f"{parameter}.value")
         flag = ast.Constant(True)
-        if isinstance(key, str) and columns[key].may_be_missing:
+        if not isinstance(key, TextOperand) and columns[key].may_be_missing:
             may_be_missing = True
             names.append(f"{parameter}.flag")
             flag = ast.Name(names[-1], ast.Load())
             flag = ast.UnaryOp(ast.Not(), flag) if columns[key].flags_missing else flag
-        pair = ast.Tuple([ast.Name(f"{parameter}.value", ast.Load()), flag], ast.Load())
+        value = ast.Name(f"{parameter}.value", ast.Load())
+        if not isinstance(key, TextOperand) and columns[key].date is not None:
+            value = _date(columns[key].date, value)
+        pair = ast.Tuple([value, flag], ast.Load())
         before.append(ast.Assign([ast.Name(parameter, ast.Store())], pair))
     if not body.operands:
         names.append("row.number")  # an operand with the length of the table
     node = body.made(names, [*before, *statements])
     return RowFunction(python, node, tuple(names)), tuple(body.operands), may_be_missing
+
+
+def _date(dtype, count):
+    """The date of a dtype of NumPy with a count of its unit."""
+    import numpy
+
+    unit, step = numpy.datetime_data(dtype)
+    return ast.Call(ast.Constant(dtype.type), [count, ast.Constant(unit if step == 1 else f"{step}{unit}")], [])
 
 
 def _ends(body):

@@ -4,6 +4,7 @@ from .. import _algorithms
 from .._errors import KernelError
 from .columns import Bits
 from .row_functions import rewrite
+from .strings import TextOperand
 
 _MOST_VARIANTS = 64  # rewritten functions that one function of Python keeps
 
@@ -87,10 +88,10 @@ def _operands(operands, columns, chunks, args):
 
     given = list(args)
     for key in operands:
-        name = key if isinstance(key, str) else key[0]
+        name = _column_of(key)
         column, chunk = columns[name], chunks[name]
-        if not isinstance(key, str):
-            given.append(numpy.int64(column.codes.get(key[1], -1)))
+        if isinstance(key, TextOperand):
+            given.append(numpy.int64(column.codes.get(key.text, -1)))
             continue
         given.append(_array(chunk.values))
         if column.may_be_missing:
@@ -99,8 +100,15 @@ def _operands(operands, columns, chunks, args):
     return given
 
 
+def _column_of(key):
+    """The column of an operand."""
+    return key.column if isinstance(key, TextOperand) else key
+
+
 def _array(values):
-    return values.operand() if isinstance(values, Bits) else values
+    if isinstance(values, Bits):
+        return values.operand()
+    return values.view("i8") if values.dtype.kind in "mM" else values
 
 
 def _row_number(i):
@@ -125,7 +133,7 @@ def run(function, columns, length, args=(), is_row=True, device=None):
 
     args = tuple(_scalar(value) for value in args)
     made, operands, may_be_missing = _variant(function, columns, len(args), is_row)
-    names = dict.fromkeys(key if isinstance(key, str) else key[0] for key in operands)
+    names = dict.fromkeys(_column_of(key) for key in operands)
     used = [columns[name] for name in names]
     kinds = {column.data.kind for column in used}
     kind = next((kind for kind in ("arrow", "masked") if kind in kinds), "masked" if may_be_missing else "numpy")

@@ -2,8 +2,16 @@
 compares a column with becomes an operand, so that another dictionary needs no other code."""
 
 import ast
+from typing import NamedTuple
 
 from .missing import is_missing_object
+
+
+class TextOperand(NamedTuple):
+    """The operand that a text is which a column is compared with."""
+
+    column: object
+    text: str
 
 
 def compare(body, node, left, operator, right):
@@ -30,6 +38,6 @@ def compare(body, node, left, operator, right):
             node,
             f"column {columns[at]!r} has texts: compare it with a text that is known when the function is compiled",
         )
-    operand = body.variable(node, (columns[at], text))
+    operand = body.variable(node, TextOperand(columns[at], text))
     pairs = [body.pair(left) if at == 0 else operand, body.pair(right) if at == 1 else operand]
     return tuple(pairs)

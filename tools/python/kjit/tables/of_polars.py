@@ -1,0 +1,67 @@
+"""Tables of polars: their columns through the Arrow interface, and results as polars' objects."""
+
+from . import capsules
+from .columns import Column, Data, Refused
+
+
+def columns_of(frame):
+    """The columns of a DataFrame, or of a Series, by name."""
+    if hasattr(frame, "columns"):
+        return {name: _column(frame.get_column(name)) for name in frame.columns}
+    return {frame.name: _column(frame)}
+
+
+def _column(series):
+    return Column(series.name, lambda: _read(series))
+
+
+def _read(series):
+    import polars
+
+    if series.dtype in (polars.String, polars.Categorical, polars.Enum):
+        texts = series.cast(polars.String)
+        different = texts.unique().drop_nulls()
+        codes = capsules.read(texts.cast(polars.Enum(different)).to_physical())
+        return Data(codes.chunks, "arrow", texts=different.to_list())
+    if series.dtype == polars.Object:
+        raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
+    return capsules.read(series)
+
+
+def series_of(result, frame, name=None):
+    """A result as a Series."""
+    import numpy
+    import polars
+
+    values = result.values
+    if values.dtype.kind == "c":
+        raise TypeError("polars has no complex numbers: return the real and the imaginary part as two columns")
+    if values.dtype.kind in "mM":
+        unit, step = numpy.datetime_data(values.dtype)
+        if step != 1 or unit not in ("D", "ms", "us", "ns") or values.dtype.kind == "m" and unit == "D":
+            values = values.astype(
+                f"{values.dtype.kind}8[{'ms' if unit in ('Y', 'M', 'W', 'D', 'h', 'm', 's') else 'ns'}]"
+            )
+    made = polars.Series(name or "", values)
+    if result.there is None or result.there.all():
+        return made
+    both = polars.DataFrame({"value": made, "there": result.there})
+    return both.select(polars.when("there").then("value")).to_series().alias(name or "")
+
+
+def assign(frame, made):
+    return frame.with_columns([series.alias(name) for name, series in made.items()])
+
+
+def keep(frame, mask):
+    import polars
+
+    return frame.filter(polars.Series(mask))
+
+
+def groups_of(frame, key, labels, made):
+    """The aggregations as a DataFrame whose first column has the keys."""
+    import polars
+
+    first = polars.Series(key, labels, polars.String) if isinstance(labels, list) else series_of(labels, frame, key)
+    return polars.DataFrame([first, *(series_of(result, frame, name) for name, result in made.items())])
