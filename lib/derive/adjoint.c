@@ -88,6 +88,7 @@ kd_part *kd_make_part(const kd_derivation *of, kd_plan *plan, uint32_t number)
   memset(&part->d.logs, 0, sizeof part->d.logs);
   part->plan = plan;
   part->number = number;
+  part->copies = KJ_NEW_ARRAY(of->arena, kt_var *, of->primal->instance->params.count + 1);
   kd_start(&part->d);
   find_loop(part);
   kd_find_sites(part);
@@ -197,6 +198,7 @@ static void emit_first(kd_part *part)
   d->s->out = outer;
   for (size_t i = 0; i < part->sums.count; i++)
     kd_assign(d, part->sums.items[i].sum, kd_nothing(d, part->sums.items[i].sum->type));
+  kd_clear_copies(part);
   add_scalar_sums(part);
   kt_emit(d->s, loop);
   emit_list(d, &after);

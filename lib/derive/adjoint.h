@@ -6,6 +6,7 @@
  *
  *   adjoint_index.c   reads the indices of the accesses in the grid loop: variable plus constant
  *   adjoint_plan.c    chooses for each array of derivatives how sums into it are computed
+ *   adjoint_copies.c  a few elements that many iterations load: sums of the thread
  *   adjoint_gather.c  an element that collects from the iterations that load it
  *   adjoint_sums.c    the sums and loads of derivatives in a part: what reverse.c hands over
  *   adjoint.c         the first part of each loop
@@ -15,7 +16,7 @@
 
 #include "derive/derive.h"
 
-enum { KD_MOST_GRID = 3, KD_MOST_GATHERED = 64 };
+enum { KD_MOST_GRID = 3, KD_MOST_GATHERED = 64, KD_MOST_COPIED = 64 };
 
 /* An index of an access. It is the variable of the grid loop, plus the symbol, plus an offset from
  * least to most. */
@@ -79,6 +80,9 @@ typedef struct kd_array_plan {
   uint32_t dimension[KD_MOST_GRID];
   KJ_LIST(kd_gather_offset) offsets;
   uint32_t atomics, sums; /* ATOMIC: places */
+  /* ATOMIC: each thread sums the elements from least to most of these in a copy; copied 0: none */
+  uint32_t copied;
+  int64_t least[KJ_MAX_RANK], most[KJ_MAX_RANK];
 } kd_array_plan;
 
 typedef struct kd_part kd_part;
@@ -120,6 +124,7 @@ struct kd_part {
   const kd_gather_offset *offset;
   kt_vars position; /* the element */
   kt_var *sum;      /* NULL: the array has dimensions that follow no variable */
+  kt_var **copies;  /* by parameter: the sums of the thread for a few elements; NULL: none */
   kt_var **taken;   /* by parameter, OVERWRITTEN: its derivative was taken */
   KJ_LIST(kd_thread_sum) sums;
 };
@@ -164,7 +169,26 @@ void kd_emit_gather(kd_part *first, const kd_array_plan *plan);
 /* Adds t to the sum of the element if the iteration loads it. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t);
 
+/* ---- adjoint_copies.c ---- */
+
+/* The access is to one of a few elements, whatever the iteration of the grid loop is. */
+bool kd_is_copied(const kd_array_plan *plan, const kd_site *site);
+/* Takes the elements of the loads into the copies of the plan, if there are few in all. */
+void kd_plan_copies(kd_array_plan *plan, const kd_sites *loads);
+void kd_add_to_copy(kd_part *part, const kd_array_plan *plan, const kd_node *node, kt_expr *t);
+/* Before the grid loop: the sums are 0. */
+void kd_clear_copies(kd_part *part);
+/* After it: adds them to memory. lanes (GPU): how many threads the warp has. */
+void kd_add_copies(kd_part *part, kt_var *lanes);
+
 /* ---- adjoint_sums.c ---- */
+
+void kd_add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *t,
+                       const char *name, kj_location location);
+/* GPU: the first lane gets the sum of all lanes. */
+void kd_sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes);
+/* GPU: whether the thread is the first one of its warp. */
+kt_expr *kd_is_first_lane(kd_derivation *d);
 
 /* Adds t to the derivative by the element that the node loads. */
 void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t);

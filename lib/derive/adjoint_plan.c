@@ -362,15 +362,26 @@ static void plan_loads(kd_array_plan *made, const all_sites *all)
     if (!sites->loads.count) continue;
     is_alone = !first;
     if (!first) first = sites;
-    for (size_t k = 0; k < sites->loads.count; k++)
-      if (sites->loads.items[k]->is_uniform) made->sums++;
-      else made->atomics++;
   }
   if (!first) return;
   made->first = first->part->number;
   if (is_alone && is_one_to_one(first->part, &first->loads, made->dimension))
     made->loads = KD_ADDED;
   else made->loads = is_gathered(made, all) ? KD_GATHERED : KD_ATOMIC;
+}
+
+/* Sums of threads for places that are the same in the whole grid, and for a few elements. */
+static void plan_atomics(kd_plan *plan, kd_array_plan *made)
+{
+  all_sites all = list_all(plan, made->array);
+  if (made->loads != KD_ATOMIC) return;
+  for (size_t i = 0; i < all.count; i++) kd_plan_copies(made, &all.items[i].loads);
+  for (size_t i = 0; i < all.count; i++)
+    for (size_t k = 0; k < all.items[i].loads.count; k++) {
+      const kd_site *site = all.items[i].loads.items[k];
+      if (site->is_uniform) made->sums++;
+      else if (!kd_is_copied(made, site)) made->atomics++;
+    }
 }
 
 /* ---- the whole ---- */
@@ -416,6 +427,7 @@ void kd_make_plan(kd_plan *plan)
     if (kt_is_array(d->c, param->type) && d->variables[i].other) plan_array(plan, param, d->arena);
   }
   avoid_gathering(plan);
+  for (size_t i = 0; i < plan->arrays.count; i++) plan_atomics(plan, &plan->arrays.items[i]);
 }
 
 /* ---- for the user ---- */
@@ -431,6 +443,9 @@ static const char *describe_way(kd_part *part, const kd_array_plan *plan)
                      plan->offsets.count == 1 ? "" : "s");
   case KD_CHANGED: return "changed in place";
   case KD_ATOMIC:
+    if (!plan->atomics && plan->copied)
+      return kj_format(arena, "%u elements in each thread, then one atomic sum of each a %s",
+                       plan->copied, is_cpu ? "thread" : "warp");
     if (!plan->atomics) return is_cpu ? "one atomic sum a thread" : "one atomic sum a warp";
     return kj_format(arena, "atomic sums in %u place%s", plan->atomics,
                      plan->atomics == 1 ? "" : "s");

@@ -25,8 +25,8 @@ static void check_atomic(kd_derivation *d, kjit_type type, const char *name, kj_
             name, kt_type_text(d->c, type));
 }
 
-static void add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *t,
-                           const char *name, kj_location location)
+void kd_add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *t,
+                       const char *name, kj_location location)
 {
   kt_operands o = { .builtin = &ki_builtin_table[KJ_BUILTIN_ATOMIC_ADD], .location = location };
   kjit_type type = ki_type(d->c->types, array->type)->element;
@@ -124,8 +124,7 @@ static kt_expr *lane_of(kd_derivation *d)
   return to_i32(d, apply_name(d, KJ_BUILTIN_LANEID, NULL));
 }
 
-/* GPU: the first lane gets the sum of all lanes. */
-static void sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes)
+void kd_sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes)
 {
   enum { STEPS = 5 };
   for (int i = 0; i < STEPS; i++) {
@@ -145,26 +144,38 @@ static void sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes)
   }
 }
 
+kt_expr *kd_is_first_lane(kd_derivation *d)
+{
+  return binary(d, KJIT_OP_EQ, lane_of(d), integer(d, KJIT_I32, 0));
+}
+
+static bool has_copies(const kd_part *part)
+{
+  for (size_t i = 0; i < part->d.primal->instance->params.count; i++)
+    if (part->copies[i]) return true;
+  return false;
+}
+
 void kd_add_thread_sums(kd_part *part)
 {
   kd_derivation *d = &part->d;
   bool is_gpu = d->c->request->target.kind != KJ_TARGET_CPU;
-  if (!part->sums.count) return;
+  if (!part->sums.count && !has_copies(part)) return;
   kt_var *lanes = is_gpu ? count_lanes(d) : NULL;
   kt_stmts *outer = d->s->out;
+  d->record->instance->has_warp |= is_gpu;
+  kd_add_copies(part, lanes);
   for (size_t i = 0; is_gpu && i < part->sums.count; i++)
-    sum_lanes(d, part->sums.items[i].sum, lanes);
-  if (is_gpu) {
-    kt_stmt *first =
-      kt_new_if(d->c, binary(d, KJIT_OP_EQ, lane_of(d), integer(d, KJIT_I32, 0)), d->location);
+    kd_sum_lanes(d, part->sums.items[i].sum, lanes);
+  if (is_gpu && part->sums.count) {
+    kt_stmt *first = kt_new_if(d->c, kd_is_first_lane(d), d->location);
     kt_emit(d->s, first);
     d->s->out = &first->body;
-    d->record->instance->has_warp = true;
   }
   for (size_t i = 0; i < part->sums.count; i++) {
     const kd_thread_sum *sum = &part->sums.items[i];
-    add_atomically(d, sum->array, &sum->indices, kd_read(d, sum->sum), kd_root(sum->array)->name,
-                   sum->location);
+    kd_add_atomically(d, sum->array, &sum->indices, kd_read(d, sum->sum), kd_root(sum->array)->name,
+                      sum->location);
   }
   d->s->out = outer;
 }
@@ -191,9 +202,10 @@ void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t)
   case KD_CHANGED: kd_add_to_element(d, node, t); return;
   case KD_ATOMIC:
     if (site->is_uniform) add_to_thread_sum(part, node, t);
+    else if (kd_is_copied(plan, site)) kd_add_to_copy(part, plan, node, t);
     else
-      add_atomically(d, kd_other_array(d, node->array), &node->indices, t, root->name,
-                     site->location);
+      kd_add_atomically(d, kd_other_array(d, node->array), &node->indices, t, root->name,
+                        site->location);
     return;
   default: return;
   }
