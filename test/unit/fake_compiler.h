@@ -15,6 +15,9 @@ typedef struct fake_compiler {
   _Atomic int fail; /* so many compilations fail */
   _Atomic int running, most_running;
   int delay_ms;         /* of a compilation */
+  _Atomic bool is_held; /* the next compilation waits until this is false */
+  _Atomic bool has_held;
+  int meeting;          /* compilations wait until this number of them has run at once */
   kj_cpu_kernel kernel; /* what a CPU launch runs */
   bool is_range_only;
   uint32_t elements_a_thread, max_threads;
@@ -39,6 +42,8 @@ typedef struct fake_compiler {
 static fake_compiler fake;
 /* of what it knows of the last compilation */
 static pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void fake_pause(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
 
 static kjit_status fake_create(const char *path, kj_diagnostics *diagnostics,
                                kj_compiler **compiler)
@@ -110,6 +115,9 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
   fake.compilations += request->stage != KJIT_STAGE_TYPED;
   int running = ++fake.running, most = fake.most_running;
   while (most < running && !atomic_compare_exchange_weak(&fake.most_running, &most, running)) {}
+  if (fake.is_held && !atomic_exchange(&fake.has_held, true))
+    while (fake.is_held) fake_pause();
+  while (fake.most_running < fake.meeting) fake_pause();
   if (fake.delay_ms) nanosleep(&(struct timespec){ .tv_nsec = fake.delay_ms * 1000000L }, NULL);
   fake.running--;
   memset(code, 0, sizeof *code);
