@@ -51,6 +51,18 @@ def _deviations(codes, values, there, means, partial, chunks):
                 partial[c, k] += d * d
 
 
+@jit(device="cpu")
+def _gather(codes, values, there, places, by_group, chunks):
+    """Copies the values group by group. places[c, k]: where the values of group k in chunk c begin."""
+    for c in grid_range(chunks):
+        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
+            k = codes[i]
+            is_there = True if there is None else there[i]
+            if k >= 0 and is_there:
+                by_group[places[c, k]] = values[i]
+                places[c, k] += 1
+
+
 class _Typed(Function):
     """A function that numbers have Numba's types in."""
 
@@ -99,6 +111,7 @@ class Values:
             partial = [self._start(each, (chunks, len(self.groups))) for each in self.wanted]
             if len(self.values) and len(self.groups):
                 _fold(self.groups.codes, self.plain, self.there, self.wanted, tuple(partial), chunks)
+            self.counts = partial[self.wanted.index(COUNT)]  # of each chunk
             joins = {SUM: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum}
             self._folds = {k: joins.get(k, numpy.minimum).reduce(p, axis=0) for k, p in zip(self.wanted, partial)}
         return self._folds[kind]
@@ -169,7 +182,7 @@ def _nunique(values):
     found = keys.find(values.values, values.there)
     group, width = values.groups.codes, max(1, len(found))
     is_pair = (group >= 0) & (found.codes >= 0)
-    pairs = group * width + found.codes
+    pairs = group.astype("i8") * width + found.codes
     if len(values.groups) * width <= max(1 << 24, 2 * len(pairs)):
         seen = numpy.zeros(len(values.groups) * width, bool)
         keys._kernels().mark(pairs, is_pair, 0, seen)
@@ -212,18 +225,15 @@ def own(values, function):
     known = function.__dict__
     if "__kjit_group__" not in known:
         known["__kjit_group__"] = _of_group(function)
-    codes, count = values.groups.codes, len(values.groups)
-    is_used = codes >= 0 if values.there is None else (codes >= 0) & values.there
-    codes = numpy.where(is_used, codes, count)
-    bits = max(1, int(count).bit_length())
-    from .._orders import sort_pairs
-
-    _, by_group = sort_pairs(codes, values.values, end_bit=bits, device="cpu")
     counts = values.fold(COUNT)
     present = numpy.flatnonzero(counts)
     offsets = numpy.concatenate([numpy.zeros(1, "i8"), numpy.cumsum(counts)])
+    places = offsets[:-1] + numpy.cumsum(values.counts, axis=0) - values.counts
+    by_group = numpy.empty(offsets[-1], values.values.dtype)
+    if len(by_group):
+        _gather(values.groups.codes, values.values, values.there, places, by_group, len(places))
     operand = _algorithms.computed(known["__kjit_group__"], len(present), present, by_group, offsets)
     found = _algorithms.map(_same, operand, device="cpu")
-    made = numpy.zeros(count, found.dtype)
+    made = numpy.zeros(len(counts), found.dtype)
     made[present] = found
     return values.result(made)

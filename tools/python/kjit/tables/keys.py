@@ -74,10 +74,17 @@ def _ordered(codes, keys):
     order = numpy.argsort(keys, kind="stable")
     if (order[1:] > order[:-1]).all():
         return Groups(codes, keys)
-    ranks = numpy.empty(len(order) + 1, numpy.int64)
+    ranks = numpy.empty(len(order) + 1, codes.dtype)
     ranks[order] = numpy.arange(len(order))
     ranks[-1] = -1
     return Groups(ranks[codes], keys[order])
+
+
+def _code_type(count):
+    """The type of codes of groups: 32 bits if that is enough, since each pass over the rows reads them."""
+    import numpy
+
+    return numpy.int32 if count < 2**31 else numpy.int64
 
 
 def _of_integers(keys, there):
@@ -104,9 +111,9 @@ def _by_range(keys, there, low, extent):
     seen = numpy.zeros(extent, bool)
     _kernels().mark(keys, there, low, seen)
     found = numpy.flatnonzero(seen)
-    ranks = numpy.empty(extent, numpy.int64)
+    ranks = numpy.empty(extent, _code_type(len(found)))
     ranks[found] = numpy.arange(len(found))
-    codes = numpy.empty(len(keys), numpy.int64)
+    codes = numpy.empty(len(keys), ranks.dtype)
     _kernels().rank(keys, there, low, ranks, codes)
     return Groups(codes, found + low)
 
@@ -127,9 +134,9 @@ def _by_hash(keys, there, empty):
         return None
     places = numpy.flatnonzero(table != empty)
     places = places[numpy.argsort(table[places])]
-    ranks = numpy.zeros(len(table), numpy.int64)
+    ranks = numpy.zeros(len(table), _code_type(len(places)))
     ranks[places] = numpy.arange(len(places))
-    codes = numpy.empty(len(keys), numpy.int64)
+    codes = numpy.empty(len(keys), ranks.dtype)
     _kernels().find(keys, there, table, bits, ranks, codes)
     return Groups(codes, table[places])
 
