@@ -156,6 +156,32 @@ for kind in ("texts", "bools", "dates", "small", "wide", "unsigned", "floats", "
             for key, value in zip(keys, column):
                 assert same(value, want[key][name]), (seed, kind, count, maker, name, key, value, want[key][name])
 
+# Orders: missing values come last, and equal values keep their order.
+for maker in MAKERS:
+    for kind in ("texts", "bools", "small", "floats", "dates"):
+        count = int(rng.integers(0, 500))
+        table = {"k": masked(keys_of(kind, count)), "i": np.arange(count)}
+        keys, native = table["k"].tolist(), maker(table)
+        t = kjit.table(native)
+        there, missing = [i for i in range(count) if keys[i] is not None], [i for i in range(count) if keys[i] is None]
+        up = sorted(there, key=keys.__getitem__)
+        down = sorted(there, key=lambda i: (-sorted({k for k in keys if k is not None}).index(keys[i]), i))
+        for got, want in (
+            (t.sort("k"), up + missing),
+            (t.sort("k", descending=True), down + missing),
+            (t.top_k(7, "k"), (down + missing)[:7]),
+            (t.top_k(count + 5, "k", smallest=True), up + missing),
+            (t.sort(lambda row: -row.i), list(range(count))[::-1]),
+        ):
+            assert columns_of(got, maker)["i"] == want, (seed, maker, kind)
+        counted = columns_of(t.value_counts("k"), maker)
+        found = dict(
+            zip((k.to_pydatetime() if hasattr(k, "to_pydatetime") else k for k in counted["k"]), counted["count"])
+        )
+        assert found == {k: keys.count(k) for k in set(keys) - {None}} and counted["count"] == sorted(
+            counted["count"], reverse=True
+        ), (seed, maker, kind)
+
 # What is wrong is refused by name.
 table = kjit.table({"k": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]")})
 for call, kind, text in (
@@ -163,6 +189,8 @@ for call, kind, text in (
     (lambda: table.groupby("k").agg(x=("k", "median")), ValueError, "no aggregation is called 'median': sum, mean"),
     (lambda: table.groupby("k").agg(x="sum"), TypeError, "takes a pair"),
     (lambda: table.groupby("k").agg(x=("s", "first")), TypeError, "column 's' has texts"),
+    (lambda: table.groupby("k").agg(x=("t", "sum")), KeyError, "t"),
+    (lambda: table.top_k(-1, "k"), ValueError, "the number of rows"),
     (lambda: table.groupby("k").agg(x=("d", "sum")), TypeError, "the sum of dates"),
 ):
     try:

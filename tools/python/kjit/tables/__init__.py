@@ -61,6 +61,28 @@ class Table(_Over):
 
         return GroupBy(self, key)
 
+    def sort(self, by, *, descending=False):
+        """Returns the rows in the order of a column, or of the results of a function of a row. by: the name or the function. Rows with
+        equal values keep their order, also with descending; rows with a missing value or a NaN come last. Raises KeyError for an
+        unknown column, TypeError for values without an order, and what `apply` raises."""
+        from . import ordering
+
+        return ordering.sort(self, by, descending)
+
+    def top_k(self, k, by, *, smallest=False):
+        """Returns the k rows with the largest values of a column or of a function of a row, the largest first, as `sort` orders them.
+        With smallest, the rows with the smallest values. Raises ValueError for an invalid k, and what `sort` raises."""
+        from . import ordering
+
+        return ordering.top_k(self, k, by, smallest)
+
+    def value_counts(self, column):
+        """Returns a table of the different values of a column and of their numbers of rows, `count`, the most frequent value first.
+        Values of one count are in ascending order; missing values are left out. Raises KeyError for an unknown column."""
+        from . import ordering
+
+        return ordering.value_counts(self, column)
+
     def __repr__(self):
         return f"<kjit.Table of {self._length} rows: {', '.join(map(str, self._columns))}>"
 

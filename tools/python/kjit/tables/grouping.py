@@ -32,6 +32,7 @@ class GroupBy:
         for column, how in aggregations.values():
             folds = aggregating.NAMED[how][0] if isinstance(how, str) else ()
             wanted.setdefault(column, set()).update(folds)
+        self._check_texts(aggregations)
         values = {column: self._values(column, groups, folds) for column, folds in wanted.items()}
         made = {}
         for name, (column, how) in aggregations.items():
@@ -45,7 +46,7 @@ class GroupBy:
     def _groups(self):
         """(the groups, their keys as a Result or as a list of texts)."""
         if self._found is None:
-            column = _usable(self._table._columns[self._key])
+            column = usable(self._table._columns[self._key])
             codes, there = keys.whole(column)
             groups = keys.find(codes, there)
             if column.texts is None:
@@ -54,15 +55,21 @@ class GroupBy:
                 self._found = _by_texts(groups, column.texts)
         return self._found
 
+    def _check_texts(self, aggregations):
+        """Codes of texts are counted only."""
+        for name, (column, how) in aggregations.items():
+            if callable(column):
+                continue
+            if column not in self._table._columns:
+                raise KeyError(column)
+            if usable(self._table._columns[column]).texts is not None and how not in ("count", "nunique"):
+                raise TypeError(f'agg({name}=...): column {column!r} has texts, which have "count" and "nunique" only')
+
     def _values(self, column, groups, folds):
         if callable(column):
             made = self._table._run(column, ())
             return aggregating.Values(groups, made.values, made.there, made.kind, folds)
-        column = _usable(self._table._columns[column])
-        if column.texts is not None:
-            raise TypeError(
-                f"column {column.name!r} has texts, which have no aggregations here; count a column of numbers"
-            )
+        column = usable(self._table._columns[column])
         values, there = keys.whole(column)
         return aggregating.Values(groups, values, there, column.data.kind, folds)
 
@@ -79,7 +86,8 @@ def _check(name, pair):
         )
 
 
-def _usable(column):
+def usable(column):
+    """The column, if functions can use its values."""
     if column.refusal:
         raise TypeError(f"column {column.name!r}: {column.refusal}")
     return column

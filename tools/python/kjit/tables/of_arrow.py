@@ -124,6 +124,13 @@ def keep(table, mask):
     return table.filter(pyarrow.array(mask))
 
 
+def take(table, order):
+    """The rows with these numbers."""
+    import pyarrow
+
+    return table.take(pyarrow.array(order))
+
+
 def groups_of(table, key, labels, made):
     """The aggregations as a Table or RecordBatch whose first column has the keys."""
     import pyarrow

@@ -56,6 +56,11 @@ def keep(arrays, mask):
     return {name: array[mask] for name, array in arrays.items()}
 
 
+def take(arrays, order):
+    """The rows with these numbers."""
+    return {name: array[order] for name, array in arrays.items()}
+
+
 def groups_of(arrays, key, labels, made):
     """The aggregations as a dictionary whose first array has the keys."""
     import numpy

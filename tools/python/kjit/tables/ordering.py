@@ -1,0 +1,76 @@
+"""Rows in the order of a column or of a function of a row: `sort`, `top_k` and `value_counts` of tables."""
+
+import numpy
+
+from .. import _orders
+from . import keys
+from .grouping import usable
+from .running import Result
+
+
+def _values(table, by):
+    """(values to order the rows by, which of them are there or None). Texts count by their place in the order of texts."""
+    if callable(by):
+        made = table._run(by, ())
+        return made.values, made.there
+    if by not in table._columns:
+        raise KeyError(by)
+    column = usable(table._columns[by])
+    values, there = keys.whole(column)
+    if column.texts is not None:
+        order = sorted(range(len(column.texts)), key=column.texts.__getitem__)
+        ranks = numpy.zeros(len(order) + 1, numpy.int64)
+        ranks[order] = numpy.arange(len(order))
+        values = ranks[values if there is None else numpy.where(there, values, 0)]
+    return values, there
+
+
+def _rows(table, by):
+    """(the rows that have a value, the values, the rows that have none)."""
+    values, there = _values(table, by)
+    if values.dtype.kind == "c":
+        raise TypeError("complex numbers have no order")
+    if values.dtype.kind in "fmM":
+        is_value = values == values
+        there = is_value if there is None else there & is_value
+    if values.dtype.kind in "bmM":
+        values = values.view("u1" if values.dtype.kind == "b" else "i8")
+    if there is None or there.all():
+        return None, numpy.ascontiguousarray(values), numpy.empty(0, numpy.int64)
+    rows = numpy.flatnonzero(there)
+    return rows, values[rows], numpy.flatnonzero(~there)
+
+
+def sort(table, by, descending):
+    rows, values, last = _rows(table, by)
+    order = (
+        numpy.asarray(_orders.argsort(values, descending=descending, device="cpu"))
+        if len(values)
+        else numpy.empty(0, numpy.int64)
+    )
+    order = order if rows is None else rows[order]
+    return table._home.take(table._native, numpy.concatenate([order, last]))
+
+
+def top_k(table, k, by, smallest):
+    if not hasattr(k, "__index__") or k < 0:
+        raise ValueError(f"k is the number of rows, not {k!r}")
+    rows, values, last = _rows(table, by)
+    found = min(int(k), len(values))
+    order = numpy.empty(0, numpy.int64)
+    if found:
+        _, order = _orders.top_k(values, found, descending=not smallest, device="cpu")
+        order = numpy.asarray(order)
+    order = order if rows is None else rows[order]
+    return table._home.take(table._native, numpy.concatenate([order, last[: int(k) - found]]))
+
+
+def value_counts(table, name):
+    """The number of rows for each value of a column, the most frequent one first, equal counts in the order of the values."""
+    groups, labels = table.groupby(name)._groups()
+    counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
+    order = numpy.argsort(-counts, kind="stable")
+    kind = table._columns[name].data.kind
+    made = {"count": Result(counts[order], None, "arrow" if kind == "arrow" else "numpy")}
+    labels = [labels[i] for i in order] if isinstance(labels, list) else Result(labels.values[order], None, labels.kind)
+    return table._home.groups_of(table._native, name, labels, made)
