@@ -4,10 +4,6 @@ set(KJIT_LLVM_VERSION_MAJOR 22)
 set(KJIT_LLVM_HELP "kjit needs LLVM ${KJIT_LLVM_VERSION_MAJOR}: install the package llvm-${KJIT_LLVM_VERSION_MAJOR}-dev (in Debian 12 it comes from the security repository), \
 or set LLVM_DIR to the folder of its LLVMConfig.cmake.")
 
-if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  message(FATAL_ERROR "kjit runs on x86-64 only, and this build is for ${CMAKE_SYSTEM_PROCESSOR}.")
-endif()
-
 # "22" would ask for 22.0 and fail, so the version is checked here. LLVM's own package stops the configuration when a library of its exported targets is missing.
 find_package(LLVM CONFIG QUIET PATHS /usr/lib/llvm-${KJIT_LLVM_VERSION_MAJOR} NO_DEFAULT_PATH)
 if(NOT LLVM_FOUND)
@@ -19,7 +15,7 @@ endif()
 if(NOT LLVM_VERSION_MAJOR EQUAL KJIT_LLVM_VERSION_MAJOR)
   message(FATAL_ERROR "Found LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}. ${KJIT_LLVM_HELP}")
 endif()
-foreach(target X86 NVPTX)
+foreach(target ${KJIT_LLVM_HOST} NVPTX)
   if(NOT target IN_LIST LLVM_TARGETS_TO_BUILD)
     message(FATAL_ERROR "LLVM in ${LLVM_DIR} was built without its ${target} target. ${KJIT_LLVM_HELP}")
   endif()
@@ -41,8 +37,9 @@ else()
   # The compiler, 47 MB stripped, has all of LLVM's passes, of which about half are named in a pipeline: text of a pipeline
   # is read by one function that knows them all, and two of NVPTX's own passes are reached through it only. Linkers that fold functions alike save 4 MB more, but where LLVM compares
   # addresses of functions they change what it does.
-  # Code generation only: nvptx and x86 as groups would add assembly parsers and disassemblers.
+  # Code generation only: nvptx and the host's target as groups would add assembly parsers and disassemblers.
+  string(TOLOWER ${KJIT_LLVM_HOST} host)
   llvm_map_components_to_libnames(KJIT_LLVM_LIBRARIES core support analysis passes target bitreader bitwriter irreader linker orcjit orcdebugging
-    nvptxcodegen nvptxdesc nvptxinfo x86codegen x86desc x86info)
+    nvptxcodegen nvptxdesc nvptxinfo ${host}codegen ${host}desc ${host}info)
   target_link_libraries(kj_llvm INTERFACE ${KJIT_LLVM_LIBRARIES})
 endif()

@@ -1,6 +1,10 @@
 # The target kjit-kernels makes kernels.kjit, the file of compiled kernels that packages install beside libkjit. It takes minutes, so that only packages are built with it.
 # A GPU finds code for exactly its architecture. From sm_90 on, launches use what only one architecture has, under a name with an `a`.
-set(KJIT_KERNEL_TARGETS sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a x86-64-v2 x86-64-v3 x86-64-v4 CACHE STRING "Machines that the target kjit-kernels compiles for")
+set(levels x86-64-v2 x86-64-v3 x86-64-v4)
+if(KJIT_ARCHITECTURE STREQUAL aarch64)
+  set(levels armv8-a)
+endif()
+set(KJIT_KERNEL_TARGETS sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a ${levels} CACHE STRING "Machines that the target kjit-kernels compiles for")
 # A ptxas makes machine code for these beside the PTX, so that a first call does not wait for the driver's compiler. A CUDA toolkit has one, and so has the package nvidia-cuda-nvcc of PyPI.
 set(KJIT_MACHINE_CODE_TARGETS sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a CACHE STRING "GPUs for which the target kjit-kernels also makes machine code, if there is a ptxas")
 find_program(KJIT_PTXAS ptxas PATHS /usr/local/cuda/bin DOC "The assembler that makes machine code for the target kjit-kernels; empty: PTX only")

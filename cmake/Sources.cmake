@@ -1,12 +1,13 @@
 # Sources are found by folder: a new file needs no line in a list.
 
-# kj_add_part(name folder...): the .c files directly in the folders, as an object library.
+# kj_add_part(name folder...): the .c files directly in the folders, without those of other processor architectures, as an object library.
 function(kj_add_part name)
   set(sources)
   foreach(folder IN LISTS ARGN)
     file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
     list(APPEND sources ${found})
   endforeach()
+  kj_remove_other_architectures(sources)
   add_library(${name} OBJECT ${sources})
   target_link_libraries(${name} PRIVATE kj_flags)
   if(KJIT_HOSTILE)

@@ -75,7 +75,7 @@ typedef enum kj_target_kind { KJ_TARGET_CPU, KJ_TARGET_NVPTX } kj_target_kind;
  * level. */
 typedef enum kj_cpu_level {
   KJ_CPU_OWN,
-#define KJ_CPU_LEVEL(NAME, text, has_avx, has_avx2, has_avx512, vector_bytes) KJ_CPU_##NAME,
+#define KJ_CPU_LEVEL(NAME, text, cpu, has_avx, has_avx2, has_avx512, vector_bytes) KJ_CPU_##NAME,
 #include "cpu_levels.def"
   KJ_CPU_LEVEL_COUNT
 } kj_cpu_level;

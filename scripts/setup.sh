@@ -3,10 +3,13 @@
 # Other systems with dpkg work if their apt sources have LLVM 22. Without dpkg the script names what is needed and fails.
 set -eu
 
-if [ "$(uname -m)" != x86_64 ]; then
-  echo "set-up: kjit runs on x86-64 only; this machine is $(uname -m)" >&2
-  exit 1
-fi
+case $(uname -m) in
+  x86_64 | aarch64) ;;
+  *)
+    echo "set-up: kjit runs on x86-64 and aarch64 only; this machine is $(uname -m)" >&2
+    exit 1
+    ;;
+esac
 
 packages=(
   gcc g++ libc6-dev cmake ninja-build

@@ -417,9 +417,9 @@ typedef struct kjit_config {
    * context. */
   void (*on_stage)(void *user, const char *name, const char *stage);
   /* The machine that the context compiles for. NULL (default) means the devices of this machine.
-   * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" create a context for
-   * kjit_export_cache and kjit_export_code. It has one GPU of that architecture, or a CPU of that
-   * level of x86-64, and needs no driver.
+   * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" (on aarch64 "armv8-a")
+   * create a context for kjit_export_cache and kjit_export_code. It has one GPU of that
+   * architecture, or a CPU of that level, and needs no driver.
    *
    * A launch or an algorithm on this device compiles the kernels that it would run, and runs
    * nothing. The arrays of such a GPU have no values, and copying them to the host returns

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/architecture.h"
 #include "target/llvm.h"
 #include "target/target.h"
 
@@ -67,10 +68,10 @@ static void initialize(void)
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
+  KJ_LLVM_HOST(TargetInfo)();
+  KJ_LLVM_HOST(Target)();
+  KJ_LLVM_HOST(TargetMC)();
+  KJ_LLVM_HOST(AsmPrinter)();
 }
 
 void kg_start_llvm(void)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/architecture.h"
 #include "native/functions.h"
 #include "target/emission.h"
 
@@ -19,18 +20,31 @@ static bool has_feature(const char *features, const char *name)
   return false;
 }
 
+/* The features of this machine, to be disposed as a message of LLVM. */
+static char *find_features(void)
+{
+  static const char own[] = KJ_OWN_FEATURES;
+  char *found = LLVMGetHostCPUFeatures(), *joined = NULL;
+  if (sizeof own == 1 || asprintf(&joined, "%s%s%s", found, *found ? "," : "", own) < 0)
+    return found;
+  LLVMDisposeMessage(found);
+  char *features = LLVMCreateMessage(joined);
+  free(joined);
+  return features;
+}
+
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-/* LLVM knows the features of a level by its name. */
+/* LLVM knows the features of a level by the name of its processor. */
 static void describe_levels(kg_processor *processors)
 {
-#define KJ_CPU_LEVEL(NAME, text, avx, avx2, avx512, bytes) \
-  processors[KJ_CPU_##NAME] = (kg_processor){ .cpu = (text), \
+#define KJ_CPU_LEVEL(NAME, text, name, avx, avx2, avx512, bytes) \
+  processors[KJ_CPU_##NAME] = (kg_processor){ .cpu = (name), \
                                               .features = "", \
                                               .lowering = { .has_avx = (avx), \
                                                             .has_avx2 = (avx2), \
                                                             .has_avx512 = (avx512), \
-                                                            .has_cmpxchg16b = true, \
+                                                            .has_wide_atomics = true, \
                                                             .has_function = has_function }, \
                                               .vector_bytes = (bytes) };
 #include "cpu_levels.def"
@@ -46,7 +60,7 @@ static void describe_own(const kg_host *host, kg_processor *own)
     .has_avx512 = has_feature(host->features, "+avx512f") &&
                   has_feature(host->features, "+avx512vl") &&
                   has_feature(host->features, "+avx512bw"),
-    .has_cmpxchg16b = has_feature(host->features, "+cx16"),
+    .has_wide_atomics = KJ_HAS_WIDE_ATOMICS || has_feature(host->features, "+cx16"),
     .has_function = has_function,
   };
   own->vector_bytes = own->lowering.has_avx512 ? 64 : own->lowering.has_avx ? 32 : 16;
@@ -65,7 +79,7 @@ kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
   pthread_mutex_init(&created->mutex, NULL);
   kg_init_machines(&created->machines);
   created->cpu = LLVMGetHostCPUName();
-  created->features = LLVMGetHostCPUFeatures();
+  created->features = find_features();
   describe_own(created, &created->processors[KJ_CPU_OWN]);
   describe_levels(created->processors);
   *host = created;
@@ -259,7 +273,7 @@ void kg_emit_host(kg_host *host, kt_compilation *c)
   own->state.features = &processor->lowering;
   own->e =
     (kg_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &host->machines };
-  own->e.kind = (kg_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
+  own->e.kind = (kg_machine_kind){ .triple = KJ_HOST_TRIPLE,
                                    .cpu = processor->cpu,
                                    .features = processor->features,
                                    .level = LLVMCodeGenLevelDefault,

@@ -118,6 +118,8 @@ typedef struct kj_driver_source {
 /* "cpu", "x86-64-v3", "sm_90a"; false: no target has that name. */
 bool kj_read_target(const char *text, kj_target *target);
 const char *kj_level_name(kj_cpu_level level);
+/* The level of that name; KJ_CPU_OWN: it is the name of none. */
+kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 
 /* ---- the table ---- */
 

@@ -6,7 +6,7 @@
 
 static const char *const level_names[] = {
   [KJ_CPU_OWN] = "cpu",
-#define KJ_CPU_LEVEL(NAME, text, has_avx, has_avx2, has_avx512, vector_bytes) \
+#define KJ_CPU_LEVEL(NAME, text, cpu, has_avx, has_avx2, has_avx512, vector_bytes) \
   [KJ_CPU_##NAME] = text,
 #include "cpu_levels.def"
 };
@@ -17,11 +17,19 @@ const char *kj_level_name(kj_cpu_level level)
   return level_names[level];
 }
 
+kj_cpu_level kj_read_level(const char *text, size_t size_bytes)
+{
+  for (int level = KJ_CPU_OWN + 1; level < KJ_CPU_LEVEL_COUNT; level++)
+    if (strlen(level_names[level]) == size_bytes && !memcmp(text, level_names[level], size_bytes))
+      return (kj_cpu_level)level;
+  return KJ_CPU_OWN;
+}
+
 bool kj_read_target(const char *text, kj_target *target)
 {
-  for (int level = 0; level < KJ_CPU_LEVEL_COUNT; level++) {
-    if (strcmp(text, level_names[level])) continue;
-    *target = (kj_target){ .kind = KJ_TARGET_CPU, .level = (kj_cpu_level)level };
+  kj_cpu_level level = kj_read_level(text, strlen(text));
+  if (level || !strcmp(text, level_names[KJ_CPU_OWN])) {
+    *target = (kj_target){ .kind = KJ_TARGET_CPU, .level = level };
     return true;
   }
   size_t digits = strncmp(text, "sm_", 3) ? 0 : strspn(text + 3, "0123456789");

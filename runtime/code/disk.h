@@ -51,15 +51,21 @@ bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 void kj_identify_disk(kj_disk *disk);
 /* Fills in math_library. false: out of memory, or of files to open. */
 bool kj_identify_math_library(kj_disk *disk);
-/* The highest level of x86-64 that this machine has, if code for it has registers as wide as code
- * for this very machine: what code computes may depend on their size. OWN: none. */
-kj_cpu_level kj_find_level(void);
-/* The name of an instruction set of a level that this processor lacks, or whose registers the
- * system does not save; NULL: none. */
-const char *kj_find_missing_feature(kj_cpu_level level);
 /* Whether the compiler of this context would give code of a named target the same math functions:
  * for a GPU kjit's own libclc, for the CPU the same vector functions of the C library. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code);
+
+/* ---- processor_<architecture>.c ---- */
+
+/* A digest of the processor and of the C library: two machines with the same digest run the same
+ * code with the same results. */
+kj_digest kj_identify_processor(void);
+/* The highest named level that this machine has, if code for it has registers as wide as code for
+ * this very machine: what code computes may depend on their size. OWN: none. */
+kj_cpu_level kj_find_level(void);
+/* The name of an instruction set of a level that this processor lacks, or whose registers the
+ * system does not save; NULL: none. OWN has no such instruction set. */
+const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
 

@@ -529,13 +529,13 @@ static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *dia
 
 void kj_read_key_lines(char *text, kjit_cache_entry *entry)
 {
-  const char *level = NULL;
+  const char *processor = NULL;
   const struct {
     const char *word;
     const char **value;
-  } rows[] = { { "kjit ", &entry->version },    { "target ", &entry->target },
-               { "processor x86-64-", &level }, { "stage ", &entry->stage },
-               { "kernel ", &entry->kernel },   { "signature ", &entry->signature } };
+  } rows[] = { { "kjit ", &entry->version },  { "target ", &entry->target },
+               { "processor ", &processor },  { "stage ", &entry->stage },
+               { "kernel ", &entry->kernel }, { "signature ", &entry->signature } };
   for (char *line = text, *end; *line && *line != '\n'; line = end + 1) {
     end = strchr(line, '\n');
     if (!end) break;
@@ -544,7 +544,7 @@ void kj_read_key_lines(char *text, kjit_cache_entry *entry)
       if (!strncmp(line, rows[i].word, strlen(rows[i].word)))
         *rows[i].value = line + strlen(rows[i].word);
   }
-  if (level) entry->target = level - strlen("x86-64-");
+  if (processor && kj_read_level(processor, strlen(processor))) entry->target = processor;
 }
 
 /* NULL in *copy: damaged. The name of a file belongs to its key: a whole entry under another name

@@ -9,6 +9,7 @@
 #include "code/compile_thread.h"
 #include "code/disk.h"
 #include "cuda/toolkit.h"
+#include "native/architecture.h"
 #include "native/functions.h"
 
 typedef struct request {
@@ -26,7 +27,7 @@ static kjit_status read_target(request *r, const char *text, kj_target *target)
 {
   if (kj_read_target(text, target)) return KJIT_OK;
   return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
-                  "target: expected cpu, x86-64-v2, -v3 or -v4, or sm_75 and up, got `%s`", text);
+                  "target: expected cpu, " KJ_LEVEL_NAMES ", or sm_75 and up, got `%s`", text);
 }
 
 static kjit_status choose_block(request *r, const kjit_compile_options *options, bool is_cpu)

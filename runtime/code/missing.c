@@ -96,13 +96,9 @@ static void compare_entry(const kj_archive *archive, uint64_t index, key_text wa
 /* "avx512f of x86-64-v4" where the entry's level is above the processor's. */
 static void append_missing_feature(key_text processor, kj_buffer *text)
 {
-  for (int level = KJ_CPU_OWN + 1; level < KJ_CPU_LEVEL_COUNT; level++) {
-    const char *name = kj_level_name((kj_cpu_level)level),
-               *feature = kj_find_missing_feature((kj_cpu_level)level);
-    if (feature && processor.size_bytes == strlen(name) &&
-        !memcmp(processor.text, name, processor.size_bytes))
-      kj_append_format(text, ", and this processor lacks %s", feature);
-  }
+  const char *feature =
+    kj_find_missing_feature(kj_read_level(processor.text, processor.size_bytes));
+  if (feature) kj_append_format(text, ", and this processor lacks %s", feature);
 }
 
 /* The facts of the call, its block, and a digit for each two arrays. */
@@ -117,8 +113,7 @@ static void append_facts(key_text facts, kj_buffer *text)
 static void append_difference(key_text found, const part_row *row, kj_buffer *text)
 {
   key_text part = find_part(found, row->part);
-  bool is_level = part.size_bytes > 7 && !memcmp(part.text, "x86-64-", 7);
-  if (row->part == KJ_KEY_PROCESSOR && !is_level) {
+  if (row->part == KJ_KEY_PROCESSOR && !kj_read_level(part.text, part.size_bytes)) {
     kj_append_text(text, "it is for exactly the processor that it was compiled on");
     return;
   }

@@ -1,13 +1,14 @@
-/* A loader for the objects that the compiler emits for the CPU (ELF, x86-64, small PIC code):
- * sections into one mapping, relocations, execute permission.
+/* A loader for the objects that the compiler emits for the CPU (ELF, small PIC code): sections into
+ * one mapping, relocations, execute permission. The relocations are those of the architecture, in
+ * relocate_<architecture>.c.
  *
  *   [ code sections | stubs of functions outside ]  read and execute
  *   [ data sections | addresses of functions outside ]  read only: kernels have no variables of
  * their own
  *
- * A function of the C library may be further away than a call reaches: its calls go to a stub, `jmp
- * *address`, in the mapping. Every offset, index and size of the object is checked before it is
- * used. The System V ABI, AMD64 supplement, defines the relocations. */
+ * A function of the C library may be further away than a call reaches: its calls go to a stub in
+ * the mapping, which jumps to the address. Every offset, index and size of the object is checked
+ * before it is used. */
 #include "cpu/cpu.h"
 
 #include <elf.h>
@@ -16,6 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu/object.h"
+#include "native/architecture.h"
 #include "native/functions.h"
 
 struct kj_image {
@@ -52,8 +55,10 @@ typedef struct loader {
   const char *reason;
 } loader;
 
-/* everything is in reach of 32-bit offsets */
-enum { STUB_BYTES = 8, SLOT_BYTES = 8, MOST_BYTES = 1 << 30 };
+enum {
+  SLOT_BYTES = 8,
+  MOST_BYTES = 1 << 30 /* everything is in reach of 32-bit offsets */
+};
 
 static bool refuse(loader *l, const char *reason)
 {
@@ -74,8 +79,8 @@ static bool read_header(loader *l)
   if (l->size_bytes < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG))
     return refuse(l, "it is no ELF file");
   if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-      header->e_machine != EM_X86_64 || header->e_type != ET_REL)
-    return refuse(l, "it is no relocatable object for x86-64");
+      header->e_machine != KJ_OBJECT_MACHINE || header->e_type != ET_REL)
+    return refuse(l, "it is no relocatable object for " KJ_OBJECT_NAME);
   if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % _Alignof(Elf64_Shdr) ||
       !is_inside(l, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
     return refuse(l, "its section table is out of bounds");
@@ -199,11 +204,11 @@ static bool lay_out(loader *l)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), end = 0;
   if (!find_outsides(l) || !place_sections(l, true, &end)) return false;
-  end = (end + STUB_BYTES - 1) & ~(size_t)(STUB_BYTES - 1);
+  end = (end + kj_stub_bytes - 1) & ~(kj_stub_bytes - 1);
   for (size_t i = 0; i < l->symbol_count; i++) {
     if (!l->outsides[i].name) continue;
     l->outsides[i].stub = end;
-    end += STUB_BYTES;
+    end += kj_stub_bytes;
   }
   end = l->code_bytes = (end + page - 1) & ~(page - 1);
   if (!place_sections(l, false, &end)) return false;
@@ -232,13 +237,9 @@ static bool map(loader *l)
   for (size_t i = 0; i < l->symbol_count; i++) {
     const outside *o = &l->outsides[i];
     if (!o->name) continue;
-    KJ_ASSERT(o->stub + STUB_BYTES <= l->code_bytes && o->slot >= l->code_bytes);
+    KJ_ASSERT(o->stub + kj_stub_bytes <= l->code_bytes && o->slot >= l->code_bytes);
     KJ_ASSERT(is_in_mapping(l, o->slot, SLOT_BYTES) && o->slot % SLOT_BYTES == 0);
-    /* from the end of the jump */
-    int32_t distance = (int32_t)((int64_t)o->slot - (int64_t)(o->stub + 6));
-    /* jmp *distance(%rip) */
-    memcpy(l->memory + o->stub, "\xff\x25", 2);
-    memcpy(l->memory + o->stub + 2, &distance, sizeof distance);
+    kj_write_stub(l->memory + o->stub, l->memory + o->slot);
     memcpy(l->memory + o->slot, &o->address, sizeof o->address);
   }
   return true;
@@ -263,57 +264,24 @@ static bool find_address(loader *l, uint32_t index, uint64_t *address)
   return true;
 }
 
-static bool write_word(loader *l, char *place, size_t room, int64_t value)
-{
-  int32_t word = (int32_t)value;
-  KJ_ASSERT(is_in_mapping(l, (size_t)(place - l->memory), room));
-  if (room < sizeof word || word != value) return refuse(l, "a relocation does not fit");
-  memcpy(place, &word, sizeof word);
-  return true;
-}
-
-/* mov symbol@GOTPCREL(%rip), %r: a function outside has a slot for its address; for one of the
- * object the instruction becomes a lea. */
-static bool relocate_indirect(loader *l, const Elf64_Rela *r, char *place, size_t room,
-                              uint64_t symbol)
-{
-  uint32_t index = ELF64_R_SYM(r->r_info);
-  int64_t here = (int64_t)(uintptr_t)place;
-  if (l->outsides[index].name)
-    return write_word(l, place, room,
-                      (int64_t)(uintptr_t)(l->memory + l->outsides[index].slot) + r->r_addend -
-                        here);
-  if (r->r_offset < 2 || (unsigned char)place[-2] != 0x8b)
-    return refuse(l, "an instruction that reads an address is unknown");
-  place[-2] = (char)0x8d;
-  return write_word(l, place, room, (int64_t)symbol + r->r_addend - here);
-}
-
 static bool relocate(loader *l, const section *target, const Elf64_Rela *r)
 {
   uint64_t symbol;
-  if (r->r_offset > target->header->sh_size || !find_address(l, ELF64_R_SYM(r->r_info), &symbol))
+  uint32_t index = ELF64_R_SYM(r->r_info);
+  if (r->r_offset > target->header->sh_size || !find_address(l, index, &symbol))
     return l->reason ? false : refuse(l, "a relocation is outside of its section");
-  char *place = l->memory + target->offset + r->r_offset;
-  size_t room = target->header->sh_size - r->r_offset;
   if (r->r_addend > MOST_BYTES || r->r_addend < -MOST_BYTES)
     return refuse(l, "a relocation is outside of its section");
-  switch (ELF64_R_TYPE(r->r_info)) {
-  case R_X86_64_PC32:
-  case R_X86_64_PLT32:
-    return write_word(l, place, room, (int64_t)symbol + r->r_addend - (int64_t)(uintptr_t)place);
-  case R_X86_64_64: {
-    uint64_t value = symbol + (uint64_t)r->r_addend;
-    if (room < sizeof value) return refuse(l, "a relocation does not fit");
-    KJ_ASSERT(is_in_mapping(l, (size_t)(place - l->memory), sizeof value));
-    memcpy(place, &value, sizeof value);
-    return true;
-  }
-  case R_X86_64_GOTPCREL:
-  case R_X86_64_GOTPCRELX:
-  case R_X86_64_REX_GOTPCRELX: return relocate_indirect(l, r, place, room, symbol);
-  default: return refuse(l, "it has a relocation of an unknown kind");
-  }
+  kj_relocation relocation = { .type = ELF64_R_TYPE(r->r_info),
+                               .section = l->memory + target->offset,
+                               .section_bytes = target->header->sh_size,
+                               .offset = r->r_offset,
+                               .symbol = symbol,
+                               .addend = r->r_addend };
+  if (l->outsides[index].name) relocation.slot = l->memory + l->outsides[index].slot;
+  KJ_ASSERT(is_in_mapping(l, target->offset, target->header->sh_size));
+  const char *reason = kj_relocate(&relocation);
+  return !reason || refuse(l, reason);
 }
 
 static bool relocate_section(loader *l, const Elf64_Shdr *header)
@@ -364,6 +332,8 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
 
 static bool protect(loader *l)
 {
+  /* where instructions are cached apart from data; elsewhere it does nothing */
+  __builtin___clear_cache(l->memory, l->memory + l->code_bytes);
   bool is_done = !mprotect(l->memory, l->code_bytes, PROT_READ | PROT_EXEC) &&
                  (l->total_bytes == l->code_bytes ||
                   !mprotect(l->memory + l->code_bytes, l->total_bytes - l->code_bytes, PROT_READ));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/stack.h"
+#include "native/architecture.h"
 #include "native/watch.h"
 #include "support/host_process.h"
 #include "support/lock.h"
@@ -188,23 +189,12 @@ static void run_with_stack(crew *crew, size_t worker)
   if (!kj_call_with_stack(bytes, run_call, &call)) atomic_store(&crew->is_out_of_memory, true);
 }
 
-/* As a new process has it; false: perhaps not. */
-static bool is_environment_default(void)
-{
-#if defined __x86_64__
-  enum { DEFAULT = 0x1f80, STATUS = 0x3f };
-  return (__builtin_ia32_stmxcsr() & ~(unsigned)STATUS) == DEFAULT;
-#else
-  return false;
-#endif
-}
-
 /* Kernels round to nearest, keep subnormal numbers and trap nothing on every thread, whatever the
  * host has set on its own: else what a block computes would depend on who runs it. */
 static void run_in_environment(crew *crew, size_t worker)
 {
   fenv_t own;
-  if (is_environment_default()) {
+  if (kn_has_default_environment()) {
     run_with_stack(crew, worker);
     return;
   }

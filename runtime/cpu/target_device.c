@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "cpu/cpu.h"
+#include "native/architecture.h"
 
 /* What kjit and its algorithms ask of a GPU, by compute capability: the numbers of the CUDA
  * programming guide, and the multiprocessors of a usual model. A newer architecture has the numbers
@@ -31,9 +32,7 @@ static kjit_status read_own_target(const kjit_context *context, kj_diagnostics *
   const char *text = context->config.target;
   if (is_target(text, target)) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                  "kjit_config.target: expected sm_75 and up, x86-64-v2, x86-64-v3 or x86-64-v4, "
-                  "got `%s`",
-                  text);
+                  "kjit_config.target: expected sm_75 and up, " KJ_LEVEL_NAMES ", got `%s`", text);
 }
 
 static kjit_status count_devices(const kjit_context *context, const kj_driver_source *source,

@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "native/architecture.h"
 #include "support/lock.h"
 
 enum {
@@ -123,13 +124,6 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t seen)
 static void wake(_Atomic uint32_t *word, uint32_t most)
 {
   (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
-}
-
-static void pause_core(void)
-{
-#if defined __x86_64__
-  __builtin_ia32_pause();
-#endif
 }
 
 /* ---- offers; with the mutex ---- */
@@ -276,7 +270,7 @@ static offer *look_for_offer(box *own, uint32_t seen)
     /* an offer may come, or be revoked, until the box says that it is busy */
     if ((state != LOOKING || is_over) && atomic_compare_exchange_strong(&own->state, &state, BUSY))
       return state == LOOKING ? NULL : (offer *)state;
-    pause_core();
+    kn_pause();
     if (turn % TURNS_OF_CLOCK == 0) now_ns = kj_clock_ns();
   }
 }
@@ -375,7 +369,7 @@ static void start_threads(uint32_t most)
 
 static void wait_for_workers(offer *made)
 {
-  for (int i = 0; i < TURNS && atomic_load(&made->inside); i++) pause_core();
+  for (int i = 0; i < TURNS && atomic_load(&made->inside); i++) kn_pause();
   while (atomic_load(&made->inside)) {
     uint32_t seen = atomic_fetch_or(&made->inside, IS_WAITING);
     if (!(seen & ~(uint32_t)IS_WAITING)) return;

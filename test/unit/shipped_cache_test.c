@@ -206,7 +206,10 @@ static void test_found(void **state)
 static void test_not_found(void **state)
 {
   (void)state;
-  const char *own = own_level(), *other = strcmp(own, "x86-64-v2") ? "x86-64-v2" : "x86-64-v3";
+  const char *own = own_level(), *other = NULL;
+  for (int level = KJ_CPU_OWN + 1; level < KJ_CPU_LEVEL_COUNT && !other; level++)
+    if (strcmp(own, kj_level_name((kj_cpu_level)level))) other = kj_level_name((kj_cpu_level)level);
+  if (!other) skip(); /* an architecture with one level */
   life made = compile_for(other, shipped), used = live((life){ .shipped = shipped });
   assert_int_equal(used.remark_count, 0);
   assert_int_equal(used.counts.imports, 0);

@@ -151,7 +151,8 @@ bool cache_build(cache_tool *t)
   kjit_context *all;
   if (!targets->count)
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
-                     "build: expected --target: sm_75 and up, x86-64-v2, x86-64-v3 or x86-64-v4");
+                     "build: expected --target: sm_75 and up, or a level of processors such as "
+                     "x86-64-v2 or armv8-a");
   tool_silence_progress(); /* of arrays that are not there */
   if (!cache_create_context(t, NULL, &all)) return false;
   bool ok = true;

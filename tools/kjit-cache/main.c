@@ -266,8 +266,8 @@ int main(int argc, char **argv)
       "Disk cache directory (default $XDG_CACHE_HOME/kjit or ~/.cache/kjit)", 0 },
     { "output", 'o', "FILE", 0, "Output file of build and merge", 0 },
     { "target", 't', "TARGET", 0,
-      "Target of build: sm_75 and up, sm_90a, x86-64-v2, x86-64-v3 or x86-64-v4. Can be "
-      "repeated",
+      "Target of build: sm_75 and up, sm_90a, x86-64-v2, x86-64-v3 or x86-64-v4 (on aarch64 "
+      "armv8-a). Can be repeated",
       0 },
     { "machine-code", KEY_MACHINE_CODE, "PTXAS", OPTION_ARG_OPTIONAL,
       "With build, also keep GPU machine code made by PTXAS (default: the one that kjit finds)",

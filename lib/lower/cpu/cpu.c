@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "native/architecture.h"
 #include "native/support_routines.h"
 
 /* CPU: what functions that stay functions are told of the thread that calls them, and how they tell
@@ -250,7 +251,7 @@ static void fence(kl_lowering *l, ki_memory_scope scope)
 }
 
 /* LLVM calls functions of a library where the instruction is missing. */
-static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_cmpxchg16b; }
+static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_wide_atomics; }
 
 static void prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
 {
@@ -274,8 +275,7 @@ static LLVMValueRef nothing(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef clock_value(kl_lowering *l, ki_builtin_id clock)
 {
   static const char timer[] = "kj_nanoseconds";
-  if (clock == KJ_BUILTIN_CLOCK64)
-    return kl_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+  if (clock == KJ_BUILTIN_CLOCK64) return kl_intrinsic(l, KJ_CYCLE_COUNTER, NULL, 0, NULL, 0);
   LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
   if (!function) function = kl_add_function(l, timer, type);

@@ -8,7 +8,7 @@
 /* Found once a process, by target/host.c. */
 typedef struct kl_cpu_features {
   bool has_avx, has_avx2, has_avx512;     /* which of libmvec's variants may be called */
-  bool has_cmpxchg16b;                    /* atomics of 16 bytes */
+  bool has_wide_atomics;                  /* of 16 bytes */
   bool (*has_function)(const char *name); /* the C library, libmvec included, has it */
 } kl_cpu_features;
 
