@@ -15,11 +15,13 @@
 
 /* ---- parts ---- */
 
-static _Noreturn void refuse_shape(kd_part *part, kj_location location)
+/* `instead`: what is in the way, and what to write. */
+static _Noreturn void refuse_shape(kd_part *part, kj_location location, const char *instead)
 {
   kd_refuse(&part->d, location,
             "an adjoint kernel is made of a kernel whose body is loops over a grid_range, with "
-            "grid_sync() or values that are computed between them; this is something else");
+            "grid_sync() or values that are computed between them; %s",
+            instead);
 }
 
 static bool is_effect(void *data, const kt_stmt *stmt)
@@ -28,6 +30,31 @@ static bool is_effect(void *data, const kt_stmt *stmt)
   const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
   bool is_store = stmt->kind == KJ_TS_STORE && (!root || root->kind != KJ_V_LOCAL);
   return is_store || stmt->kind == KJ_TS_EVALUATE || kt_flow_of(stmt) == KJ_FLOW_RANGE;
+}
+
+static bool is_grid_loop(void *data, const kt_stmt *stmt)
+{
+  (void)data;
+  return stmt->kind == KJ_TS_GRID_FOR;
+}
+
+static _Noreturn void refuse_stmt(kd_part *part, const kt_stmt *stmt)
+{
+  bool has_loop = kt_any_in_tstmt(stmt, is_grid_loop, NULL, NULL);
+  const char *instead = "this acts outside of a grid_range: write it in `for i in grid_range(n)`";
+  if (stmt->kind == KJ_TS_EVALUATE || stmt->kind == KJ_TS_STORE)
+    refuse_shape(part, stmt->location, instead);
+  if (!has_loop)
+    instead =
+      "this acts outside of a grid_range: write `for i in grid_range(n)` in the place of an "
+      "index of the thread";
+  else if (kt_flow_of(stmt) == KJ_FLOW_LOOP)
+    instead = "here is a grid_range in another loop: launch the kernel, and its adjoint, once for "
+              "each iteration of the outer loop";
+  else
+    instead = "here is a grid_range under a condition, or after a `return`: write the condition in "
+              "the loop, or launch the kernel under this condition";
+  refuse_shape(part, stmt->location, instead);
 }
 
 static bool is_sync(const kt_stmt *stmt)
@@ -55,11 +82,11 @@ static void find_loop(kd_part *part)
     } else if (is_sync(stmt)) {
       sync = stmt;
     } else {
-      if (kt_any_in_tstmt(stmt, is_effect, NULL, NULL)) refuse_shape(part, stmt->location);
+      if (kt_any_in_tstmt(stmt, is_effect, NULL, NULL)) refuse_stmt(part, stmt);
       if (!part->loop) KJ_PUSH(d->arena, &part->before, stmt);
     }
   }
-  if (!part->loop) refuse_shape(part, d->location);
+  if (!part->loop) refuse_shape(part, d->location, "this kernel has none");
 }
 
 /* A value that iterations hand on to one another would depend on which thread runs which one. */

@@ -118,7 +118,7 @@ static void derive(kd_derivation *d)
     kd_refuse(d, d->location,
               "an extern func has no derivative: give it a rule of its own, "
               "`func f(x) @%s(g)`, in a func that calls it",
-              ki_builtin_table[d->kind].name);
+              kd_rule_word(d));
   kd_start(d);
   if (d->record->is_transpose) kd_check_linear(d);
   if (d->kind == KJ_BUILTIN_JVP) kd_make_forward(d);

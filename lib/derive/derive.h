@@ -49,6 +49,12 @@ typedef struct kd_derivation {
 /* The effects of the statements outside of the thread have happened: they are not emitted. */
 static inline bool kd_has_run(const kd_derivation *d) { return d->is_recomputed || d->adjoint; }
 
+/* The attribute that names a rule of one's own for this derivative. */
+static inline const char *kd_rule_word(const kd_derivation *d)
+{
+  return d->kind == KJ_BUILTIN_JVP ? "jvp" : "vjp";
+}
+
 _Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 

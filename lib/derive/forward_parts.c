@@ -149,8 +149,7 @@ static void flatten_load(kd_derivation *d, kd_node *node)
 static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
 {
   const ki_function *function = e->instance->function;
-  /* `grad` takes the rule of `vjp`. */
-  const char *name = function->decl->name, *rule = d->kind == KJ_BUILTIN_JVP ? "jvp" : "vjp";
+  const char *name = function->decl->name, *rule = kd_rule_word(d);
   if (function->is_extern)
     kd_refuse(d, e->location,
               "the extern func `%s` has no derivative: call it in a func that has a rule of its "

@@ -32,6 +32,22 @@ static const char *name_of(const kt_expr *array)
 
 /* ---- built-ins ---- */
 
+/* A sum whose result nobody uses is a store in an adjoint kernel. */
+static void refuse_atomic(kd_derivation *d, const kt_expr *e)
+{
+  bool is_sum = e->builtin->id == KJ_BUILTIN_ATOMIC_ADD || e->builtin->id == KJ_BUILTIN_ATOMIC_SUB;
+  if (is_sum && d->adjoint)
+    kd_refuse(d, e->location,
+              "the value that `%s` returns has no derivative, as it depends on the order of the "
+              "threads: write `%s` as a statement of its own",
+              e->builtin->name, e->builtin->name);
+  kd_refuse(d, e->location, "`%s` of a value that depends on a parameter has no derivative: %s",
+            e->builtin->name,
+            d->adjoint ? "only `atomic_add` and `atomic_sub` have one"
+                       : "write `a[i] += x` if one thread alone adds to the element, or a kernel, "
+                         "whose `adjoint` takes `atomic_add`");
+}
+
 static void check_builtin(kd_derivation *d, const kt_expr *e)
 {
   kd_rule_kind kind = kd_rule_of(e->builtin);
@@ -42,11 +58,12 @@ static void check_builtin(kd_derivation *d, const kt_expr *e)
     varies |= kt_is_array(d->c, operand->type) ? array_varies(d, operand) : kd_varies(d, operand);
   }
   if (!varies || kind != KJ_RULE_NONE) return;
+  if (e->builtin->flags & KJ_ORDER && e->builtin->flags & KJ_PLACE) refuse_atomic(d, e);
   kd_refuse(
     d, e->location,
     "`%s` has no derivative, and its operand depends on a parameter: write `no_diff(x)` for "
     "an operand that is a constant, or a func with a rule of its own, `func f(x) @%s(g)`",
-    e->builtin->name, ki_builtin_table[d->kind].name);
+    e->builtin->name, kd_rule_word(d));
 }
 
 /* ---- arrays ---- */
@@ -145,7 +162,8 @@ static void check_variables(kd_derivation *d)
     if (var->index < d->count && var->kind == KJ_V_SHARED && kd_is_active(d, var))
       kd_refuse(
         d, var->location,
-        "the shared array `%s` depends on a parameter, and shared arrays have no derivative",
+        "the shared array `%s` depends on a parameter, and shared arrays have no derivative: load "
+        "the elements where they are used, without a copy in shared memory",
         var->name);
   }
 }
