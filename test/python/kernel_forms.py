@@ -488,3 +488,17 @@ for function, arguments, text in [
         assert text in str(error), error
     else:
         raise AssertionError(text)
+
+
+# An operand that is known decides within another condition: what stands after it is not compiled.
+def perhaps(r, flags, x):
+    for i in kjit.grid_range(len(x)):
+        if x[i] > 1 and (flags is None or flags[i]):
+            r[i] = 1
+
+
+perhaps = kjit.jit(perhaps)
+for flags, want in ((None, [0, 0, 1, 1]), (np.array([True, True, False, True]), [0, 0, 0, 1])):
+    r = np.zeros(4, "i8")
+    perhaps(r, flags, np.arange(4))
+    assert r.tolist() == want, r

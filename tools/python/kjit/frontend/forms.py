@@ -154,7 +154,7 @@ class Forms:
         if isinstance(node, ast.BoolOp):
             word = " and " if isinstance(node.op, ast.And) else " or "
             parts = ["("]
-            for i, value in enumerate(node.values):
+            for i, value in enumerate(self.undecided(node)):
                 parts += ([word] if i else []) + self.condition(value)
             return [*parts, ")"]
         known = self.static_value(node)

@@ -54,12 +54,12 @@ class Table(_Over):
         results are not bools, and what `apply` raises."""
         return self._home.keep(self._native, _mask(self._run(function, args)))
 
-    def groupby(self, key):
-        """Returns the rows in groups with the same value of the column `key`; `groupby("key").agg(...)` aggregates them, see
-        `kjit.tables.grouping.GroupBy.agg`. Raises KeyError for an unknown column."""
+    def groupby(self, by):
+        """Returns the rows in groups with the same values of a column, or of a list of columns; `groupby("key").agg(...)` aggregates
+        them, see `kjit.tables.grouping.GroupBy.agg`. Raises KeyError for an unknown column."""
         from .grouping import GroupBy
 
-        return GroupBy(self, key)
+        return GroupBy(self, by)
 
     def sort(self, by, *, descending=False):
         """Returns the rows in the order of a column, or of the results of a function of a row. by: the name or the function. Rows with

@@ -123,6 +123,16 @@ class Values:
             return Result(numpy.where(there, values, values.dtype.type(numpy.nan)), None, self.kind)
         return Result(values, None if there.all() else there, self.kind)
 
+    def side_by_side(self):
+        """(the number of values of each group, where each group begins, and the end, the values group by group)."""
+        counts = self.fold(COUNT)
+        offsets = numpy.concatenate([numpy.zeros(1, "i8"), numpy.cumsum(counts)])
+        places = offsets[:-1] + numpy.cumsum(self.counts, axis=0) - self.counts
+        by_group = numpy.empty(offsets[-1], self.dtype)
+        if len(by_group):
+            _gather(self.groups.codes, self.values, self.there, places, by_group, len(places))
+        return counts, offsets, by_group
+
     def extremum(self, kind):
         found = self.fold(kind)
         return self.result(found.view(self.dtype) if self.dtype.kind in "bmM" else found)
@@ -192,12 +202,32 @@ def _nunique(values):
     return Result(counts.astype("i8"), None, values.kind if values.kind == "arrow" else "numpy")
 
 
+def _median(values):
+    """The middle value of the sorted values of a group, or the mean of the middle two."""
+    values.check_numbers("the median")
+    if values.dtype.kind == "c":
+        raise TypeError("the median of complex numbers is not supported")
+    counts, offsets, by_group = values.side_by_side()
+    wide = by_group.astype(values.dtype if values.dtype.kind == "f" else "f8")
+    found = numpy.zeros(len(counts), wide.dtype)
+    if len(wide):
+        from .._orders import sort_segments
+
+        ordered = numpy.asarray(sort_segments(wide, offsets, device="cpu"))
+        first = numpy.minimum(offsets[:-1], len(wide) - 1)
+        low, high = first + numpy.maximum(counts - 1, 0) // 2, first + numpy.maximum(counts, 1) // 2
+        found = (ordered[low] + ordered[numpy.minimum(high, len(wide) - 1)]) / 2
+        found = found.astype(wide.dtype)
+    return values.result(found)
+
+
 # Name of an aggregation: the folds that it needs in addition to the count, and the function that makes the result.
 NAMED = {
     "sum": ((SUM,), _sum),
     "mean": ((SUM,), _mean),
     "var": ((SUM,), _var),
     "std": ((SUM,), _std),
+    "median": ((), _median),
     "min": ((LEAST,), lambda values: values.extremum(LEAST)),
     "max": ((GREATEST,), lambda values: values.extremum(GREATEST)),
     "count": ((), _count),
@@ -225,13 +255,8 @@ def own(values, function):
     known = function.__dict__
     if "__kjit_group__" not in known:
         known["__kjit_group__"] = _of_group(function)
-    counts = values.fold(COUNT)
+    counts, offsets, by_group = values.side_by_side()
     present = numpy.flatnonzero(counts)
-    offsets = numpy.concatenate([numpy.zeros(1, "i8"), numpy.cumsum(counts)])
-    places = offsets[:-1] + numpy.cumsum(values.counts, axis=0) - values.counts
-    by_group = numpy.empty(offsets[-1], values.values.dtype)
-    if len(by_group):
-        _gather(values.groups.codes, values.values, values.there, places, by_group, len(places))
     operand = _algorithms.computed(known["__kjit_group__"], len(present), present, by_group, offsets)
     found = _algorithms.map(_same, operand, device="cpu")
     made = numpy.zeros(len(counts), found.dtype)

@@ -7,12 +7,16 @@ from .running import Result
 
 
 class GroupBy:
-    """The rows of a table by the values of a column, see `Table.groupby`."""
+    """The rows of a table by the values of one or several columns, see `Table.groupby`."""
 
-    def __init__(self, table, key):
-        if key not in table._columns:
-            raise KeyError(key)
-        self._table, self._key, self._found = table, key, None
+    def __init__(self, table, by):
+        self._names = list(by) if isinstance(by, (list, tuple)) else [by]
+        if not self._names:
+            raise ValueError("groupby() takes the name of a column or a list of names, not an empty list")
+        for name in self._names:
+            if name not in table._columns:
+                raise KeyError(name)
+        self._table, self._found = table, None
 
     def agg(self, **aggregations):
         """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, how)`.
@@ -41,18 +45,17 @@ class GroupBy:
                 if isinstance(how, str)
                 else aggregating.own(values[column], how)
             )
-        return self._table._home.groups_of(self._table._native, self._key, labels, made)
+        return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels)), made)
 
     def _groups(self):
-        """(the groups, their keys as a Result or as a list of texts)."""
+        """(the groups, for each column the keys of the groups as a Result or as a list of texts)."""
         if self._found is None:
-            column = usable(self._table._columns[self._key])
-            codes, there = keys.whole(column)
-            groups = keys.find(codes, there)
-            if column.texts is None:
-                self._found = groups, Result(groups.keys, None, column.data.kind)
-            else:
-                self._found = _by_texts(groups, column.texts)
+            (groups, first), *others = [_groups_of(usable(self._table._columns[name])) for name in self._names]
+            labels = [first]
+            for other, own in others:
+                groups, at, of_other = _paired(groups, other)
+                labels = [*(picked(label, at) for label in labels), picked(own, of_other)]
+            self._found = groups, labels
         return self._found
 
     def _check_texts(self, aggregations):
@@ -91,6 +94,28 @@ def usable(column):
     if column.refusal:
         raise TypeError(f"column {column.name!r}: {column.refusal}")
     return column
+
+
+def _groups_of(column):
+    """(the groups of one column, their keys as a Result or as a list of texts)."""
+    codes, there = keys.whole(column)
+    groups = keys.find(codes, there)
+    if column.texts is None:
+        return groups, Result(groups.keys, None, column.data.kind)
+    return _by_texts(groups, column.texts)
+
+
+def _paired(left, right):
+    """(the groups of the pairs of keys, for each of them the number of the left and of the right group)."""
+    width = max(1, len(right))
+    is_key = (left.codes >= 0) & (right.codes >= 0)
+    found = keys.find(left.codes.astype("i8") * width + right.codes, None if is_key.all() else is_key)
+    return found, found.keys // width, found.keys % width
+
+
+def picked(labels, at):
+    """The keys of some groups."""
+    return [labels[i] for i in at] if isinstance(labels, list) else Result(labels.values[at], None, labels.kind)
 
 
 def _by_texts(groups, texts):

@@ -131,10 +131,10 @@ def take(table, order):
     return table.take(pyarrow.array(order))
 
 
-def groups_of(table, key, labels, made):
-    """The aggregations as a Table or RecordBatch whose first column has the keys."""
+def groups_of(table, labels, made):
+    """The aggregations as a Table or RecordBatch whose first columns have the keys."""
     import pyarrow
 
-    first = pyarrow.array(labels, pyarrow.string()) if isinstance(labels, list) else array_of(labels)
+    keys = [pyarrow.array(k, pyarrow.string()) if isinstance(k, list) else array_of(k) for k in labels.values()]
     kind = pyarrow.Table if isinstance(table, pyarrow.Table) else pyarrow.RecordBatch
-    return kind.from_arrays([first, *(array_of(result) for result in made.values())], [key, *made])
+    return kind.from_arrays([*keys, *(array_of(result) for result in made.values())], [*labels, *made])

@@ -61,9 +61,9 @@ def take(arrays, order):
     return {name: array[order] for name, array in arrays.items()}
 
 
-def groups_of(arrays, key, labels, made):
-    """The aggregations as a dictionary whose first array has the keys."""
+def groups_of(arrays, labels, made):
+    """The aggregations as a dictionary whose first arrays have the keys."""
     import numpy
 
-    first = numpy.array(labels, "U") if isinstance(labels, list) else labels.values
-    return {key: first, **{name: series_of(result, arrays) for name, result in made.items()}}
+    keys = {name: numpy.array(k, "U") if isinstance(k, list) else k.values for name, k in labels.items()}
+    return {**keys, **{name: series_of(result, arrays) for name, result in made.items()}}

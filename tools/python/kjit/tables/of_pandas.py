@@ -112,9 +112,15 @@ def take(frame, order):
     return frame.iloc[order]
 
 
-def groups_of(frame, key, labels, made):
-    """The aggregations as a DataFrame whose index has the keys."""
+def groups_of(frame, labels, made):
+    """The aggregations as a DataFrame whose index has the keys. labels: the keys of each column by its name."""
     import pandas
 
-    index = pandas.Index(labels if isinstance(labels, list) else _array_of(labels), name=key)
+    arrays = [keys if isinstance(keys, list) else _array_of(keys) for keys in labels.values()]
+    names = list(labels)
+    index = (
+        pandas.Index(arrays[0], name=names[0])
+        if len(names) == 1
+        else pandas.MultiIndex.from_arrays(arrays, names=names)
+    )
     return pandas.DataFrame({name: _array_of(result) for name, result in made.items()}, index=index)

@@ -64,9 +64,11 @@ def take(frame, order):
     return frame[order]
 
 
-def groups_of(frame, key, labels, made):
-    """The aggregations as a DataFrame whose first column has the keys."""
+def groups_of(frame, labels, made):
+    """The aggregations as a DataFrame whose first columns have the keys."""
     import polars
 
-    first = polars.Series(key, labels, polars.String) if isinstance(labels, list) else series_of(labels, frame, key)
-    return polars.DataFrame([first, *(series_of(result, frame, name) for name, result in made.items())])
+    keys = [
+        polars.Series(n, k, polars.String) if isinstance(k, list) else series_of(k, frame, n) for n, k in labels.items()
+    ]
+    return polars.DataFrame([*keys, *(series_of(result, frame, name) for name, result in made.items())])

@@ -4,7 +4,7 @@ import numpy
 
 from .. import _orders
 from . import keys
-from .grouping import usable
+from .grouping import picked, usable
 from .running import Result
 
 
@@ -67,10 +67,9 @@ def top_k(table, k, by, smallest):
 
 def value_counts(table, name):
     """The number of rows for each value of a column, the most frequent one first, equal counts in the order of the values."""
-    groups, labels = table.groupby(name)._groups()
+    groups, (labels,) = table.groupby(name)._groups()
     counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
     order = numpy.argsort(-counts, kind="stable")
     kind = table._columns[name].data.kind
     made = {"count": Result(counts[order], None, "arrow" if kind == "arrow" else "numpy")}
-    labels = [labels[i] for i in order] if isinstance(labels, list) else Result(labels.values[order], None, labels.kind)
-    return table._home.groups_of(table._native, name, labels, made)
+    return table._home.groups_of(table._native, {name: picked(labels, order)}, made)
