@@ -92,6 +92,11 @@ def two_missing(row):
     return x
 
 
+def returns_tuple(row):
+    both = row.a, row.b
+    return both
+
+
 for function, want in (
     (lambda row: helper(row) + helper(row, 3, extra=row.b), [6.5, None, 18.5, 24.5]),
     (lambda row: twice(row.a) + twice(1), [4, None, 8, 10]),
@@ -117,6 +122,7 @@ for function, want in (
     close(t.apply(function).tolist(), want)
 
 assert t.apply(lambda row, v, w=2: row.b * v + w, args=(2,)).tolist() == [3, 5, 7, 9]
+assert t.apply(lambda row, v, *, w=2: row.b * v + w, args=(2,)).tolist() == [3, 5, 7, 9]
 assert t["b"].apply(lambda x, y: x * y, args=(4,)).tolist() == [2, 6, 10, 14] and t["a"].apply(twice).tolist() == [
     2,
     None,
@@ -127,8 +133,23 @@ assert lists(t.filter(lambda row: row.a > 1)) == {"a": [3, 4], "b": [2.5, 3.5], 
 assert lists(t.assign(a=lambda row: row.b, c=lambda row: -row.a)) == {
     **lists(rows),
     "a": [0.5, 1.5, 2.5, 3.5],
-    "c": [-1, None, -3, -4],
+    "c": [-0.5, -1.5, -2.5, -3.5],
 }
+assert lists(t.assign(k=3, z=lambda row: row.k + row.a, n=NA)) == {
+    **lists(rows),
+    "k": [3] * 4,
+    "z": [4, None, 6, 7],
+    "n": [None] * 4,
+}
+assert (
+    t.apply(lambda row: row.b, axis=1).tolist()
+    == t.apply(lambda row: row.b, axis="columns").tolist()
+    == [0.5, 1.5, 2.5, 3.5]
+)
+named = kjit.table(
+    {"count": np.arange(3), "name": np.arange(3), "a b": np.arange(3), "index": np.arange(3), "columns": np.arange(3)}
+)
+assert named.apply(lambda row: row.count + row.name + row["a b"] + row.index + row.columns).tolist() == [0, 5, 10]
 assert t.columns == ["a", "b", "s"] and len(t) == 4 and "4 rows" in repr(t)
 assert t.apply(lambda row: row.b).dtype == "f8" and not isinstance(t.apply(lambda row: row.b), np.ma.MaskedArray)
 
@@ -142,13 +163,19 @@ assert dates.apply(lambda row: kjit.isna(row.d) or row.d > np.datetime64("2020-0
 
 refused(lambda: t.apply(lambda row: row.bb), "the table has no column 'bb'; did you mean 'b'?")
 refused(lambda: t.apply(lambda row: row.s + "x"), "column 's' has texts")
+refused(lambda: t.apply(lambda row: row.s), "column 's' has texts, which a row function can compare")
+refused(lambda: t.apply(lambda row: (row.a, row.b)), "a row function returns one value")
+refused(lambda: t.apply(returns_tuple), "returns a tuple for a row", TypeError)
+refused(lambda: t.apply(lambda row: print(row.a)), "print() in a row function")
+refused(lambda: t.apply(lambda row: np.sort(row.b)), "table_results.py")
+refused(lambda: t.apply(lambda row: row.a, axis=0), "axis=0 is not supported", ValueError)
 refused(lambda: t.apply(lambda row: row), "the row `row` as a value")
 refused(lambda: t.apply(lambda row: [row.a]), "kernels have no lists")
 refused(lambda: t.apply(lambda row: row.a.clip(1)), "has no methods")
 refused(lambda: t.apply(lambda row: row.s < "x"), "==, != and `in` only")
 refused(lambda: t.apply(lambda row: unknown), "`unknown` is not defined")  # noqa: F821
 refused(lambda: t.apply(lambda row, v: row.a), "the row and 0 more are given", TypeError)
-refused(lambda: t.apply(lambda row, v: row.a, args=("x",)), "is a number, not str", TypeError)
+refused(lambda: t.apply(lambda row, v: row.a, args=("x",)), "a value for all rows is a number, not str", TypeError)
 refused(lambda: t.filter(lambda row: row.b), "returns a bool for each row, not float64", TypeError)
 refused(lambda: t.apply(lambda row: row.a > 0 and row.b > 0), "element 1: boolean value of NA is ambiguous", TypeError)
 refused(lambda: t.apply(lambda row: max(row.a, 1)), "expected a value, got NA", TypeError)
@@ -185,6 +212,16 @@ if pandas:
         assert got.dtype == dtype and got.index.equals(frame.index), (got, dtype)
         assert [pandas.isna(v) for v in got] == [pandas.isna(v) or v is NA for v in want], (got, want)
         assert all(a == b for a, b in zip(got, want) if not pandas.isna(a)), (got, want)
+    for question in (pandas.isna, pandas.isnull):
+        assert t.apply(lambda row, ask=question: ask(row.x)).tolist() == [False, True, False]
+    assert t.apply(lambda row: pandas.notna(row.a) & pandas.notnull(row.x) & ~np.isnan(row.x)).tolist() == [
+        True,
+        False,
+        True,
+    ]
+    both = pandas.DataFrame([[1, 2]], columns=pandas.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+    assert kjit.table(both).apply(lambda row: row["a", "x"] + row["a", "y"]).tolist() == [3]
+    assert kjit.table(pandas.DataFrame(index=[1, 2])).apply(lambda row: 1).tolist() == [1, 1]
     made = t.assign(y=lambda row: row.x > 2, n=lambda row: row.s is not NA and row.s == "v")
     assert (
         list(made) == ["a", "x", "s", "n", "y"]
@@ -239,7 +276,10 @@ if pyarrow:
         assert t.filter(lambda row: row.b).column(2).to_pylist() == [True] * x.column(2).to_pylist().count(True)
     assert kjit.table(pyarrow.array([1, None])).apply(twice).equals(pyarrow.array([2, None]))
     decimals = pyarrow.table({"m": pyarrow.array([None], pyarrow.decimal128(9, 2))})
-    refused(lambda: kjit.table(decimals).apply(lambda row: row.m), "column 'm': decimals are not supported")
+    refused(
+        lambda: kjit.table(decimals).apply(lambda row: row.m),
+        "column 'm': decimals (Arrow format d:9,2) are not supported",
+    )
 
     class Other:
         """An object of another library."""

@@ -29,7 +29,7 @@ class Ufunc(_ufuncs.Folds):
 
         try:
             made = map(self._function, *(numpy.empty(0) for _ in range(self.nin)), device="cpu")
-        except CLASSES["KJIT_ERROR_TYPING"]:
+        except CLASSES["KJIT_ERROR_TYPE"]:
             made = map(self._function, *(numpy.empty(0, "i8") for _ in range(self.nin)), device="cpu")
         return len(made) if isinstance(made, tuple) else 1
 

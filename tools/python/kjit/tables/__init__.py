@@ -4,7 +4,8 @@ import sys
 
 from . import of_arrow, of_numpy, of_pandas, of_polars
 from .missing import NA, Missing, isna
-from .running import run
+from .columns import of_result
+from .running import constant, run
 
 __all__ = ["NA", "Missing", "Series", "Table", "isna", "table"]
 
@@ -35,18 +36,26 @@ class Table(_Over):
     def _run(self, function, args):
         return run(function, self._columns, self._length, args, device=self._device)
 
-    def apply(self, function, args=()):
+    def apply(self, function, axis=1, args=()):
         """Calls `function(row, *args)` for each row and returns the column of the results, a Series or an array of the library that the
-        table is from. The function reads columns as `row.a` and `row["a"]`; a missing value is `kjit.NA`.
+        table is from. The function reads columns as `row.a` and `row["a"]`; a missing value is `kjit.NA`. axis: 1 or "columns", as in
+        pandas.
 
-        Raises SourceError for Python that cannot be compiled, TypingError for types that do not fit, and the errors that the
-        function raises."""
+        Raises SourceError for Python that cannot be compiled, TypingError for types that do not fit, ValueError for another axis, and
+        the errors that the function raises."""
+        if axis not in (1, "columns"):
+            raise ValueError(f"apply() calls the function for each row, axis=1; axis={axis!r} is not supported")
         return self._home.series_of(self._run(function, args), self._native)
 
     def assign(self, **functions):
-        """Returns the table with new or replaced columns. The value for each name is a function of a row, as in `apply`; all functions
-        read the columns of this table. Raises what `apply` raises."""
-        made = {name: self._home.series_of(self._run(f, ()), self._native, name) for name, f in functions.items()}
+        """Returns the table with new or replaced columns. The value for each name is a number or a function of a row, as in `apply`. A
+        function sees the columns that the keywords before it have made, as in pandas. Raises what `apply` raises."""
+        made, table = {}, self
+        for name, function in functions.items():
+            result = table._run(function, ()) if callable(function) else constant(function, self._length)
+            made[name] = self._home.series_of(result, self._native, name)
+            columns = {**table._columns, name: of_result(name, result)}
+            table = Table(self._native, self._home, columns, self._length, self._device)
         return self._home.assign(self._native, made)
 
     def filter(self, function, args=()):

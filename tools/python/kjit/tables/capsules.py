@@ -123,10 +123,8 @@ def type_of(text):
         return numpy.dtype(known[text])
     if text[:4] in _STAMPS:
         raise Refused(f"dates with the time zone {text[4:]} are not supported; remove the zone")
-    what = next(
-        (word for start, word in _REFUSED.items() if text.startswith(start)), f"columns of the Arrow format {text!r}"
-    )
-    raise Refused(f"{what} are not supported")
+    what = next((word for start, word in _REFUSED.items() if text.startswith(start)), "columns of this type")
+    raise Refused(f"{what} (Arrow format {text}) are not supported")
 
 
 def read(source):

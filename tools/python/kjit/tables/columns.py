@@ -117,6 +117,11 @@ class Column:
         return {text: i for i, text in enumerate(self.texts)}
 
 
+def of_result(name, result):
+    """The column that a Result is."""
+    return Column(name, lambda: Data([Chunk(result.values, result.there, len(result))], result.kind))
+
+
 def check_numpy(values):
     """A NumPy array of a type that functions can use."""
     import numpy

@@ -10,18 +10,22 @@ from . import operators, strings
 from .forms import CALLS, IS_MISSING, KNOWN, RAW, TRUTH, is_known_truth, is_there
 from .missing import is_missing_object, isna
 
+_TEXTS = "a row function can compare (==, !=, in) and test for NA only"
 _ISNA_NAMES = {"isna": False, "isnull": False, "notna": True, "notnull": True}
 
 
-def _lifted(thing, count):
-    """A function of Python that calls a thing, as a func that other funcs can be given."""
-    functions = (
-        lambda a: thing(a),
-        lambda a, b: thing(a, b),
-        lambda a, b, c: thing(a, b, c),
-        lambda a, b, c, d: thing(a, b, c, d),
-    )
-    return functions[count - 1]
+def _lifted(thing, count, source, call):
+    """A function of Python that calls a thing, as a func that other funcs can be given. Its place is the call in the program."""
+    names = "abcd"[:count]
+    code = (lambda *operands: thing(*operands)).__code__.replace(co_filename=source.file)
+    made = types.FunctionType(code, {}, "called", None, (types.CellType(thing),))
+    arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+    node = ast.Lambda(arguments, ast.Call(ast.Name("thing", ast.Load()), [ast.Name(n, ast.Load()) for n in names], []))
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.expr, ast.arg)):
+            ast.copy_location(inner, call)
+    made.__kjit_source__, made.node = source, node
+    return made
 
 
 class Expressions:
@@ -93,7 +97,7 @@ class Expressions:
     def of_Subscript(self, node):
         if self.is_row(node.value):
             name = self.static.value(node.slice)
-            if not isinstance(name, (str, int)):
+            if not isinstance(name, (str, int, tuple)):
                 raise self.error(
                     node.slice,
                     "the name of a column is a text or an integer that is known when the function is compiled",
@@ -112,7 +116,16 @@ class Expressions:
         column = self.shared.columns[name]
         if column.refusal:
             raise self.error(node, f"column {name!r}: {column.refusal}")
+        if column.texts is not None:
+            raise self.error(node, f"column {name!r} has texts, which {_TEXTS}")
         return self.variable(node, name)
+
+    def compared(self, node):
+        """The pair of an expression that is compared or tested for NA, which may be a column of texts."""
+        name = self.column_of(node)
+        if name is not None and self.shared.columns[name].texts is not None:
+            return self.variable(node, name)
+        return self.pair(node)
 
     def variable(self, node, key):
         """The variable that holds an operand in this function."""
@@ -129,13 +142,11 @@ class Expressions:
         callee = KNOWN.get(operators.BINARY.get(type(node.op)))
         if callee is None:
             raise self.error(node, f"a row function has no operator of this kind ({type(node.op).__name__})")
-        self.check_texts(node, (node.left, node.right))
         return self.call(node, callee, self.pair(node.left), self.pair(node.right))
 
     def of_UnaryOp(self, node):
         if isinstance(node.op, ast.Not):
             return self.there(node, ast.UnaryOp(node.op, self.truth(node.operand)))
-        self.check_texts(node, (node.operand,))
         return self.call(node, KNOWN[operators.UNARY[type(node.op)]], self.pair(node.operand))
 
     def of_IfExp(self, node):
@@ -151,16 +162,6 @@ class Expressions:
             made = self.at(node, ast.IfExp(test, *both))
         return made
 
-    def check_texts(self, node, operands):
-        """Columns of texts are compared only: their codes are no numbers of the program."""
-        for operand in operands:
-            name = self.column_of(operand)
-            if name is not None and self.shared.columns[name].texts is not None:
-                raise self.error(
-                    node,
-                    f"column {name!r} has texts, which a row function can compare (==, !=, in) and test for NA only",
-                )
-
     def column_of(self, node):
         """The name of the column that an expression reads, or None."""
         name = None
@@ -170,7 +171,7 @@ class Expressions:
             name = node.attr
         elif isinstance(node, ast.Subscript) and self.is_row(node.value):
             name = self.static.value(node.slice)
-        return name if isinstance(name, (str, int)) and name in self.shared.columns else None
+        return name if isinstance(name, (str, int, tuple)) and name in self.shared.columns else None
 
     # ---- comparisons ----
 
@@ -195,7 +196,6 @@ class Expressions:
         if text is not None:
             left, right = text
         else:
-            self.check_texts(node, (left, right))
             left, right = self.pair(left), self.pair(right)
         return self.call(node, KNOWN[operators.COMPARE[type(operator)]], left, right)
 
@@ -205,7 +205,7 @@ class Expressions:
             left, right = right, left
         if not is_missing_object(self.static.value(right)):
             raise self.error(node, "`is` in a row function compares with kjit.NA or None; use == for values")
-        there = self.at(node, ast.Subscript(self.pair(left), ast.Constant(1), ast.Load()))
+        there = self.at(node, ast.Subscript(self.compared(left), ast.Constant(1), ast.Load()))
         return self.there(node, there if isinstance(operator, ast.IsNot) else ast.UnaryOp(ast.Not(), there))
 
     def membership(self, node, value, operator, items):
@@ -235,12 +235,12 @@ class Expressions:
             raise self.error(
                 where, f"{name}: a value of a row function {reason}" if "methods" in reason else f"{name} {reason}"
             )
-        is_pandas = str(getattr(thing, "__module__", "")).startswith("pandas.")
+        is_pandas = str(getattr(thing, "__module__", "")).partition(".")[0] == "pandas"
         is_question = thing is isna or is_pandas and getattr(thing, "__name__", None) in _ISNA_NAMES
         if any(isinstance(a, ast.Starred) for a in node.args):
             raise self.error(node, "a call of a row function takes no *args")
         if is_question and len(node.args) == 1:
-            found = self.call(node, IS_MISSING, self.pair(node.args[0]))
+            found = self.call(node, IS_MISSING, self.compared(node.args[0]))
             return self.there(node, ast.UnaryOp(ast.Not(), found) if _ISNA_NAMES[thing.__name__] else found)
         python = getattr(thing, "py_func", thing)
         if isinstance(python, types.FunctionType) and getattr(python, "__module__", "").partition(".")[0] not in (
@@ -254,14 +254,15 @@ class Expressions:
             )
         if dates.is_class(thing):
             return self.date(node, thing)
-        self.check_texts(node, node.args)
+        if thing is print:
+            raise self.error(node, "print() in a row function: rows are computed by many threads at once")
         if thing is bool and len(node.args) == 1:
             return self.there(node, self.truth(node.args[0]))
         if thing in (min, max) and len(node.args) > 1:
             return self.there(node, ast.Call(node.func, [self.raw(a) for a in node.args], []))
         if len(node.args) not in CALLS:
             raise self.error(node, f"{ast.unparse(node.func)}() with {len(node.args)} arguments in a row function")
-        lifted = self.at(node.func, ast.Constant(_lifted(thing, len(node.args))))
+        lifted = self.at(node.func, ast.Constant(_lifted(thing, len(node.args), self.source, node)))
         return self.call(node, CALLS[len(node.args)], lifted, *(self.pair(a) for a in node.args))
 
     def date(self, node, thing):

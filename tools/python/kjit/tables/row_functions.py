@@ -69,7 +69,7 @@ class _Body(Expressions):
         self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         for name in stored & ({*rows} | {*self.aliases}):
             raise self.error(self.function, f"the row function assigns to its parameter `{name}`: use another name")
-        self.own = stored | set(self.parameters)
+        self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
         self.operands = {}  # operand -> the name of the variable, in the order of use
 
@@ -81,8 +81,9 @@ class _Body(Expressions):
     def statements(self):
         """The body, with a `return NA` at its end if the end can be reached."""
         if isinstance(self.function, ast.Lambda):
-            returned = ast.copy_location(ast.Return(self.pair(self.function.body)), self.function.body)
-            return [returned]
+            return [
+                self.at(self.function.body, self.do_Return(self.at(self.function.body, ast.Return(self.function.body))))
+            ]
         body = self.block(self.function.body)
         if not _ends(self.function.body):
             body.append(ast.copy_location(ast.Return(self.missing(self.function)), self.function.body[-1]))
@@ -135,9 +136,15 @@ class _Body(Expressions):
     def do_Expr(self, node):
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(...))):
             return []
+        if isinstance(node.value, ast.Call):
+            self.pair(node.value)  # what is wrong in it comes first
         raise self.error(node, "an expression without a use in a row function")
 
     def do_Return(self, node):
+        if isinstance(node.value, ast.Tuple):
+            raise self.error(
+                node.value, "a row function returns one value: use a function for each column, assign(a=..., b=...)"
+            )
         return ast.Return(self.missing(node) if node.value is None else self.pair(node.value))
 
     def do_Assign(self, node):
@@ -207,16 +214,23 @@ def rewrite(python, columns, count, is_row=True):
     shared = Rewriting(columns)
     first = python.__code__.co_varnames[0] if python.__code__.co_argcount else None
     body = _Body(shared, python, (first,) if is_row else (), {} if is_row else {first: next(iter(columns))})
-    rest = body.parameters[1:]
+    rest, positional = body.parameters[1:], python.__code__.co_varnames[1 : python.__code__.co_argcount]
     defaults = python.__defaults__ or ()
-    if first is None or not len(rest) - len(defaults) <= count <= len(rest):
+    known = {
+        **dict(zip(positional[max(0, len(positional) - len(defaults)) :], defaults)),
+        **(python.__kwdefaults__ or {}),
+    }
+    if first is None or count > len(positional) or any(name not in known for name in rest[count:]):
         raise TypeError(
             f"{python.__name__}() takes {len(body.parameters)} arguments, and the row and {count} more are given"
         )
-    known = dict(zip(rest[len(rest) - len(defaults) :], defaults))
+    defaulted = [name for name in rest[count:] if name in body.stored]
+    for name in set(rest[count:]) - set(defaulted):  # what nothing assigns is known in the function
+        body.static.around[name] = known[name]
+        body.own.discard(name)
     statements = body.statements()
     names, before = [], []
-    for name in rest[count:]:
+    for name in defaulted:
         before.append(ast.Assign([ast.Name(name, ast.Store())], body.known(known[name], body.function)))
     for name in rest[:count]:
         names.append(f"{name}.given")

@@ -1,11 +1,13 @@
 """Runs row functions over the columns of a table."""
 
 from .. import _algorithms
-from .._errors import KernelError
+from .._errors import CLASSES, KernelError
 from .columns import Bits
+from .missing import is_missing_object
 from .row_functions import rewrite
 from .strings import TextOperand
 
+TypingError = CLASSES["KJIT_ERROR_TYPE"]
 _MOST_VARIANTS = 64  # rewritten functions that one function of Python keeps
 
 
@@ -124,7 +126,16 @@ def _scalar(value):
         return kinds[type(value)](value)
     if isinstance(value, numpy.generic) and value.dtype.kind in "biufcmM":
         return value
-    raise TypeError(f"an argument of a row function is a number, not {type(value).__name__}")
+    raise TypeError(f"a value for all rows is a number, not {type(value).__name__}")
+
+
+def constant(value, length):
+    """A column of one number, or of missing values for NA."""
+    import numpy
+
+    if is_missing_object(value):
+        return Result(numpy.zeros(length, bool), numpy.zeros(length, bool), "masked")
+    return Result(numpy.full(length, _scalar(value)), None, "numpy")
 
 
 def run(function, columns, length, args=(), is_row=True, device=None):
@@ -150,6 +161,12 @@ def run(function, columns, length, args=(), is_row=True, device=None):
             results = _algorithms.map(made, *given, out=where, device=device)
         except KernelError as error:
             raise _of_row(error, made, given, start) from None
+        except TypingError as error:
+            if "which no array holds" not in str(error):
+                raise
+            raise TypeError(
+                f"{made.__name__}() returns a tuple for a row, but a row function returns one value"
+            ) from None
         if len(parts) == 1:
             out = results
         elif out is None:

@@ -28,16 +28,16 @@ def compare(body, node, left, operator, right):
             raise body.error(
                 node, f"columns {columns[0]!r} and {columns[1]!r} have texts: only one of them can be compared"
             )
-        return body.pair(left), body.pair(right)
+        return body.compared(left), body.compared(right)
     at = tables.index(True)
     text = known[1 - at]
     if is_missing_object(text):
-        return body.pair(left), body.pair(right)
+        return body.compared(left), body.compared(right)
     if not isinstance(text, str):
         raise body.error(
             node,
             f"column {columns[at]!r} has texts: compare it with a text that is known when the function is compiled",
         )
     operand = body.variable(node, TextOperand(columns[at], text))
-    pairs = [body.pair(left) if at == 0 else operand, body.pair(right) if at == 1 else operand]
+    pairs = [body.compared(left) if at == 0 else operand, body.compared(right) if at == 1 else operand]
     return tuple(pairs)
