@@ -304,7 +304,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
  * derivatives of this number by the values that k loads to the other arrays. See
  * docs/derivatives.md.
  *
- * kernel: k, whose body is one loop over a grid_range. parameters: the numbers, from 0, of the
+ * kernel: k, whose body is loops over a grid_range. parameters: the numbers, from 0, of the
  * count chosen parameters, which include the arrays that k stores to; read during the call only.
  * The derivative of a scalar is an array of one element. If count is 0, all arrays that may hold
  * floats are chosen. An array of integers needs a declared type in this case. A parameter without a

@@ -101,3 +101,43 @@ bool tool_scan_derivative(tool_scanner *scanner, kjit_context *context, kjit_mod
   free(found.name);
   return ok;
 }
+
+/* ---- adjoints of kernels ---- */
+
+bool tool_is_adjoint(tool_scanner *scanner)
+{
+  static const char word[] = "adjoint";
+  const size_t length = tool_name_length(scanner);
+  const char *after = scanner->at + length;
+  while (*after == ' ') after++;
+  return length == sizeof word - 1 && !strncmp(scanner->at, word, length) && *after == '(';
+}
+
+/* The kernel that kjit_get_adjoint has made is the last one of its module. */
+static const char *last_kernel_name(kjit_module *module)
+{
+  size_t count = 0;
+  while (kjit_get_kernel_name(module, count)) count++;
+  return kjit_get_kernel_name(module, count - 1);
+}
+
+bool tool_scan_adjoint(tool_scanner *scanner, kjit_context *context, kjit_module *module,
+                       tool_adjoint *made)
+{
+  uint32_t numbers[MOST_NUMBERS];
+  size_t count = 0;
+  char *word = NULL, *name = NULL;
+  kjit_kernel *kernel;
+  kjit_status status = KJIT_OK;
+  const char *at = scanner->at;
+  bool ok = tool_scan_name(scanner, "adjoint", &word) && tool_expect(scanner, '(');
+  if (ok) at = scanner->at;
+  ok = ok && tool_scan_name(scanner, "a kernel", &name);
+  if (ok) status = kjit_get_kernel(module, name, &kernel);
+  ok = ok && status == KJIT_OK && scan_numbers(scanner, numbers, &count);
+  if (ok) status = kjit_get_adjoint(kernel, numbers, count, &made->module, &made->kernel);
+  if (ok && status == KJIT_OK) made->name = last_kernel_name(made->module);
+  free(word);
+  free(name);
+  return status == KJIT_OK ? ok : tool_scan_fail_kjit(scanner, at, context, status);
+}

@@ -19,6 +19,7 @@ typedef struct compilation {
   kjit_context *context;
   kjit_module *module;
   kjit_kernel *kernel;
+  tool_adjoint adjoint;    /* whose kernel it is, if --kernel names one */
   kjit_function *function; /* of --func, instead */
   const char *kernel_name;
   char *signature;
@@ -61,8 +62,19 @@ static bool choose_stage(compilation *c)
   return true;
 }
 
+static bool choose_adjoint(compilation *c, tool_scanner *scanner)
+{
+  bool ok =
+    tool_scan_adjoint(scanner, c->context, c->module, &c->adjoint) && tool_expect_end(scanner);
+  c->kernel = c->adjoint.kernel;
+  c->kernel_name = c->adjoint.name;
+  return ok;
+}
+
 static bool choose_kernel(compilation *c)
 {
+  tool_scanner scanner = tool_scan("--kernel", c->options.kernel, &c->error);
+  if (c->options.kernel && tool_is_adjoint(&scanner)) return choose_adjoint(c, &scanner);
   const char *first = kjit_get_kernel_name(c->module, 0);
   c->kernel_name = c->options.kernel ? c->options.kernel : first;
   if (!c->kernel_name) return tool_fail(&c->error, TOOL_EXIT_IR, "the module has no kernel");
@@ -96,9 +108,10 @@ static bool emit(compilation *c)
 {
   void *code;
   size_t size_bytes;
-  tool_emission emission = {
-    .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature
-  };
+  tool_emission emission = { .context = c->context,
+                             .module = c->adjoint.module ? c->adjoint.module : c->module,
+                             .kernel = c->kernel,
+                             .signature = c->signature };
   emission.options = (kjit_compile_options){ .size_bytes = sizeof emission.options };
   emission.function = c->function;
   emission.symbol = c->options.symbol;
@@ -143,6 +156,7 @@ int main(int argc, char **argv)
   if (create_context(&c)) compile_module(&c);
   tool_exit exit_status = tool_report(&c.error);
   free(c.signature);
+  if (c.adjoint.module) kjit_release_module(c.adjoint.module);
   if (c.module) kjit_release_module(c.module);
   if (c.context) kjit_destroy_context(c.context);
   compile_destroy_options(&c.options);

@@ -69,7 +69,10 @@ static const char after_stages[] =
 
 static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Input", 1 },
-  { "kernel", 'k', "NAME", 0, "Kernel to compile (default: the only kernel)", 1 },
+  { "kernel", 'k', "NAME", 0,
+    "Kernel to compile (default: the only kernel). adjoint(NAME) or adjoint(NAME, 0, 2) is the "
+    "adjoint of a kernel, by all arrays of floats or by parameters; a remark says how it sums",
+    1 },
   { "signature", 's', "SIGNATURE", 0, "Types of all parameters", 1 },
   { "type", 't', "NAME=TYPE", 0, "Type of a single parameter, in place of --signature", 1 },
   { "func", KEY_FUNC, "NAME", 0, "Compile a func as a C function, in place of a kernel", 1 },
