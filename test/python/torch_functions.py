@@ -97,6 +97,36 @@ def smooth_derivative(r, x, weight, dr, dx, dweight):
         kjit.atomic_add(dweight[0], dr[i] * x[i] * x[i + 1])
 
 
+@kjit.jit
+def by_threads(r, x):
+    r[kjit.threadIdx.x] = x[kjit.threadIdx.x]
+
+
+@kjit.jit
+def diffuse(r, x, weight, count):
+    for j, i in kjit.grid_range(x.shape):
+        rows, columns = x.shape
+        around = x[(j + 1) % rows, i] + x[(j - 1) % rows, i] + x[j, (i + 1) % columns] + x[j, (i - 1) % columns]
+        r[j, i] = x[j, i] + weight[0] * (around - count * x[j, i]) * x[j, i]
+
+
+def check_default_derivative():
+    """That of kjit.adjoint, in types and shapes of the first backward pass."""
+    made = kjit.torch.function(diffuse, outputs={"r": "x"})
+    x, weight = draw(3, 4), draw(1)
+    assert torch.autograd.gradcheck(lambda x, w: made(x, w, 4.0), (x, weight))
+    assert torch.autograd.gradcheck(lambda x: made(x, weight.detach(), 4), (x,))
+    twice = made(made(x, weight, 4.0), weight, 4.0)
+    around = sum(torch.roll(x, *at) for at in ((1, 0), (-1, 0), (1, 1), (-1, 1)))
+    once = x + weight * (around - 4 * x) * x
+    around = sum(torch.roll(once, *at) for at in ((1, 0), (-1, 0), (1, 1), (-1, 1)))
+    expected = once + weight * (around - 4 * once) * once
+    for got, want in zip(torch.autograd.grad(twice.sum(), (x, weight)), torch.autograd.grad(expected.sum(), (x, weight))):
+        assert torch.allclose(got, want, rtol=1e-12)
+    shorter = kjit.torch.function(smooth, outputs={"r": lambda x, weight: torch.empty(len(x) - 1, dtype=x.dtype)})
+    assert torch.autograd.gradcheck(shorter, (draw(9), draw(1)))
+
+
 def check_kernel():
     def shorter(x, weight):
         return torch.empty(len(x) - 1, dtype=x.dtype)
@@ -128,14 +158,15 @@ def check_refusals():
     value = made(changed, y, 1.0)
     changed.add_(1)
     fails(value.sum().backward, RuntimeError, "modified by an inplace operation")
-    no_derivative = kjit.torch.function(smooth, outputs={"r": lambda x, w: torch.empty(2, dtype=x.dtype)})
-    fails(no_derivative(x, draw(1)).sum().backward, TypeError, "has no derivative")
+    no_derivative = kjit.torch.function(by_threads, outputs={"r": "x"}, launch=(1, 3))
+    fails(no_derivative(x).sum().backward, kjit.Error, "an adjoint kernel is made of a kernel whose body is loops over a grid_range")
     (first,) = torch.autograd.grad(made(x, y, 1.0).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
     fails(second.sum().backward, RuntimeError, "no third ones")
 
 
 check_elements()
+check_default_derivative()
 check_types()
 check_hessian()
 check_transforms()

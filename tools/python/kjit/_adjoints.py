@@ -8,7 +8,7 @@ _MOST_CHOSEN = 64  # as in the kernel IR
 
 
 def adjoint(kernel, wrt=None):
-    """The adjoint of a kernel whose body is one loop over a grid_range: a kernel with the parameters of that kernel and, behind
+    """The adjoint of a kernel whose body is loops over a grid_range: a kernel with the parameters of that kernel and, behind
     them, an array of derivatives for each chosen parameter. A launch reads the derivatives by the arrays that the kernel stores
     to, and adds the derivatives by what the kernel loads to those that are there.
 

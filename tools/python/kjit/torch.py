@@ -3,6 +3,7 @@
 import torch
 from torch.autograd.function import once_differentiable
 
+from ._adjoints import adjoint
 from ._algorithms import map
 from ._elementwise import Elementwise
 from ._functions import Kernel
@@ -182,8 +183,6 @@ class _Launch(torch.autograd.Function):
             for i, x in enumerate(arguments)
             if isinstance(x, torch.Tensor) and x.is_floating_point()
         }
-        if made.derivative is None:
-            raise TypeError(f"kjit.torch.function: {made.kernel!r} has no derivative: hand one over as `derivative`")
         made.launch(made.derivative, [*arguments, *shadows.values()])
         inputs = [i for i in range(len(arguments)) if i not in given]
         return (None, *(shadows[i] if i in shadows and ctx.needs_input_grad[n + 1] else None for n, i in enumerate(inputs)))
@@ -193,7 +192,8 @@ class KernelFunction:
     """A kernel whose outputs are new tensors, see `function`."""
 
     def __init__(self, kernel, outputs, derivative, launch):
-        self.kernel, self.derivative, self._configuration = kernel, derivative, launch
+        self.kernel, self._configuration = kernel, launch
+        self.derivative = adjoint(kernel) if derivative is None else derivative
         self._names = kernel._parameters()
         if not isinstance(outputs, dict) or not outputs:
             raise TypeError('outputs is a dictionary: {"r": "x"} makes `r` like `x`, {"r": make} calls make(*inputs)')
@@ -241,7 +241,8 @@ def function(thing, *, outputs=None, derivative=None, launch=None):
 
     derivative: a kernel with the parameters of `thing`, followed by a tensor of derivatives for each tensor of floats, in the
     order of the parameters. The tensors for outputs hold the derivatives by the results. The kernel adds derivatives to the
-    tensors for inputs, which are 0. Without `derivative` the backward pass raises TypeError.
+    tensors for inputs, which are 0. The default is kjit.adjoint(thing). The backward pass raises an error that names the
+    statement if this kernel has no adjoint. Numbers among the inputs are constants.
 
     launch: (grid, block) of both kernels. The default None is for kernels with a grid_range.
 
