@@ -26,7 +26,7 @@ ORDER = [
 # Of the runtime: what of lib it may include, and its own folders. memory and stream know each other:
 # an array has a stream, and a capture keeps arrays.
 RUNTIME_SEES = {"support", "native", "library", "ir", "compiler.h", "cpu_levels.def", "facts.def"}
-RUNTIME_ORDER = [["base"], ["cuda", "cpu"], ["memory", "stream"], ["report"], ["code"], ["launch"], ["algorithm"], ["layers.c"]]
+RUNTIME_ORDER = [["base"], ["cuda", "cpu"], ["memory", "stream"], ["report"], ["code"], ["launch"], ["algorithm"], ["formula"], ["layers.c"]]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

@@ -271,7 +271,16 @@ def passes():
     return table(["pass", "runs for", "what it does"], [(f"`{name}`", runs_for[condition], what) for name, condition, what in found])
 
 
-TABLES = {"@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes, "@REFUSED@": refused, "@LIMITS@": limits}
+def formula_functions():
+    """The rows of functions.def; names of one function share a row."""
+    found = {}
+    for name, least, most, _, _, meaning in rows("runtime/formula/functions.def", "KF_FUNCTION"):
+        arguments = "x" if most == "1" else "x, y" if most == "2" else "x, low, high" if name == "clip" else "c, x, y" if most == "3" else "x, ..."
+        found.setdefault(meaning, []).append(f"`{name}({arguments})`")
+    return table(["function", "result"], [(", ".join(names), meaning) for meaning, names in found.items()])
+
+
+TABLES = {"@FORMULAS@": formula_functions, "@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes, "@REFUSED@": refused, "@LIMITS@": limits}
 
 
 def make(source):

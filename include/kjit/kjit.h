@@ -5,6 +5,7 @@
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <kjit/compile.h>
+#include <kjit/formula.h>
 #include <kjit/function.h>
 #include <kjit/launch.h>
 #include <kjit/memory.h>

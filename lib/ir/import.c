@@ -381,6 +381,19 @@ kjit_status ki_parse_module(kjit_context *context, ki_types *types, const ki_tex
   return parse_module(context, types, text, true, diagnostics, module);
 }
 
+kjit_status ki_read_formula(kjit_context *context, const ki_text *text, kj_diagnostics *diagnostics,
+                            kjit_module **module)
+{
+  KJ_ASSERT(text->expression && text->expression->is_formula);
+  return parse_module(context, context->types, text, false, diagnostics, module);
+}
+
+const ki_expr *ki_formula_tree(const kjit_module *module)
+{
+  KJ_ASSERT(module->decls.count == 1);
+  return module->decls.items[0]->function->body.items[0]->value;
+}
+
 kjit_status ki_read_module(ki_types *types, const char *name, const char *text, size_t size_bytes,
                            kj_diagnostics *diagnostics, kjit_module **module)
 {

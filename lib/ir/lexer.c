@@ -253,14 +253,39 @@ bool ki_is_name(const char *text)
   return find_keyword(text, length) == KJ_TOKEN_NAME;
 }
 
+/* In a formula the words of statements and declarations are names like any others. */
+static bool is_formula_keyword(ki_token_kind kind)
+{
+  return kind == KJ_TOKEN_AND || kind == KJ_TOKEN_OR || kind == KJ_TOKEN_NOT ||
+         kind == KJ_TOKEN_TRUE || kind == KJ_TOKEN_FALSE || kind == KJ_TOKEN_IF;
+}
+
 static void read_name(ki_lexer *lexer)
 {
   ki_token *token = &lexer->token;
   while (is_word(peek(lexer, 0))) lexer->at++;
   token->length = (size_t)(lexer->at - token->start);
   token->kind = find_keyword(token->start, token->length);
+  if (lexer->is_formula && !is_formula_keyword(token->kind)) token->kind = KJ_TOKEN_NAME;
   if (token->kind == KJ_TOKEN_NAME)
     token->name = kj_get_entry(&lexer->names, token->start, token->length);
+}
+
+/* `trip distance` in backticks: the characters between them are the name. */
+static void read_quoted_name(ki_lexer *lexer)
+{
+  ki_token *token = &lexer->token;
+  const char *start = ++lexer->at;
+  while (peek(lexer, 0) && peek(lexer, 0) != '`' && peek(lexer, 0) != '\n') lexer->at++;
+  if (peek(lexer, 0) != '`')
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+               "the name has no end: expected a second backtick on the same line");
+  if (lexer->at == start)
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "there is no name in the backticks");
+  token->kind = KJ_TOKEN_NAME;
+  token->name = kj_get_entry(&lexer->names, start, (size_t)(lexer->at - start));
+  lexer->at++;
+  token->length = (size_t)(lexer->at - token->start);
 }
 
 /* ---- numbers ---- */
@@ -489,6 +514,7 @@ void ki_next_token(ki_lexer *lexer)
   if (is_letter(c)) read_name(lexer);
   else if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1)))) read_number(lexer);
   else if (c == '"') read_string(lexer);
+  else if (c == '`' && lexer->is_formula) read_quoted_name(lexer);
   else read_punctuation(lexer);
 }
 

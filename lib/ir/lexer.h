@@ -135,6 +135,9 @@ typedef struct ki_lexer {
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
   bool is_expression; /* the text is one expression: no comments and no directives */
+  /* an expression whose names are columns: only the words that join values are reserved, and a name
+   * in backticks can have any characters */
+  bool is_formula;
   jmp_buf *on_error;
   ki_token token; /* the one lookahead */
 } ki_lexer;

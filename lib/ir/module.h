@@ -102,6 +102,7 @@ struct ki_expr {
   __int128 integer;
   double number;
   const char *name;
+  bool is_enclosed; /* in parentheses: of formulas only */
 };
 
 /* ---- declarations ---- */
@@ -374,6 +375,9 @@ typedef struct ki_expression {
   const char *const *names;
   const kjit_type *types; /* KJIT_ANY: none; NULL: all of them */
   size_t count;
+  /* The names are columns, which can have any characters. The tree is read and not verified:
+   * comparisons chain, and names that are no columns stay as they are. */
+  bool is_formula;
 } ki_expression;
 
 /* A source as somebody hands it over. */
@@ -452,6 +456,11 @@ kjit_status ki_parse_type(ki_types *types, const kjit_module *scope, const char 
  * supported yet, and for tests. */
 kjit_status ki_read_module(ki_types *types, const char *name, const char *text, size_t size_bytes,
                            kj_diagnostics *diagnostics, kjit_module **module);
+/* Reads a formula, text->expression: a module that nobody may use, whose only func returns the
+ * tree, see ki_formula_tree. */
+kjit_status ki_read_formula(kjit_context *context, const ki_text *text, kj_diagnostics *diagnostics,
+                            kjit_module **module);
+const ki_expr *ki_formula_tree(const kjit_module *module);
 /* struct_decl.c: declares the structs that a type of the table is made of, where the module does
  * not yet: for modules that are built. */
 void ki_declare_structs(kjit_module *module, kjit_type type, kj_location location);

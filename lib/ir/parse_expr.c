@@ -19,8 +19,8 @@ static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
     ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
-                  "an expression has more than %d levels; name parts of it with `let`",
-                  KJ_MAX_HEIGHT);
+                  "an expression has more than %d levels%s", KJ_MAX_HEIGHT,
+                  parser->lexer.is_expression ? "" : "; name parts of it with `let`");
   return expr;
 }
 
@@ -154,6 +154,7 @@ static ki_expr *parse_paren(ki_parser *parser)
   if (!ki_at(parser, KJ_TOKEN_COMMA)) {
     ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
     refuse_cast(parser, first, place);
+    first->is_enclosed = parser->lexer.is_formula;
     return first;
   }
   ki_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
@@ -380,12 +381,51 @@ static ki_expr *parse_not(ki_parser *parser)
   return parse_operation(parser, KJIT_OP_NOT, operand, place, NULL);
 }
 
+/* The comparison that follows, or KJ_NO_OP. */
+static kjit_op next_comparison(const ki_parser *parser)
+{
+  kjit_op next = ki_token_table[parser->lexer.token.kind].binary;
+  bool is_one = next != KJ_NO_OP && ki_op_table[next].class_ == KJ_OP_COMPARE;
+  return is_one && !ki_at_line_end(parser) ? next : KJ_NO_OP;
+}
+
+/* `a > 0 & b > 0` means `a > (0 & b) > 0`, as in Python. pandas reads it differently, so that a
+ * formula has to say what it means. */
+static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
+{
+  bool is_bits = operand->kind == KJ_EXPR_BINARY && !operand->is_enclosed &&
+                 (operand->op == KJIT_OP_BIT_AND || operand->op == KJIT_OP_BIT_OR ||
+                  operand->op == KJIT_OP_BIT_XOR);
+  if (!is_bits) return;
+  const char *bits = ki_op_table[operand->op].text, *compares = ki_op_table[op].text;
+  ki_fail_parse(parser, operand->location, KJIT_ERROR_SYNTAX,
+                "`%s` binds tighter than `%s`: put the comparisons in parentheses, as in `(a %s b) "
+                "%s (c %s d)`",
+                bits, compares, compares, bits, compares);
+}
+
+/* In a formula `a < b < c` is `a < b and b < c`; b is one tree. */
+static ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
+{
+  ki_expr *all = first, *last = first;
+  refuse_bits(parser, first->op, first->x);
+  refuse_bits(parser, first->op, first->y);
+  for (kjit_op op; (op = next_comparison(parser)) != KJ_NO_OP;) {
+    kj_location place = ki_place(parser);
+    ki_advance(parser);
+    ki_expr *right = parse_binary(parser, ki_op_table[op].precedence + 1);
+    refuse_bits(parser, op, right);
+    last = parse_operation(parser, op, last->y, place, right);
+    all = parse_operation(parser, KJIT_OP_AND, all, place, last);
+  }
+  return all;
+}
+
 /* Comparisons do not chain: each operand holds none without parentheses. */
 static void refuse_chain(ki_parser *parser, kjit_op op)
 {
-  kjit_op next = ki_token_table[parser->lexer.token.kind].binary;
-  if (next == KJ_NO_OP || ki_op_table[next].class_ != KJ_OP_COMPARE || ki_at_line_end(parser))
-    return;
+  kjit_op next = next_comparison(parser);
+  if (next == KJ_NO_OP) return;
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                 "comparisons do not chain: write `a %s b and b %s c`", ki_op_table[op].text,
                 ki_op_table[next].text);
@@ -473,7 +513,9 @@ static ki_expr *parse_binary(ki_parser *parser, int least)
     if (op == KJIT_OP_FLOORDIV) note_slashes(parser);
     left = parse_operation(parser, op, left, place,
                            parse_binary(parser, ki_op_table[op].precedence + 1));
-    if (ki_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);
+    if (ki_op_table[op].class_ != KJ_OP_COMPARE) continue;
+    if (parser->lexer.is_formula) left = parse_chain(parser, left);
+    else refuse_chain(parser, op);
   }
 }
 
@@ -496,8 +538,8 @@ ki_expr *ki_parse_expr(ki_parser *parser)
   if (ki_at(parser, KJ_TOKEN_QUESTION) && !ki_at_line_end(parser))
     expr = parse_conditional(parser, expr);
   else if (ki_at(parser, KJ_TOKEN_IF) && !ki_at_line_end(parser))
-    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                  "`a if c else b` is `c ? a : b` here");
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "`a if c else b` is `%s` here",
+                  parser->lexer.is_formula ? "where(c, a, b)" : "c ? a : b");
   ki_leave(parser);
   return expr;
 }

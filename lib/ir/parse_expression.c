@@ -75,6 +75,7 @@ void ki_parse_expression(kjit_module *module, uint32_t file, const ki_expression
   if (!ki_check_text(&module->sources, file, diagnostics)) return;
   ki_parser *parser = ki_open_source(module, file, diagnostics);
   parser->lexer.is_expression = true;
+  parser->lexer.is_formula = expression->is_formula;
   parser->lexer.on_error = &on_error;
   if (setjmp(on_error) == 0) make_function(parser, expression);
 }

@@ -427,10 +427,12 @@ static void count_launch(const kj_call *call)
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics)
 {
+  /* a device that runs nothing gets no copies, and it has no driver */
+  const bool is_staged = call->has_host_arrays && !call->device->is_target;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
   if (!call->has_nothing)
-    KJ_TRY(call->has_host_arrays ? start_staged(call, specialization, diagnostics)
-                                 : start_here(call, specialization, diagnostics));
+    KJ_TRY(is_staged ? start_staged(call, specialization, diagnostics)
+                     : start_here(call, specialization, diagnostics));
   if (call->is_miss)
     atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1,
                               memory_order_relaxed);

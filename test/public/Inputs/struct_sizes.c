@@ -318,6 +318,23 @@ static void check_expressions(void)
               options, "kjit_parse_expression: the size_bytes of a kjit_expression_options is ");
 }
 
+static void check_formulas(void)
+{
+  GUARDED(kjit_formula_options, options);
+  GUARDED(kjit_formula_run, run);
+  GUARDED(kjit_formula_info, info);
+  kjit_formula *formula;
+  double value;
+  const kjit_column result = { &value, NULL, 0 };
+  EXPECT_READ(kjit_create_formula(context, &options.value, "1.5 + 2", 7, &formula), options,
+              "kjit_create_formula: the size_bytes of a kjit_formula_options is ");
+  EXPECT_READ(kjit_run_formula(formula, NULL, &result, 1, &run.value), run,
+              "kjit_run_formula: the size_bytes of a kjit_formula_run is ");
+  EXPECT_FILLED(kjit_get_formula_info(formula, &info.value), info,
+                "kjit_get_formula_info: the size_bytes of a kjit_formula_info is ");
+  kjit_destroy_formula(formula);
+}
+
 int main(void)
 {
   static const char text[] = "kernel k(x) { for i in grid_range(len(x)) { x[i] = i } }";
@@ -336,6 +353,7 @@ int main(void)
   check_diagnostics();
   check_parsing();
   check_expressions();
+  check_formulas();
   kjit_release_module(module);
   kjit_destroy_context(context);
   puts("the same");

@@ -1,0 +1,169 @@
+/* Formulas of an application's users: a tree of lib/ir's parser becomes funcs and kernels of the
+ * kernel IR, with a type and a rule for nulls for each node.
+ *
+ *   read.c      the tree: columns, literals, operators
+ *   call.c      the functions of functions.def
+ *   value.c     values: types, conversions, nulls
+ *   kernels.c   the text of the kernels
+ *   formula.c   the public functions that make and describe formulas
+ *   run.c       kjit_run_formula */
+#ifndef KF_FORMULA_H
+#define KF_FORMULA_H
+
+#include <kjit/formula.h>
+
+#include "ir/context.h"
+#include "ir/module.h"
+
+enum { KF_MOST_COLUMNS = 1000 };
+
+/* ---- nulls ---- */
+
+/* What decides whether a value is null: it has a value if all of its conditions hold. Numbers below
+ * KF_FIRST_TERM are columns, whose bitmap has the bit of the row; others are names of the func. */
+enum { KF_FIRST_TERM = KF_MOST_COLUMNS, KF_ALWAYS_NULL = 0x7fffffff };
+typedef struct kf_conditions {
+  const uint32_t *items; /* in ascending order */
+  size_t count;          /* 0: the value is never null */
+} kf_conditions;
+
+/* ---- values ---- */
+
+/* The value of a node in the func that computes a row. */
+typedef struct kf_value {
+  /* a scalar type; KJ_WEAK_INT and KJ_WEAK_FLOAT of a literal, KJIT_ANY of `null` */
+  kjit_type type;
+  __int128 integer; /* of a weak integer */
+  double number;    /* of a weak float */
+  const char *text; /* of others: a name or a literal of the kernel IR */
+  kf_conditions valid;
+} kf_value;
+
+/* The func is written for columns with nulls, or for rows of which none is null. */
+typedef struct kf_writer {
+  kj_arena *arena;
+  kjit_context *context;
+  const kjit_module *source; /* the tree's module */
+  kj_diagnostics *diagnostics;
+  const kjit_formula_column *columns;
+  size_t column_count;
+  uint32_t operation_limit;
+  bool with_nulls;
+  bool checks_division; /* a division by 0 fails its thread: not in rows that are null */
+  const char *file;     /* name of the text in line directives, quoted */
+  kj_buffer *body;      /* of the func */
+  uint32_t name_count, operation_count;
+  bool *is_used; /* of each column: the func has its value */
+  /* of each column: the func asks whether its value is valid, for which it needs the bit */
+  bool *is_asked;
+  kj_location location; /* of the statement that is written next */
+} kf_writer;
+
+_Noreturn void kf_fail(kf_writer *w, kj_location location, kjit_status status, const char *format,
+                       ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- value.c ---- */
+
+static inline bool kf_is_float(kjit_type type)
+{
+  return type == KJ_WEAK_FLOAT || (type >= KJIT_F16 && type <= KJIT_F64);
+}
+static inline bool kf_is_unsigned(kjit_type type) { return type >= KJIT_U8 && type <= KJIT_U64; }
+static inline bool kf_is_integer(kjit_type type)
+{
+  return type == KJ_WEAK_INT || (type >= KJIT_I8 && type <= KJIT_U64);
+}
+const char *kf_type_name(const kf_writer *w, const kf_value *value);
+/* The type that two numbers are computed in, as NumPy and numexpr have it; at least i32. KJIT_ANY:
+ * the values have none in common. */
+kjit_type kf_find_common_type(const kf_value *x, const kf_value *y);
+/* The type of a value that is either of two, such as the result of `where`; small integers and
+ * bools of one type stay. */
+kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y);
+/* The type of a value that stands alone: that of a literal is i64 or f64. */
+kjit_type kf_own_type(const kf_value *x);
+/* The value in a scalar type, as text. */
+const char *kf_convert(kf_writer *w, const kf_value *value, kjit_type type);
+/* Writes `let vN = text` and returns the value. */
+kf_value kf_let(kf_writer *w, kjit_type type, kf_conditions valid, const char *text);
+/* Conditions that hold if those of both hold. */
+kf_conditions kf_join(kf_writer *w, kf_conditions x, kf_conditions y);
+bool kf_same_conditions(kf_conditions x, kf_conditions y);
+/* An expression of the kernel IR for all conditions. */
+const char *kf_condition_text(kf_writer *w, kf_conditions conditions);
+/* A condition that an expression computes. */
+kf_conditions kf_let_condition(kf_writer *w, const char *text);
+kf_value kf_bool(bool value);
+
+/* ---- read.c ---- */
+
+kf_value kf_read(kf_writer *w, const ki_expr *expr);
+/* Applies an operator. */
+kf_value kf_apply(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
+
+/* ---- call.c ---- */
+
+typedef enum kf_rule {
+  KF_WHERE,
+  KF_COALESCE,
+  KF_IS_NULL,
+  KF_IS_VALID,
+  KF_NULL_IF,
+  KF_IS_IN,
+  KF_REAL,   /* integers become f64; the common type of floats */
+  KF_TEST,   /* as REAL, but the result is bool */
+  KF_NUMBER, /* the common type */
+  KF_POWER,  /* the operator ** */
+  KF_CAST    /* the type that the row names */
+} kf_rule;
+
+kf_value kf_call(kf_writer *w, const ki_expr *call);
+/* A name that is no column: a constant; anything else is an error. */
+kf_value kf_read_name(kf_writer *w, const ki_expr *name);
+
+/* ---- kernels.c ---- */
+
+/* How a kernel takes a column: run.c passes arguments in this order. */
+typedef struct kf_parameter {
+  uint32_t column;
+  bool has_values, has_validity;
+} kf_parameter;
+
+/* The kernels for one kind of rows: with nulls, or without. */
+typedef struct kf_form {
+  kjit_module *module;
+  /* `values` computes whole elements. If it is NULL, rows meet in bitmaps: `groups` computes 64
+   * rows at a time, and `warps` is the same for a GPU. */
+  kjit_kernel *values, *groups, *warps;
+  /* computes the bitmap of the result from those of the columns; NULL: `groups` does, or the result
+   * is never null */
+  kjit_kernel *validity;
+  bool writes_validity; /* `groups` and `warps` take the bitmap of the result */
+  kf_parameter *parameters, *validity_parameters; /* malloc'ed */
+  size_t parameter_count, validity_count;
+} kf_form;
+
+struct kjit_formula {
+  kjit_context *context;
+  kjit_formula_column *columns; /* names are not kept */
+  size_t column_count;
+  bool *is_used;
+  kjit_type type;
+  uint32_t flags; /* of the result */
+  uint32_t operation_count;
+  kf_form plain, nulls; /* nulls.module NULL: no column can be null */
+};
+
+typedef struct kf_source {
+  const char *name, *text;
+  size_t size_bytes;
+} kf_source;
+
+/* Makes the kernels of a func that was written; value is its result. has_bits: the result is bits.
+ * has_bitmap: the result has a bitmap, also if no row of this form is null. Errors are reported to
+ * the context. */
+kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *value,
+                         kjit_type type, bool has_bits, bool has_bitmap, kf_form *form);
+void kf_free_form(kf_form *form);
+
+#endif
