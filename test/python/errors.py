@@ -485,7 +485,8 @@ for rule, message in zip(_phrases.RULES, (
     "the two values of `?:` have", "`f` is called: declare the parameter `f: func`",
     "no assignment gives it a type; declare it with a type, such as `var s: f32`",
     "`s` starts with a literal and is then assigned i32 and f32; give it a type, `var s: i64 = ...`", "a type is not a value: call it to convert, `f32(x)`",
-    "a string is not a value: strings are for", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`", "a func of two values"),
+    "a string is not a value: strings are for", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`",
+    "at compile time: say `@most(n)` behind its head", "a smaller `@most(n)` keeps less", "a rule, `func f(...) @vjp(g)`", "a func of two values"),
     strict=True):
     assert re.search(rule[0], message) and _phrases.in_python(message) != message, rule
 

@@ -22,6 +22,8 @@ _OPTIONS = {
     "interruptible",
     "wrap",
     "numba",
+    "jvp",
+    "vjp",
 }
 # Number of variants for tuple shapes and function arguments that one kernel keeps.
 _MOST_VARIANTS = 256
@@ -42,6 +44,15 @@ def _attributes(options):
                 raise ValueError(f"{name} is a positive integer or a tuple of them, not {value!r}")
             text += f" @{name}({', '.join(map(str, extents))})"
     return text
+
+
+def _own_rules(options):
+    """Returns the functions that compute the derivatives of a func, by the attribute that names them."""
+    rules = {word: options[word] for word in ("jvp", "vjp") if options.get(word) is not None}
+    for word, rule in rules.items():
+        if isinstance(rule, Kernel) or not callable(rule):
+            raise TypeError(f"{word} is the function that computes the derivative, not {rule!r}")
+    return rules
 
 
 def _parameters_of(function):
@@ -87,8 +98,10 @@ class _Compiled:
         unknown = set(options) - _OPTIONS
         if unknown:
             raise TypeError(f"no option is called {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
+        if isinstance(self, Kernel) and ("jvp" in options or "vjp" in options):
+            raise TypeError("jvp and vjp are options of kjit.func; kjit.adjoint derives a kernel")
         self.py_func, self._options = function, options
-        self.attributes = _attributes(options)
+        self.attributes, self.own_rules = _attributes(options), _own_rules(options)
         checks, debug = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
         self._bits = checks, debug, bool(options.get("interruptible"))  # the context
         self._device = options.get("device")
@@ -372,7 +385,12 @@ def jit(function=None, **options):
 
 def func(function=None, **options):
     """Makes a function a func, which kernels call and which Python can call on the CPU. Options: checks, debug,
-    fastmath, strict, wrap, interruptible, inline."""
+    fastmath, strict, wrap, interruptible, inline, jvp, vjp.
+
+    jvp and vjp are functions that compute the derivatives of this one, in place of the derivatives that kjit would make.
+    `jvp(x, dx)` returns the value and its derivative along dx. `vjp(x, dr)` returns the value and, for each parameter
+    that holds floats, the derivative by this parameter. A jvp that is linear in dx serves both. kjit does not check
+    them; `kjit.gradcheck` does."""
     if function is None:
         return functools.partial(func, **options)
     return Function(function, **options)

@@ -18,6 +18,9 @@ RULES = [
     (r"a string is not a value: strings are for", "a text is not a value: texts are for"),
     (r"or give the kernel a @block known", "or give the kernel a `block=` known"),
     (r"write `raise`, or put it under `if target == gpu`", "write `raise`"),
+    (r"say `@most\(n\)` behind its head", "write `for i in range(100)`, with a constant, and leave the loop with `break`"),
+    (r"a smaller `@most\(n\)` keeps less", "a smaller range keeps less"),
+    (r"`func \w+\([^()]*\) @(jvp|vjp)\(g\)`", r"`@kjit.func(\1=g)`"),
     (r"(?<![\w.@`])func(s?)\b(?!`)", r"function\1"),
 ]
 _rules = [(re.compile(pattern), words) for pattern, words in RULES]

@@ -236,6 +236,8 @@ class Builder:
 
     def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
+        for word, rule in getattr(thing, "own_rules", {}).items():
+            attributes += f" @{word}({self.function(rule)})"
         avoid = set()
         while True:
             emitter = Emitter(self, python, source, node, avoid, is_typed, thing, shapes)
@@ -301,7 +303,7 @@ class Specialized:
     def __init__(self, thing, python, known, shapes, spread):
         self.spread = getattr(thing, "spread", None) if spread is None else spread
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "is_typed", "result", "parameter_texts", "node", "captured", "local_types"):
+        for name in ("attributes", "own_rules", "is_typed", "result", "parameter_texts", "node", "captured", "local_types"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 
