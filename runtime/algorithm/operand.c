@@ -345,8 +345,8 @@ uint32_t ka_read_axes(ka_call *call, uint32_t rank)
   for (uint32_t i = 0; i < call->options.axis_count; i++) {
     int64_t axis = call->options.axes[i];
     if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "axis %lld is out of range: `x` has %u", (long long)axis,
-              rank);
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "axis %lld is out of range: `x` has %u %s",
+              (long long)axis, rank, rank == 1 ? "axis" : "axes");
     uint32_t bit = 1u << (axis < 0 ? axis + rank : axis);
     if (found & bit)
       ka_fail(call, KJIT_ERROR_ARGUMENT, "axis %lld is given twice", (long long)axis);

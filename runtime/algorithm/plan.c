@@ -423,7 +423,7 @@ static void refuse_others(ka_call *call, uint32_t takes)
     { KA_TF32, o->flags & KJIT_ALGORITHM_TF32, "flags: KJIT_ALGORITHM_TF32" },
     { KA_FORMAT, o->flags & KJIT_ALGORITHM_E4M3, "flags: KJIT_ALGORITHM_E4M3" },
     { KA_FORMAT, o->flags & KJIT_ALGORITHM_E5M2, "flags: KJIT_ALGORITHM_E5M2" },
-    { KA_BITS, o->begin_bit || o->end_bit, "begin_bit and end_bit" },
+    { KA_BITS, o->begin_bit || o->end_bit, o->begin_bit ? "begin_bit" : "end_bit" },
     { KA_WHERE, o->where != NULL, "where" },
     { KA_SIGNATURE, o->signature != NULL, "signature" },
     { KA_CHUNK, o->chunk != 0, "chunk" },
@@ -432,7 +432,8 @@ static void refuse_others(ka_call *call, uint32_t takes)
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].is_given && !(takes & rows[i].option))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "it does not take options.%s", rows[i].name);
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.%s is not an option of this algorithm",
+              rows[i].name);
 }
 
 static void read_options(ka_call *call, const kjit_algorithm_options *given)

@@ -67,7 +67,7 @@ kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type ele
     ka_fail(call, KJIT_ERROR_TYPE, "`%s` has no meaning for elements of type %s", r->name,
             ka_type_text(call, element));
   if (call->options.initial)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` starts with no value: options.initial has to be NULL",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` takes no initial value; options.initial must be NULL",
             r->name);
   bool averages = r->elements == MEANS || r->elements == SPREADS;
   if (given != KJIT_ANY) {

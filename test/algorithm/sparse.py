@@ -546,7 +546,7 @@ def check_errors(kjit, device):
     refuse("kjit_spmm", "`result` must have the shape (3, 2)", kjit.array(np.zeros((3, 3))), a, kjit.array(np.ones((3, 2))))
     refuse("kjit_spmv", "`result` is written and overlaps `x`", vector, a, vector)
     refuse("kjit_spmv", "the matrix has the shape (-1, 3)", result, kjit.csr(data, columns, offsets, (-1, 3)), vector)
-    refuse("kjit_spmv", "it does not take options.axes", result, a, vector, axes=[0])
+    refuse("kjit_spmv", "options.axes is not an option of this algorithm", result, a, vector, axes=[0])
     if device == "cpu":  # a GPU tells at the next synchronization
         for wrong in ([0, 3, 1, 4], [0, 1, 1, 5], [-1, 1, 1, 4]):
             bad = kjit.csr(data, columns, np.array(wrong), (3, 3))

@@ -194,7 +194,7 @@ static void test_refused(void)
   REQUIRE(says("operators is NULL"));
   options.initial = &initial;
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 1, &options) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("it does not take options.initial"));
+  REQUIRE(says("options.initial is not an option of this algorithm"));
   operators[0] = kjit_operator_named("plus");
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 1, NULL) == KJIT_ERROR_NAME);
   REQUIRE(says("operator `plus` does not exist"));
