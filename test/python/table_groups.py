@@ -159,6 +159,29 @@ for kind in ("texts", "bools", "dates", "small", "wide", "unsigned", "floats", "
             for key, value in zip(keys, column):
                 assert same(value, want[key][name]), (seed, kind, count, maker, name, key, value, want[key][name])
 
+# Other forms: a dictionary, one aggregation, selected columns, sizes.
+for maker in MAKERS:
+    native = maker({"k": np.array([2, 1, 2]), "x": np.array([0.5, 1.5, 2.5]), "i": np.array([1, 2, 3])})
+    grouped = kjit.table(native).groupby("k")
+    sums = {"k": [1, 2], "x": [1.5, 3.0], "i": [2, 4]}
+    for got in (grouped.sum(), grouped.agg("sum"), grouped.agg({"x": "sum", "i": "sum"}), grouped[["x", "i"]].sum()):
+        assert columns_of(got, maker) == sums, got
+    assert columns_of(grouped.agg({"x": lambda x: x.max()}), maker) == {"k": [1, 2], "x": [1.5, 2.5]}
+    one, size = grouped["x"].mean(), grouped.size()
+    if maker is with_pandas:
+        assert (
+            isinstance(one, pandas.Series)
+            and one.equals(native.groupby("k")["x"].mean())
+            and size.tolist() == [1, 2]
+            and size.name is None
+        )
+        assert isinstance(grouped[["x"]].mean(), pandas.DataFrame)
+    else:
+        assert columns_of(one, maker) == {"k": [1, 2], "x": [1.5, 1.5]} and columns_of(size, maker) == {
+            "k": [1, 2],
+            "size": [1, 2],
+        }
+
 # Groups of several columns.
 for maker in MAKERS:
     count = 700
@@ -211,6 +234,10 @@ for call, kind, text in (
     (lambda: table.groupby("k").agg(x="sum"), TypeError, "takes a pair"),
     (lambda: table.groupby("k").agg(x=("s", "first")), TypeError, "column 's' has texts"),
     (lambda: table.groupby("k").agg(x=("t", "sum")), KeyError, "t"),
+    (lambda: table.groupby("k").agg({"d": ["min", "max"]}), TypeError, "several aggregations of column 'd'"),
+    (lambda: table.groupby("k").sum(), TypeError, "column 's' has texts"),
+    (lambda: table.groupby("k")["none"], KeyError, "none"),
+    (lambda: table.groupby("k").agg(), TypeError, "agg() takes keywords"),
     (lambda: table.top_k(-1, "k"), ValueError, "the number of rows"),
     (lambda: table.groupby("k").agg(x=("d", "sum")), TypeError, "the sum of dates"),
 ):

@@ -9,7 +9,10 @@ from .running import Result
 class GroupBy:
     """The rows of a table by the values of one or several columns, see `Table.groupby`."""
 
-    def __init__(self, table, by):
+    def __init__(self, table, by, selected=None):
+        self._selected = (
+            selected  # the columns that `sum()` and the like aggregate: a name, a list, or None for all others
+        )
         self._names = list(by) if isinstance(by, (list, tuple)) else [by]
         if not self._names:
             raise ValueError("groupby() takes the name of a column or a list of names, not an empty list")
@@ -18,17 +21,48 @@ class GroupBy:
                 raise KeyError(name)
         self._table, self._found = table, None
 
-    def agg(self, **aggregations):
-        """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, how)`.
+    def agg(self, how=None, **aggregations):
+        """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, aggregation)`.
 
-        how is a name: "sum", "mean", "var", "std", "min", "max", "count", "first" or "nunique"; or a function of the array of a group's
-        values, such as `lambda x: x.max() - x.min()`. Missing values are left out, and rows with a missing key belong to no group. A
-        group without values has a missing result, except for "sum", "count" and "nunique", which are 0. column may be a function of a
-        row, as in `Table.apply`.
+        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count", "first" or "nunique"; or a function of the
+        array of a group's values, such as `lambda x: x.max() - x.min()`. Missing values are left out, and rows with a missing key belong
+        to no group. A group without values has a missing result, except for "sum", "count" and "nunique", which are 0. column may be a
+        function of a row, as in `Table.apply`. In place of keywords, how is a dictionary column -> aggregation, or one aggregation for all
+        columns that are no keys.
 
         Raises TypeError and ValueError for what is no such pair, KeyError for unknown columns, and the errors of the functions."""
-        if not aggregations:
-            raise TypeError('agg() takes keywords such as total=("price", "sum")')
+        if (how is None) == (not aggregations):
+            raise TypeError('agg() takes keywords such as total=("price", "sum"), a dictionary, or one aggregation')
+        if how is not None:
+            chosen = how if isinstance(how, dict) else dict.fromkeys(self._columns(), how)
+            aggregations = {column: (column, each) for column, each in chosen.items()}
+        made = self._aggregated(aggregations)
+        is_one = how is not None and not isinstance(how, dict) and not isinstance(self._selected, (list, type(None)))
+        return self._table._home.only_column(made, self._selected) if is_one else made
+
+    def __getitem__(self, columns):
+        """Returns the groups for aggregations of one column, which are a Series in pandas, or of a list of columns."""
+        for name in columns if isinstance(columns, list) else [columns]:
+            if name not in self._table._columns:
+                raise KeyError(name)
+        made = GroupBy(self._table, self._names, columns)
+        made._found = self._found
+        return made
+
+    def size(self):
+        """Returns the number of rows of each group, a Series in pandas, otherwise a table with the column `size`."""
+        groups, labels = self._groups()
+        counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
+        home, kind = self._table._home, self._table._columns[self._names[0]].data.kind
+        made = {"size": Result(counts, None, "arrow" if kind == "arrow" else "numpy")}
+        return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels)), made), "size")
+
+    def _columns(self):
+        if self._selected is None:
+            return [name for name in self._table._columns if name not in self._names]
+        return self._selected if isinstance(self._selected, list) else [self._selected]
+
+    def _aggregated(self, aggregations):
         for name, pair in aggregations.items():
             _check(name, pair)
         groups, labels = self._groups()
@@ -77,8 +111,27 @@ class GroupBy:
         return aggregating.Values(groups, values, there, column.data.kind, folds)
 
 
+def _method(name):
+    def method(self):
+        return self.agg(name)
+
+    method.__name__, method.__doc__ = (
+        name,
+        f'Returns the aggregation "{name}" of all columns that are no keys, see `agg`.',
+    )
+    return method
+
+
+for _name in aggregating.NAMED:
+    setattr(GroupBy, _name, _method(_name))
+
+
 def _check(name, pair):
     """Whether an argument of agg() is a pair of a column and an aggregation."""
+    if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], (list, tuple)):
+        raise TypeError(
+            f'agg(): several aggregations of column {pair[0]!r}: write a keyword for each, as low=({pair[0]!r}, "min")'
+        )
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise TypeError(f'agg({name}=...) takes a pair such as ("price", "sum"), not {pair!r}')
     if isinstance(pair[1], str) and pair[1] not in aggregating.NAMED:

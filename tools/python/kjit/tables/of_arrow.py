@@ -138,3 +138,8 @@ def groups_of(table, labels, made):
     keys = [pyarrow.array(k, pyarrow.string()) if isinstance(k, list) else array_of(k) for k in labels.values()]
     kind = pyarrow.Table if isinstance(table, pyarrow.Table) else pyarrow.RecordBatch
     return kind.from_arrays([*keys, *(array_of(result) for result in made.values())], [*labels, *made])
+
+
+def only_column(made, name):
+    """Aggregations of one column are a table, with the keys."""
+    return made

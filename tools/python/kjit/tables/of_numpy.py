@@ -67,3 +67,8 @@ def groups_of(arrays, labels, made):
 
     keys = {name: numpy.array(k, "U") if isinstance(k, list) else k.values for name, k in labels.items()}
     return {**keys, **{name: series_of(result, arrays) for name, result in made.items()}}
+
+
+def only_column(made, name):
+    """Aggregations of one column are a table, with the keys."""
+    return made

@@ -124,3 +124,8 @@ def groups_of(frame, labels, made):
         else pandas.MultiIndex.from_arrays(arrays, names=names)
     )
     return pandas.DataFrame({name: _array_of(result) for name, result in made.items()}, index=index)
+
+
+def only_column(made, name):
+    """The Series of one column of aggregations."""
+    return made[name].rename(None if name == "size" else name)

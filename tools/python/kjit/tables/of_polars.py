@@ -72,3 +72,8 @@ def groups_of(frame, labels, made):
         polars.Series(n, k, polars.String) if isinstance(k, list) else series_of(k, frame, n) for n, k in labels.items()
     ]
     return polars.DataFrame([*keys, *(series_of(result, frame, name) for name, result in made.items())])
+
+
+def only_column(made, name):
+    """Aggregations of one column are a table, with the keys."""
+    return made
