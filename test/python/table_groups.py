@@ -182,6 +182,27 @@ for maker in MAKERS:
             "size": [1, 2],
         }
 
+# Texts of groups.
+for maker in MAKERS:
+    texts = np.ma.array(["b", "a", "c", "", ""], mask=[0, 0, 0, 1, 1])
+    native = maker({"k": np.array([2, 1, 2, 1, 3]), "s": texts})
+    got = (
+        kjit.table(native)
+        .groupby("k")
+        .agg(low=("s", "min"), high=("s", "max"), first=("s", "first"), n=("s", "count"), u=("s", "nunique"))
+    )
+    got = {
+        name: [None if x is None or x != x else x for x in column] for name, column in columns_of(got, maker).items()
+    }
+    assert got == {
+        "k": [1, 2, 3],
+        "low": ["a", "b", None],
+        "high": ["a", "c", None],
+        "first": ["a", "b", None],
+        "n": [1, 2, 0],
+        "u": [1, 2, 0],
+    }, got
+
 # Groups of several columns.
 for maker in MAKERS:
     count = 700
@@ -232,10 +253,10 @@ for call, kind, text in (
     (lambda: table.groupby("none"), KeyError, "none"),
     (lambda: table.groupby("k").agg(x=("k", "mode")), ValueError, "no aggregation is called 'mode': sum, mean"),
     (lambda: table.groupby("k").agg(x="sum"), TypeError, "takes a pair"),
-    (lambda: table.groupby("k").agg(x=("s", "first")), TypeError, "column 's' has texts"),
+    (lambda: table.groupby("k").agg(x=("s", "mean")), TypeError, "agg(x=...): 's' has texts, which have min, max"),
     (lambda: table.groupby("k").agg(x=("t", "sum")), KeyError, "t"),
     (lambda: table.groupby("k").agg({"d": ["min", "max"]}), TypeError, "several aggregations of column 'd'"),
-    (lambda: table.groupby("k").sum(), TypeError, "column 's' has texts"),
+    (lambda: table.groupby("k").sum(), TypeError, "'s' has texts"),
     (lambda: table.groupby("k")["none"], KeyError, "none"),
     (lambda: table.groupby("k").agg(), TypeError, "agg() takes keywords"),
     (lambda: table.top_k(-1, "k"), ValueError, "the number of rows"),

@@ -92,6 +92,36 @@ def two_missing(row):
     return x
 
 
+def mixes(row):
+    x = row.s
+    if row.b > 1:
+        x = 1
+    return x
+
+
+def returns_both(row):
+    if row.b > 1:
+        return row.s
+    return row.b
+
+
+def text_of(row):
+    return row.s
+
+
+def is_one_of(x, y):
+    return x == y or x == "z"
+
+
+def chosen(row):
+    text, other = row.s, "z"
+    if row.a is NA:
+        text = NA
+    elif row.b > 3:
+        text = other
+    return text
+
+
 def returns_tuple(row):
     both = row.a, row.b
     return both
@@ -153,6 +183,23 @@ assert named.apply(lambda row: row.count + row.name + row["a b"] + row.index + r
 assert t.columns == ["a", "b", "s"] and len(t) == 4 and "4 rows" in repr(t)
 assert t.apply(lambda row: row.b).dtype == "f8" and not isinstance(t.apply(lambda row: row.b), np.ma.MaskedArray)
 
+# Texts are values, too.
+pairs = kjit.table({**rows, "z": np.ma.array(["y", "y", "x", "z"], mask=[0, 0, 0, 1])})
+for function, want in (
+    (lambda row: row.s, ["x", "y", "x", ""]),
+    (lambda row: "constant", ["constant"] * 4),
+    (chosen, ["x", None, "x", "z"]),
+    (lambda row: row.z if row.b > 1 else row.s, ["x", "y", "x", None]),
+    (lambda row: row.s == row.z, [False, True, True, None]),
+    (lambda row: (row.s if row.b > 1 else row.z) == "y", [True, True, False, False]),
+    (lambda row: is_one_of(row.s, "x") or is_one_of("q", row.s), [True, False, True, False]),
+):
+    assert pairs.apply(function).tolist() == want, (pairs.apply(function), want)
+assert lists(pairs.assign(k=lambda row: row.z, n=lambda row: row.k != "x", q="q")) == {
+    **lists(pairs._native), "k": ["y", "y", "x", None], "n": [True, True, False, None], "q": ["q"] * 4
+}  # fmt: skip
+assert pairs.sort(lambda row: row.z)["b"].tolist() == [2.5, 0.5, 1.5, 3.5]
+
 # Dates: NaT is a value of NumPy's dates, which isna() finds.
 dates = kjit.table({"d": np.array(["2020-01-01", "NaT", "2020-03-01"], "M8[D]"), "n": np.array([1, 2, 3])})
 moved = dates.apply(lambda row: row.d + np.timedelta64(row.n, "D"))
@@ -163,7 +210,14 @@ assert dates.apply(lambda row: kjit.isna(row.d) or row.d > np.datetime64("2020-0
 
 refused(lambda: t.apply(lambda row: row.bb), "the table has no column 'bb'; did you mean 'b'?")
 refused(lambda: t.apply(lambda row: row.s + "x"), "column 's' has texts")
-refused(lambda: t.apply(lambda row: row.s), "column 's' has texts, which a row function can compare")
+refused(lambda: t.apply(lambda row: row.s if row.b > 1 else 2), "one branch of the conditional expression is a text")
+refused(lambda: t.apply(lambda row: -row.s), "column 's' has texts")
+refused(lambda: t.apply(lambda row: row.a if row.s else 1), "column 's' has texts")
+refused(lambda: t.apply(lambda row: math.sqrt(row.s)), "column 's' has texts")
+refused(lambda: t.apply(lambda row: row.s == row.b), "a text is compared with a value that is no text")
+refused(lambda: t.apply(mixes), "`x` holds texts, and here another value")
+refused(lambda: t.apply(returns_both), "a function returns a text here")
+refused(lambda: t.apply(lambda row: text_of(row)), "only the row function itself returns texts")
 refused(lambda: t.apply(lambda row: (row.a, row.b)), "a row function returns one value")
 refused(lambda: t.apply(returns_tuple), "returns a tuple for a row", TypeError)
 refused(lambda: t.apply(lambda row: print(row.a)), "print() in a row function")
@@ -237,6 +291,12 @@ if pandas:
         1,
         5,
     ]
+    for kind in ("string", "category", object):
+        texts = pandas.DataFrame({"s": pandas.Series(["u", None, "v"], [7, 5, 3], dtype=kind)})
+        got = kjit.table(texts).apply(lambda row: NA if row.s is NA else row.s if row.s == "u" else "other")
+        assert [None if pandas.isna(x) else x for x in got] == ["u", None, "other"] and got.index.equals(
+            texts.index
+        ), got
     assert kjit.table(frame, nan_is_missing=True).apply(lambda row: row.x is NA).tolist() == [False, True, False]
     refused(
         lambda: kjit.table(pandas.DataFrame({"t": pandas.date_range("2020", periods=2, tz="UTC")})).apply(
@@ -274,6 +334,11 @@ if pyarrow:
         )
         assert got.column(4).type == pyarrow.float32() and got.column(6).to_pylist() == [True] * len(x)
         assert t.filter(lambda row: row.b).column(2).to_pylist() == [True] * x.column(2).to_pylist().count(True)
+    chunked = pyarrow.chunked_array(
+        [pyarrow.array(["a", None]).dictionary_encode(), pyarrow.array(["b", "a"]).dictionary_encode()]
+    )
+    got = kjit.table(pyarrow.table({"s": chunked})).apply(lambda row: row.s)
+    assert got.equals(pyarrow.chunked_array([["a", None, "b", "a"]])), got
     assert kjit.table(pyarrow.array([1, None])).apply(twice).equals(pyarrow.array([2, None]))
     decimals = pyarrow.table({"m": pyarrow.array([None], pyarrow.decimal128(9, 2))})
     refused(
@@ -303,6 +368,7 @@ if polars:
         None,
         False,
     ]
+    assert t.apply(lambda row: row.s).to_list() == ["u", None, "v", None, "v"]
     assert t.filter(lambda row: row.b).to_dict(as_series=False) == {"a": [1], "s": ["u"], "b": [True]}
     got = t.groupby("s").agg(total=("a", "sum"))
     assert isinstance(got, polars.DataFrame) and got.to_dict(as_series=False) == {"s": ["u", "v"], "total": [1, 6]}

@@ -72,8 +72,8 @@ class _Typed(Function):
 class Values:
     """The values of one column by group. kinds: the folds that aggregations ask for, in one pass."""
 
-    def __init__(self, groups, values, there, kind, wanted):
-        self.groups, self.dtype, self.kind = groups, values.dtype, kind
+    def __init__(self, groups, values, there, kind, wanted, texts=None):
+        self.groups, self.dtype, self.kind, self.texts = groups, values.dtype, kind, texts
         if values.dtype.kind in "mM" or kind == "numpy" and values.dtype.kind in "fc":
             is_value = values == values
             there = is_value if there is None else there & is_value
@@ -121,7 +121,7 @@ class Values:
         there = self.fold(COUNT) >= least
         if self.kind == "numpy" and values.dtype.kind in "fc":
             return Result(numpy.where(there, values, values.dtype.type(numpy.nan)), None, self.kind)
-        return Result(values, None if there.all() else there, self.kind)
+        return Result(values, None if there.all() else there, self.kind, self.texts)
 
     def side_by_side(self):
         """(the number of values of each group, where each group begins, and the end, the values group by group)."""
@@ -234,6 +234,16 @@ NAMED = {
     "first": ((FIRST,), _first),
     "nunique": ((), _nunique),
 }
+
+
+_OF_TEXTS = ("min", "max", "first", "count", "nunique")
+
+
+def of(name, column, values, how):
+    """The result of one aggregation, which agg() calls `name`."""
+    if values.texts is not None and how not in _OF_TEXTS:
+        raise TypeError(f"agg({name}=...): {column!r} has texts, which have {', '.join(_OF_TEXTS)} only")
+    return NAMED[how][1](values) if isinstance(how, str) else own(values, how)
 
 
 def _same(x):

@@ -111,15 +111,12 @@ class Column:
             return None
         return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date
 
-    @functools.cached_property
-    def codes(self):
-        """The number of each text."""
-        return {text: i for i, text in enumerate(self.texts)}
-
 
 def of_result(name, result):
     """The column that a Result is."""
-    return Column(name, lambda: Data([Chunk(result.values, result.there, len(result))], result.kind))
+    return Column(
+        name, lambda: Data([Chunk(result.values, result.there, len(result))], result.kind, texts=result.texts)
+    )
 
 
 def check_numpy(values):

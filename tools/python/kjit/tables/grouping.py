@@ -70,19 +70,14 @@ class GroupBy:
         for column, how in aggregations.values():
             folds = aggregating.NAMED[how][0] if isinstance(how, str) else ()
             wanted.setdefault(column, set()).update(folds)
-        self._check_texts(aggregations)
         values = {column: self._values(column, groups, folds) for column, folds in wanted.items()}
         made = {}
         for name, (column, how) in aggregations.items():
-            made[name] = (
-                aggregating.NAMED[how][1](values[column])
-                if isinstance(how, str)
-                else aggregating.own(values[column], how)
-            )
+            made[name] = aggregating.of(name, column, values[column], how)
         return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels)), made)
 
     def _groups(self):
-        """(the groups, for each column the keys of the groups as a Result or as a list of texts)."""
+        """(the groups, for each column the keys of the groups as a Result)."""
         if self._found is None:
             (groups, first), *others = [_groups_of(usable(self._table._columns[name])) for name in self._names]
             labels = [first]
@@ -92,23 +87,18 @@ class GroupBy:
             self._found = groups, labels
         return self._found
 
-    def _check_texts(self, aggregations):
-        """Codes of texts are counted only."""
-        for name, (column, how) in aggregations.items():
-            if callable(column):
-                continue
-            if column not in self._table._columns:
-                raise KeyError(column)
-            if usable(self._table._columns[column]).texts is not None and how not in ("count", "nunique"):
-                raise TypeError(f'agg({name}=...): column {column!r} has texts, which have "count" and "nunique" only')
-
     def _values(self, column, groups, folds):
         if callable(column):
             made = self._table._run(column, ())
-            return aggregating.Values(groups, made.values, made.there, made.kind, folds)
-        column = usable(self._table._columns[column])
-        values, there = keys.whole(column)
-        return aggregating.Values(groups, values, there, column.data.kind, folds)
+            values, there, texts, kind = made.values, made.there, made.texts, made.kind
+        elif column not in self._table._columns:
+            raise KeyError(column)
+        else:
+            found = usable(self._table._columns[column])
+            (values, there), texts, kind = keys.whole(found), found.texts, found.data.kind
+        if texts is not None:
+            values, texts = keys.ranked(values, there, texts)
+        return aggregating.Values(groups, values, there, kind, folds, texts)
 
 
 def _method(name):
@@ -150,12 +140,13 @@ def usable(column):
 
 
 def _groups_of(column):
-    """(the groups of one column, their keys as a Result or as a list of texts)."""
-    codes, there = keys.whole(column)
-    groups = keys.find(codes, there)
-    if column.texts is None:
-        return groups, Result(groups.keys, None, column.data.kind)
-    return _by_texts(groups, column.texts)
+    """(the groups of one column, their keys as a Result)."""
+    values, there = keys.whole(column)
+    texts = column.texts
+    if texts is not None:
+        values, texts = keys.ranked(values, there, texts)
+    groups = keys.find(values, there)
+    return groups, Result(groups.keys, None, column.data.kind, texts)
 
 
 def _paired(left, right):
@@ -168,13 +159,4 @@ def _paired(left, right):
 
 def picked(labels, at):
     """The keys of some groups."""
-    return [labels[i] for i in at] if isinstance(labels, list) else Result(labels.values[at], None, labels.kind)
-
-
-def _by_texts(groups, texts):
-    """Groups of codes in the order of their texts."""
-    named = [texts[code] for code in groups.keys.tolist()]
-    order = sorted(range(len(named)), key=named.__getitem__)
-    ranks = numpy.full(len(named) + 1, -1, numpy.int64)
-    ranks[order] = numpy.arange(len(named))
-    return keys.Groups(ranks[groups.codes], groups.keys[order]), [named[i] for i in order]
+    return Result(labels.values[at], None, labels.kind, labels.texts)

@@ -31,6 +31,17 @@ def _joined(arrays):
     return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
 
 
+def ranked(values, there, texts):
+    """(codes of texts in the order of the texts, the texts in order)."""
+    import numpy
+
+    ordered = sorted(set(texts))
+    ranks = {text: i for i, text in enumerate(ordered)}
+    table = numpy.array([ranks[text] for text in texts] or [0])
+    codes = values.astype("i8") if there is None else numpy.where(there, values, 0).astype("i8")
+    return numpy.take(table, codes, mode="clip"), ordered
+
+
 class Groups:
     """codes: the group of each row, or -1 for a row without a key; keys: the keys of the groups in ascending order."""
 

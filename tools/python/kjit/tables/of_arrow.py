@@ -68,6 +68,8 @@ def array_of(result):
     import numpy
     import pyarrow
 
+    if result.texts is not None:
+        return pyarrow.array(result.texts_with(None, object), pyarrow.string())
     values, there, count = result.values, result.there, len(result)
     validity = None
     if there is not None and not there.all():
@@ -135,7 +137,7 @@ def groups_of(table, labels, made):
     """The aggregations as a Table or RecordBatch whose first columns have the keys."""
     import pyarrow
 
-    keys = [pyarrow.array(k, pyarrow.string()) if isinstance(k, list) else array_of(k) for k in labels.values()]
+    keys = [array_of(k) for k in labels.values()]
     kind = pyarrow.Table if isinstance(table, pyarrow.Table) else pyarrow.RecordBatch
     return kind.from_arrays([*keys, *(array_of(result) for result in made.values())], [*labels, *made])
 

@@ -45,6 +45,9 @@ def series_of(result, arrays, name=None):
     """A result as an array, which is masked if elements can be missing."""
     import numpy
 
+    if result.texts is not None:
+        values = result.texts_with("", "U")
+        return values if result.there is None else numpy.ma.array(values, mask=~result.there)
     return result.values if result.there is None else numpy.ma.array(result.values, mask=~result.there)
 
 
@@ -63,9 +66,7 @@ def take(arrays, order):
 
 def groups_of(arrays, labels, made):
     """The aggregations as a dictionary whose first arrays have the keys."""
-    import numpy
-
-    keys = {name: numpy.array(k, "U") if isinstance(k, list) else k.values for name, k in labels.items()}
+    keys = {name: series_of(k, arrays) for name, k in labels.items()}
     return {**keys, **{name: series_of(result, arrays) for name, result in made.items()}}
 
 

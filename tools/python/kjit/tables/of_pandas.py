@@ -78,6 +78,8 @@ def _array_of(result):
     import pandas
 
     values, there, kind = result.values, result.there, result.values.dtype.kind
+    if result.texts is not None and result.kind != "arrow":
+        return pandas.array(result.texts_with(None, object), dtype="str" if _has_str() else object)
     if result.kind == "arrow":
         return pandas.arrays.ArrowExtensionArray(of_arrow.array_of(result))
     if there is None and result.kind == "numpy":
@@ -91,6 +93,13 @@ def _array_of(result):
         values = values.astype(numpy.float32)
     kinds = {"b": pandas.arrays.BooleanArray, "f": pandas.arrays.FloatingArray}
     return kinds.get(kind, pandas.arrays.IntegerArray)(values, missing)
+
+
+def _has_str():
+    """Whether pandas has texts of their own type by default, as from version 3 on."""
+    import pandas
+
+    return int(pandas.__version__.partition(".")[0]) >= 3
 
 
 def _with(values, missing, value):
@@ -116,7 +125,7 @@ def groups_of(frame, labels, made):
     """The aggregations as a DataFrame whose index has the keys. labels: the keys of each column by its name."""
     import pandas
 
-    arrays = [keys if isinstance(keys, list) else _array_of(keys) for keys in labels.values()]
+    arrays = [_array_of(keys) for keys in labels.values()]
     names = list(labels)
     index = (
         pandas.Index(arrays[0], name=names[0])

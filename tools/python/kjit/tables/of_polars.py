@@ -33,6 +33,8 @@ def series_of(result, frame, name=None):
     import numpy
     import polars
 
+    if result.texts is not None:
+        return polars.Series(name or "", result.texts_with(None, object).tolist(), polars.String)
     values = result.values
     if values.dtype.kind == "c":
         raise TypeError("polars has no complex numbers: return the real and the imaginary part as two columns")
@@ -68,9 +70,7 @@ def groups_of(frame, labels, made):
     """The aggregations as a DataFrame whose first columns have the keys."""
     import polars
 
-    keys = [
-        polars.Series(n, k, polars.String) if isinstance(k, list) else series_of(k, frame, n) for n, k in labels.items()
-    ]
+    keys = [series_of(k, frame, name) for name, k in labels.items()]
     return polars.DataFrame([*keys, *(series_of(result, frame, name) for name, result in made.items())])
 
 

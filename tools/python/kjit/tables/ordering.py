@@ -12,17 +12,13 @@ def _values(table, by):
     """(values to order the rows by, which of them are there or None). Texts count by their place in the order of texts."""
     if callable(by):
         made = table._run(by, ())
-        return made.values, made.there
-    if by not in table._columns:
+        values, there, texts = made.values, made.there, made.texts
+    elif by not in table._columns:
         raise KeyError(by)
-    column = usable(table._columns[by])
-    values, there = keys.whole(column)
-    if column.texts is not None:
-        order = sorted(range(len(column.texts)), key=column.texts.__getitem__)
-        ranks = numpy.zeros(len(order) + 1, numpy.int64)
-        ranks[order] = numpy.arange(len(order))
-        values = ranks[values if there is None else numpy.where(there, values, 0)]
-    return values, there
+    else:
+        column = usable(table._columns[by])
+        (values, there), texts = keys.whole(column), column.texts
+    return (values if texts is None else keys.ranked(values, there, texts)[0]), there
 
 
 def _rows(table, by):

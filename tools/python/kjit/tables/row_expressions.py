@@ -6,11 +6,11 @@ import types
 
 from ..frontend import dates, static, words
 from ..frontend.scope import copied
-from . import operators, strings
+from . import operators
 from .forms import CALLS, IS_MISSING, KNOWN, RAW, TRUTH, is_known_truth, is_there
 from .missing import is_missing_object, isna
+from .strings import TextOperand, Texts
 
-_TEXTS = "a row function can compare (==, !=, in) and test for NA only"
 _ISNA_NAMES = {"isna": False, "isnull": False, "notna": True, "notnull": True}
 
 
@@ -28,7 +28,7 @@ def _lifted(thing, count, source, call):
     return made
 
 
-class Expressions:
+class Expressions(Texts):
     """What the rewriting of a function, `Body` in row_functions.py, knows of expressions."""
 
     # ---- expressions ----
@@ -39,13 +39,18 @@ class Expressions:
             return self.at(node, ast.BoolOp(node.op, [self.truth(value) for value in node.values]))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self.at(node, ast.UnaryOp(node.op, self.truth(node.operand)))
-        made = self.pair(node)
+        made = self.number(node)
         return made.elts[0] if is_known_truth(made) else self.call(node, TRUTH, made)
 
     def raw(self, node):
         """The value of an expression that must not be missing."""
-        made = self.pair(node)
+        made = self.number(node)
         return made.elts[0] if is_there(made) else self.call(node, RAW, made)
+
+    def number(self, node):
+        """The pair of an expression that is no text."""
+        self.check_number(node)
+        return self.pair(node)
 
     def pair(self, node):
         value = self.static.value(node)
@@ -69,7 +74,7 @@ class Expressions:
         if isinstance(value, tuple):
             return self.at(node, ast.Tuple([self.known(item, node) for item in value], ast.Load()))
         if isinstance(value, str):
-            raise self.error(node, "a row function can only compare a text with a column of texts (== , != and in)")
+            return self.variable(node, TextOperand(value))
         raise self.error(
             node,
             f"{type(value).__name__} is nothing that a row function can use: numbers, dates, functions and kjit.NA are",
@@ -116,16 +121,7 @@ class Expressions:
         column = self.shared.columns[name]
         if column.refusal:
             raise self.error(node, f"column {name!r}: {column.refusal}")
-        if column.texts is not None:
-            raise self.error(node, f"column {name!r} has texts, which {_TEXTS}")
         return self.variable(node, name)
-
-    def compared(self, node):
-        """The pair of an expression that is compared or tested for NA, which may be a column of texts."""
-        name = self.column_of(node)
-        if name is not None and self.shared.columns[name].texts is not None:
-            return self.variable(node, name)
-        return self.pair(node)
 
     def variable(self, node, key):
         """The variable that holds an operand in this function."""
@@ -133,7 +129,7 @@ class Expressions:
         return self.at(node, ast.Name(self.operands[key], ast.Load()))
 
     def of_Tuple(self, node):
-        return self.at(node, ast.Tuple([self.pair(item) for item in node.elts], ast.Load()))
+        return self.at(node, ast.Tuple([self.number(item) for item in node.elts], ast.Load()))
 
     def of_NamedExpr(self, node):
         return self.at(node, ast.NamedExpr(node.target, self.pair(node.value)))
@@ -142,21 +138,22 @@ class Expressions:
         callee = KNOWN.get(operators.BINARY.get(type(node.op)))
         if callee is None:
             raise self.error(node, f"a row function has no operator of this kind ({type(node.op).__name__})")
-        return self.call(node, callee, self.pair(node.left), self.pair(node.right))
+        return self.call(node, callee, self.number(node.left), self.number(node.right))
 
     def of_UnaryOp(self, node):
         if isinstance(node.op, ast.Not):
             return self.there(node, ast.UnaryOp(node.op, self.truth(node.operand)))
-        return self.call(node, KNOWN[operators.UNARY[type(node.op)]], self.pair(node.operand))
+        return self.call(node, KNOWN[operators.UNARY[type(node.op)]], self.number(node.operand))
 
     def of_IfExp(self, node):
+        self.check_branches(node)
         return self.at(node, ast.IfExp(self.truth(node.test), self.pair(node.body), self.pair(node.orelse)))
 
     def of_BoolOp(self, node):
         """`a and b` is b if a is true, else a. Expressions have no effects, so that the text of `a` may stand twice."""
-        made = self.pair(node.values[-1])
+        made = self.number(node.values[-1])
         for value in reversed(node.values[:-1]):
-            first = self.pair(value)
+            first = self.number(value)
             test = self.truth(value)
             both = (made, first) if isinstance(node.op, ast.And) else (first, made)
             made = self.at(node, ast.IfExp(test, *both))
@@ -192,11 +189,8 @@ class Expressions:
             return self.identity(node, left, operator, right)
         if isinstance(operator, (ast.In, ast.NotIn)):
             return self.membership(node, left, operator, right)
-        text = strings.compare(self, node, left, operator, right)
-        if text is not None:
-            left, right = text
-        else:
-            left, right = self.pair(left), self.pair(right)
+        self.check_compared(node, left, operator, right)
+        left, right = self.pair(left), self.pair(right)
         return self.call(node, KNOWN[operators.COMPARE[type(operator)]], left, right)
 
     def identity(self, node, left, operator, right):
@@ -205,7 +199,7 @@ class Expressions:
             left, right = right, left
         if not is_missing_object(self.static.value(right)):
             raise self.error(node, "`is` in a row function compares with kjit.NA or None; use == for values")
-        there = self.at(node, ast.Subscript(self.compared(left), ast.Constant(1), ast.Load()))
+        there = self.at(node, ast.Subscript(self.pair(left), ast.Constant(1), ast.Load()))
         return self.there(node, there if isinstance(operator, ast.IsNot) else ast.UnaryOp(ast.Not(), there))
 
     def membership(self, node, value, operator, items):
@@ -240,7 +234,7 @@ class Expressions:
         if any(isinstance(a, ast.Starred) for a in node.args):
             raise self.error(node, "a call of a row function takes no *args")
         if is_question and len(node.args) == 1:
-            found = self.call(node, IS_MISSING, self.compared(node.args[0]))
+            found = self.call(node, IS_MISSING, self.pair(node.args[0]))
             return self.there(node, ast.UnaryOp(ast.Not(), found) if _ISNA_NAMES[thing.__name__] else found)
         python = getattr(thing, "py_func", thing)
         if isinstance(python, types.FunctionType) and getattr(python, "__module__", "").partition(".")[0] not in (
@@ -263,7 +257,7 @@ class Expressions:
         if len(node.args) not in CALLS:
             raise self.error(node, f"{ast.unparse(node.func)}() with {len(node.args)} arguments in a row function")
         lifted = self.at(node.func, ast.Constant(_lifted(thing, len(node.args), self.source, node)))
-        return self.call(node, CALLS[len(node.args)], lifted, *(self.pair(a) for a in node.args))
+        return self.call(node, CALLS[len(node.args)], lifted, *(self.number(a) for a in node.args))
 
     def date(self, node, thing):
         """np.timedelta64(...) and np.datetime64(...): of constants, or of a count and a unit that is a constant."""
@@ -279,7 +273,10 @@ class Expressions:
             )
         unit = values[1]
         lifted = self.at(node.func, ast.Constant(lambda a: thing(a, unit)))
-        return self.call(node, CALLS[1], lifted, self.pair(node.args[0]))
+        return self.call(node, CALLS[1], lifted, self.number(node.args[0]))
+
+    def is_given_text(self, value):
+        return self.is_text(value) if isinstance(value, ast.AST) else isinstance(value, str)
 
     def call_function(self, node, python):
         """A call of another function of the program. A row is handed over as the columns that the other function reads."""
@@ -296,10 +293,11 @@ class Expressions:
             for n, v in bound.arguments.items()
             if isinstance(v, ast.AST) and self.column_of(v) is not None
         }
-        key = python, rows, tuple(aliases.items())
+        texts = frozenset(n for n, v in bound.arguments.items() if n not in aliases and self.is_given_text(v))
+        key = python, rows, tuple(aliases.items()), texts
         if key not in self.shared.callees:
             self.shared.callees[key] = None  # of one that calls itself
-            self.shared.callees[key] = self.callee(python, rows, aliases)
+            self.shared.callees[key] = self.callee(python, rows, aliases, texts)
         if self.shared.callees[key] is None:
             raise self.error(node, f"{python.__name__}() calls itself: a row function has no recursion")
         callee, operands, plain = self.shared.callees[key]

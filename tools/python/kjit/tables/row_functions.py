@@ -71,6 +71,7 @@ class _Body(Expressions):
             raise self.error(self.function, f"the row function assigns to its parameter `{name}`: use another name")
         self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
+        self.text_names, self.returned_texts = set(), set()  # see Texts; whether returned values are texts
         self.operands = {}  # operand -> the name of the variable, in the order of use
 
     def error(self, node, message):
@@ -80,6 +81,7 @@ class _Body(Expressions):
 
     def statements(self):
         """The body, with a `return NA` at its end if the end can be reached."""
+        self.find_text_names()
         if isinstance(self.function, ast.Lambda):
             return [
                 self.at(self.function.body, self.do_Return(self.at(self.function.body, ast.Return(self.function.body))))
@@ -145,12 +147,22 @@ class _Body(Expressions):
             raise self.error(
                 node.value, "a row function returns one value: use a function for each column, assign(a=..., b=...)"
             )
-        return ast.Return(self.missing(node) if node.value is None else self.pair(node.value))
+        if node.value is None:
+            return ast.Return(self.missing(node))
+        if not self.is_missing(node.value):
+            self.returned_texts.add(self.is_text(node.value))
+        if len(self.returned_texts) > 1:
+            raise self.error(node, "a function returns a text here, and a value that is no text elsewhere")
+        return ast.Return(self.pair(node.value))
 
     def do_Assign(self, node):
         for target in node.targets:
             self.check_target(target)
-        return ast.Assign(node.targets, self.pair(node.value))
+        is_each = isinstance(node.value, ast.Tuple) and all(isinstance(target, ast.Tuple) for target in node.targets)
+        value = (
+            ast.Tuple([self.pair(item) for item in node.value.elts], ast.Load()) if is_each else self.pair(node.value)
+        )
+        return ast.Assign(node.targets, self.at(node.value, value))
 
     def check_target(self, target):
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -164,9 +176,10 @@ class _Body(Expressions):
 
     def do_AugAssign(self, node):
         self.check_target(node.target)
+        self.check_number(self.at(node.target, ast.Name(node.target.id, ast.Load())))
         read = self.at(node.target, ast.Name(node.target.id, ast.Load()))
         return ast.Assign(
-            [node.target], self.call(node, KNOWN[operators.BINARY[type(node.op)]], read, self.pair(node.value))
+            [node.target], self.call(node, KNOWN[operators.BINARY[type(node.op)]], read, self.number(node.value))
         )
 
     def do_If(self, node):
@@ -192,10 +205,13 @@ class _Body(Expressions):
 
     # ---- calls of other functions ----
 
-    def callee(self, python, rows, aliases):
+    def callee(self, python, rows, aliases, texts):
         """(the form that calls a function, the operands that it reads, its parameters that are values)."""
         body = _Body(self.shared, python, rows, aliases)
+        body.text_names |= texts
         statements = body.statements()
+        if True in body.returned_texts:
+            raise body.error(body.function, "only the row function itself returns texts, not a function that it calls")
         plain = [name for name in body.parameters if name not in rows and name not in aliases]
         made = _Callable(python)
         made.node = body.made([*plain, *body.operands.values()], statements)
@@ -204,7 +220,7 @@ class _Body(Expressions):
 
 def rewrite(python, columns, count, is_row=True):
     """Rewrites a function of a row, or of one value. Returns (function, operands in the order of parameters, whether its result can
-    be missing). columns: name -> Column; count: the number of arguments after the first one.
+    be missing, whether it is a text). columns: name -> Column; count: the number of arguments after the first one.
 
     Each operand of the table takes two parameters if it can be missing, the value and the flag, and one parameter otherwise."""
     if not isinstance(python, types.FunctionType):
@@ -250,10 +266,10 @@ def rewrite(python, columns, count, is_row=True):
             value = _date(columns[key].date, value)
         pair = ast.Tuple([value, flag], ast.Load())
         before.append(ast.Assign([ast.Name(parameter, ast.Store())], pair))
-    if not body.operands:
+    if all(isinstance(key, TextOperand) for key in body.operands):
         names.append("row.number")  # an operand with the length of the table
     node = body.made(names, [*before, *statements])
-    return RowFunction(python, node, tuple(names)), tuple(body.operands), may_be_missing
+    return RowFunction(python, node, tuple(names)), tuple(body.operands), may_be_missing, True in body.returned_texts
 
 
 def _date(dtype, count):

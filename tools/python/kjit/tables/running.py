@@ -5,17 +5,25 @@ from .._errors import CLASSES, KernelError
 from .columns import Bits
 from .missing import is_missing_object
 from .row_functions import rewrite
-from .strings import TextOperand
+from .strings import Dictionary, TextOperand
 
 TypingError = CLASSES["KJIT_ERROR_TYPE"]
 _MOST_VARIANTS = 64  # rewritten functions that one function of Python keeps
 
 
 class Result:
-    """A new column. there: a NumPy array that says which elements are there, or None if all are; kind: see Data."""
+    """A new column. there: a NumPy array that says which elements are there, or None if all are; kind: see Data; texts: the dictionary
+    if the values are codes of texts."""
 
-    def __init__(self, values, there, kind):
-        self.values, self.there, self.kind = values, there, kind
+    def __init__(self, values, there, kind, texts=None):
+        self.values, self.there, self.kind, self.texts = values, there, kind, texts
+
+    def texts_with(self, missing, dtype):
+        """The texts as a NumPy array of a type, with the given object in the place of missing ones."""
+        import numpy
+
+        codes = self.values if self.there is None else numpy.where(self.there, self.values, len(self.texts))
+        return numpy.array([*self.texts, missing], dtype)[codes.astype("i8")]
 
     def __len__(self):
         return len(self.values)
@@ -84,27 +92,21 @@ def _empty(column):
     return chunk.part(0, 0)
 
 
-def _operands(operands, columns, chunks, args):
+def _operands(operands, columns, chunks, args, dictionary):
     """The operands of the map for one part of the rows."""
     import numpy
 
     given = list(args)
     for key in operands:
-        name = _column_of(key)
-        column, chunk = columns[name], chunks[name]
         if isinstance(key, TextOperand):
-            given.append(numpy.int64(column.codes.get(key.text, -1)))
+            given.append(numpy.int64(dictionary.code(key.text)))
             continue
-        given.append(_array(chunk.values))
+        column, chunk = columns[key], chunks[key]
+        given.append(_array(chunk.values) if column.texts is None else dictionary.mapped(key, chunk.values))
         if column.may_be_missing:
             missing = numpy.broadcast_to(numpy.bool_(not column.flags_missing), chunk.count)
             given.append(missing if chunk.flags is None else _array(chunk.flags))
     return given
-
-
-def _column_of(key):
-    """The column of an operand."""
-    return key.column if isinstance(key, TextOperand) else key
 
 
 def _array(values):
@@ -133,6 +135,8 @@ def constant(value, length):
     """A column of one number, or of missing values for NA."""
     import numpy
 
+    if isinstance(value, str):
+        return Result(numpy.zeros(length, "i8"), None, "numpy", [value])
     if is_missing_object(value):
         return Result(numpy.zeros(length, bool), numpy.zeros(length, bool), "masked")
     return Result(numpy.full(length, _scalar(value)), None, "numpy")
@@ -143,9 +147,10 @@ def run(function, columns, length, args=(), is_row=True, device=None):
     import numpy
 
     args = tuple(_scalar(value) for value in args)
-    made, operands, may_be_missing = _variant(function, columns, len(args), is_row)
-    names = dict.fromkeys(_column_of(key) for key in operands)
+    made, operands, may_be_missing, is_text = _variant(function, columns, len(args), is_row)
+    names = [key for key in operands if not isinstance(key, TextOperand)]
     used = [columns[name] for name in names]
+    dictionary = Dictionary({name: columns[name] for name in names if columns[name].texts is not None})
     kinds = {column.data.kind for column in used}
     kind = next((kind for kind in ("arrow", "masked") if kind in kinds), "masked" if may_be_missing else "numpy")
     parts = list(_segments(used, length)) or [(0, 0, tuple(_empty(column) for column in used))]
@@ -153,7 +158,7 @@ def run(function, columns, length, args=(), is_row=True, device=None):
         parts = [(0, length, ())]
     out = None
     for start, end, chunks in parts:
-        given = _operands(operands, columns, dict(zip(names, chunks)), args)
+        given = _operands(operands, columns, dict(zip(names, chunks)), args, dictionary)
         if not used:
             given.append(_algorithms.computed(_row_number, end - start))
         where = None if out is None else tuple(array[start:end] for array in out)
@@ -174,7 +179,7 @@ def run(function, columns, length, args=(), is_row=True, device=None):
             for array, part in zip(out, results):
                 array[start:end] = part
     values, there = out
-    return Result(values, there if may_be_missing else None, kind)
+    return Result(values, there if may_be_missing else None, kind, list(dictionary.codes) if is_text else None)
 
 
 def _of_row(error, made, given, start):

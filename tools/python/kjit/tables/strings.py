@@ -1,43 +1,107 @@
-"""Columns of texts in row functions. A text is the number of its entry in the column's dictionary. A text that the function
-compares a column with becomes an operand, so that another dictionary needs no other code."""
+"""Texts in row functions. A text is a number in compiled code: its place in a dictionary of the call, which has the texts of all
+columns that the function reads and the texts in the function. What is a text is known when the function is rewritten."""
 
 import ast
 from typing import NamedTuple
 
+from ..frontend import static
 from .missing import is_missing_object
+
+MEANING = "a row function can compare (==, !=, in), test for NA, give to variables and return"
 
 
 class TextOperand(NamedTuple):
-    """The operand that a text is which a column is compared with."""
+    """The operand that a text in a function is."""
 
-    column: object
     text: str
 
 
-def compare(body, node, left, operator, right):
-    """The two pairs that a comparison with a column of texts compares, or None if there is no such column."""
-    columns = [body.column_of(operand) for operand in (left, right)]
-    tables = [name is not None and body.shared.columns[name].texts is not None for name in columns]
-    known = [body.static.value(operand) for operand in (left, right)]
-    if not any(tables):
-        return None
-    if not isinstance(operator, (ast.Eq, ast.NotEq)):
-        raise body.error(node, "texts of a table are compared with ==, != and `in` only")
-    if all(tables):
-        if columns[0] != columns[1]:
-            raise body.error(
-                node, f"columns {columns[0]!r} and {columns[1]!r} have texts: only one of them can be compared"
-            )
-        return body.compared(left), body.compared(right)
-    at = tables.index(True)
-    text = known[1 - at]
-    if is_missing_object(text):
-        return body.compared(left), body.compared(right)
-    if not isinstance(text, str):
-        raise body.error(
-            node,
-            f"column {columns[at]!r} has texts: compare it with a text that is known when the function is compiled",
-        )
-    operand = body.variable(node, TextOperand(columns[at], text))
-    pairs = [body.compared(left) if at == 0 else operand, body.compared(right) if at == 1 else operand]
-    return tuple(pairs)
+class Texts:
+    """What the rewriting of a function, `_Body`, knows of texts. text_names: its variables that hold texts."""
+
+    def is_text(self, node):
+        """Whether an expression is a text or NA."""
+        value = self.static.value(node)
+        if value is not static.UNKNOWN:
+            return isinstance(value, str)
+        if isinstance(node, ast.Name) and node.id in self.text_names:
+            return True
+        if isinstance(node, ast.IfExp):
+            return self.is_text(node.body) or self.is_text(node.orelse)
+        if isinstance(node, ast.NamedExpr):
+            return self.is_text(node.value)
+        name = self.column_of(node)
+        return name is not None and self.shared.columns[name].texts is not None
+
+    def find_text_names(self):
+        """Finds the variables that are assigned texts, until no further one is found."""
+        assigned = list(self.assigned_values())
+        is_new = True
+        while is_new:
+            new = {name for name, value in assigned if name not in self.text_names and self.is_text(value)}
+            self.text_names |= new
+            is_new = bool(new)
+        for name, value in assigned:
+            if name in self.text_names and not self.is_text(value) and not self.is_missing(value):
+                raise self.error(value, f"variable `{name}` holds texts, and here another value")
+
+    def assigned_values(self):
+        """(name, value) of each assignment to a variable, also of one by one in tuples."""
+        for node in ast.walk(self.function):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) or node.value is None:
+                continue
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+                elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = zip(target.elts, node.value.elts)
+                    yield from ((one.id, value) for one, value in pairs if isinstance(one, ast.Name))
+
+    def is_missing(self, node):
+        value = self.static.value(node)
+        return value is not static.UNKNOWN and is_missing_object(value)
+
+    def check_number(self, node):
+        """Refuses a text where a number is needed."""
+        if self.is_text(node):
+            name = self.column_of(node)
+            what = f"column {name!r} has texts" if name is not None else f"`{ast.unparse(node)}` is a text"
+            raise self.error(node, f"{what}, which {MEANING}")
+
+    def check_branches(self, node):
+        """Refuses a conditional expression of a text and a number."""
+        kinds = [self.is_text(part) for part in (node.body, node.orelse) if not self.is_missing(part)]
+        if len(set(kinds)) > 1:
+            raise self.error(node, "one branch of the conditional expression is a text, and the other one is not")
+
+    def check_compared(self, node, left, operator, right):
+        """Refuses orders of texts, and comparisons of a text with a number."""
+        kinds = [self.is_text(operand) for operand in (left, right)]
+        if not any(kinds):
+            return
+        if not isinstance(operator, (ast.Eq, ast.NotEq)):
+            raise self.error(node, "texts are compared with ==, != and `in` only")
+        if not all(kinds) and not any(self.is_missing(operand) for operand in (left, right)):
+            raise self.error(node, "a text is compared with a value that is no text")
+
+
+class Dictionary:
+    """The texts of one call. columns: the columns of texts that the function reads."""
+
+    def __init__(self, columns):
+        self.codes, self._maps = {}, {}
+        for name, column in columns.items():
+            self._maps[name] = [self.code(text) for text in column.texts]
+
+    def code(self, text):
+        return self.codes.setdefault(text, len(self.codes))
+
+    def mapped(self, name, codes):
+        """The codes of a column as numbers of this dictionary. Codes of missing elements may be any number."""
+        import numpy
+
+        numbers = self._maps[name]
+        if numbers == list(range(len(numbers))):
+            return codes
+        return numpy.take(numpy.array(numbers or [0]), codes, mode="clip")
