@@ -216,6 +216,9 @@ class Calls:
         """What a call of a function of Python calls, as a Resolved."""
         import inspect  # where no function is called nobody waits for it
 
+        if modules.is_algorithm(thing):
+            text = f"kjit.{thing.__name__}() works on whole arrays and is called outside of kernels; kjit.pullback derives it"
+            raise self.error(node, text)
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             node = self.spread_out(node)
         python = getattr(thing, "py_func", thing)

@@ -38,6 +38,15 @@ def printable(text):
     return text.encode("utf-8", "replace").decode()
 
 
+_OF_ALGORITHMS = tuple(f"kjit._{name}" for name in ("algorithms", "folds", "orders", "products", "pairs"))
+
+
+def is_algorithm(thing):
+    """Whether it is a function of kjit that works on whole arrays."""
+    is_public = isinstance(thing, types.FunctionType) and not thing.__name__.startswith("_")
+    return is_public and thing.__module__ in _OF_ALGORITHMS
+
+
 class Builder:
     """symbols: id(function) -> its name in the module; pending: functions that are not written yet; arrays: name ->
     constant array. rules: attributes of all functions that have no decorator of kjit's; is_typed: whether numbers of
