@@ -258,6 +258,7 @@ for call, kind, text in (
     (lambda: table.groupby("k").agg({"d": ["min", "max"]}), TypeError, "several aggregations of column 'd'"),
     (lambda: table.groupby("k").sum(), TypeError, "'s' has texts"),
     (lambda: table.groupby("k")["none"], KeyError, "none"),
+    (lambda: table.groupby("k").agg(k=("d", "min")), ValueError, "the column of the keys has this name"),
     (lambda: table.groupby("k").agg(), TypeError, "agg() takes keywords"),
     (lambda: table.top_k(-1, "k"), ValueError, "the number of rows"),
     (lambda: table.groupby("k").agg(x=("d", "sum")), TypeError, "the sum of dates"),

@@ -92,6 +92,14 @@ def two_missing(row):
     return x
 
 
+def assigns(x):
+    if x is NA:
+        return -1
+    x += 1
+    x = x * 2
+    return x
+
+
 def mixes(row):
     x = row.s
     if row.b > 1:
@@ -182,6 +190,8 @@ named = kjit.table(
 assert named.apply(lambda row: row.count + row.name + row["a b"] + row.index + row.columns).tolist() == [0, 5, 10]
 assert t.columns == ["a", "b", "s"] and len(t) == 4 and "4 rows" in repr(t)
 assert t.apply(lambda row: row.b).dtype == "f8" and not isinstance(t.apply(lambda row: row.b), np.ma.MaskedArray)
+
+assert t["a"].apply(assigns).tolist() == [4, -1, 8, 10] and t.apply(lambda row: assigns(row.b)).tolist() == [3, 5, 7, 9]
 
 # Texts are values, too.
 pairs = kjit.table({**rows, "z": np.ma.array(["y", "y", "x", "z"], mask=[0, 0, 0, 1])})

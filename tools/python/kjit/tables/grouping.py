@@ -73,6 +73,8 @@ class GroupBy:
         values = {column: self._values(column, groups, folds) for column, folds in wanted.items()}
         made = {}
         for name, (column, how) in aggregations.items():
+            if name in self._names:
+                raise ValueError(f"agg({name}=...): the column of the keys has this name, too")
             made[name] = aggregating.of(name, column, values[column], how)
         return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels)), made)
 

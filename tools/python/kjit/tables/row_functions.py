@@ -67,8 +67,10 @@ class _Body(Expressions):
         if arguments.vararg or arguments.kwarg:
             raise self.error(arguments.vararg or arguments.kwarg, "a row function takes no *args and no **kwargs")
         self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-        for name in stored & ({*rows} | {*self.aliases}):
+        for name in stored & {*rows}:
             raise self.error(self.function, f"the row function assigns to its parameter `{name}`: use another name")
+        # Parameters that are a column and are assigned to are variables that begin with it.
+        self.started = {name: self.aliases.pop(name) for name in sorted(stored & {*self.aliases})}
         self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
         self.text_names, self.returned_texts = set(), set()  # see Texts; whether returned values are texts
@@ -81,15 +83,20 @@ class _Body(Expressions):
 
     def statements(self):
         """The body, with a `return NA` at its end if the end can be reached."""
+        starts = [self.start(name, column) for name, column in self.started.items()]
         self.find_text_names()
         if isinstance(self.function, ast.Lambda):
-            return [
-                self.at(self.function.body, self.do_Return(self.at(self.function.body, ast.Return(self.function.body))))
-            ]
-        body = self.block(self.function.body)
+            returned = self.at(self.function.body, ast.Return(self.function.body))
+            return [*starts, self.at(self.function.body, self.do_Return(returned))]
+        body = [*starts, *self.block(self.function.body)]
         if not _ends(self.function.body):
             body.append(ast.copy_location(ast.Return(self.missing(self.function)), self.function.body[-1]))
         return body
+
+    def start(self, name, column):
+        if self.shared.columns[column].texts is not None:
+            self.text_names.add(name)
+        return self.at(self.function, ast.Assign([ast.Name(name, ast.Store())], self.column(self.function, column)))
 
     def made(self, names, body):
         """The function with these parameters and statements."""
