@@ -74,6 +74,7 @@ def loop(table):
             "first": i[0] if i else None,
             "different": len(set(i)),
             "middle": statistics.median(x) if x else None,
+            "most": float(np.quantile(x, 0.9)) if x else None,
             "own": max(x) - min(x) if x else None,
             "product": math.fsum(a * b for a, b in groups[key] if a is not None and b is not None),
         }
@@ -91,6 +92,7 @@ AGGREGATIONS = {
     "first": ("i", "first"),
     "different": ("i", "nunique"),
     "middle": ("x", "median"),
+    "most": ("x", ("quantile", 0.9)),
     "own": ("x", spread),
     "product": (lambda row: row.x * row.i, "sum"),
 }
@@ -259,6 +261,7 @@ for call, kind, text in (
     (lambda: table.groupby("k").sum(), TypeError, "'s' has texts"),
     (lambda: table.groupby("k")["none"], KeyError, "none"),
     (lambda: table.groupby("k").agg(k=("d", "min")), ValueError, "the column of the keys has this name"),
+    (lambda: table.groupby("k").agg(q=("d", ("quantile", 2))), ValueError, "q is a number from 0 to 1, not 2"),
     (lambda: table.groupby("k").agg(), TypeError, "agg() takes keywords"),
     (lambda: table.top_k(-1, "k"), ValueError, "the number of rows"),
     (lambda: table.groupby("k").agg(x=("d", "sum")), TypeError, "the sum of dates"),

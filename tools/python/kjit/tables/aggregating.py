@@ -204,9 +204,14 @@ def _nunique(values):
 
 def _median(values):
     """The middle value of the sorted values of a group, or the mean of the middle two."""
-    values.check_numbers("the median")
+    return _quantile(values, 0.5)
+
+
+def _quantile(values, q):
+    """The value below which the fraction q of the values of a group lies, interpolated linearly, as in pandas and NumPy."""
+    values.check_numbers("the quantile")
     if values.dtype.kind == "c":
-        raise TypeError("the median of complex numbers is not supported")
+        raise TypeError("the quantile of complex numbers is not supported")
     counts, offsets, by_group = values.side_by_side()
     wide = by_group.astype(values.dtype if values.dtype.kind == "f" else "f8")
     found = numpy.zeros(len(counts), wide.dtype)
@@ -214,10 +219,12 @@ def _median(values):
         from .._orders import sort_segments
 
         ordered = numpy.asarray(sort_segments(wide, offsets, device="cpu"))
-        first = numpy.minimum(offsets[:-1], len(wide) - 1)
-        low, high = first + numpy.maximum(counts - 1, 0) // 2, first + numpy.maximum(counts, 1) // 2
-        found = (ordered[low] + ordered[numpy.minimum(high, len(wide) - 1)]) / 2
-        found = found.astype(wide.dtype)
+        position = q * numpy.maximum(counts - 1, 0)
+        below = numpy.floor(position).astype("i8")
+        first, most = numpy.minimum(offsets[:-1], len(wide) - 1), len(wide) - 1
+        low, high = ordered[first + below], ordered[numpy.minimum(first + numpy.ceil(position).astype("i8"), most)]
+        part = position - below
+        found = numpy.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part)).astype(wide.dtype)
     return values.result(found)
 
 
@@ -243,6 +250,8 @@ def of(name, column, values, how):
     """The result of one aggregation, which agg() calls `name`."""
     if values.texts is not None and how not in _OF_TEXTS:
         raise TypeError(f"agg({name}=...): {column!r} has texts, which have {', '.join(_OF_TEXTS)} only")
+    if isinstance(how, tuple):
+        return _quantile(values, how[1])
     return NAMED[how][1](values) if isinstance(how, str) else own(values, how)
 
 

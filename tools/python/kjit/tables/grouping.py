@@ -24,11 +24,13 @@ class GroupBy:
     def agg(self, how=None, **aggregations):
         """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, aggregation)`.
 
-        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count", "first" or "nunique"; or a function of the
-        array of a group's values, such as `lambda x: x.max() - x.min()`. Missing values are left out, and rows with a missing key belong
-        to no group. A group without values has a missing result, except for "sum", "count" and "nunique", which are 0. column may be a
-        function of a row, as in `Table.apply`. In place of keywords, how is a dictionary column -> aggregation, or one aggregation for all
-        columns that are no keys.
+        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count", "first" or "nunique"; ("quantile", 0.9); or
+        a function of the array of a group's values, such as `lambda x: x.max() - x.min()`. column may be a function of a row, as in
+        `Table.apply`. In place of keywords, how is a dictionary column -> aggregation, or one aggregation for all columns that are no
+        keys.
+
+        Missing values are left out, and rows with a missing key belong to no group. A group without values has a missing result, except
+        for "sum", "count" and "nunique", which are 0.
 
         Raises TypeError and ValueError for what is no such pair, KeyError for unknown columns, and the errors of the functions."""
         if (how is None) == (not aggregations):
@@ -120,6 +122,8 @@ for _name in aggregating.NAMED:
 
 def _check(name, pair):
     """Whether an argument of agg() is a pair of a column and an aggregation."""
+    if isinstance(pair, tuple) and len(pair) == 2 and _is_quantile(pair[1]):
+        return
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], (list, tuple)):
         raise TypeError(
             f'agg(): several aggregations of column {pair[0]!r}: write a keyword for each, as low=({pair[0]!r}, "min")'
@@ -132,6 +136,15 @@ def _check(name, pair):
         raise TypeError(
             f"agg({name}=...): an aggregation is a name or a function of Python, not {type(pair[1]).__name__}"
         )
+
+
+def _is_quantile(how):
+    """Whether an aggregation is ("quantile", q)."""
+    if not isinstance(how, tuple) or len(how) != 2 or how[0] != "quantile":
+        return False
+    if isinstance(how[1], bool) or not isinstance(how[1], (int, float)) or not 0 <= how[1] <= 1:
+        raise ValueError(f'("quantile", q): q is a number from 0 to 1, not {how[1]!r}')
+    return True
 
 
 def usable(column):
