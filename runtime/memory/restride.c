@@ -1,4 +1,4 @@
-/* Views with any shape and strides. */
+/* Views with any shape and strides, and with other elements. */
 #include <string.h>
 
 #include "memory/array.h"
@@ -63,5 +63,42 @@ kjit_status kjit_restride_array(kjit_array *array, const int64_t *shape, const i
                                            : NULL;
   KJ_TRY(kj_check_array_call(array, "kjit_restride_array", missing));
   (void)restride(array, shape, strides, rank, offset, &diagnostics, view);
+  return ki_finish_call(array->object.device->context, &diagnostics);
+}
+
+static kjit_status retype(kjit_array *array, kjit_type element, uint32_t part,
+                          kj_diagnostics *diagnostics, kjit_array **view)
+{
+  KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  const ki_types *types = array->object.device->context->types;
+  if (element >= KJIT_SCALAR_COUNT || element == KJIT_VOID)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the new element type is not a scalar type");
+  uint64_t own = kj_element_bytes(types, array->element), other = kj_element_bytes(types, element);
+  if (own % other)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "elements of %llu bytes do not consist of elements of %llu bytes",
+                    (unsigned long long)own, (unsigned long long)other);
+  uint64_t count = own / other;
+  if (part >= count)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "part %u of an element that has %llu parts",
+                    part, (unsigned long long)count);
+  int64_t strides[KJ_MAX_RANK];
+  uint32_t rank = (uint32_t)array->tensor.rank;
+  bool is_empty = false;
+  for (uint32_t i = 0; i < rank; i++) {
+    strides[i] = array->strides[i] * (int64_t)count;
+    is_empty = is_empty || !array->shape[i];
+  }
+  int64_t offset_bytes = is_empty ? 0 : (int64_t)(part * other);
+  return kj_make_view_at(array, element, array->shape, strides, rank, offset_bytes, diagnostics,
+                         view);
+}
+
+kjit_status kjit_retype_array(kjit_array *array, kjit_type element, uint32_t part,
+                              kjit_array **view)
+{
+  kj_diagnostics diagnostics = { 0 };
+  KJ_TRY(kj_check_array_call(array, "kjit_retype_array", view ? NULL : "view"));
+  (void)retype(array, element, part, &diagnostics, view);
   return ki_finish_call(array->object.device->context, &diagnostics);
 }

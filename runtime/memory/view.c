@@ -284,6 +284,15 @@ kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *sh
                          const int64_t *strides, uint32_t rank, int64_t offset,
                          kj_diagnostics *diagnostics, kjit_array **view)
 {
+  uint32_t bytes = kj_element_bytes(array->object.device->context->types, array->element);
+  return kj_make_view_at(array, element, shape, strides, rank, offset * (int64_t)bytes, diagnostics,
+                         view);
+}
+
+kjit_status kj_make_view_at(kjit_array *array, kjit_type element, const int64_t *shape,
+                            const int64_t *strides, uint32_t rank, int64_t offset_bytes,
+                            kj_diagnostics *diagnostics, kjit_array **view)
+{
   kjit_array *made =
     kj_make_array(array->object.device, element, shape, strides, rank, KJIT_LAYOUT_STRIDED);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -295,10 +304,7 @@ kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *sh
   made->tensor.lanes = own.lanes;
   made->tensor.shape = made->shape;
   made->tensor.strides = made->strides;
-  if (offset)
-    made->tensor.data =
-      (char *)array->tensor.data +
-      offset * (int64_t)kj_element_bytes(array->object.device->context->types, array->element);
+  if (offset_bytes) made->tensor.data = (char *)array->tensor.data + offset_bytes;
   made->is_read_only = array->is_read_only;
   made->is_in_place = array->is_in_place;
   made->memory = array->memory;

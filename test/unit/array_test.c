@@ -258,6 +258,37 @@ static void test_restride(void **state)
                  KJIT_ERROR_ARGUMENT, "an array has at most 8 dimensions, not 9");
 }
 
+static void test_retype(void **state)
+{
+  kjit_array *numbers, *part, *rows, *again, *empty;
+  expect_ok(*state, kjit_create_array(cpu_of(*state), KJIT_C64, (int64_t[]){ 2, 3 }, 2, &numbers));
+  float *elements = kjit_get_tensor(numbers)->data;
+  for (int i = 0; i < 12; i++) elements[i] = (float)i;
+  expect_ok(*state, kjit_retype_array(numbers, KJIT_F32, 1, &part));
+  const kjit_tensor *tensor = kjit_get_tensor(part);
+  assert_int_equal(tensor->bits, 32);
+  assert_ptr_equal((char *)tensor->data + tensor->byte_offset, elements + 1);
+  assert_int_equal(tensor->rank, 2);
+  assert_int_equal(tensor->shape[1], 3);
+  assert_int_equal(tensor->strides[0], 6);
+  assert_int_equal(tensor->strides[1], 2);
+  /* the last element of a view that goes backwards */
+  expect_ok(*state,
+            kjit_restride_array(numbers, (int64_t[]){ 2, 2 }, (int64_t[]){ -3, -2 }, 2, 5, &rows));
+  expect_ok(*state, kjit_retype_array(rows, KJIT_I16, 3, &again));
+  tensor = kjit_get_tensor(again);
+  assert_ptr_equal((char *)tensor->data + tensor->byte_offset, (short *)(elements + 10) + 3);
+  assert_int_equal(tensor->strides[1], -8);
+  expect_ok(*state, kjit_slice_array(numbers, (kjit_array_slice[]){ { 0, 0, 1 } }, 1, &empty));
+  expect_ok(*state, kjit_retype_array(empty, KJIT_F32, 1, &again));
+  expect_refused(*state, kjit_retype_array(numbers, KJIT_F32, 2, &again), KJIT_ERROR_ARGUMENT,
+                 "part 2 of an element that has 2 parts");
+  expect_refused(*state, kjit_retype_array(numbers, KJIT_C128, 0, &again), KJIT_ERROR_ARGUMENT,
+                 "elements of 8 bytes do not consist of elements of 16 bytes");
+  expect_refused(*state, kjit_retype_array(numbers, KJIT_VOID, 0, &again), KJIT_ERROR_ARGUMENT,
+                 "the new element type is not a scalar type");
+}
+
 /* Another context's streams are not this one's: its arrays come as tensors. */
 static void test_other_contexts(void **state)
 {
@@ -889,6 +920,7 @@ int main(void)
     TEST(test_slices),
     TEST(test_reshape),
     TEST(test_restride),
+    TEST(test_retype),
     TEST(test_wrapped),
     TEST(test_other_contexts),
     TEST(test_taking),

@@ -1,4 +1,6 @@
 """Element types, in annotations and in kernels: kjit.f32, kjit.f32[:, :], kjit.const[kjit.i32]."""
+import functools
+
 from ._names import TYPES
 
 _NUMPY = {"bool": "bool_", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
@@ -35,7 +37,9 @@ class DType:
         """Whether it is the same type: a kjit.DType, its name in the kernel IR, or a type of NumPy or Python."""
         if isinstance(other, DType):
             return other.text == self.text
-        return other is not None and (other == self.text if isinstance(other, str) else name_of(other) == self.text)
+        if isinstance(other, str):
+            return other == self.text or other not in SCALARS and name_of_text(other) == self.text
+        return other is not None and name_of(other) == self.text
 
     def __hash__(self):
         return hash(self.text)
@@ -55,7 +59,22 @@ class DType:
     @property
     def name(self):
         """NumPy's name of the type, "float32"."""
-        return self.dtype.name
+        return "bfloat16" if self.text == "bf16" else self.dtype.name
+
+    @property
+    def type(self):
+        """NumPy's class of scalars of the type, numpy.float32."""
+        return self.dtype.type
+
+    @property
+    def char(self):
+        """NumPy's letter for the type, "f"."""
+        return self.dtype.char
+
+    @property
+    def str(self):
+        """NumPy's text for the type with the byte order, "<f4"."""
+        return self.dtype.str
 
     @property
     def itemsize(self):
@@ -93,6 +112,21 @@ _BY_NUMPY = {numpy: name for name, numpy in _NUMPY.items()} | {"bool": "bool", "
 def is_of_numba(thing):
     """Whether an object is one of Numba's types or signatures, where that package is installed beside kjit."""
     return type(thing).__module__.startswith(("numba.core.types", "numba.core.typing"))
+
+
+@functools.cache
+def name_of_text(text):
+    """The kernel IR's name of the type that a text names in kjit or in NumPy, or None."""
+    return name_of(text) or name_of_numpy_text(text)
+
+
+def name_of_numpy_text(text):
+    """The kernel IR's name of the type that a text such as "<f4" names in NumPy, or None."""
+    import numpy
+    try:
+        return name_of(numpy.dtype(text))
+    except (TypeError, ValueError, SyntaxError):
+        return None
 
 
 def name_of(thing):

@@ -528,6 +528,8 @@ static PyMethodDef methods[] = {
   { "copy_from", copy_from, METH_O,
     "Copies the elements of another array, or fills with a number." },
   { "_view", binding_restride, METH_VARARGS, NULL },
+  { "_part", binding_get_part, METH_VARARGS, NULL },
+  { "_protect", binding_protect, METH_NOARGS, NULL },
   { "_relation", binding_relate, METH_O, NULL },
   { "_reshape", reshape, METH_VARARGS, "The same elements under another shape, a view." },
   { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,

@@ -48,6 +48,30 @@ PyObject *binding_restride(PyObject *array, PyObject *args)
   return binding_wrap_view(self, view, is_read_only);
 }
 
+/* _part(element, index): the parts with an index of all elements, which consist of several elements
+ * of another type, as complex numbers do of floats. */
+PyObject *binding_get_part(PyObject *array, PyObject *args)
+{
+  array_object *self = (array_object *)array;
+  PyObject *text;
+  unsigned index;
+  kjit_type element;
+  if (!PyArg_ParseTuple(args, "OI", &text, &index) || !binding_get_tensor(array) ||
+      !binding_parse_element(self->context, text, &element))
+    return NULL;
+  kjit_array *view = NULL;
+  kjit_status status = kjit_retype_array(self->array, element, index, &view);
+  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+}
+
+/* _protect(): the array becomes read-only. Other arrays with the same memory stay as they are. */
+PyObject *binding_protect(PyObject *array, PyObject *unused)
+{
+  (void)unused;
+  ((array_object *)array)->is_read_only = 1;
+  Py_RETURN_NONE;
+}
+
 /* The first byte of the lowest element and the byte after the highest one; false: no elements. */
 static int find_range(const kjit_tensor *tensor, uintptr_t *low, uintptr_t *high)
 {

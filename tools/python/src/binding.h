@@ -104,6 +104,8 @@ typedef struct array_object {
 const kjit_tensor *binding_get_tensor(PyObject *array);
 /* Methods and properties of arrays that look at strides, in array_view.c. */
 PyObject *binding_restride(PyObject *array, PyObject *args);
+PyObject *binding_get_part(PyObject *array, PyObject *args);
+PyObject *binding_protect(PyObject *array, PyObject *unused);
 PyObject *binding_relate(PyObject *array, PyObject *other);
 PyObject *binding_get_strides(PyObject *array, void *unused);
 

@@ -10,7 +10,8 @@ print(y[y > 1].mean())
 import math as _math
 from importlib.util import find_spec as _find_spec
 
-from . import _creation, _elementwise, _fusing, _info, _manipulation, _methods, _orders, _products, _reductions, _table
+from . import _beyond, _creation, _elementwise, _fusing, _indexing, _info, _manipulation, _methods, _orders, _products, _reductions
+from . import _table
 from ._creation import (
     arange,
     array,
@@ -22,11 +23,8 @@ from ._creation import (
     full,
     full_like,
     linspace,
-    meshgrid,
     ones,
     ones_like,
-    tril,
-    triu,
     zeros,
     zeros_like,
 )
@@ -35,7 +33,6 @@ from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._engine import Array
 from ._errors import AxisError, BoundsError, DevicesError, PromotionError, ShapeError
 from ._fusing import compute, fuse
-from ._indexing import take, take_along_axis
 from ._info import Info as _Info
 from ._methods import astype
 
@@ -46,8 +43,11 @@ __array_api_version__ = "2024.12"
 globals().update(_DTYPES)
 globals().update(_elementwise.FUNCTIONS)
 for _module in (_manipulation, _orders, _products, _reductions):
-    globals().update({_function.__name__: _function for _function in _module.FUNCTIONS})
-concatenate = _manipulation.concat
+    globals().update({_function.__name__: _beyond.widened(_function) for _function in _module.FUNCTIONS})
+for _function in (*_elementwise.WIDENED, _creation.meshgrid, _creation.tril, _creation.triu, _indexing.take, _indexing.take_along_axis):
+    globals()[_function.__name__] = _beyond.widened(_function)
+concatenate = globals()["concat"]
+around = globals()["round"]
 bool_ = _DTYPES["bool"]
 
 _fusing.attach(_table.BY_INDEX)
@@ -76,7 +76,7 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module("." + name, __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _beyond.attribute(__name__, name, _beyond._numpy)
 
 
 def __dir__():

@@ -14,10 +14,37 @@ def _text(dtype, default="f64"):
     return default if dtype is None else _dtypes.dtype_of(dtype).text
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy=None):
+def asarray(obj, /, dtype=None, order=None, *, device=None, copy=None):
     """An array of kjit with the elements of an array, a number, or nested sequences of numbers. dtype: converts the elements. device:
     where the array is made; None: where `obj` is, else the default device. copy: True: always makes a new array; False: raises
-    ValueError if the elements have to be copied; None: copies only if needed."""
+    ValueError if the elements have to be copied; None: copies only if needed. order: as NumPy's, "F" for column-major order."""
+    made = _as_array(obj, dtype, device, copy)
+    return _in_order(made, order) if order not in _ROW_MAJOR else made
+
+
+# Orders in which new arrays are row-major, as by default.
+_ROW_MAJOR = (None, "C", "K", "A")
+
+
+def _in_order(x, order):
+    """The array in column-major order, a copy unless it is so."""
+    made = _new(tuple(x.shape), x.dtype.text, x.device, order)
+    if x._strides == made._strides:
+        return x
+    _engine.assign(made, x)
+    return made
+
+
+def _new(shape, text, device, order):
+    """A new array in row-major order, or for the order "F" in column-major order; contents undefined."""
+    if order in _ROW_MAJOR:
+        return _engine.new(shape, text, device)
+    if order != "F":
+        raise ValueError(f'order is "C" or "F", not {order!r}')
+    return _engine.new(shape[::-1], text, device).T
+
+
+def _as_array(obj, dtype, device, copy):
     place = None if device is None else _engine.device_name(device)
     text = None if dtype is None else _dtypes.dtype_of(dtype).text
     if isinstance(obj, Array):
@@ -67,7 +94,7 @@ def _from_host(obj, text, place):
 
 
 def _check_range(made, text):
-    info = _dtypes.iinfo(text)
+    info = _dtypes.iinfo(_dtypes.BY_TEXT[text])
     if int(made.min()) < info.min or int(made.max()) > info.max:
         raise OverflowError(f"Python integer out of bounds for {info.dtype.name}")
 
@@ -83,9 +110,11 @@ def _on_host(items):
     ]
 
 
-def array(obj, dtype=None, *, device=None, copy=True):
-    """As `asarray`, and the elements are copied unless copy says otherwise."""
-    return asarray(obj, dtype=dtype, device=device, copy=copy)
+def array(obj, dtype=None, *, device=None, copy=True, order=None, subok=False, ndmin=0):
+    """As `asarray`, and the elements are copied unless copy says otherwise. ndmin: dimensions of extent 1 come first until there are
+    as many. subok is ignored: arrays have no subclasses."""
+    made = asarray(obj, dtype, order, device=device, copy=copy)
+    return made.reshape((1,) * (ndmin - made.ndim) + tuple(made.shape)) if made.ndim < ndmin else made
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
@@ -104,55 +133,59 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return _engine.copied(made) if copy else made
 
 
-def empty(shape, *, dtype=None, device=None):
-    """A new array, contents undefined."""
-    return _engine.new(shape_of(shape), _text(dtype), _engine.device_name(device))
+def empty(shape, dtype=None, order=None, *, device=None):
+    """A new array, contents undefined. order: "F" for column-major order."""
+    return _new(shape_of(shape), _text(dtype), _engine.device_name(device), order)
 
 
-def full(shape, fill_value, *, dtype=None, device=None):
-    """A new array whose elements are all fill_value, a number or an array that broadcasts."""
+def full(shape, fill_value, dtype=None, order=None, *, device=None):
+    """A new array whose elements are all fill_value, a number or an array that broadcasts. order: "F" for column-major order."""
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = asarray(fill_value, device=device)
     if dtype is None:
         is_scalar = _dtypes.is_scalar(fill_value)
         text = DEFAULTS[_dtypes.scalar_kind(fill_value)] if is_scalar else _dtypes.text_of(fill_value)
     else:
         text = _text(dtype)
-    made = _engine.new(shape_of(shape), text, _engine.device_name(device))
+    made = _new(shape_of(shape), text, _engine.device_name(device), order)
     _engine.assign(made, fill_value)
     return made
 
 
-def zeros(shape, *, dtype=None, device=None):
-    """A new array of zeros."""
-    return full(shape, 0, dtype=dtype or "f64", device=device)
+def zeros(shape, dtype=None, order=None, *, device=None):
+    """A new array of zeros. order: "F" for column-major order."""
+    return full(shape, 0, "f64" if dtype is None else dtype, order, device=device)
 
 
-def ones(shape, *, dtype=None, device=None):
-    """A new array of ones."""
-    return full(shape, 1, dtype=dtype or "f64", device=device)
+def ones(shape, dtype=None, order=None, *, device=None):
+    """A new array of ones. order: "F" for column-major order."""
+    return full(shape, 1, "f64" if dtype is None else dtype, order, device=device)
 
 
 def _like(x, dtype, device):
-    return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
+    return {"dtype": x.dtype if dtype is None else dtype, "device": getattr(x, "device", None) if device is None else device}
 
 
-def empty_like(x, /, *, dtype=None, device=None):
-    """A new array with the shape, data type and device of x, contents undefined."""
-    return empty(x.shape, **_like(x, dtype, device))
+def empty_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
+    """A new array with the data type and device of x, and with its shape unless shape says otherwise, contents undefined."""
+    x = x if hasattr(x, "shape") else asarray(x)
+    return empty(x.shape if shape is None else shape, order=order, **_like(x, dtype, device))
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
-    """A new array with the shape, data type and device of x, whose elements are all fill_value."""
-    return full(x.shape, fill_value, **_like(x, dtype, device))
+def full_like(x, /, fill_value, dtype=None, order=None, subok=True, shape=None, *, device=None):
+    """As `empty_like`, and all elements are fill_value."""
+    x = x if hasattr(x, "shape") else asarray(x)
+    return full(x.shape if shape is None else shape, fill_value, order=order, **_like(x, dtype, device))
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
-    """A new array of zeros with the shape, data type and device of x."""
-    return full_like(x, 0, dtype=dtype, device=device)
+def zeros_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
+    """As `empty_like`, and all elements are 0."""
+    return full_like(x, 0, dtype, order, subok, shape, device=device)
 
 
-def ones_like(x, /, *, dtype=None, device=None):
-    """A new array of ones with the shape, data type and device of x."""
-    return full_like(x, 1, dtype=dtype, device=device)
+def ones_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
+    """As `empty_like`, and all elements are 1."""
+    return full_like(x, 1, dtype, order, subok, shape, device=device)
 
 
 # ---- made from indices ----
@@ -164,7 +197,7 @@ def _line(text):
     return Func("line", f"func line(i, start, step) {{ return {text}(start + dtype(start)(i) * step) }}")
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     """The numbers start, start + step, ... before stop. With one number, from 0 to it."""
     if stop is None:
         start, stop = 0, start
@@ -196,8 +229,11 @@ _SPACED = """func spaced(i, start, stop, step, last) {{
 }}"""
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
-    """num evenly spaced numbers from start to stop; endpoint: whether stop is the last of them."""
+def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """num evenly spaced numbers from start to stop; endpoint: whether stop is the last of them. retstep: returns the distance of
+    neighbours, too. Arrays in the place of start and stop give several lines, along axis."""
+    if retstep or getattr(start, "ndim", 0) or getattr(stop, "ndim", 0) or isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):
+        return _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device)
     if num < 0:
         raise ShapeError(f"linspace: the number of elements is {num}")
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
@@ -212,12 +248,28 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     return from_indices(made, (int(num),), text, arguments, _engine.device_name(device))
 
 
+def _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device):
+    from . import _manipulation
+
+    start, stop = (x if isinstance(x, Array) else asarray(x, device=device) for x in (start, stop))
+    first, last = (_engine.converted(x, "f64") if KIND[x.dtype.text] in "biu" else x for x in (start, stop))
+    parts = num - 1 if endpoint else num
+    step = (last - first) / parts if parts > 0 else (last - first) * float("nan")
+    places = arange(num, device=step.device).astype(step.dtype)
+    made = first + step * places.reshape((num, *[1] * step.ndim)) if parts > 0 else first + (last - first) * 0 * places.reshape((num, *[1] * step.ndim))
+    if endpoint and num > 1:
+        made[-1] = last
+    made = made if dtype is None else made.astype(dtype)
+    made = _manipulation.moveaxis(made, 0, axis) if axis else made
+    return (made, step) if retstep else made
+
+
 @functools.cache
 def _diagonal(text):
     return Func("diagonal", f"func diagonal(i, j, k) {{ return j - i == k ? {text}(1) : {text}(0) }}")
 
 
-def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """A matrix with ones on its diagonal number k and zeros elsewhere."""
     text = _text(dtype)
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
@@ -235,12 +287,12 @@ def _triangle(x, k, compare, what):
     return from_indices(func("part", text), tuple(x.shape), x.dtype.text, (x, typed(k, "i64")), x.device)
 
 
-def tril(x, /, *, k=0):
+def tril(x, /, k=0):
     """The lower triangles of matrices: elements above diagonal k become 0."""
     return _triangle(x, k, "<=", "tril")
 
 
-def triu(x, /, *, k=0):
+def triu(x, /, k=0):
     """The upper triangles of matrices: elements below diagonal k become 0."""
     return _triangle(x, k, ">=", "triu")
 

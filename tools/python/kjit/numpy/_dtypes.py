@@ -38,35 +38,55 @@ _KINDS = {
 
 
 def dtype_of(thing):
-    """The data type that an object names: a data type of kjit, NumPy or Python, or a name."""
+    """The data type that an object names: a data type of kjit, NumPy or Python, or a name. Names are kjit's and NumPy's. "i8" and
+    "u8" name different types in kjit and in NumPy, and are rejected."""
     if isinstance(thing, dtypes.DType) and thing.text in BY_TEXT:
         return thing
+    if isinstance(thing, str):
+        return _dtype_of_text(thing)
     text = dtypes.name_of(thing)
     if text not in BY_TEXT:
         raise PromotionError(f"{thing!r} is no data type of arrays: kjit.numpy.float32, \"f32\", numpy.float32{hint_of(thing)}")
     return BY_TEXT[text]
 
 
-def _signed(bits):
-    return f"i{bits}" if bits <= 64 else None
+@functools.cache
+def _dtype_of_text(thing):
+    if thing in ("i8", "u8"):
+        name = "int" if thing == "i8" else "uint"
+        raise PromotionError(f'{thing!r} has 8 bits in kjit and 8 bytes in NumPy; write "{name}8" or "{name}64"')
+    text = dtypes.name_of(thing) or dtypes.name_of_numpy_text(thing)
+    if text not in BY_TEXT:
+        raise PromotionError(f"{thing!r} is no data type of arrays: kjit.numpy.float32, \"f32\", numpy.float32")
+    return BY_TEXT[text]
+
+
+# By the bits of an integer type the smallest float type that it promotes to.
+_FLOAT_OF_INTEGER = {8: "f16", 16: "f32", 32: "f64", 64: "f64"}
 
 
 @functools.cache
 def common(a, b):
-    """The name of the type that two types promote to, or None if the standard has none for them."""
+    """The name of the type that two types promote to: by the standard, and by NumPy's rules for types of different kinds, about which
+    the standard says nothing. None for bfloat16 and integers, which NumPy does not have."""
     if a == b:
         return a
     kinds = {KIND[a], KIND[b]}
+    if "b" in kinds:
+        return b if KIND[a] == "b" else a
     wide, narrow = (a, b) if BITS[a] >= BITS[b] else (b, a)
     if len(kinds) == 1:
         return "f32" if BITS[wide] == BITS[narrow] else wide  # f16 and bf16
     if kinds == {"i", "u"}:
         signed, unsigned = (a, b) if KIND[a] == "i" else (b, a)
-        return signed if BITS[signed] > BITS[unsigned] else _signed(2 * BITS[unsigned])
+        if BITS[signed] > BITS[unsigned]:
+            return signed
+        return f"i{2 * BITS[unsigned]}" if BITS[unsigned] < 64 else "f64"
     if kinds == {"f", "c"}:
         real, whole = (a, b) if KIND[a] == "f" else (b, a)
         return "c128" if real == "f64" else whole
-    return None
+    integer, other = (a, b) if KIND[a] in "iu" else (b, a)
+    return None if other == "bf16" else common(_FLOAT_OF_INTEGER[BITS[integer]], other)
 
 
 def promote(texts, what="the operation"):

@@ -1,7 +1,8 @@
 """The element-wise functions of the namespace, made from the table."""
 
-from . import _dtypes, _engine
+from . import _beyond, _dtypes, _engine
 from ._engine import elementwise
+from ._errors import ShapeError
 from ._table import ROWS
 
 _OTHER_NAMES = {
@@ -13,23 +14,67 @@ _OTHER_NAMES = {
 
 
 def _unary(row):
-    def function(x, /, *, out=None, where=None):
+    def function(x, /, out=None, *, where=None, **options):
+        if options or type(out) is tuple:
+            return _by_ufunc(row, (x,), out, where, options)
         return elementwise(row, (x,), out, where)
 
     return function
 
 
 def _binary(row):
-    def function(x1, x2, /, *, out=None, where=None):
+    check = _EXPONENTS.get(row.name)
+
+    def function(x1, x2, /, out=None, *, where=None, **options):
+        if options or type(out) is tuple:
+            return _by_ufunc(row, (x1, x2), out, where, options)
+        if check is not None:
+            check(x1, x2)
         return elementwise(row, (x1, x2), out, where)
 
     return function
+
+
+def _by_ufunc(row, operands, out, where, options):
+    """The operation with options of NumPy's ufuncs, which NumPy's ufunc takes."""
+    import numpy
+
+    if row.ufunc is None:
+        raise TypeError(f"{row.name}() got an unexpected keyword argument {next(iter(options), 'out')!r}")
+    options |= {} if out is None else {"out": out}
+    options |= {} if where is None else {"where": where}
+    return _beyond.by_numpy(getattr(numpy, row.ufunc), _engine.without_lists(operands), options)
+
+
+def check_exponent(base, exponent):
+    """NumPy rejects negative integers as exponents of integers. A GPU is not waited for: its results are undefined then."""
+    if type(exponent) is float or _kind(base) not in "biu" or _kind(exponent) != "i":
+        return
+    if isinstance(exponent, _engine.Array):
+        if exponent.device != "cpu" or not exponent.size:
+            return
+        exponent = _engine.reduce_axes(exponent, "min", tuple(range(exponent.ndim)), exponent.dtype.text).item()
+    elif hasattr(exponent, "ndim"):
+        exponent = exponent.min() if exponent.size else 0
+    if exponent < 0:
+        raise ShapeError("Integers to negative integer powers are not allowed: convert the base to floats")
+
+
+def _kind(x):
+    if _dtypes.is_scalar(x):
+        return _dtypes.scalar_kind(x)
+    return _dtypes.KIND.get(_dtypes.dtypes.name_of(x.dtype), "?") if hasattr(x, "dtype") else "?"
+
+
+_EXPONENTS = {"pow": check_exponent}
 
 
 def _named(row):
     function = (_unary if row.count == 1 else _binary)(row)
     function.__name__ = function.__qualname__ = row.name
     function.__module__ = "kjit.numpy"
+    if row.ufunc is not None:
+        _beyond.add_ufunc_methods(function, row.ufunc, row.count)
     function.__doc__ = (
         f"The element-wise function `{row.name}`; operands are arrays and numbers, which broadcast. out: an array that the result is "
         "written to. where: an array of bool; other elements of `out` stay as they were."
@@ -89,4 +134,6 @@ def round(x, /, decimals=0, *, out=None):
     return elementwise(ROWS["multiply"], (elementwise(ROWS["round"], (elementwise(ROWS["divide"], (x, scale)),)), scale), out)
 
 
-FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "rint": round, "around": round}
+FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "rint": round}
+# Functions that NumPy has with further arguments.
+WIDENED = (clip, where, round, imag)

@@ -82,7 +82,7 @@ def typed(value, text):
 def _limits(text):
     if KIND[text] not in "iu":
         return None
-    info = _dtypes.iinfo(text)
+    info = _dtypes.iinfo(BY_TEXT[text])
     return info.min, info.max
 
 
@@ -254,11 +254,21 @@ context_of_expressions = None
 
 
 def is_operand(x):
-    """Whether an object is an operand of operators: an array of kjit or NumPy, or a number."""
-    if isinstance(x, Array) or _dtypes.is_scalar(x):
+    """Whether an object is an operand of operators: an array of kjit or NumPy, a number, or a list or tuple of numbers."""
+    if isinstance(x, (Array, list, tuple)) or _dtypes.is_scalar(x):
         return True
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic))
+
+
+def without_lists(operands):
+    """The operands with an array in the place of each list and tuple, on the device of the first array."""
+    if not any(isinstance(x, (list, tuple)) for x in operands):
+        return operands
+    from ._creation import asarray
+
+    device = next((x.device for x in operands if isinstance(x, Array)), None)
+    return tuple(asarray(x, device=device) if isinstance(x, (list, tuple)) else x for x in operands)
 
 
 def elementwise(row, operands, out=None, where=None):
@@ -266,12 +276,12 @@ def elementwise(row, operands, out=None, where=None):
     comes here or to the extension's `operate`. out: an array of kjit that the result is written to; its type is what the result is
     converted to."""
     if out is not None:
-        return _elementwise_into(row, operands, out, where)
+        return _elementwise_into(row, without_lists(operands), out, where)
     if where is not None:
         raise TypeError(f"{row.name}: where= leaves elements unchanged and needs an array with their values: pass out=")
     made = _kjit.operate(row.index, *operands)
     if made is NotImplemented:
-        for x in operands:
+        for x in without_lists(operands):
             operand(x, row.name)
     return made
 

@@ -73,7 +73,7 @@ def _of_extension(func, device):
         return None
     from importlib import import_module
 
-    return getattr(import_module(f".{extension}", __package__), func.__name__, None)
+    return vars(import_module(f".{extension}", __package__)).get(func.__name__)
 
 
 def _takes(function, args, kwargs):

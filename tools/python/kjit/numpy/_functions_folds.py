@@ -46,6 +46,7 @@ def average(a, axis=None, weights=None):
     a = array_of(a)
     if weights is None:
         return _reductions.mean(a, axis=axis)
+    weights = array_of(weights, a.device)
     if tuple(weights.shape) != tuple(a.shape):
         return NotImplemented
     return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), numpy.sum(weights, axis=axis))

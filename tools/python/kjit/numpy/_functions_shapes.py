@@ -5,11 +5,11 @@ from ._functions_given import _SEVERAL, _stored, array_of, arrays_of
 
 
 def reshape(a, newshape, order="C"):
-    return _manipulation.reshape(array_of(a), newshape) if order == "C" else NotImplemented
+    return _manipulation.reshape(array_of(a), newshape, order)
 
 
 def ravel(a, order="C"):
-    return _manipulation.ravel(array_of(a)) if order in ("C", "K", "A") else NotImplemented
+    return _manipulation.ravel(array_of(a), order)
 
 
 def expand_dims(a, axis):

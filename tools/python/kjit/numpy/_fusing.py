@@ -347,6 +347,16 @@ def explain(x):
 # ---- what the extension asks ----
 
 
+def _compared_with_none(row, operands):
+    """An array of bool for x == None and x == "text", as NumPy has it; for other objects NotImplemented."""
+    from . import _creation
+
+    x, other = operands if len(operands) == 2 else (None, None)
+    if row.name not in ("equal", "not_equal") or not isinstance(x, Array) or not isinstance(other, (type(None), str, bytes)):
+        return NotImplemented
+    return _creation.full(x.shape, row.name == "not_equal", device=x.device)
+
+
 def attach(rows):
     """Tells the extension the operations. rows: the rows of the table by their numbers."""
     import sys
@@ -363,7 +373,10 @@ def attach(rows):
         if _state.context() is not _engine.context_of_expressions:
             renew_context()
         if not all(_engine.is_operand(x) for x in operands):
-            return NotImplemented
+            return _compared_with_none(rows[number], operands)
+        given = _engine.without_lists(operands)
+        if given is not operands:
+            return _engine.elementwise(rows[number], given, out)
         return _engine.elementwise_now(rows[number], operands, out)
 
     def store(out, x, where):

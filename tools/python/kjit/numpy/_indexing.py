@@ -364,7 +364,7 @@ def _set_masked(x, mask, value):
 # ---- functions ----
 
 
-def take(x, indices, /, *, axis=None):
+def take(x, indices, /, axis=None):
     """The elements, or rows, of x at indices along an axis. indices: an array of integers; negative ones count from the end."""
     if axis is None:
         if x.ndim != 1:

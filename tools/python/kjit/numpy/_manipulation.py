@@ -4,7 +4,7 @@ import functools
 from operator import index as as_index
 
 from .._errors import ArgumentError
-from . import _dtypes, _engine
+from . import _beyond, _dtypes, _engine
 from ._engine import Array, from_indices, normalize_axes, normalize_axis, typed
 from ._errors import ShapeError
 from ._funcs import Func, func
@@ -29,10 +29,12 @@ def _complete(shape, size):
     return tuple(shape)
 
 
-def reshape(x, /, shape, *, copy=None):
+def reshape(x, /, shape, order="C", *, copy=None):
     """The elements, in row-major order, under another shape, one extent of which may be -1. A view if the strides allow it, else a
-    copy. copy: True: always a copy; False: ValueError if a copy is needed."""
+    copy. order: "F" takes and lays them in column-major order. copy: True: always a copy; False: ValueError if a copy is needed."""
     shape = _complete(_engine.extents_of(shape), x.size)
+    if _is_column_major(x, order):
+        return permuted(reshape(permuted(x, range(x.ndim)[::-1]), shape[::-1], copy=copy), range(len(shape))[::-1])
     if copy:
         return _view_reshaped(_engine.copied(x), shape)
     try:
@@ -43,9 +45,9 @@ def reshape(x, /, shape, *, copy=None):
     return _view_reshaped(_engine.copied(x), shape)
 
 
-def _reshape_method(self, *shape, copy=None):
+def _reshape_method(self, *shape, order="C", copy=None):
     """As `kjit.numpy.reshape`: the shape is a tuple or several integers."""
-    return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+    return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def permute_dims(x, /, axes):
@@ -140,14 +142,15 @@ def broadcast_arrays(*arrays):
     return [broadcast_view(x, shape) for x in arrays]
 
 
-def flip(x, /, *, axis=None):
+def flip(x, /, axis=None):
     """A view with the elements in reverse order along axes, by default along all."""
     axes = normalize_axes(axis, x.ndim)
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
 
 
-def ravel(x, /):
-    """The elements as one dimension, in row-major order: a view if the strides allow it, else a copy."""
+def ravel(x, /, order="C"):
+    """The elements as one dimension, in row-major order: a view if the strides allow it, else a copy. order: as NumPy's."""
+    x = _in_order(x, order)
     return reshape(x, (-1,)) if x.size else reshape(x, (0,))
 
 
@@ -156,10 +159,39 @@ def flatten(x, /):
     return _view_reshaped(_engine.copied(x), (x.size,))
 
 
+def _flatten_method(self, order="C"):
+    """A copy of the elements as one dimension, in row-major order; order "F": in column-major order."""
+    return flatten(_in_order(self, order))
+
+
+def _is_column_major(x, order):
+    """Whether the elements are taken in column-major order for an order of NumPy."""
+    if order not in ("C", "F", "A"):
+        raise ValueError(f'order is "C", "F" or "A", not {order!r}')
+    return order == "F" or order == "A" and is_dense(x, order="F") and not is_dense(x)
+
+
+def _in_order(x, order):
+    """A view whose row-major order is an order of NumPy's; for "K" it is the order in memory."""
+    if order == "K":
+        return permuted(x, sorted(range(x.ndim), key=lambda axis: -abs(x._strides[axis])))
+    return permuted(x, range(x.ndim)[::-1]) if _is_column_major(x, order) else x
+
+
+def is_dense(x, order="C"):
+    """Whether the elements lie in memory without gaps in row-major order, or in column-major order for "F"."""
+    stride = 1
+    for extent, own in zip(x.shape if order == "F" else reversed(x.shape), x._strides if order == "F" else reversed(x._strides)):
+        if extent > 1 and own != stride:
+            return not x.size
+        stride *= extent
+    return True
+
+
 # ---- arrays of several ----
 
 
-def concat(arrays, /, *, axis=0):
+def concat(arrays, /, axis=0):
     """The arrays one after the other along an axis; None: flattened first."""
     arrays = list(arrays)
     if not arrays:
@@ -186,7 +218,7 @@ def concat(arrays, /, *, axis=0):
     return made
 
 
-def stack(arrays, /, *, axis=0):
+def stack(arrays, /, axis=0):
     """The arrays, which have one shape, along a new axis."""
     arrays = list(arrays)
     if not arrays:
@@ -216,7 +248,7 @@ def tile(x, repetitions, /):
     return from_indices(function, result, x.dtype.text, (reshape(x, shape),), x.device)
 
 
-def repeat(x, repeats, /, *, axis=None):
+def repeat(x, repeats, /, axis=None):
     """Each element along an axis several times. repeats: a number, or an array with one for each element; axis None: of the flattened
     array."""
     from . import _indexing, _orders, _reductions
@@ -247,7 +279,7 @@ def _repeated(rank, axis):
     return Func("repeated", f"func repeated({', '.join([*names, 'x', 'count'])}) {{ return x[{at}] }}")
 
 
-def roll(x, /, shift, *, axis=None):
+def roll(x, /, shift, axis=None):
     """The elements moved by shift along axes; those that leave at one end come in at the other. axis None: of the flattened array."""
     if axis is None:
         shift = sum(shift) if isinstance(shift, (tuple, list)) else shift
@@ -288,7 +320,7 @@ def vstack(arrays, /):
     return concat([atleast_2d(x) for x in arrays], axis=0)
 
 
-def split(x, sections, /, *, axis=0):
+def split(x, sections, /, axis=0):
     """A list of views: a number of equal parts along an axis, or parts that end before each of the indices."""
     axis = normalize_axis(axis, x.ndim)
     extent = x.shape[axis]
@@ -316,12 +348,8 @@ def pad(x, widths, /, value=0):
 METHODS = {
     "reshape": _reshape_method,
     "transpose": _transpose_method,
-    "ravel": ravel,
-    "flatten": flatten,
-    "squeeze": squeeze,
-    "swapaxes": swapaxes,
-    "repeat": repeat,
-}
+    "flatten": _flatten_method,
+} | {f.__name__: _beyond.widened(f) for f in (ravel, squeeze, swapaxes, repeat)}
 FIELDS = {"mT": matrix_transpose}
 FUNCTIONS = (
     reshape, permute_dims, transpose, matrix_transpose, moveaxis, swapaxes, expand_dims, squeeze, broadcast_to, broadcast_shapes,

@@ -2,8 +2,10 @@
 
 from .. import _kjit, _state
 from .._errors import CLASSES
-from . import _creation, _dtypes, _engine
+from . import _beyond, _creation, _dtypes, _engine
+from ._elementwise import FUNCTIONS
 from ._engine import Array, elementwise
+from ._errors import ShapeError
 from ._table import ROWS
 
 _EXPONENTS = {2: "square", 0.5: "sqrt", 1: "positive"}
@@ -15,15 +17,23 @@ NoDeviceError = CLASSES["KJIT_ERROR_NO_DEVICE"]
 def _power(self, other):
     if type(other) in (int, float) and other in _EXPONENTS and _dtypes.KIND[self.dtype.text] in "fc":
         return elementwise(ROWS[_EXPONENTS[other]], (self,))
-    return elementwise(ROWS["pow"], (self, other)) if _engine.is_operand(other) else NotImplemented
+    return FUNCTIONS["pow"](self, other) if _engine.is_operand(other) else NotImplemented
 
 
 def _reflected_power(self, other):
-    return elementwise(ROWS["pow"], (other, self)) if _engine.is_operand(other) else NotImplemented
+    return FUNCTIONS["pow"](other, self) if _engine.is_operand(other) else NotImplemented
 
 
 def _power_in_place(self, other):
-    return elementwise(ROWS["pow"], (self, other), self) if _engine.is_operand(other) else NotImplemented
+    return FUNCTIONS["pow"](self, other, self) if _engine.is_operand(other) else NotImplemented
+
+
+def _divided(self, other):
+    return (self // other, self % other) if _engine.is_operand(other) else NotImplemented
+
+
+def _reflected_divided(self, other):
+    return (other // self, other % self) if _engine.is_operand(other) else NotImplemented
 
 
 # ---- numbers of Python ----
@@ -96,6 +106,40 @@ def fill(self, value):
     _engine.assign(self, value)
 
 
+def item(self, *index):
+    """The number of an array of one element, or of the element at an index: an integer counts in row-major order."""
+    if not index:
+        return _one_item(self)
+    if len(index) == 1 and isinstance(index[0], tuple):
+        index = index[0]
+    return _one_item(_flat(self)[index[0]] if len(index) == 1 else self[tuple(index)])
+
+
+def _flat(x):
+    from . import _manipulation
+
+    return x if x.ndim == 1 else _manipulation.ravel(x)
+
+
+def tobytes(self, order="C"):
+    """The elements as bytes, in row-major order; order "F": in column-major order."""
+    return self.to_host().tobytes(order)
+
+
+def conjugate(self):
+    """The complex conjugates; the array itself for real numbers."""
+    return elementwise(ROWS["conj"], (self,)) if _dtypes.KIND[self.dtype.text] == "c" else self
+
+
+def _reversed(self):
+    return iter(self[::-1])
+
+
+def partition(self, kth, axis=-1, kind="introselect", order=None):
+    """Brings the elements at indices kth in place where they are in order, with smaller ones before and larger ones after them."""
+    _engine.assign(self, _beyond.method("partition")(self, kth, axis, kind, order))
+
+
 def tolist(self):
     """The elements as nested lists of numbers of Python, or as one number."""
     return self.to_host().tolist()
@@ -154,16 +198,176 @@ def _deep_copied(self, memo):
     return _engine.copied(self)
 
 
-def _flags(self):
-    return {"writeable": not self.is_read_only}
+_refused_array = Array.__array__
 
+
+def _as_numpys(self, dtype=None, *, copy=None):
+    """An array of NumPy with the same memory, for arrays of the CPU."""
+    import numpy
+
+    if self.device != "cpu" or self.dtype.text == "bf16":
+        return _refused_array(self)
+    made = numpy.asarray(memoryview(self))
+    if copy is False and dtype is not None and made.dtype != dtype:
+        raise ValueError("another data type needs a copy, and copy is False")
+    return made.copy() if copy and (dtype is None or made.dtype == dtype) else made if dtype is None else made.astype(dtype, copy=False)
+
+
+def compress(self, condition, axis=None, out=None):
+    """The elements, or rows along an axis, where a condition is true."""
+    return _beyond.by_numpy(_beyond._numpy().compress, (condition, self, axis, out), {})
+
+
+def clip(self, min=None, max=None, out=None):
+    """Each element, or the bound that it is beyond."""
+    return _beyond.by_numpy(_beyond._numpy().clip, (self, min, max, out), {})
+
+
+def setflags(self, write=None):
+    """write: False makes the array read-only. Other arrays with the same memory stay as they are."""
+    if write is not None:
+        Flags(self).writeable = write
+
+
+class Flags:
+    """How the elements of an array lie in memory, as `numpy.ndarray.flags`."""
+
+    def __init__(self, array):
+        object.__setattr__(self, "_array", array)
+
+    @property
+    def c_contiguous(self):
+        from ._manipulation import is_dense
+
+        return is_dense(self._array)
+
+    @property
+    def f_contiguous(self):
+        from ._manipulation import is_dense
+
+        return is_dense(self._array, order="F")
+
+    @property
+    def writeable(self):
+        return not self._array.is_read_only
+
+    aligned = True
+    contiguous, fortran = c_contiguous, f_contiguous
+    forc = property(lambda self: self.c_contiguous or self.f_contiguous)
+    fnc = property(lambda self: self.f_contiguous and not self.c_contiguous)
+
+    def __setattr__(self, name, value):
+        if name != "writeable":
+            raise AttributeError(f"flag {name!r} of an array of kjit cannot be set")
+        if not value:
+            self._array._protect()
+        elif self._array.is_read_only:
+            raise ValueError("an array that is read-only does not become writeable: copy it")
+
+    def __getitem__(self, name):
+        names = {"C": "c_contiguous", "F": "f_contiguous", "W": "writeable", "A": "aligned"}
+        return getattr(self, names.get(name, name.lower()))
+
+    def __setitem__(self, name, value):
+        setattr(self, "writeable" if name == "W" else name.lower(), value)
+
+    def __repr__(self):
+        return "".join(f"  {name.upper()} : {self[name]}\n" for name in ("c_contiguous", "f_contiguous", "writeable", "aligned"))
+
+
+class Flat:
+    """The elements of an array in row-major order, as `numpy.ndarray.flat`."""
+
+    def __init__(self, array):
+        self.base = array
+
+    def _line(self):
+        """All elements as one dimension, and whether it is a view of the array."""
+        from . import _manipulation
+
+        return _flat(self.base), _manipulation.is_dense(self.base)
+
+    def __len__(self):
+        return self.base.size
+
+    def __iter__(self):
+        return iter(self._line()[0])
+
+    def __getitem__(self, key):
+        found = self._line()[0][key]
+        return _engine.copied(found) if found.ndim else found
+
+    def __setitem__(self, key, value):
+        line, is_view = self._line()
+        if self.base.is_read_only:
+            raise ValueError("the array is read-only")
+        line = line if is_view else _engine.copied(line)
+        line[key] = value
+        if not is_view:
+            _engine.assign(self.base, line.reshape(tuple(self.base.shape)))
+
+
+def _set_flat(self, value):
+    from . import _manipulation
+
+    value = _creation.asarray(value, device=self.device) if not isinstance(value, Array) else value
+    Flat(self)[...] = _manipulation.reshape(_beyond.method("resize")(value, (self.size,)), (self.size,)) if value.size != 1 else value.item()
+
+
+def _real(self):
+    """The real parts: a view for complex numbers, and the array itself for real ones."""
+    text = _dtypes.PART.get(self.dtype.text)
+    return self if text is None else self._part(text, 0)
+
+
+def _imaginary(self):
+    """The imaginary parts: a view for complex numbers, and zeros that are read-only for real ones."""
+    text = _dtypes.PART.get(self.dtype.text)
+    if text is not None:
+        return self._part(text, 1)
+    made = _creation.zeros_like(self)
+    made._protect()
+    return made
+
+
+def _set_real(self, value):
+    _engine.assign(_real(self), value)
+
+
+def _set_imaginary(self, value):
+    if self.dtype.text not in _dtypes.PART:
+        raise TypeError("an array of real numbers has no imaginary parts to set")
+    _engine.assign(_imaginary(self), value)
+
+
+def view(self, dtype=None):
+    """A new array with the same memory. dtype: reads the elements as another type; of another size on the CPU only."""
+    if dtype is None:
+        return self._view(self.shape, self._strides, 0)
+    wanted = _dtypes.dtype_of(dtype)
+    if wanted.itemsize == self.dtype.itemsize:
+        return self._part(wanted.text, 0)
+    if self.device != "cpu":
+        raise ShapeError(f"view: elements of {self.dtype.itemsize} bytes on {self.device} are not read as {wanted.name}")
+    import numpy
+
+    from ._protocols import shared
+
+    return shared(numpy.asarray(self).view(wanted.dtype))
+
+
+# Methods that are NumPy's functions.
+_NUMPYS = ("argpartition", "choose", "diagonal", "dot", "put", "round", "trace")
+_one_item = Array.item
 
 _FIELDS = {
     "nbytes": (lambda self: self.size * self.dtype.itemsize, "size of the elements in bytes"),
     "itemsize": (lambda self: self.dtype.itemsize, "size of an element in bytes"),
     "strides": (lambda self: tuple(n * self.dtype.itemsize for n in self._strides), "bytes from one element to the next along each axis"),
-    "real": (lambda self: elementwise(ROWS["real"], (self,)), "the real parts, a new array"),
-    "imag": (lambda self: elementwise(ROWS["imag"], (self,)), "the imaginary parts, a new array"),
+    "real": (_real, "the real parts: a view for complex numbers, else the array itself", _set_real),
+    "imag": (_imaginary, "the imaginary parts: a view for complex numbers, else zeros", _set_imaginary),
+    "flags": (Flags, "how the elements lie in memory"),
+    "flat": (Flat, "the elements in row-major order, for iteration, indexing and assignment", _set_flat),
 }
 
 
@@ -172,7 +376,7 @@ def methods():
     from . import _indexing, _manipulation, _orders, _printing, _products, _reductions
 
     found = {
-        "__pow__": _power, "__rpow__": _reflected_power, "__ipow__": _power_in_place,
+        "__divmod__": _divided, "__rdivmod__": _reflected_divided, "__pow__": _power, "__rpow__": _reflected_power, "__ipow__": _power_in_place,
         "__bool__": _to_bool, "__float__": _to_float, "__int__": _to_int, "__complex__": _to_complex, "__index__": _to_index,
         "__iter__": _iterate, "__contains__": _contains, "__array_namespace__": _namespace, "__reduce__": _pickled,
         "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": astype, "to_device": to_device, "copy": copy, "fill": fill,
@@ -180,7 +384,10 @@ def methods():
         "_repr_html_": _printing.as_html, "__getitem__": _indexing.get_item, "__setitem__": _indexing.set_item, "__delitem__": _no_deletion,
         "__matmul__": _products.operator, "__rmatmul__": _products.reflected, "__imatmul__": _products.in_place,
     }  # fmt: skip
-    found |= {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
+    found |= {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function, "__reversed__": _reversed}
+    found |= {name: _beyond.method(name) for name in _NUMPYS}
+    found |= {"conj": conjugate, "conjugate": conjugate, "item": item, "tobytes": tobytes, "partition": partition,
+        "clip": clip, "compress": compress, "__array__": _as_numpys, "setflags": setflags, "view": view}
     found |= _manipulation.METHODS | _reductions.METHODS | _orders.METHODS
     return found
 
@@ -189,8 +396,8 @@ def attach():
     """Puts operators, methods and properties on kjit.Array."""
     for name, method in methods().items():
         setattr(Array, name, method)
-    for name, (get, doc) in _FIELDS.items():
-        setattr(Array, name, property(get, doc=doc))
+    for name, (get, doc, *setter) in _FIELDS.items():
+        setattr(Array, name, property(get, *setter, doc=doc))
     from . import _manipulation
 
     for name, get in _manipulation.FIELDS.items():

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from .. import _folds, _kjit, _state
 from .._kjit import Array
 from ..frontend import ufuncs
-from . import _dtypes, _engine, _indexing
+from . import _beyond, _dtypes, _engine, _indexing
 from ._dtypes import KIND
 from ._engine import from_indices, normalize_axis, typed
 from ._errors import PromotionError, ShapeError
@@ -35,24 +35,30 @@ def _checked_axis(x, axis, what):
     return normalize_axis(axis, x.ndim)
 
 
-def sort(x, /, *, axis=-1, descending=False, stable=True):
+def sort(x, /, axis=-1, *, descending=False, stable=True):
     """A copy of x with the elements in order along an axis; NaNs come last. Every sort is stable."""
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     axis, out = _checked_axis(x, axis, "sort"), _engine.new(tuple(x.shape), x.dtype.text, x.device)
     if x.size:
         _run("sort", (out,), (x, _less(x.dtype.text)), axis, descending)
     return out
 
 
-def argsort(x, /, *, axis=-1, descending=False, stable=True):
+def argsort(x, /, axis=-1, *, descending=False, stable=True):
     """The indices along an axis that bring the elements in order."""
+    if axis is None:
+        x, axis = x.reshape(-1), 0
     axis, out = _checked_axis(x, axis, "argsort"), _engine.new(tuple(x.shape), "i64", x.device)
     if x.size:
         _run("argsort", (out,), (x, _less(x.dtype.text)), axis, descending)
     return out
 
 
-def _sort_method(self, axis=-1):
-    """Sorts the elements in place along an axis."""
+def _sort_method(self, axis=-1, kind=None, order=None, *, stable=None):
+    """Sorts the elements in place along an axis. Every sort is stable."""
+    if order is not None:
+        raise ShapeError("sort: order names fields, which the elements of the array do not have")
     _engine.assign(self, sort(self, axis=axis))
 
 
@@ -66,12 +72,12 @@ def _find_extreme(x, operator, axis, keepdims):
     return _engine.reduce_axes(x, operator, axes, "i64", keepdims)
 
 
-def argmax(x, /, *, axis=None, keepdims=False):
+def argmax(x, /, axis=None, *, keepdims=False):
     """The index of the largest element along an axis, the first of equal ones; without an axis in the flattened array."""
     return _find_extreme(x, "argmax", axis, keepdims)
 
 
-def argmin(x, /, *, axis=None, keepdims=False):
+def argmin(x, /, axis=None, *, keepdims=False):
     """The index of the smallest element along an axis, the first of equal ones; without an axis in the flattened array."""
     return _find_extreme(x, "argmin", axis, keepdims)
 
@@ -83,7 +89,7 @@ def nonzero(x, /):
     return _indexing.nonzero(x)
 
 
-def searchsorted(x1, x2, /, *, side="left", sorter=None):
+def searchsorted(x1, x2, /, side="left", sorter=None):
     """For each element of x2 the index in x1, sorted and of one dimension, before which it keeps the order. side: "left": before
     equal elements; "right": after them. sorter: indices that bring x1 in order."""
     if side not in ("left", "right"):
@@ -234,39 +240,10 @@ def histogram(x, /, bins=10, range=None, weights=None):
     return _folds.histogram(x, int(bins), low, high, weights), _creation.linspace(low, high, int(bins) + 1, device=x.device)
 
 
-def _argsort_method(self, axis=-1):
-    """The indices along an axis that bring the elements in order."""
-    return argsort(self, axis=axis)
-
-
-def _argmax_method(self, axis=None, keepdims=False):
-    """The index of the largest element along an axis, or in the flattened array."""
-    return argmax(self, axis=axis, keepdims=keepdims)
-
-
-def _argmin_method(self, axis=None, keepdims=False):
-    """The index of the smallest element along an axis, or in the flattened array."""
-    return argmin(self, axis=axis, keepdims=keepdims)
-
-
-def _searchsorted_method(self, values, side="left"):
-    """For each of the values the index in the array, which is sorted, before which it keeps the order."""
-    return searchsorted(self, values, side=side)
-
-
-def _take_method(self, indices, axis=None):
-    """The elements, or rows, at indices along an axis, or in the flattened array."""
-    return _indexing.take(self, indices, axis=axis)
-
-
 METHODS = {
     "sort": _sort_method,
-    "argsort": _argsort_method,
-    "argmax": _argmax_method,
-    "argmin": _argmin_method,
     "nonzero": nonzero,
-    "searchsorted": _searchsorted_method,
-    "take": _take_method,
+} | {f.__name__: _beyond.widened(f) for f in (argsort, argmax, argmin, searchsorted, _indexing.take)
 }
 FUNCTIONS = (
     sort, argsort, argmax, argmin, nonzero, searchsorted, unique_all, unique_counts, unique_inverse, unique_values, isin, bincount, histogram,

@@ -45,7 +45,7 @@ def matmul(x1, x2, /, *, out=None):
     return out
 
 
-def tensordot(x1, x2, /, *, axes=2):
+def tensordot(x1, x2, /, axes=2):
     """The sum of products over dimensions of both arrays. axes: the number of last dimensions of x1 and first ones of x2, or a pair of
     sequences."""
     x1, x2, text = _prepared_any(x1, x2, "tensordot")
@@ -127,21 +127,21 @@ def einsum(expression, *operands):
 
 
 def _is_array(x):
-    return isinstance(x, Array) or hasattr(x, "__array_struct__")
+    return isinstance(x, (Array, list, tuple)) or hasattr(x, "__array_struct__")
 
 
 def operator(self, other):
-    return matmul(self, other) if _is_array(other) else NotImplemented
+    return matmul(*_engine.without_lists((self, other))) if _is_array(other) else NotImplemented
 
 
 def reflected(self, other):
-    return matmul(other, self) if _is_array(other) else NotImplemented
+    return matmul(*_engine.without_lists((other, self))) if _is_array(other) else NotImplemented
 
 
 def in_place(self, other):
     if not _is_array(other):
         return NotImplemented
-    return matmul(self, other, out=self)
+    return matmul(*_engine.without_lists((self, other)), out=self)
 
 
 FUNCTIONS = (matmul, tensordot, vecdot, dot, outer, einsum)

@@ -3,10 +3,10 @@
 import builtins
 
 from .. import _kjit, _state
-from . import _dtypes, _engine
+from . import _beyond, _dtypes, _engine
 from ._dtypes import BITS, KIND, PART
 from ._engine import elementwise, normalize_axes, normalize_axis, reduce_axes
-from ._errors import PromotionError, ShapeError
+from ._errors import ShapeError
 from ._table import ROWS
 
 
@@ -36,20 +36,20 @@ def _combined(x, operator, axis, dtype, keepdims, out, initial):
     return _stored(reduce_axes(x, operator, axes, result, keepdims, initial=initial), out)
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, initial=None):
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None):
     """The sum of the elements along axes, by default of all. Sums of small integers have 64 bits."""
     return _combined(x, "add", axis, dtype, keepdims, out, initial)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, initial=None):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None):
     """The product of the elements along axes, by default of all. Products of small integers have 64 bits."""
     return _combined(x, "mul", axis, dtype, keepdims, out, initial)
 
 
 def _extreme(x, operator, axis, keepdims, out, initial):
     text = _dtypes.text_of(x)
-    if KIND[text] == "c":
-        raise PromotionError(f"{operator}: complex numbers have no order")
+    if KIND[text] == "c":  # about which the standard says nothing; NumPy orders them by their real parts first
+        return _beyond.method(operator)(x, axis, out, keepdims, **({} if initial is None else {"initial": initial}))
     axes = normalize_axes(axis, x.ndim)
     if initial is None and _is_empty(x, axes):
         raise ShapeError(f"{operator}: axes without elements have no {operator}imum, and initial is not given")
@@ -65,12 +65,12 @@ def _is_empty(x, axes):
     return builtins.any(x.shape[axis] == 0 for axis in axes)
 
 
-def max(x, /, *, axis=None, keepdims=False, out=None, initial=None):
+def max(x, /, axis=None, out=None, keepdims=False, initial=None):
     """The largest element along axes, by default of all; NaN if one of them is NaN."""
     return _extreme(x, "max", axis, keepdims, out, initial)
 
 
-def min(x, /, *, axis=None, keepdims=False, out=None, initial=None):
+def min(x, /, axis=None, out=None, keepdims=False, initial=None):
     """The smallest element along axes, by default of all; NaN if one of them is NaN."""
     return _extreme(x, "min", axis, keepdims, out, initial)
 
@@ -83,7 +83,7 @@ def _float_array(x, dtype=None):
     return x if KIND[text] in "fc" else _engine.cast(x, "f64")
 
 
-def mean(x, /, *, axis=None, dtype=None, keepdims=False, out=None):
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """The mean of the elements along axes, by default of all."""
     x = _float_array(x, dtype)
     return _stored(reduce_axes(x, "mean", normalize_axes(axis, x.ndim), x.dtype.text, keepdims), out)
@@ -117,28 +117,28 @@ def _complex_variance(x, axes, keepdims):
     return reduce_axes(elementwise(ROWS["square"], (distance,)), "mean", axes, PART[x.dtype.text], keepdims)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False, ddof=None, dtype=None, out=None):
+def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=0.0):
     """The variance of the elements along axes: the sum of the squared distances from the mean, divided by their number less
     correction, which NumPy calls ddof."""
     return _spread(x, "var", axis, correction if ddof is None else ddof, keepdims, out, dtype)
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False, ddof=None, dtype=None, out=None):
+def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=0.0):
     """The standard deviation of the elements along axes: the root of `var`."""
     return _spread(x, "std", axis, correction if ddof is None else ddof, keepdims, out, dtype)
 
 
-def any(x, /, *, axis=None, keepdims=False, out=None):
+def any(x, /, axis=None, out=None, keepdims=False):
     """Whether one of the elements along axes is not 0."""
     return _stored(reduce_axes(x, "any", normalize_axes(axis, x.ndim), "bool", keepdims), out)
 
 
-def all(x, /, *, axis=None, keepdims=False, out=None):
+def all(x, /, axis=None, out=None, keepdims=False):
     """Whether none of the elements along axes is 0."""
     return _stored(reduce_axes(x, "all", normalize_axes(axis, x.ndim), "bool", keepdims), out)
 
 
-def count_nonzero(x, /, *, axis=None, keepdims=False):
+def count_nonzero(x, /, axis=None, *, keepdims=False):
     """How many of the elements along axes are not 0."""
     return reduce_axes(x, "count_nonzero", normalize_axes(axis, x.ndim), "i64", keepdims)
 
@@ -208,15 +208,5 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     return x
 
 
-def _method(function):
-    """A function of the namespace as a method, whose axis may be given by position as NumPy's."""
-
-    def method(self, axis=None, **options):
-        return function(self, axis=axis, **options)
-
-    method.__name__, method.__doc__ = function.__name__, function.__doc__
-    return method
-
-
-METHODS = {f.__name__: _method(f) for f in (sum, prod, max, min, mean, var, std, any, all, cumsum, cumprod)}
+METHODS = {f.__name__: _beyond.widened(f) for f in (sum, prod, max, min, mean, var, std, any, all, cumsum, cumprod)}
 FUNCTIONS = (sum, prod, max, min, mean, var, std, any, all, count_nonzero, cumulative_sum, cumulative_prod, cumsum, cumprod, diff)

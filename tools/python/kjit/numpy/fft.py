@@ -3,7 +3,7 @@
 Transforms of float32 and complex64 are computed in these types; integers become float64. norm: "backward" divides the inverse
 transforms by the number of elements, "forward" the others, "ortho" both by its root."""
 
-from . import _creation, _dtypes, _engine, _lines, _manipulation
+from . import _beyond, _creation, _dtypes, _engine, _lines, _manipulation
 from ._engine import normalize_axes, normalize_axis
 from ._errors import PromotionError, ShapeError
 from ._table import ROWS
@@ -172,3 +172,18 @@ def ifftshift(x, /, *, axes=None):
 __all__ = (
     "fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft", "fftfreq", "rfftfreq", "fftshift", "ifftshift",
 )  # fmt: skip
+
+
+def _numpys():
+    import numpy
+
+    return numpy.fft
+
+
+for _name in __all__:
+    if not isinstance(globals()[_name], type):
+        globals()[_name] = _beyond.widened(globals()[_name], _numpys)
+
+
+def __getattr__(name):
+    return _beyond.attribute(__name__, name, _numpys)

@@ -8,7 +8,7 @@ import typing
 import numpy
 
 from .._kjit import Array
-from . import _creation, _dtypes, _engine, _manipulation, _products, _reductions
+from . import _beyond, _creation, _dtypes, _engine, _manipulation, _products, _reductions
 from ._dtypes import KIND
 from ._engine import elementwise, normalize_axes, normalize_axis
 from ._errors import PromotionError, ShapeError
@@ -321,3 +321,16 @@ __all__ = (
     "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot",
     "vector_norm", "LinAlgError",
 )  # fmt: skip
+
+
+def _numpys():
+    return numpy.linalg
+
+
+for _name in __all__:
+    if not isinstance(globals()[_name], type):
+        globals()[_name] = _beyond.widened(globals()[_name], _numpys)
+
+
+def __getattr__(name):
+    return _beyond.attribute(__name__, name, _numpys)

@@ -1,0 +1,149 @@
+# RUN: %kjit-python %s
+"""Short programs as users of NumPy write them, each run with numpy and with kjit.numpy, whose results and errors have to be the same.
+
+In a program `xp` is the namespace, `np` is NumPy, and `a` ... are arrays of `xp` with fresh random numbers. The last statement is an
+expression, whose value is compared. beside_numpy.py 3 17 runs the programs with these numbers and shows what raises an error."""
+import copy
+import math
+import operator
+import os
+import pickle
+import sys
+import traceback
+import warnings
+
+os.environ["KJIT_DEVICE"] = "cpu"
+import kjit  # noqa: E402
+import kjit.numpy as knp  # noqa: E402
+import numpy as np  # noqa: E402
+
+warnings.simplefilter("ignore")
+np.seterr(all="ignore")
+seed = int(os.environ.get("KJIT_TEST_SEED") or np.random.SeedSequence().entropy % 2**32)
+generator = np.random.default_rng(seed)
+# a: floats, m: a symmetric matrix, i: integers, j: small unsigned integers, b: bools, c: complex numbers, v: one dimension.
+ARRAYS = {
+    "a": generator.normal(size=(3, 4)), "m": np.eye(3) * 4 + np.ones((3, 3)) * generator.random(), "i": generator.integers(-9, 10, 6),
+    "j": generator.integers(0, 9, 6).astype("u1"), "b": generator.random(6) < 0.5, "f": generator.random(6).astype("f4"),
+    "c": generator.normal(size=4) + 1j * generator.normal(size=4), "v": generator.random(5),
+}  # fmt: skip
+
+PROGRAMS = r"""
+# types
+i + v[0]; i * f; i + j; j + f; b + i; b * v[0]; i / 2; i // 2; f * 2.5; f * np.float64(2.5); np.float64(2.5) * f
+f + np.float32(1); i + np.int8(3); np.int16(300) + j; b + b; i.astype("f4"); i.astype("d"); i.astype("<f8"); v.astype("int"); v.astype(int)
+v.dtype == "float64"; v.dtype == "f8"; f.dtype == float; i.dtype == int; i.dtype == "int64"; v.dtype.char; v.dtype.str; v.dtype.name
+np.issubdtype(v.dtype, np.floating); xp.issubdtype(i.dtype, xp.integer); xp.result_type(i, f); xp.can_cast(i.dtype, "f8")
+i += f; j += 300; j += -1; f += i.sum()
+i ** -1; i ** 2; 2 ** j; xp.power(i, -1); i ** (i - 20); i ** 2.0; i ** 0.5
+# lists and other operands
+v + [1, 2, 3, 4, 5]; [1, 2, 3, 4, 5] * v; (1, 2, 3, 4, 5) - v; v == [1, 2, 3, 4, 5]; v + [1, 2]; v @ [1, 2, 3, 4, 5]; [0] * i[:1]
+v += [1, 1, 1, 1, 1]; v; v == None; v != None; v == "x"; v + None; v + "x"; divmod(i, 4); divmod(7, j + 1); abs(c)
+xp.add(v, [1, 2, 3, 4, 5]); xp.sum([1, 2, 3]); xp.mean([[1, 2], [3, 4]], axis=0); xp.max((1, 5, 2)); xp.concatenate([[1, 2], [3]])
+# creation
+xp.zeros((2, 3), "f4"); xp.zeros(3, dtype="i4"); xp.ones(3, int); xp.full(3, 7, "f4"); xp.full(3, [1, 2, 3]); xp.arange(5, dtype="f4")
+xp.eye(3, 4, 1); xp.identity(3); xp.diag([1, 2, 3]); xp.tri(3); xp.logspace(0, 2, 3); xp.geomspace(1, 8, 4); xp.vander(v)
+xp.linspace(0, 1, 5, False); xp.linspace(0, 1); xp.linspace(0, 1, 5, retstep=True); xp.linspace(v, 2 * v, 4); xp.linspace([0, 1], 2, 4, axis=1)
+xp.array([1, 2], ndmin=2); xp.array(v, "f4"); xp.zeros_like(a, shape=2); xp.ones_like([1, 2]); xp.asarray([1, 2], "f4"); xp.indices((2, 2))
+xp.zeros((2, 3), order="F").strides; xp.asarray(a, order="F").strides; xp.mgrid[0:2, 0:3]; xp.array([v, v]); xp.array([v[0], 5])
+# methods
+a.sum(0, "f4"); a.sum(where=a > 0); a.mean(where=a > -9); a.max(where=a > 0, initial=0); a.std(0, ddof=1); a.var(ddof=1); c.max(); c.min()
+a.sum(axis=(0, 1), keepdims=True); a.argsort(axis=None); a.argsort(kind="stable"); a.sort(kind="stable"); a; v.searchsorted([0.5, 0.1])
+a.clip(-0.5, 0.5); a.clip(min=0); a.round(1); a.dot(a.T); m.trace(); a.diagonal(); a.compress([True, False, True], axis=0); i.put([0, 1], 7); i
+v.partition(2); v[2]; a.repeat(2, 1); a.reshape(4, 3, order="F"); a.ravel("F"); a.flatten("F"); a.T.ravel("A"); a.T.reshape(2, 6)
+list(a.flat)[3] == a[0, 3]; a.flat[5]; a.T.flat[5] = 7; a; a.flat = [1, 2]; a; a.item(5); a.item(1, 2); a.tobytes() == a.T.tobytes("F")
+a.flags.c_contiguous; a.T.flags.c_contiguous; a.T.flags["F_CONTIGUOUS"]; a[:, ::2].flags.contiguous; a.setflags(write=False); a.flags.writeable
+a.view(np.int64); f.view("f8"); a.view("u1").shape; v.view().shape; a.__array__().shape; list(reversed(v))[0] == v[-1]
+a.real; c.real; c.imag; c.conj(); v.conj(); a.imag; c.real = 7; c; c.imag[1:] = v[:3]; c; c.real[::2] += c.imag[::2]; c; v.imag = 1
+# functions
+xp.sort(a, axis=None); xp.where(a > 0); xp.take(v, [7], mode="clip"); xp.flip(a, 0); xp.reshape(a, (4, 3), order="F"); xp.tensordot(a, a.T, 1)
+xp.pad(v, (1, 2), mode="edge"); xp.pad(v, 1, constant_values=7); xp.triu(m, 1); xp.meshgrid(v, i, sparse=True, indexing="ij"); xp.sum(a, where=a > 0)
+xp.median(a, axis=0); xp.percentile(a, [30, 60]); xp.average(v, weights=[1, 2, 3, 4, 5]); xp.nanmean(xp.where(v > 0.5, xp.nan, v)); xp.cov(a)
+xp.unique(i, return_inverse=True); xp.bincount(j); xp.digitize(v, [0.2, 0.6]); xp.interp(0.4, [0, 1], v[:2]); xp.gradient(v); xp.convolve(v, [1, 2])
+xp.add.reduce(a, axis=1); xp.maximum.accumulate(v); xp.multiply.outer(v, v); xp.add.at(v, [0, 0], 1); v; xp.add(v, 1, v); v; xp.sin(v, dtype="f4")
+xp.linalg.norm(v); xp.linalg.norm(a, axis=1); xp.linalg.svd(a, compute_uv=False); xp.linalg.cond(m); xp.linalg.lstsq(m, v[:3], rcond=None)[0]; xp.fft.fft2(a)
+xp.kron(v, v); xp.cross(v[:3], v[2:]); xp.einsum("ij,kj->ik", a, a); xp.allclose(v, v); xp.array_equal(v, v); xp.isclose(v, v + 1e-12); xp.count_nonzero(b)
+# indexing and updates
+a[a > 0] = 0; a; a[a > 0] += 1; a; a[[0, 0], [1, 1]] += 1; a; i[1:] += i[:-1]; i; i[::-1] += i; i; m += m.T; m; m[[0, 1]] = m[[1, 0]]; m
+a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
+# numbers, text, copies
+float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
+pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
+"""
+
+
+class Rejected(Exception):
+    """What a program raises, by the kinds of errors that it may be caught as."""
+
+
+KINDS = TypeError, ValueError, IndexError, OverflowError, AttributeError
+
+
+def programs():
+    """Statements up to one that is an expression."""
+    for line in PROGRAMS.strip().splitlines():
+        if line.startswith("#"):
+            continue
+        before = []
+        for statement in line.split("; "):
+            try:
+                compile(statement, "", "eval")
+            except SyntaxError:
+                before.append(statement)
+                continue
+            calls = statement.endswith((")", "]")) and statement.split("(")[0].rsplit(".", 1)[-1] in ("sort", "put", "at", "setflags", "partition")
+            before.append(statement)
+            if not calls or statement.startswith("xp.sort"):
+                yield before
+                before = []
+
+
+def outcome(statements, xp):
+    space = {"xp": xp, "np": np, "math": math, "operator": operator, "pickle": pickle, "copy": copy}
+    for name, x in ARRAYS.items():
+        space[name] = x.copy() if xp is np else knp.asarray(x)
+    try:
+        for statement in statements[:-1]:
+            exec(statement, space)
+        return eval(statements[-1], space)
+    except KINDS as error:
+        return error
+
+
+def difference(got, expected):
+    """How a result differs from NumPy's, or None."""
+    if isinstance(got, Exception) or isinstance(expected, Exception):
+        is_same = any(isinstance(got, kind) and isinstance(expected, kind) for kind in KINDS)
+        return None if is_same else f"{type(got).__name__}: {got} instead of {type(expected).__name__}: {expected}"
+    if isinstance(expected, (tuple, list)):
+        if len(got) != len(expected):
+            return f"{len(got)} results instead of {len(expected)}"
+        return next(filter(None, map(difference, got, expected)), None)
+    if isinstance(expected, np.ndarray) and expected.ndim and not isinstance(got, (kjit.Array, np.ndarray)):
+        return f"a {type(got).__name__} instead of an array"
+    got = got.to_host() if isinstance(got, kjit.Array) else got
+    if isinstance(expected, (np.ndarray, np.generic)):
+        if not isinstance(expected, np.bool_) and (np.shape(got) != expected.shape or np.asarray(got).dtype != expected.dtype):
+            return f"{np.asarray(got).dtype}{list(np.shape(got))} instead of {expected.dtype}{list(expected.shape)}"
+    elif isinstance(expected, (str, np.dtype, type(None))):
+        return None if got == expected else f"{got!r} instead of {expected!r}"
+    bound = 1e-3 if np.asarray(expected).dtype.itemsize <= 4 else 1e-9
+    return None if np.allclose(got, expected, rtol=bound, atol=bound, equal_nan=True) else f"{got!r} instead of {expected!r}"
+
+
+# Programs whose results depend on the version of NumPy: numbers of Python had no types of their own before version 2.
+SINCE_2 = ("np.float64(2.5)", "np.int16(300)", "j += 300", "j += -1", "j[0] = 300")
+
+chosen = {int(word) for word in sys.argv[1:]}
+wrong = []
+for number, statements in enumerate(programs()):
+    if chosen and number not in chosen or np.__version__ < "2" and any(word in "; ".join(statements) for word in SINCE_2):
+        continue
+    expected, got = outcome(statements, np), outcome(statements, knp)
+    found = difference(got, expected)
+    if found:
+        wrong.append(f"{number}: {'; '.join(statements)}: {found}")
+        if chosen and isinstance(got, Exception):
+            traceback.print_exception(got)
+assert not wrong, "\n".join([f"seed {seed}", *wrong])
+print(f"beside NumPy: {number + 1} programs are good", file=sys.stderr)
