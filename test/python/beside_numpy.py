@@ -48,7 +48,7 @@ xp.array([1, 2], ndmin=2); xp.array(v, "f4"); xp.zeros_like(a, shape=2); xp.ones
 xp.zeros((2, 3), order="F").strides; xp.asarray(a, order="F").strides; xp.mgrid[0:2, 0:3]; xp.array([v, v]); xp.array([v[0], 5])
 # methods
 a.sum(0, "f4"); a.sum(where=a > 0); a.mean(where=a > -9); a.max(where=a > 0, initial=0); a.std(0, ddof=1); a.var(ddof=1); c.max(); c.min()
-a.sum(axis=(0, 1), keepdims=True); a.argsort(axis=None); a.argsort(kind="stable"); a.sort(kind="stable"); a; v.searchsorted([0.5, 0.1])
+a.sum(axis=(0, 1), keepdims=True); a.argsort(axis=None); a.argsort(kind="stable"); a.sort(kind="stable"); a; xp.sort(v).searchsorted([0.5, 0.1])
 a.clip(-0.5, 0.5); a.clip(min=0); a.round(1); a.dot(a.T); m.trace(); a.diagonal(); a.compress([True, False, True], axis=0); i.put([0, 1], 7); i
 v.partition(2); v[2]; a.repeat(2, 1); a.reshape(4, 3, order="F"); a.ravel("F"); a.flatten("F"); a.T.ravel("A"); a.T.reshape(2, 6)
 list(a.flat)[3] == a[0, 3]; a.flat[5]; a.T.flat[5] = 7; a; a.flat = [1, 2]; a; a.item(5); a.item(1, 2); a.tobytes() == a.T.tobytes("F")
