@@ -250,7 +250,7 @@ def file_of(name):
 def pages_that_teach():
     """What has programs and tables of names: of each page its title and the names of the API on it."""
     paths = [path for pattern in ("tutorial.md", "from/*.md", "howto/*.md", "cpp.md", "algorithms.md", "troubleshooting.md")
-             for path in sorted((ROOT / "docs").glob(pattern))]
+             for path in sorted((ROOT / "docs").glob(pattern)) if ".in" not in path.suffixes]  # those are sources of pages
     texts = {str(path.relative_to(ROOT / "docs")): path.read_text() for path in paths}
     return {name: (title_of(text), set(re.findall(r"\bkjit(?:_|::)\w+", text))) for name, text in texts.items()}
 
