@@ -1,6 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %if pyarrow %{ PYTHONPATH=%builddir/python %pyarrow-python %} %else %{ %kjit-python %} %s
 """Functions over rows with missing values: random functions of random tables have the values that Python has for each row, with the
-missing value of kjit and, where pandas is installed, of pandas. Tables are dictionaries of NumPy arrays, of pandas and of pyarrow."""
+missing value of kjit and, where pandas is installed, of pandas. Tables are dictionaries of NumPy arrays, of pandas, pyarrow and polars."""
 
 import random
 import sys
@@ -9,11 +9,15 @@ import warnings
 import kjit
 import numpy as np
 
-pandas = pyarrow = None
+pandas = polars = pyarrow = None
 try:
     import pandas
 except ImportError:
     print("without pandas: its tables are not tested")
+try:
+    import polars
+except ImportError:
+    print("without polars: its tables are not tested")
 try:
     import pyarrow
 except ImportError:
@@ -178,6 +182,20 @@ def with_arrow(columns):
     return pyarrow.table(made)
 
 
+def with_polars(columns):
+    """Two chunks, of which the second one is a slice."""
+    frame = polars.DataFrame(
+        {n: np.ma.array(values, mask=m).tolist() for n, (values, m) in columns.items()}, polars_types(columns)
+    )
+    cut = rng.randint(0, len(frame))
+    return polars.concat([frame[:cut], frame[cut:]], rechunk=False)
+
+
+def polars_types(columns):
+    names = {"U": "String", "b": "Boolean"}
+    return {n: getattr(polars, names.get(v.dtype.kind) or v.dtype.name.capitalize()) for n, (v, _) in columns.items()}
+
+
 def arrow_type(dtype):
     return pyarrow.string() if dtype.kind == "U" else pyarrow.from_numpy_dtype(dtype)
 
@@ -186,7 +204,8 @@ def plain(column):
     """A column of any library as a list with kjit.NA."""
     if isinstance(column, np.ndarray):
         return [kjit.NA if m else x for x, m in zip(np.ma.getdata(column).tolist(), np.ma.getmaskarray(column))]
-    values = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    to_list = next(getattr(column, name) for name in ("to_pylist", "to_list", "tolist") if hasattr(column, name))
+    values = to_list()
     return [kjit.NA if x is None or pandas is not None and x is pandas.NA else x for x in values]
 
 
@@ -209,7 +228,12 @@ def check(table, text, function, want, v):
     assert want is not TypeError and len(got) == len(want) and all(map(same, got, want)), (seed, text, table, got, want)
 
 
-MAKERS = [with_numpy, *([with_pandas] if pandas else []), *([with_arrow] if pyarrow else [])]
+MAKERS = [
+    with_numpy,
+    *([with_pandas] if pandas else []),
+    *([with_arrow] if pyarrow else []),
+    *([with_polars] if polars else []),
+]
 errors = 0
 for trial in range(36):
     count = rng.choice([0, 1, 9, 70, 300])
