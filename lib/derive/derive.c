@@ -145,8 +145,7 @@ static void check_size(kd_derivation *d)
 static kt_inferred *add_record(kt_scope *s, kt_inferred *of, kj_location location)
 {
   const kt_instance *primal = of->instance;
-  kt_inferred *record = kt_add_inferred(s->inference, primal->function, of->bounds,
-                                        primal->is_strict, primal->is_fastmath);
+  kt_inferred *record = kt_add_inferred(s->inference, primal->function, of->bounds, primal->modes);
   record->instance->caller = s->instance;
   record->instance->call_location = location;
   record->derived_of = of;

@@ -171,7 +171,7 @@ static void copy_body(preparer *p)
 {
   const kt_instance *instance = p->frame->instance;
   kd_derivation *d = p->d;
-  d->record->instance->is_strict |= instance->is_strict;
+  d->record->instance->modes.is_strict |= instance->modes.is_strict;
   bool is_array = instance->result != KJIT_VOID && kt_holds_array(d->c, instance->result);
   if (instance->result != KJIT_VOID && !is_array)
     p->frame->result = kd_new_var(d, "_result", instance->result, d->location);

@@ -212,11 +212,11 @@ LLVMValueRef kl_fast(kl_lowering *l, LLVMValueRef value)
   KJ_ASSERT(l->frame);
   if (!LLVMIsAInstruction(value) || !LLVMCanValueUseFastMathFlags(value)) return value;
   const kt_instance *instance = l->frame->instance;
-  if (instance->is_fastmath) {
+  if (instance->modes.is_fastmath) {
     LLVMSetFastMathFlags(value, LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros |
                                   LLVMFastMathAllowReciprocal | LLVMFastMathAllowContract |
                                   LLVMFastMathApproxFunc);
-  } else if (!instance->is_strict) {
+  } else if (!instance->modes.is_strict) {
     LLVMSetFastMathFlags(value, LLVMFastMathAllowContract);
   }
   return value;

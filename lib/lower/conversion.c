@@ -31,10 +31,58 @@ static LLVMValueRef saturate(kl_lowering *l, bool is_signed, LLVMTypeRef type, L
                       (LLVMTypeRef[]){ type, LLVMTypeOf(x) }, 2, &x, 1);
 }
 
+/* ---- @indefinite: what x86's instructions give ---- */
+
+/* cvttsd2si: the minimum for NaN and beyond the range. */
+static LLVMValueRef to_signed(kl_lowering *l, LLVMTypeRef type, LLVMValueRef x)
+{
+  unsigned bits = LLVMGetIntTypeWidth(type);
+  LLVMValueRef limit = LLVMConstReal(LLVMTypeOf(x), ldexp(1, (int)bits - 1));
+  LLVMValueRef is_inside = kl_fcmp(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), limit);
+  LLVMValueRef minimum = LLVMConstInt(type, (uint64_t)1 << (bits - 1), false);
+  return kl_select(l, is_inside, LLVMBuildFPToSI(kl_next(l), x, type, ""), minimum);
+}
+
+/* vcvttsd2usi: all ones for NaN and beyond the range. */
+static LLVMValueRef to_unsigned(kl_lowering *l, LLVMTypeRef type, LLVMValueRef x)
+{
+  LLVMTypeRef from = LLVMTypeOf(x);
+  double limit = ldexp(1, (int)LLVMGetIntTypeWidth(type));
+  LLVMValueRef is_inside = kl_and(l, kl_fcmp(l, LLVMRealOGT, x, LLVMConstReal(from, -1)),
+                                  kl_fcmp(l, LLVMRealOLT, x, LLVMConstReal(from, limit)));
+  LLVMValueRef result = LLVMBuildFPToUI(kl_next(l), x, type, "");
+  return kl_select(l, is_inside, result, LLVMConstAllOnes(type));
+}
+
+/* u64 by two cvttsd2si: negative numbers wrap around, and 2^63 stands for NaN and beyond the range.
+ */
+static LLVMValueRef to_unsigned_by_parts(kl_lowering *l, LLVMValueRef x)
+{
+  LLVMValueRef half = LLVMConstReal(LLVMTypeOf(x), ldexp(1, 63));
+  LLVMValueRef low = to_signed(l, l->i64, x), high = to_signed(l, l->i64, kl_fsub(l, x, half));
+  LLVMValueRef minimum = LLVMConstInt(l->i64, (uint64_t)1 << 63, false);
+  LLVMValueRef is_high = kl_fcmp(l, LLVMRealOGE, x, half);
+  return kl_select(l, is_high, LLVMBuildXor(kl_next(l), high, minimum, ""), low);
+}
+
+/* Integers of 8 and 16 bits are the low bits of an i32, and u32 those of an i64 if the processor
+ * has no instruction for u32. */
+static LLVMValueRef to_indefinite(kl_lowering *l, kjit_type to, LLVMValueRef x)
+{
+  uint32_t bytes = kl_scalar_bytes(l, to);
+  LLVMTypeRef type = kl_register_type(l, to);
+  if (bytes < 4) return kl_trunc(l, to_signed(l, l->i32, x), type);
+  if (kl_is_signed_type(l, to)) return to_signed(l, type, x);
+  bool is_native = l->target->has_unsigned_conversion && l->target->has_unsigned_conversion(l);
+  if (is_native) return to_unsigned(l, type, x);
+  return bytes == 4 ? kl_trunc(l, to_signed(l, l->i64, x), type) : to_unsigned_by_parts(l, x);
+}
+
 static LLVMValueRef float_to_int(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
   LLVMValueRef x = kl_to_compute(l, from, value);
   bool is_signed = kl_is_signed_type(l, to);
+  if (l->frame && l->frame->instance->modes.is_indefinite) return to_indefinite(l, to, x);
   if (l->target->float_to_i32 && kl_scalar_bytes(l, to) == 4 && LLVMTypeOf(x) == l->f32)
     return l->target->float_to_i32(l, x, !is_signed);
   return saturate(l, is_signed, kl_register_type(l, to), x);

@@ -201,7 +201,7 @@ typedef kl_complex_value (*recovery)(kl_lowering *l, kl_complex_value x, kl_comp
 static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x,
                                 kl_complex_value y, kl_complex_value result)
 {
-  if (l->frame->instance->is_fastmath) return result;
+  if (l->frame->instance->modes.is_fastmath) return result;
   LLVMBasicBlockRef before = kl_here(l), rare = kl_new_block(l, "complex.nan"),
                     end = kl_new_block(l, "complex");
   kl_go_on_if(l, kl_and(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare, end);
@@ -298,7 +298,7 @@ static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl
 
 static kl_complex_value divide_complex(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
-  if (l->frame->instance->is_fastmath) return divide_plain(l, x, y);
+  if (l->frame->instance->modes.is_fastmath) return divide_plain(l, x, y);
   bool is_wide = LLVMTypeOf(x.real) == l->f32 && l->c->request->target.kind == KJ_TARGET_CPU;
   return recover(l, recover_quotient, x, y,
                  is_wide ? divide_as_doubles(l, x, y) : divide_scaled(l, x, y));

@@ -104,6 +104,8 @@ struct kl_lower_target {
   /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL:
    * llvm.fpto?i.sat does. */
   LLVMValueRef (*float_to_i32)(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
+  /* Whether one instruction converts a float to u32 or u64, which gives all ones beyond the range. */
+  bool (*has_unsigned_conversion)(kl_lowering *l);
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
   LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);
   /* Most bytes of local arrays and variables on the stack; 0: no limit. What runs the code has this

@@ -264,7 +264,7 @@ static void optimize(kg_emission *e)
   bool has_externs = kg_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
   if (own->state.asks_library || own->state.calls_library)
     e->c->code->math_library = own->nvptx->library.kind;
-  if (e->lowering.kernel->is_fastmath) kg_flush_subnormals(e->module);
+  if (e->lowering.kernel->modes.is_fastmath) kg_flush_subnormals(e->module);
   int kind = is_straight(own) ? STRAIGHT_ON : has_many_loops(own) ? WITH_MANY_LOOPS : WITH_LOOPS;
   const char *pipeline = pipelines[kind][own->state.calls_library];
   kg_module_size size = kg_measure_emission(e);

@@ -126,12 +126,33 @@ bool kt_equal_bound(const kt_bound *a, const kt_bound *b)
   return a->integer == b->integer && kt_equal_callee(&a->callee, &b->callee);
 }
 
+static bool has_attribute(const ki_function *function, ki_attribute_id id)
+{
+  return ki_get_attribute(&function->attributes, id) != NULL;
+}
+
+/* The modes of a function that is called in those of its caller. */
+static kt_modes modes_of(const ki_function *function, kt_modes caller)
+{
+  bool is_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT);
+  bool is_fastmath = has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
+  bool is_indefinite = has_attribute(function, KJ_ATTRIBUTE_INDEFINITE);
+  return (kt_modes){ .is_strict = is_strict || (caller.is_strict && !is_fastmath),
+                     .is_fastmath = is_fastmath || (caller.is_fastmath && !is_strict),
+                     .is_indefinite = is_indefinite || caller.is_indefinite };
+}
+
+static bool equal_modes(kt_modes a, kt_modes b)
+{
+  return a.is_strict == b.is_strict && a.is_fastmath == b.is_fastmath &&
+         a.is_indefinite == b.is_indefinite;
+}
+
 static bool equal_key(const kt_inferred *record, const ki_function *function,
-                      const kt_bound *bounds, bool is_strict, bool is_fastmath)
+                      const kt_bound *bounds, kt_modes modes)
 {
   const kt_instance *instance = record->instance;
-  if (record->derived_of || instance->function != function || instance->is_strict != is_strict ||
-      instance->is_fastmath != is_fastmath)
+  if (record->derived_of || instance->function != function || !equal_modes(instance->modes, modes))
     return false;
   for (size_t i = 0; i < function->params.count; i++)
     if (!kt_equal_bound(&record->bounds[i], &bounds[i])) return false;
@@ -166,7 +187,7 @@ static const char *bounds_text(kt_compilation *c, const kt_bound *bounds, size_t
 }
 
 kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *function,
-                             const kt_bound *bounds, bool is_strict, bool is_fastmath)
+                             const kt_bound *bounds, kt_modes modes)
 {
   kt_compilation *c = inference->c;
   kt_inferred *record = KJ_NEW(c->arena, kt_inferred);
@@ -175,16 +196,10 @@ kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *functio
   instance->function = function;
   instance->id = (uint32_t)inference->records.count;
   instance->is_kernel = function->is_kernel && !instance->id; /* others: what is derived */
-  instance->is_strict = is_strict;
-  instance->is_fastmath = is_fastmath;
+  instance->modes = modes;
   instance->made_for = bounds_text(c, bounds, function->params.count);
   KJ_PUSH(c->arena, &inference->records, record);
   return record;
-}
-
-static bool has_attribute(const ki_function *function, ki_attribute_id id)
-{
-  return ki_get_attribute(&function->attributes, id) != NULL;
 }
 
 static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_location location)
@@ -266,13 +281,10 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
 {
   kt_inference *inference = s->inference;
   const char *name = function->decl->name;
-  bool own_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT),
-       own_fastmath = has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
-  bool is_strict = own_strict || (s->instance->is_strict && !own_fastmath);
-  bool is_fastmath = own_fastmath || (s->instance->is_fastmath && !own_strict);
+  kt_modes modes = modes_of(function, s->instance->modes);
   for (size_t i = 0; i < inference->records.count; i++) {
     kt_inferred *record = inference->records.items[i];
-    if (!equal_key(record, function, bounds, is_strict, is_fastmath)) continue;
+    if (!equal_key(record, function, bounds, modes)) continue;
     if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
       kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
               "`%s` calls itself and is @inline: a function cannot be inlined into itself", name);
@@ -283,7 +295,7 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
   kt_check_limit(s->c, KJ_LIMIT_INSTANCES, inference->records.count + 1, location, "%s",
                  describe_instances(inference, function));
   if (inference->depth >= DEPTH_LIMIT) fail_depth(s, function, location);
-  kt_inferred *record = kt_add_inferred(inference, function, bounds, is_strict, is_fastmath);
+  kt_inferred *record = kt_add_inferred(inference, function, bounds, modes);
   record->instance->caller = s->instance;
   record->instance->call_location = location;
   inference->depth++;
@@ -414,9 +426,8 @@ void kt_infer(kt_compilation *c)
   inference.constant_count = c->module->decls.count;
   inference.constants = KJ_NEW_ARRAY(c->arena, kt_constant *, inference.constant_count + 1);
   kt_bound *bounds = kt_bind_signature(&inference, kernel);
-  bool is_strict = ki_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_STRICT),
-       is_fastmath = ki_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_FASTMATH);
-  kt_inferred *record = kt_add_inferred(&inference, kernel, bounds, is_strict, is_fastmath);
+  kt_modes modes = modes_of(kernel, (kt_modes){ 0 });
+  kt_inferred *record = kt_add_inferred(&inference, kernel, bounds, modes);
   kt_infer_body(&inference, record);
   if (c->request->symbol) check_c_function(&inference, record);
   kt_find_recursion(&inference);

@@ -229,7 +229,7 @@ _Noreturn void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location loc
 kjit_type kt_concrete_result(kjit_type guess);
 /* A new one, not yet inferred. */
 kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *function,
-                             const kt_bound *bounds, bool is_strict, bool is_fastmath);
+                             const kt_bound *bounds, kt_modes modes);
 
 bool kt_equal_bound(const kt_bound *a, const kt_bound *b);
 /* For messages. */
@@ -676,6 +676,9 @@ kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,
                         uint32_t dimension);
 /* The element at the indices as an array without dimensions. */
 kt_expr *kt_make_only(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location);
+/* A struct that is an element of an array as an array without dimensions, whose fields are places:
+ * the fields of the element. Any other value is the result as it is. */
+kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location);
 /* The array itself where all is taken. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location);
 /* What the address of the first element of an array of the block or the thread is a multiple of, in

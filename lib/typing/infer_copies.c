@@ -287,9 +287,10 @@ static void infer_copies(kt_scope *s, const ki_stmt *stmt, const kt_exprs *items
 /* ---- through the items of a value ---- */
 
 /* Along the first dimension: elements, fields of them, or views of what is behind one index.
- * fields: of the elements; NULL: the elements. */
+ * fields: of the elements; NULL: the elements. are_references: the variable of
+ * the loop is a reference to each struct. */
 static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
-                             const ki_expr *fields)
+                             const ki_expr *fields, bool are_references)
 {
   array = kt_keep_value(s, array);
   const ki_type_info *info = ki_type(s->c->types, array->type);
@@ -310,6 +311,7 @@ static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
     item->x = array;
     KJ_PUSH(s->arena, &item->args, index);
     if (fields) item = kt_read_fields(s, fields, item);
+    else if (are_references) item = kt_refer(s, item, array->location);
   } else {
     kt_slice slices[KJ_MAX_RANK] = { { .is_index = true, .start = index } };
     for (uint32_t d = 1; d < info->rank; d++) slices[d].is_whole = true;
@@ -323,10 +325,15 @@ static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
 
 void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt)
 {
-  const ki_expr *source = stmt->args.items[0], *array = kt_array_of_fields(s, source, 1);
+  const ki_expr *source = stmt->args.items[0];
+  bool is_referred = source->kind == KJ_EXPR_CALL && source->x->kind == KJ_EXPR_BUILTIN &&
+                     source->x->builtin->id == KJ_BUILTIN_REFER && source->args.count == 1;
+  if (is_referred) source = source->args.items[0];
+  const ki_expr *array = kt_array_of_fields(s, source, 1);
   kt_expr *value = kt_infer_expr(s, array);
   if (kt_is_array(s->c, value->type)) {
-    infer_array_loop(s, stmt, kt_make_concrete(s, value), array == source ? NULL : source);
+    infer_array_loop(s, stmt, kt_make_concrete(s, value), array == source ? NULL : source,
+                     is_referred || s->has_numba_types);
     return;
   }
   const ki_attribute *unroll = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);

@@ -461,14 +461,16 @@ static kt_expr *array_operand(kt_scope *s, const kt_operands *o)
   return array;
 }
 
-/* Makes a struct that is an element of an array an array without dimensions. Its fields are places,
- * which are the fields of the element. */
-kt_expr *kt_rule_refer(kt_scope *s, const kt_operands *o)
+kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location)
 {
-  kt_expr *value = o->values.items[0];
   bool is_element =
     value->kind == KJ_T_LOAD && kt_is_struct(s->c, value->type) && !kt_is_date(s, value->type);
-  return is_element ? kt_make_only(s, value->x, &value->args, o->location) : value;
+  return is_element ? kt_make_only(s, value->x, &value->args, location) : value;
+}
+
+kt_expr *kt_rule_refer(kt_scope *s, const kt_operands *o)
+{
+  return kt_refer(s, o->values.items[0], o->location);
 }
 
 kt_expr *kt_rule_transpose(kt_scope *s, const kt_operands *o)

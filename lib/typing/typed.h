@@ -422,6 +422,12 @@ enum { KJ_POLL_BUDGET = 1 << 16 };
 
 /* ---- instances ---- */
 
+/* Attributes that functions hand on to the functions that they call. */
+typedef struct kt_modes {
+  bool is_strict, is_fastmath;
+  bool is_indefinite; /* a float beyond an integer's range becomes what x86 gives */
+} kt_modes;
+
 struct kt_instance {
   const ki_function *function;
   uint32_t id;      /* position in instances */
@@ -432,8 +438,8 @@ struct kt_instance {
   const char *symbol;   /* unique in the compilation; the kernel's own name for the kernel */
   const char *made_for; /* "(f32, 16)": what the parameters are bound to, for messages */
   bool is_kernel;
-  bool is_strict, is_fastmath; /* own or inherited */
-  bool has_barrier, has_warp;  /* itself or what it calls */
+  kt_modes modes;
+  bool has_barrier, has_warp; /* itself or what it calls */
   /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
   bool uses_positions;
   bool is_recursive;      /* calls itself, directly or through others */

@@ -516,8 +516,9 @@ static void print_header(typed_printer *p, const kt_instance *instance)
   if (instance->is_kernel && p->c->code->max_threads)
     kj_append_format(p->out, " @launch_bounds(%u, %u)", p->c->code->max_threads,
                      instance->min_blocks);
-  if (instance->is_strict) put(p, " @strict");
-  if (instance->is_fastmath) put(p, " @fastmath");
+  if (instance->modes.is_strict) put(p, " @strict");
+  if (instance->modes.is_fastmath) put(p, " @fastmath");
+  if (instance->modes.is_indefinite) put(p, " @indefinite");
 }
 
 static void print_instance(typed_printer *p, const kt_instance *instance)

@@ -398,3 +398,36 @@ total, mass, ids = of_fields(particles)
 assert total == 15 and mass == 4 and ids.tolist() == [7, 8] and particles["id"].tolist() == [7, 8]
 made = changed_copy(particles)
 assert type(made) is np.ndarray and made.dtype == particle and made["m"].tolist() == [9, 2.5] and particles["m"][0] == 1.5
+
+
+# ---- texts decide what runs, and not the types: Numba compares them at run time ----
+
+
+@njit
+def by_text(kind, x):
+    r = x
+    if kind == "half":
+        r = x / 2
+    elif kind in ("twice", "double"):
+        r = 2 * x
+    return r, 1 if kind == "half" else 2.5
+
+
+@njit
+def defaulted(x, kind="whole"):
+    return (1.5 if kind == "half" else x), by_text(kind, x)[0]
+
+
+@njit
+def of_other_types(kind, x):
+    if kind == "pair":
+        return x, x
+    return x
+
+
+for n in np.random.randint(-99, 99, 5).tolist():
+    halves = by_text("half", n), by_text("double", n), by_text("other", n)
+    assert halves == ((n / 2, 1.0), (2.0 * n, 2.5), (float(n), 2.5)), halves
+    assert all(type(v) is float for pair in halves for v in pair), halves
+    assert all(type(v) is float for v in defaulted(n)) and defaulted(n) == (n, n) and defaulted(n, "half") == (1.5, n / 2)
+    assert of_other_types("pair", n) == (n, n) and of_other_types("one", n) == n  # no types in common: the text decides

@@ -96,7 +96,67 @@ def gone_through(a, b):
             p["n"] += 5
 
 
-FUNCTIONS = [named, handed_over, nested, read_later, renamed, exchanged, gone_through]
+def in_tuples(a, b):
+    t = (a[0], b[1, 1], 5)
+    t[0].x = t[2]
+    u = t
+    u[1].n += 2
+    p, q, r = a[1], b[0, 2], a[2]
+    p.x = q.x
+    q.x = 7
+    r.n = 3
+    for s in (a[3], b[1, 0]):
+        s.x = s.n
+
+
+def chosen(a, b):
+    p = a[0] if a[1].n > 0 else a[2]
+    p.x = 99
+    q = p if p.n > 2 else b[0, 1]
+    q.x = -1
+    change(a[3] if b[0, 0].n > 0 else a[4], 2)
+    n = a[0].n if a[1].n > 0 else a[1].n
+    a[0].n = 50
+    b[1, 1].n = n
+
+
+def smaller(a, i, j):
+    if a[i].x < a[j].x:
+        return a[i]
+    return a[j]
+
+
+def ends_of(a):
+    return a[0], a[4]
+
+
+def returned(a, b):
+    p = smaller(a, 1, 2)
+    p.n = 1000
+    smaller(b[0], 0, 1).x = 8
+    q, r = ends_of(a)
+    q.n = 4
+    r.n = q.n
+
+
+def gone_through_by_functions(a, b):
+    last = a[0]
+    for p in a:
+        change(p, 3)
+        a[2].x += 1
+        if p.x > last.x:
+            last = p
+    last.n = 77
+    for i, p in enumerate(a):
+        a[i].x = i
+        p.n += i
+    for p, q in zip(b[0], b[1][::-1]):
+        p.n = q.n
+        q.x = p.x
+
+
+FUNCTIONS = [named, handed_over, nested, read_later, renamed, exchanged, gone_through, in_tuples, chosen, returned]
+FUNCTIONS += [gone_through_by_functions]
 
 
 def in_python(function):

@@ -261,7 +261,7 @@ static void fill(bessel *f)
 /* Once for a module; @fastmath's calls make another one. */
 static value get_function(kl_lowering *l, bool is_second)
 {
-  bool is_fast = l->frame->instance->is_fastmath;
+  bool is_fast = l->frame->instance->modes.is_fastmath;
   const char *name =
     kj_format(l->c->arena, "kjit_high_%s%s", is_second ? "yn" : "jn", is_fast ? "_fast" : "");
   value known = LLVMGetNamedFunction(l->module, name), outer = l->function;

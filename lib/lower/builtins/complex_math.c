@@ -11,7 +11,7 @@ typedef kl_complex_value complex_value;
 
 static LLVMValueRef relax(kl_lowering *l, LLVMValueRef value)
 {
-  return l->frame->instance->is_fastmath ? kl_fast(l, value) : value;
+  return l->frame->instance->modes.is_fastmath ? kl_fast(l, value) : value;
 }
 
 static LLVMValueRef add(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)

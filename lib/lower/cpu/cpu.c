@@ -252,6 +252,7 @@ static void fence(kl_lowering *l, ki_memory_scope scope)
 
 /* LLVM calls functions of a library where the instruction is missing. */
 static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_wide_atomics; }
+static bool has_unsigned_conversion(kl_lowering *l) { return kl_cpu(l)->features->has_avx512; }
 
 static void prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
 {
@@ -326,6 +327,7 @@ const kl_lower_target kl_cpu_lowering = {
   .math = kl_cpu_math,
   .rsqrt = kl_cpu_rsqrt,
   .float_to_i32 = NULL,
+  .has_unsigned_conversion = has_unsigned_conversion,
   .integer_abs = NULL,
   .recursion_bytes = 4096 * 1024,
   .part_recursion_bytes = 512 * 1024,

@@ -164,7 +164,7 @@ static kl_nvptx_lowering *state_of(kl_lowering *l) { return l->target_state; }
 
 static const char *libdevice_name(kl_lowering *l, const ki_math *math, bool is_float)
 {
-  bool is_fast = l->frame->instance->is_fastmath || (math->form & KJ_MATH_APPROXIMATE);
+  bool is_fast = l->frame->instance->modes.is_fastmath || (math->form & KJ_MATH_APPROXIMATE);
   bool has_fast = is_float && is_fast && math->fast;
   return kj_format(l->c->arena, "__nv_%s%s", has_fast ? math->fast : math->libdevice,
                    is_float ? "f" : "");
@@ -230,7 +230,7 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
 /* Those of nvptx_math.c, but for libdevice's approximations under @fastmath. */
 static bool has_own_form(kl_lowering *l, ki_builtin_id id, LLVMTypeRef type)
 {
-  if (type != l->f32 || (has_libdevice(l) && l->frame->instance->is_fastmath)) return false;
+  if (type != l->f32 || (has_libdevice(l) && l->frame->instance->modes.is_fastmath)) return false;
   return id == KJ_BUILTIN_SIN || id == KJ_BUILTIN_COS;
 }
 

@@ -22,6 +22,7 @@ _OPTIONS = {
     "interruptible",
     "wrap",
     "numba",
+    "indefinite",
     "jvp",
     "vjp",
 }
@@ -33,7 +34,7 @@ _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 def _attributes(options):
     """Returns options that are attributes of the kernel IR, as text."""
-    text = "".join(f" @{name}" for name in ("fastmath", "strict", "wrap", "numba") if options.get(name))
+    text = "".join(f" @{name}" for name in ("fastmath", "strict", "wrap", "numba", "indefinite") if options.get(name))
     if options.get("inline") is not None:
         text += " @inline" if options["inline"] else " @noinline"
     for name in _EXTENTS:
@@ -126,11 +127,15 @@ class _Compiled:
                         _kjit.end_work(work)
         return self._made
 
-    def _write(self):
+    def _builder(self):
         from .frontend import module as modules
 
         builder = modules.Builder(self._rules, self.is_typed, self.is_njit)
         builder.arrays_by = self._arrays_by
+        return builder
+
+    def _write(self):
+        builder = self._builder()
         name = builder.function(self, self._kind, shapes=self._named_shapes())
         builder.write_all()
         return builder.finish(name)

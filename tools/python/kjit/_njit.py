@@ -29,6 +29,7 @@ _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
 # Codes of the compiler's errors that are about arrays as values.
 _OF_ARRAYS = frozenset(("ARRAY_AS_NUMBER", "ARRAY_ASSIGNED", "ARRAY_ELEMENTS"))
 _ERRORS = {kind.__name__: kind for kind in CLASSES.values()}
+_COMPILING = (SourceError, NotCompiledError, _ERRORS["TypingError"], _ERRORS["UnknownNameError"])
 _AGAIN = object()
 
 
@@ -102,6 +103,7 @@ class Njit(Composed, _functions.Function):
     is_typed = is_njit = True
     _wants_driver = False  # its results are none of compiled code's
     _is_inner = False  # the named tuples of its results get their classes from the function around it
+    _joins_texts = True  # statements under both outcomes of a comparison with a text argument have a part in the types
     result = None  # the type of the result as text, which a signature says
     local_types: dict = {}  # name -> type, of the option `locals`
 
@@ -122,7 +124,7 @@ class Njit(Composed, _functions.Function):
                 "fastmath": _is_fast(options.get("fastmath")),
                 "strict": not _is_fast(options.get("fastmath")),  # a*b+c is rounded twice, as in Numba and NumPy
                 "inline": True if options.get("inline") in (True, "always") else None,
-                "numba": True, "interruptible": options.get("interruptible"),
+                "numba": True, "indefinite": True, "interruptible": options.get("interruptible"),
             },
         )
         self._splitter_made = self._loaded = self._driver_made = None
@@ -214,7 +216,9 @@ class Njit(Composed, _functions.Function):
             loaded = (*self._module(), self._parameters(), defaults, True, False)
         except Error as error:  # its place is in the program, not here
             error = error.with_traceback(None)
-            if self._given or not isinstance(error, (SourceError, _ERRORS["TypingError"], _ERRORS["UnknownNameError"])):
+            if self._is_decided_by_texts(error):
+                return self._load()
+            if self._given or not isinstance(error, _COMPILING):
                 raise error from None
             return functools.partial(self._call_constants, error)
         if self._is_inner or shape is None and not made.returns_optional:
@@ -255,6 +259,9 @@ class Njit(Composed, _functions.Function):
         """For the extension, after a failure: functions that return arrays or compute with whole arrays run in Python."""
         if isinstance(error, _ERRORS["ArgumentError"]) and any(isinstance(value, enum.Enum) for value in args):
             return self._call_composed(args, None)
+        if self._is_decided_by_texts(error):
+            self._forget()
+            return self(*args)
         if self._splitter.node is None or self._wants_driver or not self.is_of_arrays(error):
             return NotImplemented
         self.__dict__["_wants_driver"] = True
@@ -288,13 +295,25 @@ class Njit(Composed, _functions.Function):
 
     # ---- code ----
 
+    def _builder(self):
+        builder = super()._builder()
+        builder.joins_texts = self._joins_texts
+        self.__dict__["_texts"] = builder.texts
+        return builder
+
     def _write(self):
         if not self._given:
             return super()._write()
-        from .frontend import module as modules
-
-        builder = modules.Builder(self._rules, self.is_typed, True)
+        builder = self._builder()
         return builder.finish(self._write_variant(builder))
+
+    def _is_decided_by_texts(self, error):
+        """Whether to compile again after a failure, without the statements that the function's texts rule out. Numba compiles all of
+        them, and their types decide the type of a result."""
+        is_possible = self._joins_texts and self.__dict__.get("_texts") and isinstance(error, _COMPILING)
+        if is_possible:
+            self.__dict__.update(_joins_texts=False, _made=None)
+        return is_possible
 
     @property
     def signatures(self):

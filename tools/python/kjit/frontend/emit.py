@@ -76,9 +76,17 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.spreads = {arguments.vararg.arg: spread} if arguments.vararg else {}
         if arguments.vararg and spread is None:
             self.spreads = {arguments.vararg.arg: len(self.shapes[arguments.vararg.arg])}
+        if self.builder.joins_texts:
+            self.join_texts(known)
         self.given = known
         self.arguments = [a for a in self.arguments if a.arg not in known]
         self.parameters = [a.arg for a in self.arguments]
+
+    def join_texts(self, known):
+        for name, value in known.items():
+            if type(value) is str:
+                known[name] = static.GivenText(value)
+                self.builder.texts.append(name)
 
     def begin_names(self, known):
         """The statements with what is known in them; parameters that have a value and are assigned to become variables."""
@@ -298,7 +306,9 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
             self.returned.append(self.shape_of_result(statement.value))
-            self.put(depth, place, "return ", self.expression(statement.value))
+            is_called = self.builder.callers.get(self.builder.writing)  # the first function gives values to Python
+            text = self.referred(statement.value) if is_called else self.expression(statement.value)
+            self.put(depth, place, "return ", text)
 
     def do_Expr(self, statement, depth):
         value = statement.value

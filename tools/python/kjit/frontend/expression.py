@@ -210,12 +210,29 @@ class Expressions(Forms):
         return [self.source.place(node), *parts, "]"]
 
     def reference(self, node, parts):
-        """An element of an array, or a field of one, that a name or a parameter gets: a record is a reference, as in NumPy."""
-        if not isinstance(node, (ast.Subscript, ast.Attribute)) or self.static_value(node) is not static.UNKNOWN:
+        """An element of an array, or a field of one, that a name or a parameter gets: a record is a reference, as in NumPy. So are
+        the records of a tuple and of a conditional expression. parts: the text of the node."""
+        if not self.has_reference(node):
             return parts
-        if isinstance(node, ast.Attribute) and node.attr in _OF_ARRAYS:
-            return parts
+        if isinstance(node, ast.Tuple):
+            return self.tuple_of(node, self.referred)
+        if isinstance(node, ast.IfExp):
+            return self.conditional(node, self.referred)
         return [self.source.place(node), "refer(", *parts, ")"]
+
+    def referred(self, node):
+        return self.reference(node, self.expression(node))
+
+    def has_reference(self, node):
+        """Whether a value may be a record of an array, or have one."""
+        if isinstance(node, ast.Tuple):
+            return any(map(self.has_reference, node.elts))
+        if isinstance(node, ast.IfExp):
+            is_decided = isinstance(self.static_value(node.test), static.PLAIN)
+            return not is_decided and (self.has_reference(node.body) or self.has_reference(node.orelse))
+        if not isinstance(node, (ast.Subscript, ast.Attribute)) or self.static_value(node) is not static.UNKNOWN:
+            return False
+        return not isinstance(node, ast.Attribute) or node.attr not in _OF_ARRAYS
 
     def index(self, node):
         value = self.static_value(node)
@@ -233,9 +250,12 @@ class Expressions(Forms):
     def of_Tuple(self, node):
         if not node.elts:
             raise self.error(node, "a tuple without items")
+        return self.tuple_of(node, self.expression)
+
+    def tuple_of(self, node, text_of):
         parts = [self.source.place(node), "("]
         for i, item in enumerate(node.elts):
-            parts += ([", "] if i else []) + self.expression(item)
+            parts += ([", "] if i else []) + text_of(item)
         return [*parts, ",)" if len(node.elts) == 1 else ")"]
 
     def of_UnaryOp(self, node):

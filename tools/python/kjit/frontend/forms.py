@@ -3,9 +3,11 @@ once. Where the text of an expression would repeat an operand with a call, the e
 
 import ast
 
-from . import enums, optional, pyvalues, ranges, static
+from . import enums, optional, pyvalues, ranges, static, words
 
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
+# A truth that is known, which typing does not decide branches by.
+_AT_RUN_TIME = words.Text("at_run_time", "\nfunc at_run_time(x) -> bool { return x }")
 _DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
 
 
@@ -71,6 +73,9 @@ class Forms:
 
     def compare(self, node, left, right):
         operator = node.ops[0]
+        decided = self.static.comparison_of_text(node)
+        if decided is not static.UNKNOWN and not isinstance(operator, (ast.Is, ast.IsNot)):
+            return [self.source.place(node), f"{self.use(_AT_RUN_TIME)}({'true' if decided else 'false'})"]
         is_none = self.static_value(left) is None or self.static_value(right) is None
         if isinstance(operator, (ast.Is, ast.IsNot)) or is_none and isinstance(operator, (ast.Eq, ast.NotEq)):
             return self.identity(node, left, right)
@@ -204,8 +209,11 @@ class Forms:
         known = self.static_value(node.test)
         if isinstance(known, static.PLAIN):
             return self.expression(node.body if known else node.orelse)
-        parts = [self.source.place(node), "(", *self.condition(node.test), " ? ", *self.expression(node.body), " : "]
-        return [*parts, *self.expression(node.orelse), ")"]
+        return self.conditional(node, self.expression)
+
+    def conditional(self, node, text_of):
+        parts = [self.source.place(node), "(", *self.condition(node.test), " ? ", *text_of(node.body), " : "]
+        return [*parts, *text_of(node.orelse), ")"]
 
     def use(self, text):
         """The name of a func of the kernel IR, which the function calls."""

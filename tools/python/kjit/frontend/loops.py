@@ -54,8 +54,6 @@ class Loops:
             pass
         elif isinstance(statement.iter, ast.Call) and any(self.static_value(statement.iter.func) is kind for kind in (enumerate, zip)):
             self.loop_of_items(statement, depth)
-        elif self.assigns_fields(statement):
-            self.loop_of_records(statement, depth)
         else:
             self.loop(statement, depth)
         self.end_loop(statement, depth)
@@ -108,7 +106,7 @@ class Loops:
             return [f"{name}[", *self.call_library(texts.POSITION, [f"{name}.shape"], [counter]), "]"]
         self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node))
         lengths.append([f"len({name})"])
-        return [f"{name}[{counter}]"]
+        return [f"refer({name}[{counter}])"]
 
     def take_item(self, statement, target, item, depth):
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -138,32 +136,6 @@ class Loops:
         for i, part in enumerate(item):
             parts += ([", "] if i else []) + (self.join_items(part) if isinstance(part, tuple) else part)
         return [*parts, ",)" if len(item) == 1 else ")"]
-
-    def loop_of_records(self, statement, depth):
-        """A loop over an array, in whose body fields of the elements are assigned: its variable is a reference to each."""
-        counter, items, target = self.temporary(), self.temporary(), statement.target
-        place = [self.source.place(statement)]
-        self.put(depth, place, f"let {items} = ", self.expression(statement.iter))
-        self.put(depth, place, f"for {counter} in range(len({items})) {{")
-        self.take_item(statement, target, ["refer(", f"{items}[{counter}]", ")"], depth + 1)
-        self.block(statement.body, depth + 1)
-        self.put(depth, "}")
-
-    def assigns_fields(self, statement):
-        """Whether a loop goes over an array or a tuple, and fields of its variable are assigned in its body."""
-        if not isinstance(statement.target, ast.Name) or isinstance(statement.iter, (ast.Call, ast.Tuple)):
-            return False
-        return any(
-            isinstance(base, ast.Name) and base.id == statement.target.id
-            for inner in statement.body
-            for node in ast.walk(inner)
-            if isinstance(node, (ast.Assign, ast.AugAssign))
-            for place in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            if isinstance(place, ast.Attribute)
-            or isinstance(place, ast.Subscript)
-            and isinstance(self.static_value(place.slice), str)
-            for base in [place.value]
-        )
 
     def loop(self, statement, depth):
         head, attribute = self.loop_head(statement.iter)
@@ -204,13 +176,20 @@ class Loops:
             call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
         word = self.loop_word(call)
         if word is None:  # the items of a tuple, or what is behind the first index of an array
-            return self.expression(call), attribute
+            return self.items(call), attribute
         if call.keywords or not call.args:
             raise self.error(call, f"{word}() takes one or more numbers")
         parts = [self.source.place(call), f"{word}("]
         for i, argument in enumerate(call.args):
             parts += ([", "] if i else []) + self.expression(argument)
         return [*parts, ")"], attribute
+
+    def items(self, node):
+        """A tuple or an array that a loop goes over. A record of an array is a reference."""
+        if isinstance(node, ast.Tuple):
+            return self.referred(node)
+        is_array = isinstance(node, ast.Name) or isinstance(node, ast.Subscript) and not isinstance(self.static_value(node.slice), str)
+        return ["refer(", *self.expression(node), ")"] if is_array else self.expression(node)
 
     @staticmethod
     def is_stored_inside(body, name):

@@ -65,6 +65,9 @@ class Builder:
         self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
         self.arrays_by = "kjit.local(shape, dtype)"  # for messages: what makes an array
         self.inner = {}  # functions that are defined in others, by these and their places
+        # Whether a comparison of a text parameter is one of run time as in Numba, so that the statements under both outcomes have a
+        # part in the types; texts: the names of such parameters.
+        self.joins_texts, self.texts = False, []
 
     def new_name(self, wanted):
         wanted = "".join(c if c.isascii() and c.isalnum() or c == "_" else "_" for c in wanted) or "f"
@@ -245,6 +248,8 @@ class Builder:
 
     def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
+        if getattr(thing, "is_njit", False) and not self.makes_arrays:  # converts floats to integers as its kernel does
+            attributes = attributes.replace(" @indefinite", "")
         for word, rule in getattr(thing, "own_rules", {}).items():
             attributes += f" @{word}({self.function(rule)})"
         avoid = set()

@@ -34,6 +34,10 @@ _OF_ARRAYS = ("shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype")
 PLAIN = (bool, int, float, complex, str, type(None))
 
 
+class GivenText(str):
+    """A text that a parameter of njit has. Numba compares it at run time."""
+
+
 def _is_text(left, right):
     """Whether `left in right` is decided: of texts, or of constants."""
     is_listed = isinstance(right, (tuple, frozenset)) and all(isinstance(item, (*PLAIN, enum.Enum)) for item in right)
@@ -172,6 +176,18 @@ class Names:
             return UNKNOWN
         left, right = self.value(node.left), self.value(node.comparators[0])
         is_identity = isinstance(node.ops[0], (ast.Is, ast.IsNot))
+        if not is_identity and isinstance(left, GivenText) | isinstance(right, GivenText):
+            return UNKNOWN
+        return self._comparison(node, left, right, is_identity)
+
+    def comparison_of_text(self, node):
+        """What a comparison with a text parameter gives, or UNKNOWN: it is none."""
+        values = [self.value(operand) for operand in (node.left, *node.comparators)]
+        if len(values) != 2 or not any(isinstance(value, GivenText) for value in values) or type(node.ops[0]) not in _COMPARE:
+            return UNKNOWN
+        return self._comparison(node, *values, False)
+
+    def _comparison(self, node, left, right, is_identity):
         kinds = (*PLAIN, enum.Enum, type) if is_identity or isinstance(node.ops[0], (ast.Eq, ast.NotEq)) else PLAIN
         if (
             isinstance(left, kinds)
