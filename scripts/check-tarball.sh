@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 tarball=${1:-}
 if [ -z "$tarball" ]; then
   scripts/make-tarball.sh dist
-  tarball=$(ls dist/kjit-*-linux-*.tar.xz)
+  tarball=$(ls dist/kjit-*-linux-"$(uname -m)".tar.xz)
 fi
 root=$(mktemp -d)
 trap 'umount "$root/proc" 2> /dev/null || true; rm -rf --one-file-system "$root"' EXIT

@@ -23,13 +23,18 @@ static const row rows[] = {
 /* The words of the first line of features, each between blanks. */
 static char *read_features(void)
 {
+#if defined __aarch64__
+  static const char title[] = "Features";
+#else
+  static const char title[] = "flags";
+#endif
   char *line = NULL;
   size_t capacity = 0;
   FILE *file = fopen("/proc/cpuinfo", "r");
   assert_non_null(file);
   while (getline(&line, &capacity, file) > 0) {
     char *colon = strchr(line, ':'), *end = strchr(line, '\n');
-    if (!colon || (strncmp(line, "flags", 5) != 0 && strncmp(line, "Features", 8) != 0)) continue;
+    if (!colon || strncmp(line, title, sizeof title - 1) != 0) continue;
     if (end) *end = ' ';
     char *features = strdup(colon + 1);
     free(line);
