@@ -39,11 +39,14 @@ static bool fits(__int128 integer, kjit_type type)
   return integer < limit && integer >= (kf_is_unsigned(type) ? 0 : -limit);
 }
 
+static bool is_never_negative(kjit_type type) { return type == KJIT_BOOL || kf_is_unsigned(type); }
+
 static kjit_type common_integer(kjit_type x, kjit_type y)
 {
-  if (x == y) return x;
-  if (x == KJIT_U64 || y == KJIT_U64) return KJIT_F64;
-  return KJIT_I64;
+  kjit_type a = widen(x), b = widen(y);
+  if (a == b) return a;
+  if (a != KJIT_U64 && b != KJIT_U64) return KJIT_I64;
+  return is_never_negative(x) && is_never_negative(y) ? KJIT_U64 : KJIT_F64;
 }
 
 static kjit_type common_float(kjit_type x, kjit_type y)
@@ -102,7 +105,7 @@ kjit_type kf_find_common_type(const kf_value *x, const kf_value *y)
   if (kf_is_float(a) && kf_is_float(b)) return common_float(a, b);
   if (kf_is_float(a)) return common_mixed(b, a);
   if (kf_is_float(b)) return common_mixed(a, b);
-  return common_integer(widen(a), widen(b));
+  return common_integer(a, b);
 }
 
 kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y)

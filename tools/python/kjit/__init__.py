@@ -45,6 +45,7 @@ _LATER = {
         "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul",
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
         "_progress": "set_progress",
+        "_formulas": "eval",
         "numpy._fusing": "explain",
         "tables": "NA isna table",
         "frontend.source": "keep_sources",
@@ -76,6 +77,7 @@ _HIDDEN = {
     "map",
     "filter",
     "sum",
+    "eval",
 }
 
 

@@ -436,6 +436,7 @@ int binding_add_configured(PyObject *module);
 int binding_add_functions(PyObject *module);
 int binding_add_algorithms(PyObject *module);
 int binding_add_code(PyObject *module);
+int binding_add_formulas(PyObject *module);
 int binding_add_heard(PyObject *module);
 
 #endif

@@ -86,7 +86,7 @@ PyObject *binding_fail(kjit_status status, const char *format, ...)
 static struct made_type {
   const PyType_Spec *spec;
   PyTypeObject *type;
-} made_types[16];
+} made_types[20];
 
 static PyTypeObject *find_type(PyType_Spec *spec)
 {
@@ -177,7 +177,7 @@ static int fill_module(PyObject *module)
              binding_add_algorithms(module) || binding_add_code(module) ||
              binding_add_records(module) || binding_add_memory(module) ||
              binding_add_progress(module) || binding_add_heard(module) ||
-             binding_add_expressions(module)
+             binding_add_expressions(module) || binding_add_formulas(module)
            ? -1
            : 0;
 }

@@ -87,6 +87,23 @@ class Stream:
             raise RuntimeError(f"the Arrow stream fails: {text.decode() if text else status}")
 
 
+class _Borrowed:
+    """A struct of the interface, which its capsule owns."""
+
+    def __init__(self, capsule, name, kind):
+        self.capsule = capsule
+        self.struct = ctypes.cast(_pointer_of(capsule, name), ctypes.POINTER(kind)).contents
+
+
+class Single:
+    """The one chunk of an array with `__arrow_c_array__`, as Stream has it."""
+
+    def __init__(self, source):
+        schema, array = source.__arrow_c_array__()
+        self.schema = _Borrowed(schema, b"arrow_schema", _Schema)
+        self.arrays = [_Borrowed(array, b"arrow_array", _Array)]
+
+
 _NUMBERS = {
     "c": "i1",
     "C": "u1",

@@ -1,0 +1,250 @@
+"""kjit.eval: formulas in the syntax of numexpr over columns with nulls, see docs/howto/formulas.md."""
+
+import functools
+import re
+import sys
+
+from . import _kjit, _state, dtypes
+
+_NULLABLE, _BITS = 1, 2
+# The formats of the Arrow C data interface.
+_ARROW = {"b": "bool", "c": "i8", "C": "u8", "s": "i16", "S": "u16", "i": "i32", "I": "u32", "l": "i64", "L": "u64"}
+_ARROW |= {"e": "f16", "f": "f32", "g": "f64"}
+_EXPECTED = "a formula takes bools, integers and floats"
+_NAME = re.compile(r"`([^`\n]*)`|(?<![\w.])([A-Za-z_]\w*)(?!\w*\s*\()")
+
+
+def eval(formula, table=None, /, *, out=None, device=None, **columns):
+    """Computes a formula such as `"a * sin(b) + where(c > 0, c, 0)"` for each row of its columns.
+
+    table: a pandas or polars data frame, a pyarrow table or record batch, or a dictionary of columns. Further columns are keyword
+    arguments. A name that is neither is a variable of the caller, if it is an array, as in numexpr. Columns are NumPy arrays of
+    one shape, numbers, masked arrays, pandas Series, and objects with the Arrow PyCapsule interface. out: a NumPy array for the
+    result. device: where to compute, by default the CPU.
+
+    The result is an array of NumPy if all columns are. A data frame or Series of pandas gives a Series, and columns of Arrow give
+    a pyarrow array, or a masked array without pyarrow. Errors have the place in the formula."""
+    found = _find_columns(formula, table, columns, sys._getframe(1))
+    rows = _common_shape(found)
+    kinds = tuple((name, column.type, column.flags) for name, column in found.items())
+    made = _make(_state.context(), formula, kinds)
+    return _Run(made, list(found.values()), rows, device or _state.device() or "cpu").result(out, table)
+
+
+@functools.lru_cache(maxsize=256)
+def _make(context, formula, kinds):
+    made = _kjit.make_formula(context, formula, kinds)
+    return made, *made.info()
+
+
+# ---- columns ----
+
+
+class _Column:
+    """Rows in chunks: (address of the values, address of the bitmap or 0, offset, number of rows). keeper owns the memory."""
+
+    index = None  # of a pandas Series
+
+    def __init__(self, type, chunks, shape, kind, keeper, flags=0):
+        self.type, self.chunks, self.shape, self.kind, self.keeper, self.flags = (
+            type,
+            chunks,
+            shape,
+            kind,
+            keeper,
+            flags,
+        )
+
+
+def _find_columns(formula, table, columns, frame):
+    """The columns that a formula names, in the order of their first use."""
+    found = {}
+    for match in _NAME.finditer(formula):
+        name = match[1] if match[1] is not None else match[2]
+        if name in found:
+            continue
+        value = _find(name, table, columns, frame)
+        if value is not None:
+            found[name] = _column_of(name, value)
+            found[name].index = value.index if _is_of_pandas(value) else None
+    return found
+
+
+def _find(name, table, columns, frame):
+    if name in columns:
+        return columns[name]
+    if table is not None:
+        names = getattr(table, "column_names", None) or (
+            table if isinstance(table, dict) else getattr(table, "columns", ())
+        )
+        return table[name] if name in names else None
+    value = frame.f_locals.get(name, frame.f_globals.get(name))
+    return value if _is_column(value) else None
+
+
+def _is_column(value):
+    return hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+
+
+def _column_of(name, value):
+    import numpy
+
+    if _is_of_pandas(value):
+        if isinstance(value.dtype, numpy.dtype):
+            return _of_numpy(name, value.to_numpy(), "pandas")
+        element = getattr(value.dtype, "numpy_dtype", None)
+        if getattr(element, "kind", "O") == "O":
+            raise TypeError(f"column `{name}` has the type {value.dtype}; {_EXPECTED}")
+        mask = value.isna().to_numpy()
+        return _of_numpy(name, numpy.ma.MaskedArray(value.to_numpy(element, na_value=0), mask), "pandas")
+    if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
+        return _of_arrow(name, value)
+    return _of_numpy(name, value, "masked" if isinstance(value, numpy.ma.MaskedArray) else "numpy")
+
+
+def _is_of_pandas(value):
+    return type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _of_numpy(name, value, kind):
+    import numpy
+
+    array = numpy.asanyarray(value)
+    mask = numpy.ma.getmaskarray(array) if isinstance(array, numpy.ma.MaskedArray) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        array = numpy.asarray(value, numpy.int64)
+    data = numpy.ascontiguousarray(array)
+    text = dtypes.name_of(data.dtype) if data.dtype.isnative else None
+    if text is None or text[0] == "c":
+        raise TypeError(f"column `{name}` has the type {data.dtype}; {_EXPECTED}")
+    bitmap = None if mask is None else numpy.packbits(~mask.reshape(-1), bitorder="little")
+    chunk = data.ctypes.data, bitmap.ctypes.data if mask is not None and data.size else 0, 0, data.size
+    return _Column(text, [chunk], numpy.shape(value), kind, (data, bitmap), 0 if mask is None else _NULLABLE)
+
+
+def _of_arrow(name, value):
+    from .tables import capsules
+
+    held = (capsules.Stream if hasattr(value, "__arrow_c_stream__") else capsules.Single)(value)
+    text = _ARROW.get(held.schema.struct.format.decode())
+    if text is None or held.schema.struct.dictionary:
+        raise TypeError(f"column `{name}` has the type {getattr(value, 'type', 'of no number')}; {_EXPECTED}")
+    chunks = []
+    for array in (item.struct for item in held.arrays):
+        validity = array.buffers[0] if array.null_count else None
+        chunks.append((array.buffers[1] or 0, validity or 0, array.offset, array.length))
+    flags = (_NULLABLE if any(chunk[1] for chunk in chunks) else 0) | (_BITS if text == "bool" else 0)
+    return _Column(text, chunks, (sum(chunk[3] for chunk in chunks),), "arrow", held, flags)
+
+
+def _common_shape(found):
+    """The shape of all columns; numbers go with any."""
+    shape = ()
+    for name, column in found.items():
+        if column.shape and shape and column.shape != shape:
+            raise ValueError(f"column `{name}` has the shape {column.shape}, and the columns before it {shape}")
+        shape = shape or column.shape
+    for column in found.values():
+        if not column.shape and shape:
+            _repeat(column, shape)
+    return shape
+
+
+def _repeat(column, shape):
+    """A number as a column."""
+    import numpy
+
+    data = numpy.full(shape, column.keeper[0].reshape(()))
+    column.chunks, column.keeper = [(data.ctypes.data, 0, 0, data.size)], (data,)
+
+
+# ---- runs ----
+
+
+def _cut(columns, rows):
+    """Yields (first row, number of rows, [chunk]) such that each piece lies in one chunk of each column."""
+    starts = {0, rows}
+    for column in columns:
+        at = 0
+        for chunk in column.chunks:
+            at += chunk[3]
+            starts.add(at)
+    bounds = sorted(starts)
+    for first, last in zip(bounds, bounds[1:]):
+        yield first, last - first, [_part(column, first) for column in columns]
+
+
+def _part(column, first):
+    at = 0
+    for values, validity, offset, count in column.chunks:
+        if first < at + count:
+            return values, validity, offset + first - at
+        at += count
+    raise AssertionError("a column has fewer rows than the formula")
+
+
+class _Run:
+    def __init__(self, made, columns, shape, device):
+        self.formula, self.type, self.flags, self.used = made
+        self.columns, self.shape, self.device = columns, shape, device
+
+    def _compute(self, values):
+        """Fills values, one-dimensional; the flags of rows that are valid, or None."""
+        import numpy
+
+        used = [column for column, is_used in zip(self.columns, self.used) if is_used]
+        flags = numpy.empty(len(values), bool) if self.flags & _NULLABLE else None
+        for first, count, parts in _cut(used, len(values)):
+            rest = iter(parts)
+            chunks = tuple(next(rest) if is_used else None for is_used in self.used)
+            bits = numpy.empty((count + 7) // 8, numpy.uint8) if flags is not None else None
+            address = values.ctypes.data + first * values.itemsize
+            result = address, bits.ctypes.data if bits is not None else 0, 0
+            self.formula.run(chunks, result, count, self.device)
+            if flags is not None:
+                flags[first : first + count] = numpy.unpackbits(bits, count=count, bitorder="little").view(bool)
+        return flags
+
+    def result(self, out, table):
+        import numpy
+
+        shape = self.shape
+        values = numpy.empty(shape, dtypes.SCALARS[self.type].dtype)
+        flags = self._compute(values.reshape(-1))
+        kinds = {column.kind for column in self.columns}
+        if out is not None:
+            return self._store(out, values, flags)
+        if "pandas" in kinds or _is_of_pandas(table):
+            indices = [column.index for column in self.columns if column.index is not None]
+            return _to_pandas(values, flags, indices[0] if indices else table.index)
+        if "arrow" in kinds:
+            return _to_arrow(values, flags)
+        return values if flags is None else numpy.ma.MaskedArray(values, ~flags.reshape(shape))
+
+    def _store(self, out, values, flags):
+        import numpy
+
+        if flags is not None and not flags.all():
+            raise ValueError("the result has nulls, which `out` cannot hold")
+        numpy.copyto(out, values)
+        return out
+
+
+def _to_pandas(values, flags, index):
+    import pandas
+
+    if flags is None:
+        return pandas.Series(values, index=index)
+    kinds = {"b": pandas.arrays.BooleanArray, "f": pandas.arrays.FloatingArray}
+    kind = kinds.get(values.dtype.kind, pandas.arrays.IntegerArray)
+    return pandas.Series(kind(values, ~flags), index=index)
+
+
+def _to_arrow(values, flags):
+    try:
+        import pyarrow
+    except ImportError:
+        import numpy
+
+        return values if flags is None else numpy.ma.MaskedArray(values, ~flags)
+    return pyarrow.array(values, mask=None if flags is None else ~flags)

@@ -1,0 +1,189 @@
+/* kjit._kjit.Formula: a checked formula, which runs over columns that Python holds. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+static PyTypeObject *formula_type;
+
+typedef struct formula_object {
+  PyObject_HEAD context_object *context;
+  kjit_formula *formula;
+  size_t column_count;
+  unsigned generation;
+} formula_object;
+
+/* ---- making ---- */
+
+/* (name, type, flags) */
+static int read_column(context_object *context, PyObject *row, kjit_formula_column *column)
+{
+  const char *type;
+  *column = (kjit_formula_column){ 0 };
+  if (!PyArg_ParseTuple(row, "ssI", &column->name, &type, &column->flags)) return -1;
+  return binding_finish(context, kjit_parse_type(context->context, type, &column->type));
+}
+
+static PyObject *wrap(context_object *context, kjit_formula *formula, size_t column_count)
+{
+  formula_object *self = binding_new_object(formula_type);
+  if (!self) {
+    kjit_destroy_formula(formula);
+    return NULL;
+  }
+  self->context = (context_object *)Py_NewRef((PyObject *)context);
+  self->formula = formula;
+  self->column_count = column_count;
+  self->generation = binding_generation;
+  return (PyObject *)self;
+}
+
+/* make_formula(context, text, columns): columns is a tuple of (name, type, flags). */
+static PyObject *make_formula(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object, *rows;
+  const char *text;
+  Py_ssize_t text_bytes;
+  if (!PyArg_ParseTuple(args, "O!s#O!", binding_context_type, &object, &text, &text_bytes,
+                        &PyTuple_Type, &rows))
+    return NULL;
+  context_object *context = (context_object *)object;
+  const Py_ssize_t count = PyTuple_Size(rows);
+  kjit_formula_column *columns = calloc((size_t)count + 1, sizeof *columns);
+  if (!columns) return PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (read_column(context, PyTuple_GetItem(rows, i), &columns[i])) {
+      free(columns);
+      return NULL;
+    }
+  const kjit_formula_options options = { .size_bytes = sizeof options,
+                                         .columns = columns,
+                                         .column_count = (uint32_t)count };
+  kjit_formula *formula = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(context, status = kjit_create_formula(context->context, &options, text,
+                                                         (size_t)text_bytes, &formula));
+  free(columns);
+  return binding_finish(context, status) ? NULL : wrap(context, formula, (size_t)count);
+}
+
+static void free_formula(PyObject *object)
+{
+  formula_object *self = (formula_object *)object;
+  if (self->formula && self->generation == binding_generation) kjit_destroy_formula(self->formula);
+  Py_XDECREF((PyObject *)self->context);
+  binding_free_object(object);
+}
+
+/* ---- describing ---- */
+
+/* info(): (type, flags, whether it uses each column) */
+static PyObject *get_info(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  formula_object *self = (formula_object *)object;
+  kjit_formula_info info = { .size_bytes = sizeof info };
+  if (binding_finish(self->context, kjit_get_formula_info(self->formula, &info))) return NULL;
+  PyObject *used = PyTuple_New((Py_ssize_t)self->column_count);
+  for (size_t i = 0; used && i < self->column_count; i++)
+    if (PyTuple_SetItem(used, (Py_ssize_t)i, PyBool_FromLong(kjit_uses_column(self->formula, i))))
+      Py_CLEAR(used);
+  if (!used) return NULL;
+  char *type = kjit_copy_type_text(self->context->context, info.type);
+  PyObject *result = type ? Py_BuildValue("sIN", type, info.flags, used) : PyErr_NoMemory();
+  if (!type) Py_DECREF(used);
+  kjit_free(self->context->context, type);
+  return result;
+}
+
+/* ---- running ---- */
+
+/* (address of the values, of the bitmap or 0, offset); None: a column that is not used */
+static int read_chunk(PyObject *row, kjit_column *column)
+{
+  unsigned long long values, validity;
+  long long offset;
+  *column = (kjit_column){ 0 };
+  if (row == Py_None) return 0;
+  if (!PyTuple_Check(row)) {
+    PyErr_SetString(PyExc_TypeError, "a tuple of addresses is expected");
+    return -1;
+  }
+  if (!PyArg_ParseTuple(row, "KKL", &values, &validity, &offset)) return -1;
+  column->values = (void *)(uintptr_t)values;
+  column->validity = (uint8_t *)(uintptr_t)validity;
+  column->offset = (int64_t)offset;
+  return 0;
+}
+
+/* run(columns, result, rows, device) */
+static PyObject *run_formula(PyObject *object, PyObject *args)
+{
+  formula_object *self = (formula_object *)object;
+  PyObject *rows, *result_row, *place;
+  long long count;
+  kjit_column result;
+  if (!PyArg_ParseTuple(args, "O!OLO", &PyTuple_Type, &rows, &result_row, &count, &place))
+    return NULL;
+  if (self->generation != binding_generation)
+    return binding_fail(KJIT_ERROR_FORKED,
+                        "the formula was created by the parent process before a fork");
+  if (PyTuple_Size(rows) != (Py_ssize_t)self->column_count) {
+    PyErr_SetString(PyExc_ValueError, "another number of columns is expected");
+    return NULL;
+  }
+  kjit_formula_run options = { .size_bytes = sizeof options };
+  options.device = binding_get_device(self->context, place);
+  if (!options.device || read_chunk(result_row, &result)) return NULL;
+  kjit_column *columns = calloc(self->column_count + 1, sizeof *columns);
+  if (!columns) return PyErr_NoMemory();
+  int is_read = 1;
+  for (size_t i = 0; i < self->column_count && is_read; i++)
+    is_read = !read_chunk(PyTuple_GetItem(rows, (Py_ssize_t)i), &columns[i]);
+  kjit_status status = KJIT_OK;
+  if (is_read)
+    BINDING_LONG(self->context,
+                 status = kjit_run_formula(self->formula, columns, &result, count, &options),
+                 .what = "compile", .name = "a formula", .device = options.device);
+  free(columns);
+  if (!is_read || binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* formula_functions(): the names that formulas can call. */
+static PyObject *list_functions(PyObject *unused, PyObject *no_arguments)
+{
+  (void)unused, (void)no_arguments;
+  PyObject *list = PyList_New(0);
+  const char *name;
+  for (size_t i = 0; list && (name = kjit_get_formula_function(i)); i++) {
+    PyObject *item = PyUnicode_FromString(name);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyMethodDef methods[] = {
+  { "info", get_info, METH_NOARGS, NULL },
+  { "run", run_formula, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+static PyMethodDef functions[] = {
+  { "make_formula", make_formula, METH_VARARGS, NULL },
+  { "formula_functions", list_functions, METH_NOARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+static PyType_Slot slots[] = {
+  { Py_tp_dealloc, (void *)free_formula },
+  { Py_tp_methods, methods },
+  { 0, NULL },
+};
+static PyType_Spec spec = { "kjit._kjit.Formula", sizeof(formula_object), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
+
+int binding_add_formulas(PyObject *module)
+{
+  formula_type = binding_make_type(module, &spec);
+  return formula_type ? PyModule_AddFunctions(module, functions) : -1;
+}
