@@ -398,6 +398,49 @@ def test_threads():
     assert len(failures) == 40, len(failures)
 
 
+def test_numpys_calls_and_scalars():
+    if not ON_CPU:
+        return
+    (h,), (x,) = arrays(1)
+    g = h.astype("f4")
+    f = knp.asarray(g, copy=True)
+    y = np.multiply(np.sqrt(x), 2.5) + np.float64(3)
+    assert _kjit.is_pending(y) and "of 3 operations" in kjit.explain(y), kjit.explain(y)
+    same(y, np.multiply(np.sqrt(h), 2.5) + np.float64(3), "ufuncs of NumPy")
+    for scalar in (np.float32(0.1), np.int8(-3), np.uint16(500), np.bool_(True), np.int64(2)):
+        made = scalar * f - scalar
+        wide = np.result_type(g, np.empty(1, scalar.dtype))  # as NumPy 2: the scalar has a type
+        assert _kjit.is_pending(made), scalar
+        if scalar.dtype != bool:
+            same(made, (g.astype(wide) * wide.type(scalar)) - wide.type(scalar), repr(scalar))
+    small = knp.asarray(np.arange(5, dtype="i1"))
+    same(np.exp(small) * 0 + 1, np.ones(5, "f2"), "NumPy's type, which the namespace does not have")
+    refused(lambda: np.power(knp.asarray([1, 2]), -1), ValueError, "negative integer powers")
+
+
+def test_scans_and_selections_read_expressions():
+    (h,), (x,) = arrays(1)
+    h, x = h.reshape(40, 25), x.reshape(40, 25)
+    whole = knp.asarray(np.arange(1000).reshape(40, 25))
+    for mode in (False, True, "now", True):
+        with knp.fuse(mode):
+            for _ in range(3):
+                same(knp.cumulative_sum(whole * 3 - 1, axis=1), (np.arange(1000).reshape(40, 25) * 3 - 1).cumsum(axis=1), "scan")
+                same(x[x * x > 0.25], h[h * h > 0.25], "select")
+                same(knp.nonzero(x * 2 > 0.5)[1], np.nonzero(h * 2 > 0.5)[1], "nonzero")
+                same((x + 1)[x > 0.5], (h + 1)[h > 0.5], "select from an expression")
+                y, e = x.copy(), h.copy()
+                y[y.reshape((25, 40)).T > y] = -1
+                e[e.reshape((25, 40)).T > e] = -1
+                same(y, e, "an assignment whose mask reads the array in another order")
+                y[y + y > 1] = np.float32(0.1)
+                e[e + e > 1] = np.float32(0.1)
+                same(y, e, "an assignment by an expression")
+        knp._fusing.wait()
+    states = {key[1]: found.state for key, found in knp._fusing._expressions.items() if type(key) is tuple and key[1] in ("scan", "select", "nonzero")}
+    assert set(states.values()) == {"one kernel"} and len(states) == 3, states
+
+
 def test_environment():
     program = "import kjit.numpy as knp; from kjit import _kjit; print(_kjit.is_pending(knp.ones(3) + 1))"
     for word, expected in (("0", "False"), ("1", "True"), ("now", "True")):

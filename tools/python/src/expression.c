@@ -30,7 +30,8 @@ static struct {
   known_types *known;
   int count, capacity;
 } rows[MOST_ROWS];
-static PyObject *find_kernel; /* of kjit.numpy: find(row, operands) */
+static PyObject *find_kernel;  /* of kjit.numpy: find(row, operands) */
+static PyObject *scalar_types; /* of NumPy, with the numbers of kjit's types; NULL: not known yet */
 
 const binding_operation *expression_get_operation(uint32_t number) { return &operations[number]; }
 
@@ -39,6 +40,8 @@ int expression_set_rows(PyObject *find)
   binding_set(&find_kernel, Py_NewRef(find));
   return 0;
 }
+
+void expression_set_scalars(PyObject *types) { binding_set(&scalar_types, Py_NewRef(types)); }
 
 static void *grow(void *items, int count, int *capacity, size_t size)
 {
@@ -128,7 +131,9 @@ static int find_type(PyObject *object)
   if (type == &PyFloat_Type) return NUMBER_FLOAT;
   if (type == &PyBool_Type) return NUMBER_BOOL;
   if (type == &PyLong_Type) return NUMBER_INT;
-  return type == &PyComplex_Type ? NUMBER_COMPLEX : -1;
+  if (type == &PyComplex_Type) return NUMBER_COMPLEX;
+  PyObject *known = scalar_types ? PyDict_GetItem(scalar_types, (PyObject *)type) : NULL;
+  return known ? (int)PyLong_AsLong(known) : -1;
 }
 
 /* Adds an operand to the result's shape. 0: they do not broadcast, or are on different devices. */
@@ -178,8 +183,8 @@ static int is_in_range(PyObject *number, kjit_type type)
   }
 }
 
-/* A number of Python as a float or an int of the operation's type, or as a scalar of NumPy with
- * that type; a new reference, or NULL with an exception. */
+/* A number of Python as a float or an int of the operation's type, or a number of Python or NumPy
+ * as a scalar of NumPy with that type; a new reference, or NULL with an exception. */
 static PyObject *convert_number(const binding_operation *operation, PyObject *number)
 {
   PyTypeObject *type = Py_TYPE(number);
@@ -411,7 +416,7 @@ array_object *expression_record(long row, PyObject *const *operands, int count)
     int type = find_type(operands[i]);
     if (type < 0) return NULL;
     types = types << 8 | (unsigned)type;
-    if (type >= (int)NUMBER_OF_PYTHON) continue;
+    if (Py_TYPE(operands[i]) != binding_array_type) continue;
     const kjit_tensor *own = look_at((const array_object *)operands[i]);
     device = ((const array_object *)operands[i])->device;
     if (!own || !add_shape(&tensor, shape, own, !array_count++)) return NULL;

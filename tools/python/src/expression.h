@@ -111,6 +111,8 @@ const binding_operation *expression_get_operation(uint32_t number);
 array_object *expression_record(long row, PyObject *const *operands, int count);
 /* A pending array has got its memory, which it takes over. 0, or -1 with an exception. */
 int binding_adopt(array_object *array, kjit_array *computed);
+/* types: the classes of NumPy's scalars, with the numbers of kjit's types. */
+void expression_set_scalars(PyObject *types);
 int expression_set_rows(PyObject *find);
 
 /* ---- collect.c ---- */

@@ -288,7 +288,27 @@ static PyObject *set_operations(PyObject *module, PyObject *args)
   return done;
 }
 
+/* set_scalar_types(types): the classes of NumPy's scalars, with kjit's names of their types. */
+static PyObject *set_scalars(PyObject *module, PyObject *types)
+{
+  (void)module;
+  PyObject *numbers = PyDict_New(), *class, *name;
+  Py_ssize_t place = 0;
+  while (numbers && PyDict_Next(types, &place, &class, &name)) {
+    kjit_type element;
+    PyObject *text = binding_parse_element(expression_context, name, &element);
+    PyObject *number = text ? PyLong_FromLong((long)element) : NULL;
+    if (!number || PyDict_SetItem(numbers, class, number)) Py_CLEAR(numbers);
+    Py_XDECREF(number);
+  }
+  if (!numbers) return NULL;
+  expression_set_scalars(numbers);
+  Py_DECREF(numbers);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+  { "set_scalar_types", set_scalars, METH_O, NULL },
   { "operate", (PyCFunction)(void (*)(void))operate_row, METH_FASTCALL, NULL },
   { "store", store, METH_VARARGS, NULL },
   { "collect", collect, METH_O, NULL },

@@ -261,6 +261,20 @@ def is_operand(x):
     return numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic))
 
 
+_knows_scalars = False
+
+
+def learn_scalars(operands):
+    """Whether operands have a scalar of NumPy, for the first time: the extension gets to know its classes and records it, too."""
+    global _knows_scalars
+    numpy = sys.modules.get("numpy")
+    if _knows_scalars or numpy is None or not any(isinstance(x, numpy.generic) for x in operands):
+        return False
+    _knows_scalars = True
+    _kjit.set_scalar_types({dtype.dtype.type: text for text, dtype in BY_TEXT.items() if text != "bf16"})
+    return True
+
+
 def without_lists(operands):
     """The operands with an array in the place of each list and tuple, on the device of the first array."""
     if not any(isinstance(x, (list, tuple)) for x in operands):
@@ -312,6 +326,7 @@ def _elementwise_into(row, operands, out, where):
     check_out(out, given.shape or (), kernel.result, row.name)
     if given.device not in (None, out.device):
         raise DevicesError(f"{row.name}: the operands are on {given.device}, and the array for the result is on {out.device}")
+    learn_scalars(operands)
     if where is None and _kjit.store(row.index, tuple(operands), out, None) is None:
         return out
     return run_map(kernel.func.pair(), values, out, where)

@@ -5,6 +5,7 @@ computes one. An expression is known by its key: its operations, where their ope
 
 import functools
 import os
+import sys
 import threading
 
 from .. import _kjit, _state
@@ -212,9 +213,45 @@ def wait():
 class Reduced:
     """A pending array as the operand of a reduction, which reads the expression in one pass. axes: those of the operand."""
 
-    def __init__(self, pair, shape, arrays, axes):
-        self.operand = (*pair, shape, arrays)
-        self.axes = axes
+    def __init__(self, operand, axes):
+        self.operand, self.axes = operand, axes
+
+
+def computed(x, kind, prepare):
+    """A pending array as an operand that an algorithm computes element by element, or None if it is computed by itself. kind: a tuple
+    that says what else the algorithm is compiled for. prepare(operand) compiles the algorithm."""
+    if not x.size or not x.ndim or _mode == NEVER:
+        return None
+    collected = _kjit.collect(x)
+    if collected is None:
+        return None
+    key, nodes, inputs = collected
+    shape = x.shape
+    arrays = _arrays(_find(key, nodes, inputs), inputs, shape)
+    operand = _in_one_pass((key, *kind, len(shape)), nodes, inputs, shape, arrays, prepare)
+    if operand is not None:
+        _kjit.mark(x)
+    return operand
+
+
+def _arrays(found, inputs, shape):
+    """The inputs of an expression as arrays of its shape, and typed numbers."""
+    return [_spread(each, shape) if isinstance(each, Array) else each for each in found.typed(inputs)]
+
+
+def _in_one_pass(key, nodes, inputs, shape, arrays, prepare):
+    """The operand that computes an expression, or None as long as the algorithm is not compiled for it."""
+    found = _find(key, nodes, inputs)
+    pair = FUNCTIONS.get(key)
+    if pair is None:
+        pair = _ready(
+            found, key, lambda: found.computed(len(shape), arrays), lambda pair: prepare((*pair, shape, tuple(arrays)))
+        )
+        if not isinstance(pair, tuple):
+            if pair is not None:
+                pair()
+            return None
+    return (*pair, shape, tuple(arrays))
 
 
 def reduced(x, name, axes, text, options):
@@ -227,27 +264,21 @@ def reduced(x, name, axes, text, options):
     key, nodes, inputs = collected
     found = _find(key, nodes, inputs)
     shape = x.shape
-    arrays = [_spread(each, shape) if isinstance(each, Array) else each for each in found.typed(inputs)]
+    arrays = _arrays(found, inputs, shape)
     if 1 < len(axes) == len(shape) and all(_is_dense(each, shape) for each in arrays if isinstance(each, Array)):
         arrays = [each._view((x.size,), (1,), 0, True) if isinstance(each, Array) else each for each in arrays]
         shape, axes = (x.size,), (0,)
-    key = key, name, text, axes, len(shape), *options
-    found = _find(key, nodes, inputs)
-    pair = FUNCTIONS.get(key)
-    if pair is None:
+    device = x.device
 
-        def prepare(pair, device=x.device):
-            out = _engine.new(tuple(n for i, n in enumerate(shape) if i not in axes), text, device)
-            made = (*pair, shape, tuple(arrays))
-            _kjit.run_algorithm(_state.context(), "reduce", (out, made, name), axes=axes, device=device, plan=True, **options)
+    def prepare(operand):
+        out = _engine.new(tuple(n for i, n in enumerate(shape) if i not in axes), text, device)
+        _kjit.run_algorithm(_state.context(), "reduce", (out, operand, name), axes=axes, device=device, plan=True, **options)
 
-        pair = _ready(found, key, lambda: found.computed(len(shape), arrays), prepare)
-        if not isinstance(pair, tuple):
-            if pair is not None:
-                pair()
-            return None
+    operand = _in_one_pass((key, name, text, axes, len(shape), *options), nodes, inputs, shape, arrays, prepare)
+    if operand is None:
+        return None
     _kjit.mark(x)
-    return Reduced(pair, shape, tuple(arrays), axes)
+    return Reduced(operand, axes)
 
 
 def _spread(x, shape):
@@ -359,8 +390,6 @@ def _compared_with_none(row, operands):
 
 def attach(rows):
     """Tells the extension the operations. rows: the rows of the table by their numbers."""
-    import sys
-
     by_name = {row.name: row for row in rows}
 
     def find(number, operands):
@@ -375,7 +404,7 @@ def attach(rows):
         if not all(_engine.is_operand(x) for x in operands):
             return _compared_with_none(rows[number], operands)
         given = _engine.without_lists(operands)
-        if given is not operands:
+        if given is not operands or _engine.learn_scalars(operands):
             return _engine.elementwise(rows[number], given, out)
         return _engine.elementwise_now(rows[number], operands, out)
 

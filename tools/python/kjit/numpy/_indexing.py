@@ -274,12 +274,29 @@ def broadcast_view(x, shape):
 # ---- masks ----
 
 
+def _computed(algorithm, x, text, arguments):
+    """An operand of an algorithm: a recorded expression, if the algorithm is compiled for it, is computed in the same pass. text: the
+    type of the algorithm's other elements; arguments(operand): its arguments."""
+    if not _kjit.is_pending(x):
+        return x
+    from ._fusing import computed
+
+    device = x.device
+
+    def prepare(operand):
+        _kjit.run_algorithm(_state.context(), algorithm, arguments(operand), device=device, plan=True)
+
+    operand = computed(x, (algorithm, text), prepare)
+    return x if operand is None else operand
+
+
 def nonzero_flat(x):
     """The indices of the elements that are not 0, in the flattened array. It waits for their number."""
     found, count = _engine.new((x.size,), "i64", x.device), _engine.new((), "i64", x.device)
     if not x.size:
         return found
-    _kjit.run_algorithm(_state.context(), "nonzero", (found, count, x), device=x.device)
+    operand = _computed("nonzero", x, x.dtype.text, lambda operand: (found, count, operand))
+    _kjit.run_algorithm(_state.context(), "nonzero", (found, count, operand), device=found.device)
     return found._view((int(count.item()),), (1,), 0)
 
 
@@ -314,7 +331,10 @@ def _selected(x, mask):
     found, count = _engine.new((x.size,), x.dtype.text, x.device), _engine.new((), "i64", x.device)
     if not x.size:
         return found
-    _kjit.run_algorithm(_state.context(), "select", (found, count, x, mask), device=x.device)
+    if _kjit.is_pending(mask):
+        _kjit.compute(x)
+        mask = _computed("select", mask, x.dtype.text, lambda operand: (found, count, x, operand))
+    _kjit.run_algorithm(_state.context(), "select", (found, count, x, mask), device=found.device)
     return found._view((int(count.item()),), (1,), 0)
 
 
@@ -355,6 +375,11 @@ def _set_masked(x, mask, value):
         if isinstance(value, Array):
             value = _engine.copied(value)
     rest = x.ndim - mask.ndim
+    if not rest and x.size and _kjit.is_pending(mask) and not isinstance(value, Array):
+        from ._table import ROWS
+
+        _engine.elementwise(ROWS["where"], (mask, value, x), x)  # which computes the mask in the same pass
+        return
     mask = mask._view((*mask.shape, *([1] * rest)), (*mask._strides, *([0] * rest)), 0)
     if x.size:
         pair = IDENTITY.pair() if _dtypes.is_scalar(value) or not hasattr(value, "dtype") else _engine.cast_func(_dtypes.text_of(value), target).pair()

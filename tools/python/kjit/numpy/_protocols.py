@@ -1,9 +1,12 @@
 """NumPy's ufuncs for arrays of kjit, `__array_ufunc__`: `numpy.sin(a)`, `numpy.add.reduce(a)` and the other methods run on the device
 where the array is. Types and conversions are NumPy's. Functions of NumPy are in _functions."""
 
+import functools
+
 import numpy
 
 from .. import _kjit, _state
+from ..frontend import ufuncs
 from . import _dtypes, _engine, _folding
 from ._engine import Array
 from ._errors import DevicesError, PromotionError, ShapeError
@@ -107,6 +110,10 @@ def result_of(out, device, what):
 def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, signature=None, sig=None, order="K", subok=True):
     """The ufunc for the elements of operands, which broadcast."""
     name = ufunc.__name__
+    if not out and where is True and dtype is None and signature is None and sig is None and casting == "same_kind":
+        made = _recorded(ufunc, inputs)
+        if made is not None:
+            return made
     if len(inputs) != ufunc.nin:
         raise TypeError(f"{name}() takes {ufunc.nin} operands, and {len(inputs)} were given")
     operands = [operand(x) for x in inputs]
@@ -129,6 +136,46 @@ def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, 
     _engine.run_maps(loop.func(results).pair(), values, targets, mask)
     made = tuple(target if x is None else x.given for x, target in zip(outs, targets))
     return made if len(made) > 1 else made[0]
+
+
+def _recorded(ufunc, inputs):
+    """The namespace's operation, which is recorded as a part of an expression, or None if NumPy's types or results differ from its."""
+    words = []
+    for x in inputs:
+        if type(x) is Array:
+            words.append(x.dtype.text)
+        elif _dtypes.is_scalar(x):
+            words.append("?" + _dtypes.scalar_kind(x))
+        elif isinstance(x, numpy.generic):
+            words.append(_dtypes.dtypes.name_of(x.dtype))
+        else:
+            return None
+    row = _row_of(ufunc, tuple(words))
+    if row is None:
+        return None
+    if ufunc.__name__ == "power":
+        from ._elementwise import check_exponent
+
+        check_exponent(*inputs)
+    made = _kjit.operate(row.index, *inputs)
+    return None if made is NotImplemented else made
+
+
+@functools.lru_cache(4096)
+def _row_of(ufunc, words):
+    """The row of the table that computes what a ufunc does, in the same types, or None."""
+    from ._table import BY_UFUNC
+
+    row = BY_UFUNC.get(ufunc.__name__)
+    if row is None or row.text is not ufuncs.BY_NAME[ufunc.__name__] or row.count != len(words) or None in words or "bf16" in words:
+        return None
+    try:
+        loop, results = find_loop(ufunc, words, (None,), "same_kind", None, None)
+        kernel = row.kernel(words)
+    except (TypeError, KeyError):
+        return None
+    has_types = all(text == kernel.scalar for text in loop.inputs) or ufunc.__name__ == "divide"
+    return row if has_types and results == (kernel.result,) else None
 
 
 def _hashable(signature):

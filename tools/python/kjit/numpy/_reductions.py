@@ -165,8 +165,24 @@ def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
         _engine.assign(made[(*before, slice(0, 1))], identity)
         target = made[(*before, slice(1, None))]
     if x.size:
-        _kjit.run_algorithm(_state.context(), "scan", (target, x, operator), axes=(axis,), device=x.device)
+        _scan(target, x, operator, axis)
     return made
+
+
+def _scan(target, x, operator, axis):
+    """Stores a scan along an axis, which reads a recorded expression in one pass."""
+    operand = None
+    if _kjit.is_pending(x):
+        from ._fusing import computed
+
+        shape, text, device = tuple(x.shape), target.dtype.text, x.device
+
+        def prepare(operand):
+            made = _engine.new(shape, text, device), operand, operator
+            _kjit.run_algorithm(_state.context(), "scan", made, axes=(axis,), device=device, plan=True)
+
+        operand = computed(x, ("scan", operator, text, axis), prepare)
+    _kjit.run_algorithm(_state.context(), "scan", (target, x if operand is None else operand, operator), axes=(axis,), device=target.device)
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
