@@ -78,3 +78,33 @@ def kernel(x, n, out):
 x, n, out = random.uniform(-1, 1, 20) + 1j, random.randint(-9, 9, 20), np.zeros((3, 20))
 kernel[1, 32](x, n, out)
 assert np.array_equal(out, [n**2, np.ones(20), (x * x).real])
+
+
+# ---- ufuncs of floats take integers of 8 and 16 bits as float32, as Numba's do, and others as float64 ----
+
+
+@njit
+def of_ufuncs(x, y):
+    return np.sqrt(x), np.exp(x), np.arctan2(x, y), np.hypot(x, y), np.divide(x, y), np.deg2rad(x), x / y
+
+
+@cuda.jit
+def as_kernel(r, x, y):
+    r[0], r[1], r[2] = np.sqrt(x[0]), np.arctan2(x[0], y[0]), np.divide(x[0], y[0])
+
+
+for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+    kind = np.dtype(name).type
+    is_single = np.dtype(name).itemsize < 4
+    for v, w in random.randint(1, 80, (5, 2)):
+        x, y = kind(v), kind(w)
+        f, g = (np.float32(v), np.float32(w)) if is_single else (float(v), float(w))
+        *got, quotient = of_ufuncs(x, y)
+        expected = np.sqrt(f), np.exp(f), np.arctan2(f, g), np.hypot(f, g), f / g, np.deg2rad(f)
+        assert np.allclose(got, np.array(expected, "f8"), rtol=3e-7 if is_single else 1e-14), (name, v, w, got, expected)
+        if is_single:
+            assert all(float(np.float32(value)) == value for value in got), (name, v, w, got)
+        assert quotient == int(v) / int(w)
+        r = np.zeros(3)
+        as_kernel[1, 1](r, np.array([x]), np.array([y]))
+        assert np.allclose(r, [got[0], got[2], got[4]], rtol=3e-7 if is_single else 1e-14), (name, r, got)

@@ -100,7 +100,14 @@ func array_float_loop(a, b) {
 }""",
     (_LOOP, _FLOAT),
 )
+# Ufuncs that convert their operands themselves.
+_OF_OWN_TYPES = ("float_power",)
 ROUNDINGS = ("ceil", "floor", "rint", "trunc")
+
+
+def text_of(thing):
+    """The func that a ufunc of NumPy is under Numba's types, or None: kjit has none for it."""
+    return ufunc(thing.__name__, thing.nin) if ufuncs.text_of(thing) is not None else None
 
 
 @functools.cache
@@ -108,7 +115,11 @@ def ufunc(name, count):
     """The func of a ufunc with so many operands, which are converted to the types of the loop that Numba takes: two operands to their
     common type, and integers to floats if the ufunc has loops for floats only."""
     plain = ufuncs.BY_NAME[name]
+    if name in _OF_OWN_TYPES:
+        return plain
     has_floats = name in ROUNDINGS or ufuncs.FLOAT in plain.needs
+    if name == "ldexp":
+        return words.Text("array_ldexp", "\nfunc array_ldexp(a, b) { return np_ldexp(array_float(a), b) }", (plain, _FLOAT))
     if count == 2:
         loop = _FLOAT_LOOP if has_floats else _LOOP
         operands = "".join(f", dtype({loop.__name__}(a, b))({operand})" for operand in "ab")

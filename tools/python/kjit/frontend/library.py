@@ -429,8 +429,7 @@ def fill_of(thing, count):
 def instead(thing, count):
     """What a function of Python's own is in a kernel, given so many arguments; the thing itself where nothing is known."""
     if ufuncs.is_ufunc(thing) and count == thing.nin:
-        # Numba has loops of floats only for these, and converts integers.
-        return element_types.ufunc(thing.__name__, 1) if thing.__name__ in element_types.ROUNDINGS else ufuncs.text_of(thing) or thing
+        return element_types.text_of(thing) or thing  # Numba converts the operands to the types of a loop
     if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:
         return _REDUCTIONS[thing.__name__]
     if count == 2 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _PRODUCTS:

@@ -9,7 +9,7 @@ from .. import dtypes
 from .._errors import SourceError, add_caller
 from .._phrases import remember_name
 from . import source as sources
-from . import ufuncs, words
+from . import element_types, ufuncs, words
 from .emit import Emitter
 
 # Longer texts are no program that somebody wrote.
@@ -101,7 +101,7 @@ class Builder:
     def function(self, thing, kind="func", where=None, shapes=None):
         """The name of a function in the module, which writes it later. where: the source and the node that use it; shapes: of
         the parameters of a kernel that take tuples."""
-        thing = ufuncs.text_of(thing) or thing
+        thing = (element_types.text_of(thing) if self.is_typed else ufuncs.text_of(thing)) or thing
         if hasattr(thing, "write_callee"):  # a derivative
             return thing.write_callee(self)
         if id(thing) not in self.symbols:
