@@ -47,6 +47,9 @@ BINARY = {
           ("|", lambda a, b: a | b), ("^", lambda a, b: a ^ b)],
     "f": [("+", lambda a, b: a + b), ("-", lambda a, b: a - b), ("*", lambda a, b: a * b)],
 }  # fmt: skip
+if ON_CPU:  # calls of NumPy's ufuncs
+    for operators in BINARY.values():
+        operators += [("np.subtract", np.subtract), ("np.multiply", np.multiply), ("np.maximum", np.maximum)]
 IN_PLACE = ("__iadd__", "__isub__", "__imul__")
 
 
@@ -78,7 +81,8 @@ class Program:
         """An array that broadcasts with another one, or a number."""
         if self.choice.random() < 0.25:
             number = self.choice.randrange(1, 8) if self.kind == "i" else self.choice.choice((0.5, 2.0, 1.25, 3))
-            return host.dtype.type(number), number
+            typed = host.dtype.type(number)
+            return typed, self.choice.choice((number, typed))  # a number of Python or of NumPy
 
         def fits(other):
             try:
@@ -179,6 +183,25 @@ class Program:
             a[np.broadcast_to(a > b, a.shape)] = number
             x[knp.broadcast_to(x > pair[1], x.shape)] = number
 
+    def select(self):
+        a, x = self.expression(2)
+        b, y = self.partner(a)
+        if np.broadcast_shapes(a.shape, np.shape(b)) == a.shape:
+            same(x[x > y], a[a > b], [*self.trace, "select"])
+            for one, other in zip(knp.nonzero(x > y), np.nonzero(a > b)):
+                same(one, other, [*self.trace, "nonzero"])
+
+    def update_where(self):
+        a, x = self.pick()
+        a[a > 2] += a.dtype.type(3)
+        x[x > 2] += 3
+
+    def scan(self):
+        a, x = self.expression(3)
+        axis = self.choice.randrange(a.ndim)
+        if self.kind == "i":
+            same(knp.cumulative_sum(x, axis=axis), a.cumsum(axis=axis), [*self.trace, "scan"])
+
     def reduce(self):
         a, x = self.expression(3)
         axis = self.choice.choice([None, *range(a.ndim)])
@@ -210,7 +233,7 @@ class Program:
     def run(self, steps):
         statements = [self.compute] * 5 + [self.update] * 2 + [
             self.look, self.update_by_itself, self.view, self.transposed, self.store, self.store_where, self.reduce, self.drop,
-            self.lend, self.write_lent,
+            self.lend, self.write_lent, self.select, self.update_where, self.scan,
         ]  # fmt: skip
         with np.errstate(all="ignore"):
             for _ in range(steps):
