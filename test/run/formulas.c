@@ -664,6 +664,47 @@ static kjit_status create_with(const char *name, kjit_type type, uint32_t flags)
   return status;
 }
 
+/* Types of x + y for columns of two integer types, as in NumPy, except that small types give i32.
+ */
+static void test_unsigned(void)
+{
+  static const struct {
+    kjit_type x, y, sum;
+  } rows[] = {
+    { KJIT_U64, KJIT_U64, KJIT_U64 },  { KJIT_U64, KJIT_U32, KJIT_U64 },
+    { KJIT_U16, KJIT_U64, KJIT_U64 },  { KJIT_U64, KJIT_U8, KJIT_U64 },
+    { KJIT_U64, KJIT_BOOL, KJIT_U64 }, { KJIT_U64, KJIT_I8, KJIT_F64 },
+    { KJIT_I64, KJIT_U64, KJIT_F64 },  { KJIT_U32, KJIT_U32, KJIT_I64 },
+    { KJIT_U32, KJIT_I32, KJIT_I64 },  { KJIT_U8, KJIT_U16, KJIT_I32 },
+    { KJIT_BOOL, KJIT_I16, KJIT_I32 }, { KJIT_I64, KJIT_U8, KJIT_I64 },
+  };
+  current = "integer types";
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    kjit_formula *formula = NULL;
+    kjit_formula_info info = { .size_bytes = sizeof info };
+    const kjit_formula_column columns[] = { { "x", rows[i].x, 0, 0 }, { "y", rows[i].y, 0, 0 } };
+    const kjit_formula_options options = { .size_bytes = sizeof options,
+                                           .columns = columns,
+                                           .column_count = 2 };
+    REQUIRE(kjit_create_formula(context, &options, "x + y", 5, &formula) == KJIT_OK);
+    REQUIRE(kjit_get_formula_info(formula, &info) == KJIT_OK);
+    REQUIRE(info.type == rows[i].sum);
+    if (info.type == KJIT_U64) {
+      /* The first bytes of y are the same number in each unsigned type and in bool. */
+      const uint64_t top = UINT64_C(1) << 63;
+      uint64_t x = top | next_random(), y = next_random() & 1;
+      const kjit_column large = { &x, NULL, 0 }, small = { &y, NULL, 0 };
+      const int is_first = rows[i].x == KJIT_U64;
+      const kjit_column given[] = { is_first ? large : small, is_first ? small : large };
+      uint64_t sum;
+      const kjit_column out = { &sum, NULL, 0 };
+      REQUIRE(kjit_run_formula(formula, given, &out, 1, NULL) == KJIT_OK);
+      REQUIRE(sum == x + y);
+    }
+    kjit_destroy_formula(formula);
+  }
+}
+
 static void test_misuse(void)
 {
   kjit_formula *formula = NULL;
@@ -743,6 +784,7 @@ int main(int argc, char **argv)
   test_messages();
   test_hostile();
   test_limits();
+  test_unsigned();
   test_misuse();
   if (!has_checks) test_gpu();
   REQUIRE(kjit_destroy_context(context) == KJIT_OK);
