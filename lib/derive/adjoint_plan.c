@@ -269,9 +269,9 @@ static kd_way plan_changes(kd_part *part, const kd_sites *loads, const kd_sites 
     refuse_twice(
       part, stores->items[0]->location, loads->items[0]->location, "it is loaded from here",
       kj_format(part->d.arena,
-                "the kernel loads from `%s` and stores to `%s` at another place, so that "
-                "values are gone: store to another array",
-                name, name));
+                "the loop loads from `%s` and stores to it at other indices, which overwrites "
+                "values that the adjoint needs: store to another array",
+                name));
   return KD_CHANGED;
 }
 
@@ -312,8 +312,8 @@ static _Noreturn void refuse_loops(const kd_plan *plan, const loop_sites *a, con
   const char *text =
     is_synced(plan, a->part, b->part)
       ? kj_format(b->part->d.arena,
-                  "a loop before this one accesses `%s`, so that values are gone: store to another "
-                  "array",
+                  "this loop overwrites elements of `%s` that an earlier loop accesses and the "
+                  "adjoint needs: store to another array",
                   name)
       : kj_format(b->part->d.arena,
                   "two loops over a grid_range access `%s` and one of them stores to it, and their "

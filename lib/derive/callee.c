@@ -186,8 +186,10 @@ static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var 
     bool fits =
       have->class_ == KJ_CLASS_ARRAY && have->element == want->element && have->rank == want->rank;
     if (!fits)
-      kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be an array like it, %s, got %s", what,
-              kt_type_text(s->c, of->type), kt_type_text(s->c, value->type));
+      kt_fail(s->c, location, KJIT_ERROR_TYPE,
+              "%s must be an array with its element type and number of dimensions: expected %s, "
+              "got %s",
+              what, kt_type_text(s->c, of->type), kt_type_text(s->c, value->type));
   } else {
     value = kt_fit_annotation(s, value, of->type, what, location);
   }

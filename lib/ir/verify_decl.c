@@ -282,6 +282,7 @@ void ki_verify_constant(ki_verifier *v, ki_decl *decl)
 
 /* What evaluates a constant recurses as deep as its tree is high with the trees of the constants in
  * it, in whatever order they are declared; on a stack of the host, of 128 KiB. */
+/* A message below names the number of levels. */
 enum { MOST_LEVELS = 500, UNDER_WAY = MOST_LEVELS + 1 };
 
 static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level);
@@ -312,9 +313,11 @@ static _Noreturn void refuse_constant(ki_verifier *v, const ki_decl *decl, const
 
 static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level)
 {
-  static const char too_deep[] = "the constant `%s` is at the end of a chain of too many others";
+  static const char too_deep[] =
+    "the value of the constant `%s`, with the constants that it uses, has more than 500 levels";
   uint32_t *height = &heights[decl->index];
-  if (*height == UNDER_WAY) refuse_constant(v, decl, "the constant `%s` is made from itself");
+  if (*height == UNDER_WAY)
+    refuse_constant(v, decl, "the value of the constant `%s` depends on the constant itself");
   if (*height) return *height;
   if (level > MOST_LEVELS) refuse_constant(v, decl, too_deep);
   *height = UNDER_WAY;

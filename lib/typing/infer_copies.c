@@ -296,7 +296,7 @@ static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (info->rank == 0)
     kt_fail(s->c, array->location, KJIT_ERROR_TYPE,
-            "an array of no dimension has nothing to go through: `a[]` is its element");
+            "a loop cannot run over an array without dimensions; its only element is `a[]`");
   kt_expr *extent = kt_make_extent(s, kt_copy_texpr(s, array), 0, stmt->location);
   extent = kt_keep_value(s, kt_convert_to_index(s, extent, stmt->location));
   kt_level level = kt_level_of(s, extent);

@@ -280,8 +280,8 @@ static void build_scan(ka_call *call, const void *data)
   ka_check_overlap(call, &p->result, &p->keys, false);
   if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the operator has no identity, which an exclusive scan starts with: options.initial "
-            "gives a value");
+            "an exclusive scan starts with the operator's identity, and this operator has none: "
+            "set options.initial");
   finish_types(p);
   if (p->x.count) add_scan(p);
 }

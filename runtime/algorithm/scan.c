@@ -275,8 +275,8 @@ static void build_scan(ka_call *call, const void *data)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`");
   if (is_exclusive && !call->options.initial && !operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the operator has no identity, which an exclusive scan starts with: options.initial "
-            "gives a value");
+            "an exclusive scan starts with the operator's identity, and this operator has none: "
+            "set options.initial");
   kjit_type accumulator =
     ka_accumulator(call, &operator_, x.element, result.function ? KJIT_ANY : result.element);
   ka_check_stored(call, &result, accumulator);

@@ -356,8 +356,8 @@ static void build_scan(ka_call *call, const void *data)
   ka_check_overlap(call, &p->result, &p->offsets, false);
   if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the operator has no identity, which an exclusive scan starts with: options.initial "
-            "gives a value");
+            "an exclusive scan starts with the operator's identity, and this operator has none: "
+            "set options.initial");
   uint32_t bytes = finish_types(p);
   if (p->segments) add_scan(p, bytes);
 }

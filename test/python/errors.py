@@ -83,7 +83,7 @@ for k in 3.5:  # E: for
 for k, (a, b) in enumerate(zip(x)):  # E: 1 values for 2
     pass
 ---
-for k, (a, b) in x:  # E: plain names
+for k, (a, b) in x:  # E: must be a plain name
     pass
 ---
 for k in kjit.static(x):  # E: static(range(n))
@@ -151,13 +151,13 @@ G[0] = 3  # E: belongs to Python around the kernel
 ---
 x[0] = 1, 2 == nobody  # E: `nobody` is not defined
 ---
-a, (b, c) = 1, (2, 3)  # E: a target is a name
+a, (b, c) = 1, (2, 3)  # E: a target must be a name
 ---
 a, b = 1, 2, 3  # E: 3 values for 2 variables
 ---
 () = x[0]  # E: no variable takes
 ---
-for () in x:  # E: plain names
+for () in x:  # E: must be a plain name
     pass
 ---
 x[0] = sourceless(x[0])  # E: the source of sourceless is not to be found

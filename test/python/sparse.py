@@ -89,7 +89,7 @@ assert kjit.cg(np.eye(3), np.ones(3), residual_tolerance=0).status == 0
 
 sparse = kjit.csr(hilbert)
 for limit in (0, -2, 2**64):
-    refused(kjit.ArgumentError, f"iteration_limit is {limit}: it is from 1", lambda: kjit.cg(hilbert, right, iteration_limit=limit))
+    refused(kjit.ArgumentError, f"iteration_limit must be from 1 to 2^63 - 1, or None, not {limit}", lambda: kjit.cg(hilbert, right, iteration_limit=limit))
 refused(TypeError, "iteration_limit is an integer or None, not 2.5", lambda: kjit.cg(hilbert, right, iteration_limit=2.5))
 refused(TypeError, "residual_tolerance is a number, not None", lambda: kjit.cg(hilbert, right, residual_tolerance=None))
 refused(TypeError, "condition_limit is a number, not 'high'", lambda: kjit.lsmr(hilbert, right, condition_limit="high"))

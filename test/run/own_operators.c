@@ -201,7 +201,8 @@ static void test_identity(kjit_module *module)
   REQUIRE(kjit_reduce(context, &to, &nothing, &longer, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`x` has no elements, and the operator has no identity"));
   REQUIRE(kjit_scan(context, &line, &from, &longer, &exclusive) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the operator has no identity, which an exclusive scan starts with"));
+  REQUIRE(
+    says("an exclusive scan starts with the operator's identity, and this operator has none"));
   REQUIRE(kjit_pairs(context, &line, &gap, &from, &nothing, 1, &longer, NULL) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`y0` has no rows, and the operator no identity"));

@@ -195,7 +195,8 @@ static void test_refused(kjit_module *module)
   REQUIRE(kjit_scan(context, &none, &none, &add, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`x` has no axis"));
   REQUIRE(kjit_scan(context, &x, &x, &last, &exclusive) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the operator has no identity, which an exclusive scan starts with"));
+  REQUIRE(
+    says("an exclusive scan starts with the operator's identity, and this operator has none"));
   kjit_array *arrays[] = { array, turned, part, rest, one };
   for (int i = 0; i < 5; i++) kjit_release_array(arrays[i]);
 }

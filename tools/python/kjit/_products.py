@@ -410,7 +410,7 @@ def _limit_of(iterations):
     if not hasattr(iterations, "__index__"):
         raise TypeError(f"iteration_limit is an integer or None, not {iterations!r}")
     if not 1 <= index(iterations) < 2**63:
-        raise ArgumentError(f"iteration_limit is {iterations}: it is from 1 to 2^63 - 1, or None")
+        raise ArgumentError(f"iteration_limit must be from 1 to 2^63 - 1, or None, not {iterations}")
     return index(iterations)
 
 

@@ -185,7 +185,8 @@ static int is_computable(const array_object *array)
   if (array->context->generation != binding_generation)
     binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
   else if (array->pending->is_spent)
-    PyErr_SetString(PyExc_RuntimeError, "an operand of the array was overwritten in place");
+    PyErr_SetString(PyExc_RuntimeError, "the array was not computed yet, and an operand of its "
+                                        "expression has been overwritten in place");
   else return 1;
   return 0;
 }

@@ -27,7 +27,8 @@ static int make_ready(void)
   PyObject *module = PyImport_ImportModule("kjit.numpy");
   Py_XDECREF(module);
   if (module && !operate_at_once)
-    PyErr_SetString(PyExc_ImportError, "kjit.numpy is being imported");
+    PyErr_SetString(PyExc_ImportError,
+                    "operators of kjit arrays cannot be used while kjit.numpy is being imported");
   return module && operate_at_once ? 0 : -1;
 }
 

@@ -42,7 +42,8 @@ static int check_layout(context_object *context, kjit_type type, const kjit_fiel
               !strcmp(own.name, fields[i].name) && offset == offsets[i];
   }
   if (is_same) return 0;
-  binding_fail(KJIT_ERROR_UNSUPPORTED, "records whose fields no struct has at their places");
+  binding_fail(KJIT_ERROR_UNSUPPORTED,
+               "the fields of this record type have offsets that a struct of kjit cannot have");
   return -1;
 }
 

@@ -115,7 +115,7 @@ class Assignments:
         """The value to the targets; those that are declared here with let or var."""
         for target in targets:
             if not isinstance(target, (ast.Name, ast.Subscript, ast.Attribute)):
-                raise self.error(target, "a target is a name, an element or a field")
+                raise self.error(target, "cannot assign to this expression: a target must be a name, an element `a[i]` or a field `a.x`")
             self.forbid_global(target)
         new = [t for t in targets if isinstance(t, ast.Name) and t.id in self.scope.declare.get(id(statement), ())]
         place = [self.source.place(targets[0])]
@@ -267,7 +267,7 @@ class Assignments:
         value = self.static_value(node)
         is_known = self.builder.record(value) is not None if value is not static.UNKNOWN else isinstance(node, ast.Attribute)
         if not is_known and not isinstance(value, str):
-            raise self.error(node, f"Cannot infer the type of variable '{target.id}': its elements have no type of kjit's")
+            raise self.error(node, f"Cannot infer the type of variable '{target.id}': kjit has no type for its elements")
 
     def numpy_dtype(self, value):
         """The dtype of NumPy that a text names where Numba's rules hold: "f4", "int". Any other value as it is."""

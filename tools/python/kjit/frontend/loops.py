@@ -120,7 +120,7 @@ class Loops:
                 self.take_item(statement, one, part, depth)
             return
         if not isinstance(target, ast.Name):
-            raise self.error(target, "the variables of a loop are plain names")
+            raise self.error(target, "a loop variable must be a plain name")
         text = self.local(target.id)
         if isinstance(item, tuple):
             item = self.join_items(item)
@@ -142,7 +142,7 @@ class Loops:
         target = statement.target
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         if not names or not all(isinstance(n, ast.Name) for n in names):
-            raise self.error(target, "the variables of a loop are plain names")
+            raise self.error(target, "a loop variable must be a plain name")
         copies, heads = [], []
         for name in names:
             text, is_outer = self.local(name.id), (id(statement), name.id) in self.scope.outer
