@@ -81,6 +81,17 @@ def widened(function, module=_numpy):
     return call
 
 
+def widened_method(function):
+    """A widened function as a method, whose arguments are those of NumPy's method."""
+    wide = widened(function)
+
+    def call(self, *args, **options):
+        return wide(self, *args, **options)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    return call
+
+
 def _binds(signature, args, options):
     try:
         signature.bind(*args, **options)

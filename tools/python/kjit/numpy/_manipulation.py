@@ -349,7 +349,7 @@ METHODS = {
     "reshape": _reshape_method,
     "transpose": _transpose_method,
     "flatten": _flatten_method,
-} | {f.__name__: _beyond.widened(f) for f in (ravel, squeeze, swapaxes, repeat)}
+} | {f.__name__: _beyond.widened_method(f) for f in (ravel, squeeze, swapaxes, repeat)}
 FIELDS = {"mT": matrix_transpose}
 FUNCTIONS = (
     reshape, permute_dims, transpose, matrix_transpose, moveaxis, swapaxes, expand_dims, squeeze, broadcast_to, broadcast_shapes,

@@ -243,7 +243,7 @@ def histogram(x, /, bins=10, range=None, weights=None):
 METHODS = {
     "sort": _sort_method,
     "nonzero": nonzero,
-} | {f.__name__: _beyond.widened(f) for f in (argsort, argmax, argmin, searchsorted, _indexing.take)
+} | {f.__name__: _beyond.widened_method(f) for f in (argsort, argmax, argmin, searchsorted, _indexing.take)
 }
 FUNCTIONS = (
     sort, argsort, argmax, argmin, nonzero, searchsorted, unique_all, unique_counts, unique_inverse, unique_values, isin, bincount, histogram,

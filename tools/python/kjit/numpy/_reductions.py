@@ -224,5 +224,5 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     return x
 
 
-METHODS = {f.__name__: _beyond.widened(f) for f in (sum, prod, max, min, mean, var, std, any, all, cumsum, cumprod)}
+METHODS = {f.__name__: _beyond.widened_method(f) for f in (sum, prod, max, min, mean, var, std, any, all, cumsum, cumprod)}
 FUNCTIONS = (sum, prod, max, min, mean, var, std, any, all, count_nonzero, cumulative_sum, cumulative_prod, cumsum, cumprod, diff)
