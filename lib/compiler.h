@@ -197,7 +197,7 @@ typedef enum kj_cpu_wait {
   KJ_WAIT_CLUSTER,        /* all parts of the cluster have arrived */
   KJ_WAIT_GRID,           /* all parts of the grid */
   KJ_WAIT_PHASE,          /* the top bit of the word at address differs from value */
-  KJ_WAIT_TRY_PHASE,      /* the same; 0 where nothing else can run before that */
+  KJ_WAIT_TRY_PHASE,      /* the same, but the wait returns 0 if no other part can run; else 1 */
   KJ_WAIT_COUNT
 } kj_cpu_wait;
 struct kj_cpu_grid {

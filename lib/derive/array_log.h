@@ -4,44 +4,53 @@
 
 #include "derive/derive.h"
 
+/* The array of a log that holds the overwritten elements of one type. */
 typedef struct kd_kept_values {
   kjit_type type;
   kt_var *array;
 } kd_kept_values;
 
+/* The variables that hold the entries of a log. An entry is one store: where it wrote, and the
+ * element that it overwrote. */
 typedef struct kd_log_memory {
-  kt_var *depth, *places; /* places: NULL if the entries need no indices */
+  /* depth: the number of entries at the moment. places: where the store of each entry wrote; NULL
+   * if the entries need no indices */
+  kt_var *depth, *places;
   KJ_LIST(kd_kept_values) values;
-  uint64_t most;
-  bool is_sure; /* the loops alone guarantee that there are at most this many entries */
+  uint64_t most; /* the maximum number of entries, for which the arrays have space */
+  bool is_sure;  /* the loops alone guarantee that there are at most this many entries */
 } kd_log_memory;
 
 struct kd_log {
-  kt_var *root;
-  KJ_LIST(const kt_stmt *) stores; /* the stores of the body that keep what they overwrite */
-  uint32_t width;                  /* numbers in an entry: of the store, then its indices */
-  kd_log_memory memory[2];         /* of the func's own run; of bodies that run again */
-  kt_var *end;                     /* how many entries the func's own run has made */
+  kt_var *root;                    /* the array that loops read and change */
+  KJ_LIST(const kt_stmt *) stores; /* the stores of the body that keep the old elements */
+  /* Numbers that `places` has for each entry: which store it was (only if the log has several
+   * stores), then the indices. */
+  uint32_t width;
+  kd_log_memory memory[2]; /* [0]: for the first run of the func; [1]: for bodies that run again */
+  kt_var *end;             /* the number of entries that the first run has made */
 };
 
-/* How many entries some statements make. */
+/* The number of entries that some statements make. */
 typedef struct kd_entries {
-  uint64_t most;
-  bool is_exact; /* it is always this number */
-  bool is_sure;
+  uint64_t most; /* the maximum */
+  bool is_exact; /* the number is always the maximum */
+  bool is_sure;  /* the loops alone guarantee the maximum */
 } kd_entries;
 
-/* The position of a store among the stores of a log (NULL: none); -1: it is not among them. */
+/* Returns the position of a store among the stores of a log, or -1 if it is not one of them or log
+ * is NULL. */
 int kd_find_store(const kd_log *log, const kt_stmt *stmt);
 kd_entries kd_count_entries(kd_derivation *d, const kd_log *log, const kt_stmts *stmts);
 
 typedef KJ_LIST(kt_expr **) kd_operand_places;
-/* The numbers that say which element of its root an array with indices leads to. */
+/* Lists the expressions of an access, array[indices], that determine which element of the root
+ * array it reads or writes. */
 kd_operand_places kd_list_numbers(kd_derivation *d, kt_expr *array, kt_exprs *indices);
 kjit_type kd_element_of(const kd_derivation *d, const kt_stmt *store);
-/* The kept elements of a type. */
+/* Returns the array that holds the kept elements of a type. */
 kt_var *kd_find_values(const kd_log_memory *memory, kjit_type type);
-/* A new array of the thread that belongs to a log. width: the numbers of an entry. */
+/* Adds an array of the thread to a log. It has space for `most` entries of `width` numbers. */
 kt_var *kd_add_log_array(kd_derivation *d, const kd_log *log, const char *name, kjit_type element,
                          uint64_t most, uint32_t width);
 

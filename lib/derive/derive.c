@@ -1,4 +1,4 @@
-/* Derivatives of instances: which there are, and the steps that make one. */
+/* Finds the derivative of an instance if it exists already; otherwise makes it, step by step. */
 #include "derive/derive.h"
 
 #include <string.h>

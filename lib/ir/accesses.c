@@ -405,8 +405,9 @@ static bool is_func(const ki_decl *decl)
   return decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel;
 }
 
-/* Of the function, or of all funcs: NULL. Under recursion, what was found of a function on the way
- * may not be all: once more, with what is known now, until nothing is added. */
+/* Analyzes the function, or all funcs of the module if function is NULL. If functions are
+ * recursive, the first analysis can be incomplete: it is repeated with the known effects until it
+ * finds nothing new. */
 static void find_all_effects(finder *f, const ki_function *function)
 {
   const ki_decls *decls = &f->module->decls;
@@ -419,8 +420,8 @@ static void find_all_effects(finder *f, const ki_function *function)
   } while (f->has_recursion && f->has_changed);
 }
 
-/* What funcs write of what they are handed, as far as funcs_write says what those do that they call
- * by a func parameter. */
+/* Returns the positions of the parameters that some func of the module writes. funcs_write says
+ * which arguments a call of a func parameter writes. */
 static word find_written(finder *f)
 {
   word found = 0;
@@ -439,18 +440,19 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
 {
   size_t count = f->module->decls.count + 1;
   word known, written_now = f->module->hands_over_writer ? ~(word)0 : 0;
-  do { /* what was found may be more with more that funcs write */
+  do { /* with more writes in funcs_write, an analysis can find further writes */
     f->funcs_write = known = written_now;
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
   } while (written_now != known);
-  /* what funcs do is known by now, unless they were not asked; nothing calls a kernel */
+  /* A kernel is analyzed once, below: nothing calls it, and the loop above has analyzed all funcs,
+   * unless every bit of `known` is set. */
   if (known == ~(word)0 || !function->is_kernel) find_all_effects(f, function);
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
-  /* Funcs that are handed over may be taken for writers of what they only read; a store to what is
-   * declared const is an error of typing, wherever it is. */
+  /* The analysis can report a write by a func argument that only reads. Parameters declared const
+   * are never written: type checking rejects such a store. */
   for (size_t i = 0; i < function->params.count; i++)
     if (is_const(function->params.items[i])) written[i] = false;
 }

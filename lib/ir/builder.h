@@ -63,7 +63,7 @@ void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_
 ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *name,
                         const char *letter);
 
-/* The next node for an expression or a declaration. */
+/* Adds the expression or the declaration to the builder's nodes and returns the new node. */
 kjit_node ki_add_expr(kjit_builder *builder, ki_expr *expr);
 kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl);
 ki_expr *ki_make_expr(kjit_builder *builder, ki_expr_kind kind);

@@ -152,7 +152,7 @@ struct ki_decl {
    * parameters instead of it: expressions name those only */
   ki_decls fields;
   kjit_type struct_type; /* STRUCT: set by the verifier or the builder */
-  bool is_guest;         /* of the module: a guest's, see verify_guest.c */
+  bool is_guest;         /* a declaration of the module from a guest source, see verify_guest.c */
 };
 
 enum { KI_SHAPE_ARGUMENT = '-', KI_SHAPE_OPEN = '(', KI_SHAPE_CLOSE = ')' };

@@ -284,7 +284,7 @@ LLVMValueRef kl_set_part(kl_lowering *l, kjit_type type, LLVMValueRef value, LLV
                          uint32_t index);
 uint32_t kl_part_count(kl_lowering *l, kjit_type type); /* 0 for tuples */
 ki_component kl_get_part_info(kl_lowering *l, kjit_type type, uint32_t index);
-/* A value of any type that lies in memory, in register form; object as in kl_array_value. */
+/* Loads a value of any type from memory into register form. object: see kl_array_value. */
 LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, uint32_t alignment,
                            uint32_t object);
 void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMValueRef value,
@@ -365,12 +365,14 @@ LLVMValueRef kl_lower_expr(kl_lowering *l, const kt_expr *expr);
 kl_array_value kl_lower_array(kl_lowering *l, const kt_expr *expr);
 /* An i1: the condition of if, while, ?:. */
 LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr);
-/* and, or, ?: that become selects, everything else; the operands are not looked into. */
+/* True for `and`, `or` and `?:` whose operands are cheap enough for a select, and for every other
+ * kind of expression, whatever its operands are. */
 bool kl_is_straight(kl_lowering *l, const kt_expr *expr);
-/* The value of an integer expression modulo 2^32, as an i32; exact for is_narrow ones. */
+/* Returns the value of an integer expression modulo 2^32 as an i32. It is exact if the expression
+ * is narrow (is_narrow). */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr);
-/* The same for 64-bit integers where it can be computed without the 64-bit value; NULL, and nothing
- * built, where it cannot. */
+/* The same for a 64-bit integer that can be computed without the 64-bit value. Otherwise builds
+ * nothing and returns NULL. */
 LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_lower_exact_index(kl_lowering *l, const kt_expr *index); /* all of an index, i64 */
 LLVMValueRef kl_lower_call(kl_lowering *l, const kt_expr *expr);

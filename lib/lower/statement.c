@@ -511,8 +511,9 @@ static void lower_for_version(kl_lowering *l, const kt_stmt *stmt, bounds b)
   else lower_general_for(l, stmt, &b);
 }
 
-/* What of a step of 1 is the distance to the stop, of others how many steps fit into it. Where the
- * loop has no iterations it makes no difference which version that is. */
+/* Lowers the loop twice, for few iterations and for many (kl_polled_twice). The number of
+ * iterations is the distance from the first value to the stop, divided by the step unless that is
+ * 1. If the loop has no iterations, either version is right. */
 static void lower_for_twice(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   kl_polled_twice t = { .loop = stmt };

@@ -1,6 +1,7 @@
 /* Shortest decimals by the free-format algorithm of Steele and White ("How to print floating-point
- * numbers accurately", 1990), with exact integers. Every number but the printed one is further away
- * than half the distance to its neighbours, so digits are produced until the rest is within it. */
+ * numbers accurately", 1990), with exact integers. A decimal is read back as the number if it is
+ * closer to the number than half the distance to the neighbouring numbers. So digits are produced
+ * until the rest is smaller than that. */
 #include "support/decimal.h"
 
 #include <math.h>

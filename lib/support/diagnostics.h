@@ -20,9 +20,9 @@ typedef struct kj_location {
   uint32_t file, line, column;
 } kj_location;
 
-/* Where a location's text is found. name and text are 0-terminated and live as long as the module.
- * text NULL: a front end's own source, which is no kernel IR, named by a builder's location or by a
- * line directive; what messages quote of it is shown, or NULL. */
+/* A source that locations refer to. name and text are 0-terminated and live as long as the module.
+ * text is NULL for the source of a front end, which is not kernel IR; a builder's location or a
+ * line directive names it. `shown` is then the text that messages quote, or NULL. */
 typedef struct kj_source {
   const char *name, *text;
   size_t size_bytes;

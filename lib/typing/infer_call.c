@@ -560,7 +560,8 @@ static void check_arguments(kt_scope *s, const ki_function *function, const ki_e
   check_count(s, function->decl->name, call->args.count, least, most, call->location);
 }
 
-/* Annotations may name any other parameter: those without one are bound first. */
+/* Binds the parameters without an annotation first, because an annotation may name any other
+ * parameter. */
 static void bind_all(kt_scope *s, binding *b)
 {
   size_t count = b->function->params.count;

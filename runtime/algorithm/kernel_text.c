@@ -82,8 +82,9 @@ const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
   return name;
 }
 
-/* As literals, which take the type of the indices that they meet: with constants of 64 bits all of
- * a kernel's indices would be, and neighbours no longer one access. */
+/* Passes the value as an untyped number, which takes the type of the index that it is combined
+ * with. An i64 constant would make all indices of the kernel 64-bit, and accesses to neighbouring
+ * elements would no longer be merged. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 {
   const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);

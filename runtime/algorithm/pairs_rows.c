@@ -14,14 +14,14 @@
 
 enum {
   GPU_THREADS = 128,
-  GPU_ROWS = 4,       /* of a thread */
-  GPU_ROW_BYTES = 64, /* of x, of all rows of a thread: in registers */
-  GPU_TILE = 256,     /* rows of y */
+  GPU_ROWS = 4,       /* maximum number of rows of x for each thread */
+  GPU_ROW_BYTES = 64, /* maximum size of a thread's rows of x, which are in registers */
+  GPU_TILE = 256,     /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
   CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,      /* where the k least are looked for: fewer find one at a time */
-  CPU_ROW_BYTES = 32768,   /* of x, of all rows side by side */
-  CPU_VALUE_BYTES = 16384, /* of what is combined, of all rows */
+  CPU_ROWS_OF_K = 16,      /* CPU_ROWS for calls that look for the k smallest values */
+  CPU_ROW_BYTES = 32768,   /* maximum size of a thread's rows of x, which are side by side */
+  CPU_VALUE_BYTES = 16384, /* maximum size of the combined values of a thread's rows */
   CPU_TILE = 256,
   CPU_TILE_BYTES = 16384,
   MOST_UNROLLED = 64

@@ -1,6 +1,7 @@
-/* The kernels of reductions over pairs: lib/library/pairs.kir with funcs over what a thread has of
- * x and what its block has of y (pairs_rows.c) and over what is combined (pairs_values.c, for
- * gradients pairs_gradient.c). On a GPU, for the sum of f(x, y0, i, j):
+/* Writes the kernels of reductions over pairs. They call lib/library/pairs.kir with generated
+ * funcs: those of pairs_rows.c load a thread's rows of x and a block's rows of y, and those of
+ * pairs_values.c (for gradients pairs_gradient.c) combine the values. On a GPU, for the sum of
+ * f(x, y0, i, j):
  *
  *   extern func hosts_0(a0, a1, a2, a3)
  *   func pair_of(l, j, i, at, xs, y0s) @inline {

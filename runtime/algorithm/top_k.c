@@ -1,10 +1,10 @@
-/* kjit_top_k: pieces of rows keep what may be among their first k elements (lib/library/top_k.kir),
- * one launch after the other until a row is one piece. Where k is large, a sort that stores the
- * first k. */
+/* kjit_top_k. A launch cuts each row into pieces and keeps the first k elements of each piece
+ * (lib/library/top_k.kir). Launches follow each other until a row is one piece. If k is large, the
+ * call sorts whole rows and stores the first k elements instead. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* From so many on a sort counts in 64 bits. */
+/* A sort of this many elements or more counts with 64-bit integers. */
 enum { WIDE_COUNT = 1 << 30 };
 
 typedef struct top {
@@ -15,7 +15,8 @@ typedef struct top {
 
 /* ---- the shape of a launch ---- */
 
-/* Of a GPU, for keys of up to so many bytes: threads at most, elements of the list for each. */
+/* The shape of a block on a GPU for keys of at most `bytes` bytes: the maximum number of threads,
+ * and the elements of the list for each thread. */
 typedef struct tiling {
   uint32_t bytes, threads, items;
 } tiling;
@@ -25,24 +26,25 @@ static const tiling tilings[] = {
 };
 
 enum {
-  GPU_LEAST = 8192, /* elements of a piece, but of a row that is one */
-  GPU_BLOCKS = 4,   /* of a multiprocessor, at most */
-  CPU_LEAST = 1 << 16,
-  CPU_PIECES = 4, /* of a core */
-  CPU_LIST = 1024,
-  CPU_MOST = 8192, /* k */
+  GPU_LEAST = 8192,    /* minimum number of elements of a piece, unless a row is one piece */
+  GPU_BLOCKS = 4,      /* maximum number of blocks for each multiprocessor */
+  CPU_LEAST = 1 << 16, /* as GPU_LEAST, on the CPU */
+  CPU_PIECES = 4,      /* maximum number of pieces for each core */
+  CPU_LIST = 1024,     /* minimum length of a thread's list */
+  CPU_MOST = 8192,     /* maximum k */
   CPU_STEP = 64,
-  PIECE_OF_KEPT = 16,      /* a piece has so many times k elements or more */
-  FEW_PIECES = 4,          /* are one */
-  LONGEST_PIECE = 1 << 30, /* places in a piece are i32 */
-  /* of one row on a GPU, elements for each that is kept, below which a sort of all takes less time
-   */
+  PIECE_OF_KEPT = 16,      /* a piece has at least this many times k elements */
+  FEW_PIECES = 4,          /* on a GPU, a row with fewer pieces than this is one piece */
+  LONGEST_PIECE = 1 << 30, /* maximum number of elements of a piece: its indices are i32 */
+  /* for one row on a GPU: if the row has fewer elements than this times k, sorting all of it is
+   * faster */
   GPU_MANY_NUMBERS = 1 << 15,
   GPU_MANY_PAIRS = 1 << 14,
   GPU_MANY_BY_LESS = 1 << 13
 };
 
-/* Without a func keys are the bits that numbers are sorted by. */
+/* Bytes of a key. Without `less` a key is the unsigned word that sorts like the number; it has at
+ * least 4 bytes. */
 static uint32_t key_bytes(const ka_sort *s)
 {
   uint32_t bytes = ka_key_bytes(s);

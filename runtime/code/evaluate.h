@@ -78,7 +78,8 @@ typedef struct kj_shape {
   int64_t extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
 } kj_shape;
 bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
-/* False, and the reason, unless there is one already. */
+/* Returns false. Stores the reason and the location in the scope, unless it has a reason already.
+ */
 bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason);
 
 /* ---- programs: extents, @block and @grid as short programs, made once for a kernel ----

@@ -134,7 +134,7 @@ kjit_status kj_cuda_read_elapsed(kjit_device *device, void *first, void *last,
 kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics)
 {
   kj_assert_alive(device, stream);
-  /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
+  /* relaxed mode: during the capture, this thread and others may load code and allocate memory */
   enum { RELAXED = 2 };
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuStreamBeginCapture, stream, RELAXED);

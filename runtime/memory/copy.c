@@ -451,7 +451,7 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
   copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   if (job.device && !is_async) kj_deliver_lines(job.device);
-  /* none: no memory for the library, which has reported it */
+  /* no message: the call succeeded, or there was no memory for its message (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }
 

@@ -352,6 +352,6 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
   if (job.device) kj_deliver_lines(job.device);
-  /* none: no memory for the library, which has reported it */
+  /* no message: the call succeeded, or there was no memory for its message (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

@@ -197,10 +197,10 @@ typedef struct binding_interruptible {
   struct sigaction before;
 } binding_interruptible;
 
-/* From here to the end, Ctrl-C ends calls of libkjit on the context, where their code is
- * interruptible or is being compiled. On other threads than the main one nothing happens. */
+/* Between begin and end, Ctrl-C ends calls of libkjit on the context that run interruptible code or
+ * compile. On other threads than the main one both functions do nothing. */
 int binding_begin_interruptible(context_object *context, binding_interruptible *saved);
-/* 0, or -1 with the exception that Python's handler of the signal has raised. */
+/* Returns 0, or -1 with the exception that Python's handler of the signal has raised. */
 int binding_end_interruptible(binding_interruptible *saved);
 /* binding_finish for a call that Ctrl-C may have ended: then its exception is KeyboardInterrupt. */
 int binding_finish_interruptible(context_object *context, kjit_status status,

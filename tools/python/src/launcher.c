@@ -125,8 +125,8 @@ static int traverse_launcher(PyObject *object, visitproc visit, void *arg)
 
 static int clear_launcher(PyObject *object)
 {
-  /* The kernel stays: a launcher that is called by a finalizer needs it. Its dictionary breaks the
-   * circle. */
+  /* Keeps the kernel, because a finalizer can still call the launcher. clear_kernel breaks the
+   * reference cycle: it clears the kernel's dictionary of launchers. */
   Py_CLEAR(((launcher_object *)object)->key);
   return 0;
 }
