@@ -22,7 +22,7 @@ def names_of(algorithm):
 
 
 rows = re.findall(r"^\| (.*) \|(.*)\|$", open(sys.argv[2], encoding="utf-8").read(), re.MULTILINE)
-first = next(i for i, row in enumerate(rows) if row[1].strip() == "has the options")
+first = next(i for i, row in enumerate(rows) if (row[0], row[1].strip()) == ("algorithm", "options"))
 wrong = []
 for algorithm in re.search("there are (.*)$", says("r = no_algorithm_of_this_name_at_all()"))[1].split(", "):
     row = next((row for row in rows[first:] if re.search(rf"\b{algorithm}\(", row[0])), None)
