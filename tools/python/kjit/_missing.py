@@ -27,7 +27,7 @@ def missing(name, module, text):
 
 
 def text_of(thing):
-    """What the use of an object says, or None: kjit has the object."""
+    """Returns the error message for a use of a stand-in, or None for any other object."""
     text = getattr(thing, "kjit_missing", None)
     return text if isinstance(text, str) else None
 

@@ -256,7 +256,8 @@ class Njit(Composed, _functions.Function):
         return overloads[signature](*values)
 
     def _call_otherwise(self, args, error):
-        """For the extension, after a failure: functions that return arrays or compute with whole arrays run in Python."""
+        """The extension calls this after a compiled call has failed with `error`. Functions that return arrays or compute
+        with whole arrays run in Python from then on. For other functions the result is NotImplemented."""
         if isinstance(error, _ERRORS["ArgumentError"]) and any(isinstance(value, enum.Enum) for value in args):
             return self._call_composed(args, None)
         if self._is_decided_by_texts(error):

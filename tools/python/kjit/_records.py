@@ -71,8 +71,8 @@ def _element(dtype):
 
 
 def _layout(dtype):
-    """(fields as (name, type, extents, offset), whether they are packed, bytes, alignment). Where C would lay them out otherwise, they
-    are packed, with bytes of nobody's between them."""
+    """Returns (fields as (name, type, extents, offset), whether they are packed, bytes, alignment). If C would give the
+    fields other offsets, the struct is packed, and u8 arrays called `gap_at_N` fill the gaps."""
     rows = []
     for name in dtype.names:
         kind, offset = dtype.fields[name][:2]

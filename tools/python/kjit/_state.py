@@ -95,8 +95,8 @@ def context(checks=0, debug=0, interruptible=False):
 
 
 def device():
-    """What programs that say nothing run on: the environment's KJIT_DEVICE, or None: where the arrays are. Arrays of the simulator
-    are in the CPU's memory."""
+    """Returns the default device: "cpu" with the simulator, else the environment's KJIT_DEVICE, else None, which stands for
+    the device of the arrays."""
     return "cpu" if is_simulated() else os.environ.get("KJIT_DEVICE") or None
 
 

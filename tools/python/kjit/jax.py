@@ -111,8 +111,8 @@ def function(thing):
     """Makes a function of JAX with derivatives. The function can be used in jax.jit, jax.vmap, jax.grad and so on.
 
     thing: a function of Python or a kjit.func. It is applied to the elements of arrays that broadcast. kjit.vjp computes first
-    derivatives, and kjit.jvp of kjit.vjp second derivatives. JAX refuses third derivatives, and forward derivatives (jax.jvp,
-    jax.jacfwd) as of all functions of jax.custom_vjp.
+    derivatives, and kjit.jvp of kjit.vjp second derivatives. JAX rejects third derivatives. It rejects forward derivatives
+    (jax.jvp, jax.jacfwd) of every jax.custom_vjp function.
 
     The compiled program calls kjit on the CPU by jax.pure_callback. JAX copies arrays of other devices for these calls.
 

@@ -59,7 +59,7 @@ class _Saved:
 
 
 class _Elements(torch.autograd.Function):
-    """A map of a func over tensors of one shape and numbers. A batch of such tensors is one more dimension."""
+    """Base class: maps a func over numbers and over tensors of one shape. vmap adds the batch as one more dimension."""
 
     leading = 1  # the number of arguments before the operands
 

@@ -11,7 +11,7 @@ MemoryInfo = memory.MemoryInfo
 _DEFAULT_CAPABILITY = config.CUDA_DEFAULT_PTX_CC
 
 
-# Attributes of a device by the driver's names, which Numba has: kjit's names of them (kjit/device.def).
+# Maps the driver's names of device attributes, which Numba uses, to kjit's names (kjit/device.def).
 _ATTRIBUTES = {
     "ASYNC_ENGINE_COUNT": "COPY_ENGINES",
     "CAN_MAP_HOST_MEMORY": "ALLOWS_HOST_MAPPING",
@@ -158,7 +158,7 @@ class Context:
 
     @property
     def memory_manager(self):
-        """What gives memory of the device: see kjit.cuda.memory."""
+        """The manager that allocates memory of the device: see kjit.cuda.memory."""
         return memory.manager_of(self)
 
     @memory_manager.setter

@@ -57,7 +57,8 @@ def fit_one(kind, value):
 
 
 def _same_bits(value, kind):
-    """Integers with and without sign: the kernel is compiled for what comes."""
+    """Returns whether an array of integers has the signature's rank and integers of the same size, with or without sign.
+    The kernel is compiled for the type of the argument."""
     found, wanted = value.dtype, types.as_dtype(kind.dtype)
     return value.ndim == kind.ndim and found.kind in "iu" and wanted.kind in "iu" and found.itemsize == wanted.itemsize
 

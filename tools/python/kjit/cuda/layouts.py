@@ -14,7 +14,7 @@ def contiguous_strides(shape, itemsize, order="C"):
 
 
 def order_of(strides, shape, itemsize):
-    """ "C" or "F", or None: the strides are those of neither."""
+    """Returns the order in which the strides are contiguous, "C" or "F", or None."""
     return next((order for order in "CF" if strides == contiguous_strides(shape, itemsize, order)), None)
 
 

@@ -220,7 +220,7 @@ def manager_of(context):
 
 
 def put_manager(context, manager):
-    """Makes manager the one of a context's device."""
+    """Sets the memory manager of a context's device."""
     if not isinstance(manager, KjitMemoryManager):
         _use_for_work()
     manager.initialize()

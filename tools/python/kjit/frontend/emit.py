@@ -169,7 +169,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.put(depth, [self.source.place(node)], f"var {self.local(name)}", of)
 
     def type_parts(self, node):
-        """The type that an annotation of a variable is."""
+        """Returns the place and the text of the type that the annotation `node` names."""
         return [self.source.place(node), self.type_text(self.static_value(node), node)]
 
     # ---- the declaration ----

@@ -71,7 +71,7 @@ class Loops:
         self.block(statement.body, depth + 1)
         self.put(depth, "}")
 
-    # ---- enumerate and zip: loops over a number, by which the items are taken ----
+    # ---- enumerate and zip: loops over a counter that indexes the items ----
 
     def loop_of_items(self, statement, depth):
         counter, lengths = self.temporary(), []

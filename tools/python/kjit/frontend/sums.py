@@ -50,7 +50,7 @@ def added(statement):
 
 
 class Found:
-    """The sums of a function: `names`; and `counters`, variables of its loops over ranges."""
+    """Finds in a function: `names`, the variables that accumulate sums, and `counters`, the variables of loops over ranges."""
 
     def __init__(self, body):
         self.started, self.grown, self.others, self.counters = set(), set(), set(), set()

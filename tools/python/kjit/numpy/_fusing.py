@@ -31,7 +31,7 @@ class Expression:
     def __init__(self, nodes, inputs):
         self.nodes = nodes
         self.inputs = [_describe(x) for x in inputs]
-        # The types of the numbers of Python among the inputs, by their places.
+        # For each input that is a Python number, by its index: the type that its operation gives it.
         self.scalars = {
             i: next(kernel.scalar for kernel, *places in nodes if i in places) for i, x in enumerate(inputs) if type(x) in (int, float)
         }

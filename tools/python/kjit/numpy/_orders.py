@@ -201,7 +201,7 @@ def unique_values(x, /):
 
 
 def isin(x1, x2, /, *, invert=False):
-    """Whether each element of x1 is an element of x2; invert: is none."""
+    """Whether each element of x1 is an element of x2; with invert, whether it is not."""
     from . import _creation
 
     x1 = x1 if isinstance(x1, Array) else _creation.asarray(x1, device=x2.device)
