@@ -164,8 +164,8 @@ static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
 static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const kt_expr *argument)
 {
   kd_refuse(d, argument->location,
-            "`%s` has a rule of its own and is handed an array that depends on a parameter: such "
-            "rules take values",
+            "`%s` has a derivative rule of its own, and rules take no derivatives of arrays: the "
+            "array depends on a parameter",
             call->instance->function->decl->name);
 }
 
