@@ -1,17 +1,19 @@
-/* Algorithms over whole arrays: what the families share.
+/* Algorithms over whole arrays: declarations that all families of algorithms share.
  *
- * A public call is a description; what runs are launches of kernels in the kernel IR, whose bodies
- * are funcs of lib/library. The way of a call:
+ * A public call describes an algorithm. It runs as launches of kernels in the kernel IR, whose
+ * bodies are funcs of lib/library. A call goes through these stages:
  *
- *   operands    are read and checked (operand.c): element, shape, which array or func it is.
- *   The family  decides which kernels run on which pieces of work memory: its steps (reduce.c).
- *   Each kernel is a short text (kernel_text.c): it imports the family's module and hands it the
- *               operands as funcs, `bind_back(x_at, x0)`, one parameter for each array, so that
- *               one text serves all types and sizes. Texts are parsed and linked with the host's
- *               funcs once (kernel_cache.c).
- *   plan.c      then launches the steps, or prepares them for a plan.
+ *   operand.c      reads and checks the operands: element type, shape, array or func.
+ *   reduce.c etc.  The family adds its steps. A step is a launch of a kernel on operands and on
+ *                  blocks of work memory (temporary storage).
+ *   kernel_text.c  writes the source of each kernel. It imports the family's module and passes the
+ *                  operands to it as funcs, `bind_back(x_at, x0)`, with one parameter for each
+ *                  array, so that one source serves all types and sizes.
+ *   kernel_cache.c parses each source once and links it with the funcs of the application.
+ *   plan.c         launches the steps, or prepares them for a plan.
  *
- * Errors are told to the context where they are found, and leave the call through its arena. */
+ * A function that finds an error reports it to the context and leaves the call by a jump to
+ * ka_call.on_failure. */
 #ifndef KA_ALGORITHM_H
 #define KA_ALGORITHM_H
 
@@ -24,15 +26,15 @@
 
 /* ---- one call ---- */
 
-/* A piece of work memory, by its number. */
+/* A block of work memory. Steps refer to it by its index in ka_call.works. */
 typedef struct ka_work {
   kjit_type element;
   uint64_t count;
-  uint32_t rank; /* 0: of one axis */
+  uint32_t rank; /* 0: one axis */
   int64_t shape[3];
-  bool starts_zero;  /* and its kernels leave it as they want to find it */
+  bool starts_zero;  /* 0 before the first call; kernels leave it as the next such call needs it */
   kjit_array *array; /* plan.c */
-  uint64_t content;  /* kept_call.c: what a call like this one leaves in it; 0: not known */
+  uint64_t content;  /* kept_call.c: identifies the content that such a call leaves; 0: unknown */
 } ka_work;
 
 typedef struct ka_step {
@@ -43,18 +45,18 @@ typedef struct ka_step {
   size_t count;
 } ka_step;
 
-/* The parts of a kernel's text. The call frees them, however it is left. */
+/* The parts of a kernel's source. The call frees them on success and on failure. */
 typedef struct ka_texts {
   kj_buffer funcs, parameters, constants, body;
 } ka_texts;
 
-/* An operand's array, which work memory must not overlap. */
+/* The array of an operand. options.work must not overlap it. */
 typedef struct ka_given {
   const char *name;
   kj_view view;
 } ka_given;
 
-/* A view of an operand's array that a kernel is given. */
+/* A view of an operand's array that is passed to a kernel. */
 typedef struct ka_view {
   kjit_arg made, base;
   kjit_type element;
@@ -64,34 +66,33 @@ typedef struct ka_view {
 
 typedef struct ka_kept ka_kept;
 
-/* One of the things that a call made of others does, where it is prepared: an inner call, or a
- * fill. */
+/* One action of a prepared call that consists of other calls: an inner call or a fill. */
 typedef struct ka_part {
-  kjit_plan *plan;   /* NULL: a fill, or nothing */
-  kjit_array *array; /* held; every element becomes number */
+  kjit_plan *plan;   /* plan of the inner call; NULL for a fill, or if there is nothing to do */
+  kjit_array *array; /* fill: the array, which is held, and the number that it is filled with */
   double number;
 } ka_part;
 
 typedef struct ka_call {
   kj_arena arena;
   jmp_buf on_failure;
-  kjit_status status; /* why it was left */
+  kjit_status status; /* why the call was left by on_failure */
   kjit_context *context;
-  const char *name; /* of the public function */
+  const char *name; /* name of the public function */
   kjit_algorithm_options options;
-  kjit_device *device; /* by ka_read_operand of the first array, or ka_choose_device */
-  bool is_wide;        /* indices are i64: more than i32 holds */
+  kjit_device *device; /* set by the first array that is read, or by ka_choose_device */
+  bool is_wide;        /* indices are i64, because there are too many elements for i32 */
   KJ_LIST(ka_work) works;
   KJ_LIST(ka_step) steps;
   KJ_LIST(ka_part *) parts;    /* sparse_calls.c */
-  KJ_LIST(kjit_array *) views; /* made for this call */
-  KJ_LIST(ka_view) viewed;     /* and of what */
-  KJ_LIST(ka_given) given;     /* where options.work is */
-  ka_kept *kept;               /* held: the steps are of a call that was made before */
+  KJ_LIST(kjit_array *) views; /* views that were made for this call */
+  KJ_LIST(ka_view) viewed;     /* descriptions of these views */
+  KJ_LIST(ka_given) given;     /* arrays of operands; only listed if options.work is set */
+  ka_kept *kept;               /* the earlier call whose steps this call uses, held; or NULL */
   KJ_LIST(ka_texts *) texts;
 } ka_call;
 
-/* Options that not every algorithm takes. */
+/* Options that only some algorithms accept: a set of flags. */
 typedef enum ka_option {
   KA_AXES = 1,
   KA_ACCUMULATOR = 2,
@@ -107,24 +108,27 @@ typedef enum ka_option {
   KA_CHUNK = 2048,
   KA_DEVICES = 4096,
   KA_EPILOGUE = 8192,
-  KA_FORMAT = 16384 /* of u8 */
+  KA_FORMAT = 16384 /* format of u8 elements */
 } ka_option;
 
-/* All that a public function was called with, but for its options. */
+/* All arguments of a public function except its options. */
 enum { KA_MOST_INPUTS = 24, KA_MOST_NUMBERS = 4 };
 typedef struct ka_inputs {
-  const kjit_operand *operands[KA_MOST_INPUTS]; /* NULL: not given */
+  const kjit_operand *operands[KA_MOST_INPUTS]; /* NULL for an operand that was not given */
   const kjit_operator *operator_;
   kjit_function *function;
   const char *text;                  /* an expression */
-  uint64_t numbers[KA_MOST_NUMBERS]; /* what else its steps depend on */
+  uint64_t numbers[KA_MOST_NUMBERS]; /* other values that the steps depend on */
 } ka_inputs;
 
 typedef void ka_build(ka_call *call, const void *data);
 
-/* The frame of every public call: reads the options, has build add steps, runs or prepares them.
- * takes: of ka_option; others that are given are refused. inputs: what data says; steps are kept
- * for calls with such inputs (kept_call.c). NULL: they are built each time. */
+/* Executes a public call: reads the options, calls build(call, data), which adds the steps, and
+ * runs or prepares the steps.
+ *
+ * takes: flags of ka_option. Any other option that is set is refused. inputs: the arguments of the
+ * call, which data holds for build. The steps are kept for later calls with equal inputs
+ * (kept_call.c); if inputs is NULL, each call builds its steps. */
 kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t takes,
                             const kjit_algorithm_options *options, ka_build *build,
                             const void *data, const ka_inputs *inputs);
@@ -134,34 +138,36 @@ static inline kjit_status ka_perform(kjit_context *context, const char *name, ui
 {
   return ka_perform_kept(context, name, takes, options, build, data, NULL);
 }
-/* Reports and leaves the call. */
+/* Reports an error and leaves the call. */
 _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
-/* The same about a func of the host's, with the place where it is declared. */
+/* The same for an error in a func of the application: the message shows its declaration. */
 _Noreturn void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Leaves it where a public function has failed, which has reported. */
+/* Leaves the call if status is not KJIT_OK. The public function that returned the status has
+ * reported the error already. */
 void ka_try(ka_call *call, kjit_status status);
 
-/* Whether the call only asks what its results would be (options.results): this says it of one. The
- * family asks before it reads its outputs, and returns. */
+/* Describes result `index` if the call only asks for a description of its results
+ * (options.results); returns whether it does. The family calls this before it reads its outputs,
+ * and returns if the result is true. */
 bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
                  const int64_t *shape);
 
-/* A new piece of work memory; its number. */
+/* Adds a block of work memory and returns its index. */
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero);
 
-/* The same as an array of three axes, row by row. */
+/* The same for an array with three axes in row-major order. */
 uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3]);
 
-/* The text of a type for messages, in the call's arena. In the text of a kernel it may name another
- * type: ka_use_type. */
+/* Returns the name of a type for messages, in the call's arena. In a kernel's source this name can
+ * belong to another type; use ka_use_type there. */
 const char *ka_type_text(ka_call *call, kjit_type type);
-/* The text of a plain number, for messages. */
+/* Returns an untyped number as a string for messages. */
 const char *ka_number_text(ka_call *call, ki_value number);
-/* On the CPU one thread runs a block. */
+/* Whether the call runs on the CPU, where one thread runs a block. */
 bool ka_is_cpu(const ka_call *call);
-/* Multiprocessors, or cores. */
+/* Returns the number of multiprocessors of the GPU, or of cores of the CPU. */
 uint32_t ka_core_count(const ka_call *call);
 /* Returns the threads of a block, halved until the block's shared memory has room for so many bytes
  * of each thread: older GPUs have less of it. */
@@ -173,118 +179,127 @@ static inline uint64_t ka_divide_up(uint64_t a, uint64_t b) { return (a + b - 1)
 
 /* ---- operand.c ---- */
 
-/* Where a linear index of a kernel stands for several axes: the axes [first, first + count) of an
- * operand's order. */
+/* Maximum number of groups of axes. A kernel has one linear index for each group; it runs over
+ * consecutive axes in the order of the operand. */
 enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
-  const char *name;        /* in messages and in the kernel's text */
-  kjit_function *function; /* NULL: an array, or a value */
-  kjit_type element;       /* of a func that writes, and of a number without a type: KJIT_ANY */
+  const char *name;        /* in messages and in the kernel's source */
+  kjit_function *function; /* NULL for an array or a value */
+  kjit_type element;       /* KJIT_ANY for a func that writes and for an untyped number */
   bool is_output, is_value;
   uint32_t rank;
   int64_t shape[KJ_MAX_RANK];
   uint64_t count;
-  kj_view view;     /* of an array */
-  kjit_arg *arrays; /* what the kernel is given: the array itself, or those of the func */
+  kj_view view;     /* view of an array */
+  kjit_arg *arrays; /* arguments of the kernel: the array itself, or the arrays of the func */
   size_t array_count;
-  /* ka_arrange: axes in the kernel's order, as few as its array allows */
-  uint32_t axis_count, axes[KJ_MAX_RANK]; /* of a func: which axis it is */
+  /* set by ka_arrange: the axes in the kernel's order, joined where the array allows it */
+  uint32_t axis_count, axes[KJ_MAX_RANK]; /* axes: for a func, its axis for each of these */
   int64_t extents[KJ_MAX_RANK];
   uint32_t group_count, group_ranks[KA_MOST_GROUPS];
 } ka_operand;
 
-/* Reads an operand, chooses the call's device by it where none is chosen yet. Errors: MISUSE,
- * ARGUMENT, TYPE. */
+/* Reads an operand. If the call has no device yet, the operand's array determines it. Errors:
+ * MISUSE, ARGUMENT, TYPE. */
 void ka_read_input(ka_call *call, const char *name, const kjit_operand *given, ka_operand *operand);
 void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
                     ka_operand *operand);
-/* An input, or a value for all elements: rank 0. */
+/* Reads an input, or a value for all elements, which has rank 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
-/* The type of an argument of an operand's func. Errors: ARGUMENT. */
+/* Returns the type of an argument of an operand's func. Errors: ARGUMENT. */
 kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
-/* The output's array, or those that its func stores to, do not overlap the arrays of the other
- * operand; may_be_same: but may be the very same elements. Errors: ARGUMENT. */
+/* Refuses an output whose array, or whose func's arrays, overlap the arrays of the other operand.
+ * may_be_same: both may be exactly the same elements. Errors: ARGUMENT. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
-/* Integers of the output's array hold positions below count; a func stores them as it likes, and
- * what is no integer gets them converted. Errors: ARGUMENT. */
+/* Refuses an output array of integers that are too small for positions below count. Funcs, and
+ * arrays of other types, which receive converted positions, are not checked. Errors: ARGUMENT. */
 void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
-/* known_operators.c. The host's func returns a bool of two such elements; meaning: what it says,
- * for the message. Errors: TYPE. */
+/* known_operators.c: refuses a func of the application that does not return a bool for two such
+ * elements. meaning: the meaning of the bool, for the message. Errors: TYPE. */
 #define KA_ORDER "a bool, whether the first one comes before the second"
 #define KA_EQUALITY "a bool, whether they are equal"
 void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type element,
                       const char *meaning);
-/* The host's func can be called with so many arguments; what: which ones these are, for the
- * message: "two values". Errors: TYPE. */
+/* Refuses a func of the application that cannot be called with `count` arguments. what: a
+ * description of the arguments for the message, such as "two values". Errors: TYPE. */
 void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);
-/* The same for an operand's func: indices, what is stored, its arrays and values. */
+/* The same for an operand's func. Its arguments are indices, the stored value, arrays and values.
+ */
 void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
-/* A value that a kernel gets: of an element's type, or a number. Errors: ARGUMENT. */
+/* Refuses a kernel argument that is not a value of an element type or a number. Errors: ARGUMENT.
+ */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
-/* map.c. Whether a store of such a value into an array of such elements converts it. */
+/* map.c: whether a store can convert a value of type `from` to an element of type `to`. */
 bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
-/* What is computed of that type can be stored in the output; who gives options.accumulator has
- * asked for it. Errors: TYPE. */
+/* Refuses an output that cannot store values of the computed type. Not checked if the caller has
+ * set options.accumulator. Errors: TYPE. */
 void ka_check_stored(ka_call *call, const ka_operand *result, kjit_type computed);
-/* Numbers without a type among the operands of a func of elements take the one that the others
- * have, as NumPy treats numbers of Python. Errors: ARGUMENT. */
+/* Gives untyped numbers among the operands of an elementwise func the common type of the other
+ * operands, like NumPy does for Python numbers. Errors: ARGUMENT. */
 void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count);
-/* What a func of elements is called with, for ka_check_arity. */
+/* The arguments of an elementwise func, for ka_check_arity. */
 #define KA_ELEMENTS "an element of each operand"
-/* What a func returns for elements of the operands; VOID: nothing. Errors: TYPE. */
+/* Returns the result type of a func for elements of the operands; VOID if it returns nothing.
+ * Errors: TYPE. */
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
                           size_t count);
-/* What any func returns for arguments of these types. Errors: as kjit_get_result_type. */
+/* Finds the result type of any func for arguments of these types. Errors: as kjit_get_result_type.
+ */
 kjit_status ka_get_result_type(ka_call *call, kjit_function *function, const kjit_type *types,
                                size_t count, kjit_type *type);
-/* The same of one or two values of that type. False: there is no compiler that could say it, so
- * that code was checked when it was compiled, or is not there. */
+/* Finds the result type of a func for one or two values of the element type. Returns false if this
+ * kjit has no compiler, which infers types. The call then goes on: existing code was checked when
+ * it was compiled, and missing code is an error of the launch. */
 bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
                         kjit_type *type);
-/* Before kernels are made, when no operand is on a device. */
+/* Chooses the call's device if no operand has determined it. Called before kernels are made. */
 void ka_choose_device(ka_call *call);
-/* Returns the call's device, or the one that ka_choose_device would choose: while operands are
- * still to be read, which may be on another device. */
+/* Returns the call's device, or the device that ka_choose_device would choose. Operands that are
+ * read later can still determine another device. */
 const kjit_device *ka_likely_device(ka_call *call);
-/* Chooses the device by the first of the operands that is an array on a device, where none is
- * chosen yet: before the operands are read. */
+/* If the call has no device yet, chooses the device of the first operand that is an array on a
+ * device. Called before the operands are read. */
 void ka_prefer_device(ka_call *call, const kjit_operand *operands, size_t count);
 
-/* From options.axes: bit i is set where axis i of the rank is one of them; none given: all. */
+/* Returns options.axes as a bit set: bit i stands for axis i of `rank` axes. If the option is not
+ * set, all bits are set. */
 uint32_t ka_read_axes(ka_call *call, uint32_t rank);
 
-/* The array as the kernel is given it: with these extents and strides. They are kept. */
+/* Passes the operand's array to the kernel as a view with these extents and strides, which are
+ * copied. */
 void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank);
-/* Where an array comes to be that is released at the call's end. */
+/* Returns the place for a new array that the end of the call releases. */
 kjit_array **ka_add_view(ka_call *call);
-/* Makes wanted->made from the rest of it. */
+/* Makes the view wanted->made that the other fields describe. */
 void ka_make_view(ka_call *call, ka_view *wanted);
-/* Puts the axes in the given order, in groups that one linear index each runs over (the last one
- * fastest), and joins what lies together in memory. */
+/* Puts the axes into the given order and divides them into groups. The kernel has one linear index
+ * for each group, whose last axis varies fastest. Axes that are contiguous in memory are joined. */
 void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
                 const uint32_t *group_ranks);
 
 /* ---- known_operators.c ---- */
 
 typedef struct ka_operator {
-  const char *name;        /* operator_<name> in lib/library/operators.kir; NULL: function */
-  kjit_function *function; /* of the host */
+  const char *name;        /* operator_<name> in lib/library/operators.kir, or NULL */
+  kjit_function *function; /* the func of the application if name is NULL */
   bool commutes, has_identity;
-  size_t row; /* of the table, where it has a name */
+  size_t row; /* row in the table of operators if it has a name */
 } ka_operator;
 
 /* Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
-/* The same, or a reduction by its name, which is given back; NULL: operator_ is set. */
+/* Returns the named reduction that `given` stands for. Otherwise reads an operator and returns
+ * NULL.
+ */
 const struct ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator *given,
                                              ka_operator *operator_);
-/* Of integers, bool among them. */
+/* Whether the type is an integer type or bool. */
 bool ka_is_integer(const ka_call *call, kjit_type type);
-/* What a reduction of such elements into such results computes in. Errors: TYPE. */
+/* Returns the type in which a reduction of such elements to such results computes. Errors: TYPE. */
 kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
                          kjit_type result);
 
