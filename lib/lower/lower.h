@@ -1,14 +1,14 @@
-/* Lowering: the typed kernel IR to LLVM IR. What the targets share is here; where they differ, they
- * say so through kl_lower_target.
+/* Lowering of the typed kernel IR to LLVM IR: the declarations that all targets share. Targets
+ * differ only by their kl_lower_target.
  *
  * Values. A scalar is an LLVM value of its register type: i1 for bool, half for f16, i16 (the bits)
  * for bf16, i64 for weak integers, double for weak floats. A tuple is a first-class struct. An
- * array is a kl_array_value; inside tuples and across functions that stay functions it is packed
- * into a struct. Expressions of type i64 that are is_narrow are computed in 32 bits: kl_lower_expr
- * extends them, kl_lower_index32 hands them out as they are.
+ * array is a kl_array_value; inside tuples, and as an argument or result of an LLVM function, it is
+ * packed into a struct. An i64 expression that is_narrow is computed in 32 bits: kl_lower_expr
+ * extends its value, kl_lower_index32 returns the i32.
  *
- * Functions are inlined here, as trees, so that what is known about an array argument stays known;
- * recursive, @noinline and very large ones become LLVM functions. */
+ * Lowering inlines functions as trees, so that the facts about an array argument stay known in
+ * them. Recursive, @noinline and very large functions become LLVM functions. */
 #ifndef KJ_LOWER_LOWER_H
 #define KJ_LOWER_LOWER_H
 
@@ -20,77 +20,78 @@
 
 /* ---- values ---- */
 
-/* What memory an access is in: 1 + index of the array argument in the signature, or one of these.
- * UNKNOWN: nothing may be concluded. APART: in no particular argument, but in memory through which
- * threads do not meet between two synchronizations: shared arrays, a thread's own slots, and what
- * pointers lead to where no pointer to a local array is made. */
+/* An object is the memory that an access belongs to: 1 + index of the array argument in the
+ * signature, or one of these. UNKNOWN allows no conclusion. APART is memory that is not an
+ * argument's and through which threads do not communicate between two synchronizations: shared
+ * arrays, a thread's own slots, and memory behind pointers if the kernel takes no pointer to a
+ * local array. */
 enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 }; /* APART + 1 + k: memory_scopes[k] */
 
 typedef struct kl_array_value {
   kjit_type type;
-  /* to element 0, in the address space of its memory */
+  /* pointer to element 0, in the address space of the array's memory */
   LLVMValueRef pointer;
-  /* i32 (exact) or i64; NULL: the kernel never asks for it. Unit and static ones are constants */
+  /* i32 (exact) or i64; NULL if the kernel never uses the value; constants if unit or static */
   LLVMValueRef extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
   uint32_t object;
-  bool is_whole; /* it is that argument itself */
+  bool is_whole; /* the array is the argument itself, not a view of it */
 } kl_array_value;
 
-/* What lowering knows of a variable within one frame. */
+/* The values that lowering has for a variable within one frame. */
 typedef struct kl_variable_state {
   LLVMValueRef value;  /* a scalar or tuple bound to a register: lets, loop variables, parameters */
-  LLVMValueRef memory; /* or the memory that holds it: vars; local arrays: element 0 */
+  LLVMValueRef memory; /* or the memory that holds a var; for a local array, its element 0 */
   kl_array_value *array;
-  LLVMValueRef shadow; /* what a debugger is shown: debug.c's own */
+  LLVMValueRef shadow; /* the copy for a debugger; private to debug.c */
 } kl_variable_state;
 
 /* An activation of an instance: the kernel, an LLVM function, or a call that is being inlined. */
 typedef struct kl_frame kl_frame;
 struct kl_frame {
-  kl_frame *caller; /* of an inlined call */
+  kl_frame *caller; /* the calling frame of an inlined call */
   const kt_instance *instance;
   kl_variable_state *states;         /* by tvar->index */
-  LLVMBasicBlockRef leave;           /* where return goes */
-  LLVMValueRef result_alloca;        /* memory for the result; NULL: none */
-  LLVMMetadataRef scope, inlined_at; /* debug.c's own */
+  LLVMBasicBlockRef leave;           /* the block that return branches to */
+  LLVMValueRef result_alloca;        /* memory for the result, or NULL */
+  LLVMMetadataRef scope, inlined_at; /* private to debug.c */
 };
 
 /* A loop (or ONCE) around the statement being lowered. */
 typedef struct kl_loop kl_loop;
 struct kl_loop {
   kl_loop *outer;
-  LLVMBasicBlockRef leave, next; /* of break; of continue. ONCE: leave only */
+  LLVMBasicBlockRef leave, next; /* targets of break and of continue; ONCE has only leave */
   bool is_once;
 };
 
 /* ---- kernel parameters ---- */
 
 typedef struct kl_planned_parameter {
-  kj_parameter parameter; /* as handed to the runtime */
-  kjit_type type;         /* SCALAR: its type, may be weak */
-  /* set by begin_kernel: a pointer in the target's global address space; i32 or i64; a scalar of
-   * its memory type (bool: i8) */
+  kj_parameter parameter; /* the description for the runtime */
+  kjit_type type;         /* SCALAR: its type, which may be weak */
+  /* Set by begin_kernel: a pointer in the target's global address space, an i32 or i64, or a scalar
+   * of its memory type (bool: i8). */
   LLVMValueRef value;
 } kl_planned_parameter;
 
-/* What the kernel and all that it calls do with an argument. */
+/* The uses of an argument by the kernel and all functions that it calls. */
 typedef struct kl_argument_use {
-  bool is_needed; /* a scalar: the kernel's own body reads it. Arrays: */
+  bool is_needed; /* scalars: the kernel's own body reads the value. All others are for arrays. */
   bool is_read, is_written, is_atomic;
-  bool is_constant; /* never written, and disjoint from all that is: its loads are invariant */
+  bool is_constant; /* not written, and disjoint from written memory: its loads are invariant */
   bool extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
 } kl_argument_use;
 
 /* ---- one lowering ---- */
 
-/* memory.c's own */
+/* The position of a shared variable in shared memory; private to memory.c. */
 struct kl_shared_place {
   const kt_var *var;
   enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
   uint64_t offset;          /* FIXED */
-  uint32_t row;             /* SIZED: in shared_arrays */
-  size_t offset_parameter;  /* SIZED, OWN behind SIZED: index in l->parameters */
-  size_t extent_parameters; /* SIZED: of the first */
+  uint32_t row;             /* SIZED: index in shared_arrays */
+  size_t offset_parameter;  /* SIZED, OWN after SIZED: index in l->parameters */
+  size_t extent_parameters; /* SIZED: index of the first one in l->parameters */
 };
 
 struct kl_lowering {
@@ -101,17 +102,17 @@ struct kl_lowering {
   LLVMTargetDataRef layout;
   const kl_lower_target *target;
   void *target_state; /* the target's own */
-  /* CPU: the lowering that this one is the unchecked version for (kt_compilation.unchecked): the
-   * same parameters, the same tables. NULL: none */
+  /* CPU: the lowering of the checked version if this one lowers the unchecked version
+   * (kt_compilation.unchecked). Both have the same parameters and tables. Otherwise NULL. */
   kl_lowering *checked;
 
   /* set by kl_lower */
   LLVMBuilderRef builder;
   const kt_instance *kernel;
-  LLVMValueRef function; /* being filled */
-  /* its first block: allocas go to its start. Code starts in another one that it falls into */
+  LLVMValueRef function; /* the function that is being built */
+  /* Its first block, which has only the allocas and a branch to the block where code starts. */
   LLVMBasicBlockRef entry;
-  uint64_t stack_bytes;    /* of allocas so far */
+  uint64_t stack_bytes;    /* size of the allocas so far */
   LLVMValueRef alloca_end; /* allocas are inserted before this one: the entry's terminator */
   kl_frame *frame;
   kl_loop *loop;
@@ -119,22 +120,22 @@ struct kl_lowering {
   kl_argument_use *uses; /* by argument */
   /* dynamic shared memory, by memory.c: see kj_shared_array */
   uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment; /* the last: of all of it */
-  KJ_LIST(struct kl_shared_place) shared_places; /* of all shared variables that are used */
-  uint64_t constant_bytes;                       /* of constant arrays so far */
-  /* while, or for with many iterations; ranges over threads do not count */
+  KJ_LIST(struct kl_shared_place) shared_places; /* for all shared variables that are used */
+  uint64_t constant_bytes;                       /* size of the constant arrays so far */
+  /* Number of while loops and for loops with many iterations, without ranges over threads. */
   uint32_t loop_count;
-  /* the most expressions that unrolling makes of one loop, with the loops in it */
+  /* Maximum number of expressions of one unrolled loop, with its inner loops. */
   uint64_t unrolled_size;
-  bool has_recursion;    /* a function that calls itself */
+  bool has_recursion;    /* some function calls itself */
   bool points_to_local;  /* the address of an element of a local array is taken */
-  uint32_t inlined_size; /* expressions inlined so far, against a bound */
-  /* what @unroll makes of the statements here, all loops around them together */
+  uint32_t inlined_size; /* number of expressions inlined so far, which has a limit */
+  /* Number of copies that @unroll of all loops around the current statement makes of it. */
   uint64_t copies;
-  uint64_t instruction_count; /* made so far, each as often as it is copied */
+  uint64_t instruction_count; /* instructions so far, each counted once for each copy */
   /* instances that became LLVM functions and have no body yet */
   KJ_LIST(const kt_instance *) pending;
-  LLVMValueRef *functions;    /* by instance id; NULL: none yet */
-  struct kl_call_plan *calls; /* by instance id; lower_call.c's own */
+  LLVMValueRef *functions;    /* by instance id; NULL if not made yet */
+  struct kl_call_plan *calls; /* by instance id; private to lower_call.c */
 
   /* of failing threads: check.c's own, but for the record, which targets set in LLVM functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
@@ -142,13 +143,13 @@ struct kl_lowering {
   kj_buffer failures; /* kj_code.failures; freed by kl_end_lowering */
   uint32_t failure_count;
 
-  /* of interruptible code: a kj_interrupt_word in the target's global space and the launch's
-   * number; NULL where nothing looks. poll.c's own: what is left of the budget and when the word
-   * was read, in which function */
+  /* For interruptible code: a kj_interrupt_word in the target's global space and the number of the
+   * launch; NULL if the code does not poll. Private to poll.c: the rest of the budget, when the
+   * word was read, and the function that both belong to. */
   LLVMValueRef interrupt_word, interrupt_number, budget, read_at, budget_function;
-  /* loops around what is lowered that look; that have products of a warpgroup in them */
+  /* Numbers of loops around the current statement that poll, and that have warpgroup products. */
   uint32_t polling_loops, product_loops;
-  /* of a loop that is made twice: it does not look; it looks, and is no more than that */
+  /* For a loop that is lowered twice: the current version does not poll; it polls. */
   bool is_short_version, is_long_version;
 
   /* in the version of a loop that keeps its checks, which is for threads that will mostly fail:
@@ -207,23 +208,25 @@ struct kl_lowering {
 
 /* ---- lower_module.c: the whole ---- */
 
-/* The kernel and what it needs, into l->module. l's first group of fields is set, the rest is zero.
- * Fails through kt_fail. Call kl_end_lowering afterwards, on failure too: it frees the builder. */
+/* Lowers the kernel and everything that it needs into l->module. The caller has set the first group
+ * of fields of l; the others are zero. Fails through kt_fail. Call kl_end_lowering afterwards, also
+ * after a failure: it frees the builder. */
 void kl_lower(kl_lowering *l);
 void kl_end_lowering(kl_lowering *l);
 /* After the lowering of an unchecked version, for kl_finish_code of the other. */
 void kl_give_tables_back(kl_lowering *l);
-/* What of c->code is known when all is lowered: its texts, the parameters, the size of the stack.
+/* Fills in the fields of c->code that are known at the end of lowering: texts, parameters, stack
+ * size.
  */
 void kl_finish_code(kl_lowering *l);
-/* For begin_kernel: makes the entry block of l->function and the block that code starts in. */
+/* For begin_kernel: makes the entry block of l->function and the block where code starts. */
 void kl_begin_body(kl_lowering *l);
-/* lower_call.c: which instances are inlined (before anything is lowered), and the bodies of those
- * that were not. */
+/* lower_call.c: kl_plan_calls decides which instances are inlined, before anything is lowered.
+ * kl_lower_pending lowers the bodies of the other instances. */
 void kl_plan_calls(kl_lowering *l);
 void kl_lower_pending(kl_lowering *l);
 bool kl_is_recursive(kl_lowering *l, const kt_instance *instance);
-/* How many bytes of stack recursion may take. */
+/* Returns the number of bytes of stack that recursion may use. */
 uint32_t kl_recursion_bytes(const kl_lowering *l);
 bool kl_is_inlined(kl_lowering *l, const kt_instance *instance);
 /* abi.c: the func of the request as a C function, in the frame made for it; calls of extern funcs.
@@ -236,9 +239,9 @@ _Noreturn void kl_lower_unsupported(kl_lowering *l, kj_location location, const 
 
 /* ---- build.c ---- */
 
-/* all but arrays' own: those are packed */
+/* The LLVM type of a value in register form; for an array, that of its packed form. */
 LLVMTypeRef kl_register_type(kl_lowering *l, kjit_type type);
-/* what lies in memory: bool is i8, bf16 i16 */
+/* The LLVM type of a scalar in memory: i8 for bool, i16 for bf16. */
 LLVMTypeRef kl_memory_type(kl_lowering *l, kjit_type type);
 uint32_t kl_scalar_bytes(kl_lowering *l, kjit_type type); /* the same: its size */
 bool kl_is_float_type(kl_lowering *l, kjit_type type);    /* weak float too */
@@ -248,37 +251,37 @@ bool kl_is_tuple_type(kl_lowering *l, kjit_type type);
 unsigned kl_address_space(kl_lowering *l, ki_space space);
 LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array);
 kl_array_value kl_unpack_array(kl_lowering *l, kjit_type type, LLVMValueRef packed);
-/* object, as far as the type of an array says it. */
+/* Returns the object (kl_array_value) that the type of an array implies. */
 uint32_t kl_object_of_type(kl_lowering *l, kjit_type type);
 static inline bool kl_is_argument(uint32_t object)
 {
   return object != KJ_OBJECT_UNKNOWN && object < KJ_OBJECT_APART;
 }
-/* Of a static type, at element 0. */
+/* Returns the array of a static type whose element 0 is at the pointer. */
 kl_array_value kl_static_array(kl_lowering *l, kjit_type type, LLVMValueRef pointer);
-/* known from the layout */
+/* Whether the layout implies that the stride is 1. */
 bool kl_is_unit_stride(const ki_type_info *info, uint32_t dimension);
-/* register to memory type */
+/* Convert a value from register to memory type, and back. */
 LLVMValueRef kl_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_from_memory(kl_lowering *l, kjit_type type, LLVMValueRef value);
-/* Undoes the register type of bf16 and f16 for arithmetic: a float; anything else as it is. And
- * back, rounding to nearest even. */
+/* Convert f16 and bf16 from register form to float for arithmetic, and back, with rounding to
+ * nearest even. Other values stay as they are. */
 LLVMValueRef kl_to_compute(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_from_compute(kl_lowering *l, kjit_type type, LLVMValueRef value);
 
 /* ---- lower_composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
 
-/* One of those; false for tuples and arrays. */
+/* Whether the type is one of the types of the heading; false for tuples and arrays. */
 bool kl_is_composed_type(kl_lowering *l, kjit_type type);
 LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type);
 /* as large as the type is in memory; its LLVM alignment says nothing */
 LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type);
-/* In bytes: of a value in memory; of every element of an array, which may be part of a packed
- * struct. */
+/* Return the alignment in bytes of a value in memory, and of every element of an array, which may
+ * be part of a packed struct. */
 uint32_t kl_type_alignment(kl_lowering *l, kjit_type type);
 uint32_t kl_array_alignment(kl_lowering *l, kjit_type array);
-/* A part of a value in register form: of tuples, and of composed types (components; elements of
- * arrays inside structs, row-major). */
+/* Read and replace a part of a value in register form. Parts are the items of tuples and the
+ * components of composed types; an array inside a struct has its elements as parts, row-major. */
 LLVMValueRef kl_get_part(kl_lowering *l, kjit_type type, LLVMValueRef value, uint32_t index);
 LLVMValueRef kl_set_part(kl_lowering *l, kjit_type type, LLVMValueRef value, LLVMValueRef part,
                          uint32_t index);
@@ -423,8 +426,8 @@ kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *view);
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 
-/* What becomes of the check of a node: nothing, a check, or in builds that assert facts (below) an
- * assertion that the check which was left out would not have failed. */
+/* How the check of a node is lowered: not at all, as a check, or, in builds that assert facts (see
+ * below), as an assertion that the omitted check would not have failed. */
 typedef enum kl_check { KJ_CHECK_NONE, KJ_CHECK_MADE, KJ_CHECK_ASSERTED } kl_check;
 kl_check kl_check_of(const kl_lowering *l, bool is_checked, bool is_left_out);
 kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr);
@@ -455,14 +458,15 @@ LLVMValueRef kl_lower_complex_builtin(kl_lowering *l, const kt_expr *expr);
 
 /* ---- memory.c: what lies where in dynamic shared memory ---- */
 
-/* Before begin_kernel. static_limit: so many bytes of static arrays stay static memory. */
+/* Called before begin_kernel. static_limit: number of bytes of static arrays that stay in static
+ * shared memory. */
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit);
 /* Whether a KJ_V_SHARED variable lies there. */
 bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var);
 /* Its distance from the start of dynamic shared memory, in bytes; i64. */
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var);
-/* The array at a pointer, with its extents and strides; of the launch's own size: without extent.
- */
+/* Returns the array at a pointer with its extents and strides. An array whose size the launch sets
+ * gets no extent. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer);
 /* Number of elements of the array of the launch's own size; i64. */
 LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes);
@@ -533,17 +537,21 @@ void kl_plan_interrupts(kl_lowering *l);
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
 /* The same while a thread waits for others, in any version. */
 void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
-/* CPU: how often a loop that only waits has gone round, and the failure of a thread that has waited
- * so long that the thread it waits for does not run. */
+/* CPU: count the iterations of a loop that only waits. A thread fails if it has waited so long that
+ * the thread it waits for cannot be running. */
 LLVMValueRef kl_begin_turns(kl_lowering *l);
 void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location);
-/* At the start of an LLVM function. */
+/* Polls at the start of an LLVM function. */
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
-/* How many iterations of a loop go by between two looks; 1: kl_poll in each; 0: it never looks. */
+/* Returns the number of iterations of a loop between two polls. 1 means that each iteration calls
+ * kl_poll; 0 means that the loop never polls. */
 uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop);
-/* A loop that is made twice: begin the short version, lower the loop, begin the long one, lower it
- * again, end. is_short: whether its iterations are few, fewer than 2^kl_few_iterations about;
- * spent: what they take, in expressions, an i32; NULL: a guess. */
+/* A loop that is lowered twice: a short version, which does not poll, and a long one, which polls.
+ * The caller begins the short version, lowers the loop, begins the long version, lowers the loop
+ * again, and ends the long version.
+ *
+ * is_short: an i1 that chooses the short version, for about 2^kl_few_iterations iterations or
+ * fewer. spent: the cost of these iterations in expressions, an i32; NULL: kjit estimates it. */
 typedef struct kl_polled_twice {
   const kt_stmt *loop;
   LLVMBasicBlockRef is_long, end;
@@ -551,7 +559,7 @@ typedef struct kl_polled_twice {
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
 unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop);
 void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
-/* count: of iterations, at most; where it wraps there are none. */
+/* count: maximum number of iterations. If its computation wraps, the loop has no iterations. */
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);

@@ -305,65 +305,69 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
 
 /* ---- kernel_text.c ---- */
 
-/* What the text of a kernel calls a func of the host. */
+/* The name by which the source of a kernel calls a func of the application. */
 typedef struct ka_function_name {
   const char *name;
   const ki_decl *decl;
 } ka_function_name;
 
-/* A kernel on the way: its text, its arguments in the order of its parameters, the host's funcs
- * that it calls. */
+/* A kernel whose source is being written: the parts of the source, the arguments in the order of
+ * the parameters, and the funcs of the application that it calls. */
 typedef struct ka_kernel {
   ka_call *call;
-  const char *module;                               /* of lib/library */
-  kj_buffer *funcs, *parameters, *constants, *body; /* body: as far as a family wants it */
+  const char *module;                               /* name of a module of lib/library */
+  kj_buffer *funcs, *parameters, *constants, *body; /* body: for families that build it in pieces */
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ka_function_name) functions;
   KJ_LIST(kjit_arg) constant_values;
-  KJ_LIST(ki_named_type) structs; /* of the host, and what its text calls them */
-  uint32_t operators;             /* of the host's that it has used */
-  uint32_t blocks;  /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
-  uint32_t cluster; /* so many blocks are a cluster; 0: none */
+  KJ_LIST(ki_named_type) structs; /* structs of the application and their names in the source */
+  uint32_t operators;             /* number of operators of the application used so far */
+  uint32_t blocks;  /* minimum number of blocks on a multiprocessor; 0: the compiler chooses */
+  uint32_t cluster; /* number of blocks of a cluster; 0: no clusters */
 } ka_kernel;
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
-/* Each adds parameters and gives what stands for the operand in the body: a func. accumulator:
- * what the elements of an input are converted to, KJIT_ANY: nothing. */
+/* ka_use_input and ka_use_output add the parameters of an operand and return the expression of a
+ * func that loads or stores its elements. accumulator: the type that loaded elements are converted
+ * to; KJIT_ANY for no conversion. */
 const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
 const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
-/* Of an array that is read and written: a func of its indices and a value, which calls
+/* The same for an array that is read and written. The func takes indices and a value and calls
  * `change(array, indices, value, more)`; more may be empty. */
 const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
                            const char *more);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
-/* The text of its identity, which it has. */
+/* Returns the expression of the operator's identity element. The operator must have one. */
 const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
-/* What those are made of, for families that write the access themselves: parameters for what the
- * operand has, `x_0`, `x_1`; their names, each behind a comma. */
+/* For families that write the access themselves: adds a parameter for each array or value of the
+ * operand, `x_0`, `x_1`, and returns their names, each after a comma. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
-/* An array whose last axis has stride 1, as the type of its parameter says; its name. */
+/* Adds a parameter for an array whose last axis has stride 1, which the type of the parameter says.
+ * Returns its name. */
 const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
-/* The text of a type in the kernel's text, which names structs of the host by what they are: host
- * structs of several modules may have one name, and it may be that of something in the text. */
+/* Returns the name of a type in the kernel's source. A struct of the application gets a name that
+ * is unique in the source, because structs of different modules, or a declaration of the source,
+ * can have the same name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
-/* The name of a func in the kernel's text; count, what: as in ka_check_arity. */
+/* Returns the name of a func in the kernel's source. count, what: as in ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
-/* That of an operand. */
+/* The same for the func of an operand. */
 const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
-/* Work memory of three axes, read only, of these elements. */
+/* Adds a parameter for work memory with three axes that the kernel only reads as elements of this
+ * type. */
 const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);
-/* An array as work memory is handed over. */
+/* Adds a parameter for an array, declared like one for work memory. */
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
-/* A number of elements: i32, or i64 where the call is wide. */
+/* Adds a parameter for a number of elements: an i32, or an i64 if the call is wide. */
 const char *ka_use_count(ka_kernel *kernel, uint64_t count);
-/* A value as it is given. */
+/* Adds a parameter for a value of any type. */
 const char *ka_use_value(ka_kernel *kernel, const kjit_arg *value);
-/* A const parameter. */
+/* Adds a const parameter. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value);
-/* Adds the step. threads: of a block, a constant of the kernel; 0: grid and block are chosen by the
- * kernel's grid_range. */
+/* Completes the kernel and adds its step. threads: threads of a block, a constant of the kernel. 0
+ * means that the launch chooses grid and block for the grid_range of the kernel. */
 void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
   __attribute__((format(printf, 4, 5)));
 
@@ -372,100 +376,110 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 /* A reduction by name that is more than an operator: any, argmax, mean ... */
 typedef struct ka_reduction ka_reduction;
 
-/* NULL past the end. */
+/* Returns the name of a reduction, or NULL if index is past the end of the table. */
 const char *ka_get_reduction_name(size_t index);
-/* NULL: not one of these. */
+/* Returns the reduction that `given` names, or NULL if it names none. */
 const ka_reduction *ka_find_reduction(const kjit_operator *given);
-/* What elements are converted to first. Errors: TYPE; ARGUMENT for options that say otherwise. */
+/* Returns the type that elements are converted to first. Errors: TYPE; ARGUMENT if options
+ * contradict it. */
 kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type element);
-/* The element type of an array for the result. */
+/* Returns the element type of an array for the result. */
 kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_type element,
                               kjit_type value);
-/* What is combined: a type, or KJIT_ANY for a struct of the kernel's; its bytes; by what. */
+/* Describe the combined values. ka_reduction_computed returns their type, or KJIT_ANY for a struct
+ * of the kernel's source; ka_reduction_bytes their size; ka_reduction_operator the operator. */
 kjit_type ka_reduction_computed(const ka_reduction *r, kjit_type value);
 uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_type value);
 const char *ka_reduction_operator(const ka_reduction *r);
 const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type value);
-/* Its result is the place of an element: where there is none, it has none. */
+/* Whether the result is the index of an element. Such a reduction has no result without elements.
+ */
 bool ka_finds_place(const ka_reduction *r);
-/* The text of the result without elements. Errors: ARGUMENT. */
+/* Returns the expression of the result for 0 elements. Errors: ARGUMENT if it has none. */
 const char *ka_reduction_empty(ka_call *call, const ka_reduction *r, const char *operand);
-/* Funcs around load, of one index or more, and store; count: elements of each result. */
+/* Wrap a func that loads, with index_count indices, and a func that stores. count: number of
+ * elements of each result. */
 const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                 const char *load, uint32_t index_count);
 const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                              const char *put, uint64_t count);
-/* The same where results have different counts: a func of i, v, store and count. */
+/* The same for results with different counts: returns a func of i, v, store and count. */
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
-/* What those are made of. Declares the struct that is combined, if it is one, and gives the text of
- * what is combined: its name, or a type. */
+/* The functions above use the following ones. ka_declare_reduced declares the struct of a combined
+ * value, if it is a struct, and returns its name, or else the name of the type. */
 const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                const char *name);
-/* The text of what is made of an element `x` at a position, and of the result of `v` and `n`, of
- * which ka_reduced_count gives the type. */
+/* ka_reduced_element returns the expression of the value for an element `x` at a position,
+ * ka_reduced_result that of the result for a combined value `v` and a count `n`, and
+ * ka_reduced_count the type of `n`. */
 const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char *name,
                                const char *position);
 const char *ka_reduced_result(const ka_reduction *r);
 const char *ka_reduced_count(ka_call *call, const ka_reduction *r, kjit_type value);
 /* "i0, i1" */
 const char *ka_list_indices(ka_call *call, uint32_t count);
-/* Work memory for `count` values: so many u64 where they are structs, and what the kernel makes of
- * these. */
+/* Work memory for `count` combined values that are structs consists of u64. ka_count_words returns
+ * the number of u64, ka_view_words the expression by which the kernel views them as structs. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count);
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                           const char *words, uint64_t count);
 
 /* ---- segments.c ---- */
 
-/* Elements that a family computes where they are read: use gives the text of a func of an index,
- * an i64, as ka_use_input does. */
+/* Elements that a family computes when they are read. use returns the expression of a func that
+ * takes an i64 index, as ka_use_input does. */
 typedef struct ka_elements {
   const char *(*use)(ka_kernel *kernel, const void *data);
   const void *data;
 } ka_elements;
 
-/* Adds the steps that sum the segments of `count` elements of the accumulator's type, as
- * kjit_reduce_segments does. Operands are arranged, the device is chosen, is_wide is decided. */
+/* Adds the steps that sum the segments of `count` elements of the accumulator type, as
+ * kjit_reduce_segments does. The caller has arranged the operands, chosen the device and set
+ * is_wide. */
 void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_operand *offsets,
                          uint64_t count, kjit_type accumulator, const ka_elements *elements);
 
 /* ---- carried.c ---- */
 
-/* What parts of a line give on to the next ones: a value with a number about it, a struct of the
- * kernel's: `struct carried_value { state: i32; value: f32 }`. */
+/* The carried value, which one part of a line of elements passes to the next part: a struct of the
+ * kernel's source with a value and a number, `struct carried_value { state: i32; value: f32 }`. */
 typedef struct ka_carried {
-  const char *field, *type; /* of the number */
-  const char *value; /* name of a struct of the kernel's; the value's type is KJIT_ANY then */
-  uint32_t bytes;    /* of the struct, at least */
+  const char *field, *type; /* name and type of the number's field */
+  const char *value; /* struct of the source that the value is, if the value's type is KJIT_ANY */
+  uint32_t bytes;    /* minimum size of the struct */
 } ka_carried;
 
-/* element: the value's type, or KJIT_ANY: a struct of the kernel's, of the name `text`. bytes: of a
- * value. Errors: UNSUPPORTED. */
+/* Describes a carried value. number: the type of the number. text: the name of the value's struct,
+ * if it is one. bytes: size of the value. Errors: UNSUPPORTED. */
 ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const char *text,
                     uint32_t bytes);
-/* Declares it, and the structs that it is made of; `zero(carried_value)`. */
+/* Declares carried_value and the structs that it contains. Returns `zero(carried_value)`. */
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element);
-/* Work memory for `count` of them, and what a kernel makes of it. */
+/* ka_add_carried adds work memory for `count` carried values; ka_view_carried returns the
+ * expression by which a kernel views this memory as carried values. */
 uint32_t ka_add_carried(ka_call *call, const ka_carried *c, uint64_t count);
 const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count);
-/* Elements of look_back's work memory, as look_back_size has them, for values of so many bytes. */
+/* Returns the number of elements of look_back's work memory for values of this size: the same
+ * number as look_back_size of lib/library. */
 uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
 
-/* How a line of so many steps is cut: on the CPU, into pieces of a block each. */
+/* The division of a line of steps among threads and blocks. On the CPU each block has one piece of
+ * the line. */
 typedef struct ka_carried_tiling {
-  uint32_t threads, items; /* steps of a thread */
-  uint32_t at_once;        /* ka_kernel.blocks */
+  uint32_t threads, items; /* items: steps of a thread */
+  uint32_t at_once;        /* for ka_kernel.blocks */
   uint64_t blocks;
 } ka_carried_tiling;
-/* bytes: of a value. is_simple: the operator is one by name. */
+/* bytes: size of a value. is_simple: the operator is a named one. */
 ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
                                   bool is_simple);
 
 /* ---- kernel_cache.c ---- */
 
-enum { KA_MOST_FUNCTIONS = KI_MOST_MEANINGS }; /* of the host, that one kernel calls */
-/* What decides a kernel: its text, the host's funcs that its extern funcs stand for, and the host's
- * structs that it names. */
+/* Maximum number of funcs of the application that one kernel calls. */
+enum { KA_MOST_FUNCTIONS = KI_MOST_MEANINGS };
+/* A kernel is determined by its source, by the funcs of the application to which its extern funcs
+ * are linked, and by the structs of the application that it names. */
 typedef struct ka_kernel_source {
   const char *text;
   size_t length;
@@ -474,28 +488,30 @@ typedef struct ka_kernel_source {
   const ki_named_type *types;
   size_t type_count;
 } ka_kernel_source;
-/* Of a kernel's funcs, structs and this text. */
+/* Returns the description of a kernel with this text as its source. */
 ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text, size_t length);
-/* The kernel of a text. The module is held for the caller. */
+/* Finds the kernel of a source, or parses and links the source. The module is held for the caller.
+ */
 kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module, kjit_kernel **kernel);
-/* The same without a kernel: for who asks what a func of the text returns. */
+/* The same for a source without a kernel, whose func's result type the caller wants to find. */
 kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module);
-/* The layer's part of a context. */
+/* Opens the cache of kernels of a context. */
 kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
 /* ---- kept_call.c ---- */
 
 enum { KA_MOST_KEPT = 128 };
-/* Of a context, under the mutex of its cache of kernels. */
+/* The kept calls of a context. The mutex of its cache of kernels protects them. */
 typedef struct ka_kept_calls {
   size_t count;
   uint64_t uses, hashes[KA_MOST_KEPT];
   ka_kept *items[KA_MOST_KEPT];
 } ka_kept_calls;
 
-/* What decides which steps a call has, as words, and the arrays whose places do not. */
+/* The key of a kept call. `words` has everything that the steps depend on; `arrays` has the arrays,
+ * whose addresses can differ between calls with the same key. */
 enum { KA_KEY_WORDS = 448, KA_KEY_ARRAYS = 24, KA_KEY_FUNCTIONS = 24 };
 typedef struct ka_array_input {
   kjit_arg argument;
@@ -510,19 +526,21 @@ typedef struct ka_key {
   uint64_t words[KA_KEY_WORDS];
 } ka_key;
 
-/* False: calls like this one are not kept. */
+/* Makes the key of a call. Returns false if such calls are not kept. */
 bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key *key);
-/* Adds the steps and work memory of the call that has this key, with this call's arrays. */
+/* Adds the steps and the work memory of the kept call with this key, with the arrays of this call.
+ * Returns false if there is no such kept call. */
 bool ka_take_kept(ka_call *call, const ka_key *key);
-/* All is queued: whether the call's work memory is left as its kernels want to find it. */
+/* Returns whether the call's work memory will be in the state that the next such call needs. Called
+ * after all steps are queued. */
 bool ka_leaves_work(ka_call *call);
-/* Keeps what build has added, before work memory has places. */
+/* Keeps the steps and work memory that build has added. Called before work memory is allocated. */
 void ka_keep_call(ka_call *call, const ka_key *key);
-/* For assertions: build has added what ka_take_kept would. */
+/* For assertions: whether build has added the same steps as ka_take_kept would. */
 bool ka_agrees_with_kept(ka_call *call, const ka_key *key);
 void ka_release_kept(ka_kept *kept);
-/* Under the mutex: those with a kernel of the module, or all (NULL), put into gone for the caller
- * to release. */
+/* Removes the kept calls with a kernel of the module, or all if module is NULL, and stores them in
+ * `gone` for the caller to release. Returns their number. The caller holds the mutex. */
 size_t ka_forget_kept(ka_kept_calls *calls, const kjit_module *module, ka_kept **gone);
 /* kernel_cache.c */
 ka_kept_calls *ka_lock_kept(kjit_context *context);
