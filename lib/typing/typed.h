@@ -110,9 +110,9 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
 /* ---- limits: budget.c ---- */
 
 void kt_open_budget(kt_budget *budget, const kj_compile_request *request);
-/* Fails with INTERRUPTED or LIMIT where the compilation was interrupted or its time is over;
- * location: what is being worked on. kt_poll looks now and then only: it is for each statement and
- * expression. */
+/* Fails with INTERRUPTED if the compilation was interrupted, and with LIMIT if its time is over.
+ * location: the source that is being compiled. kt_poll does this in one of 64 calls only, so that
+ * it can be called for each statement and expression. */
 void kt_look(kt_compilation *c, kj_location location);
 static inline void kt_poll(kt_compilation *c, kj_location location)
 {
@@ -123,12 +123,12 @@ static inline void kt_poll(kt_compilation *c, kj_location location)
 }
 /* The same before a step, which messages name. */
 void kt_begin_step(kt_compilation *c, const char *step);
-/* What comes next makes this stage, for whoever follows the compilation. */
+/* Tells an observer of the compilation that this stage begins. */
 void kt_begin_stage(const kt_compilation *c, kjit_stage stage);
-/* Fails where there are more than the limit; format: what is large there. */
+/* Fails if `needed` exceeds the limit. format: names the large thing in the message. */
 void kt_check_limit(kt_compilation *c, kt_limit limit, uint64_t needed, kj_location location,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* The arena would be over its limit: reports and returns. */
+/* Reports that the arena would exceed its limit, and returns. */
 void kt_report_memory_limit(kt_compilation *c);
 /* Text of a type in the arena, for messages. */
 const char *kt_type_text(kt_compilation *c, kjit_type type);
@@ -169,7 +169,7 @@ typedef enum kt_memory_order {
   KJ_ORDER_SEQ_CST
 } kt_memory_order;
 
-/* The least and the most value of an integer; pass/interval.h has what to do with them. */
+/* The minimum and maximum value of an integer. pass/interval.h has the operations on intervals. */
 typedef struct kt_interval {
   bool known;
   __int128 least, most;
@@ -244,19 +244,20 @@ static inline bool kt_has_new_shape(const kt_expr *view)
   return view->dimensions && view->indices.count && view->dimensions[0].source == KJ_VIEW_SAME;
 }
 
-/* A built-in whose place, .x[.indices], is its own to access. */
 static inline bool kt_is_cluster_barrier(ki_builtin_id id)
 {
   return id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE ||
          id == KJ_BUILTIN_CLUSTER_WAIT;
 }
 
+/* Whether the expression is a built-in that accesses its place, the element .x[.indices], itself.
+ */
 static inline bool kt_accesses_place(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_PLACE | KJ_READS)) && e->x;
 }
 
-/* Of a CONST. */
+/* Returns the value of a CONST. */
 static inline ki_value kt_value_of(const kt_expr *constant)
 {
   KJ_ASSERT(constant->kind == KJ_T_CONST);

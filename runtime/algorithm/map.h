@@ -7,15 +7,15 @@
 
 enum { KA_MOST_CORE = KJ_MAX_RANK, KA_MOST_SIZES = 32, KA_NO_AXIS = 255 };
 
-/* An operand or result, and where its axes are among those of the results. */
+/* An operand or a result, and the relation of its axes to the axes of the loops. */
 typedef struct ka_mapped {
   ka_operand operand;
-  uint32_t core_rank;           /* its last axes: what func is given of an element */
-  uint32_t core[KA_MOST_CORE];  /* which size of the signature each is */
-  uint32_t first;               /* axis of the loops that its first one is */
-  int64_t strides[KJ_MAX_RANK]; /* of an array, by axis of the loops: 0 where it broadcasts */
-  bool uses[KJ_MAX_RANK];       /* its element depends on the axis */
-  const char *element;          /* map_text.c: its parameters, each behind a comma */
+  uint32_t core_rank;           /* number of last axes that the func gets as a whole: its core */
+  uint32_t core[KA_MOST_CORE];  /* for each core axis, its index in ka_map.sizes */
+  uint32_t first;               /* axis of the loops that the operand's first axis belongs to */
+  int64_t strides[KJ_MAX_RANK]; /* of an array, for each axis of the loops; 0 if it broadcasts */
+  bool uses[KJ_MAX_RANK];       /* whether its element depends on the axis of the loops */
+  const char *element;          /* map_text.c: its parameters, each after a comma */
 } ka_mapped;
 
 /* A size that a signature names, or a number. */

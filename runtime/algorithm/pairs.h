@@ -5,113 +5,115 @@
 
 #include "algorithm/algorithm.h"
 
-/* operands that have rows of y; results of one call */
+/* Maximum numbers of operands with rows of y, and of results of one call. */
 enum { KA_MOST_PAIRED = 8, KA_MOST_PAIR_RESULTS = 16 };
-/* Those of a gradient's passes, with the cotangents and the result. */
+/* The passes of a gradient have two more operands: the cotangents and the result. */
 enum { KA_MOST_ROWS = KA_MOST_PAIRED + 2 };
 
-/* Blocks of a launch: for each multiprocessor, for each core. */
+/* Number of blocks of a launch for each multiprocessor of a GPU, and for each core of the CPU. */
 enum { KA_GPU_PAIR_BLOCKS = 8, KA_CPU_PAIR_BLOCKS = 4 };
 
-/* An operand by rows: of one axis a number each, of two axes so many. */
+/* An operand as a sequence of rows. If it has one axis, each row is a number. */
 typedef struct ka_rows {
   ka_operand operand;
-  uint32_t width;
-  uint32_t bytes; /* of a row */
+  uint32_t width; /* numbers of a row if the operand has two axes */
+  uint32_t bytes; /* size of a row */
 } ka_rows;
 
-/* Where y comes in pieces, one call each: slot 0 of found has what the pieces before have left, and
- * the others what the blocks that share this piece find. */
+/* A piece of y, if y is processed piece by piece with one call each. Slot 0 of `found` has the
+ * results of the previous pieces; the other slots receive those of the blocks of this piece. */
 typedef struct ka_piece {
-  uint64_t first, total; /* the number of its first row; of the rows of y altogether */
-  uint64_t row;          /* the number of the first row of x, where x is a share of its rows */
+  uint64_t first, total; /* index of the piece's first row of y; number of all rows of y */
+  uint64_t row;          /* index of the first row of x, if the call has only a share of x */
   bool is_share, is_wide, is_last;
   kjit_array *const *found; /* one for each ka_found of the call */
 } ka_piece;
 
-/* One result: what the func returns for it, and how that is reduced. */
+/* One result: the value that the func returns for it, and the reduction of these values. */
 typedef struct ka_pair_value {
-  kjit_type element;             /* of the func's value, or of the item of its tuple */
-  ka_operator operator_;         /* or by one of these: */
-  const ka_reduction *reduction; /* by name, not NULL then */
-  bool is_exponential;           /* logaddexp: as a struct */
-  kjit_type value, accumulator;  /* what values are converted to; KJIT_ANY: a struct is combined */
-  uint32_t width;                /* of a result with rows; 0: its rows are numbers */
-  uint32_t bytes;                /* of what is combined, for one row of x */
+  kjit_type element;             /* type of the func's value, or of the item of its tuple */
+  ka_operator operator_;         /* the operator, if reduction is NULL */
+  const ka_reduction *reduction; /* the named reduction, or NULL */
+  bool is_exponential;           /* logaddexp, which combines structs */
+  kjit_type value, accumulator;  /* type that values are converted to; KJIT_ANY for a struct */
+  uint32_t width;                /* numbers in a row of the result; 0: its rows are numbers */
+  uint32_t bytes;                /* size of a combined value, for one row of x */
   ka_operand result;
 } ka_pair_value;
 
-/* How much the derivative of the func counts for a pair. */
+/* The weight of a pair: the factor of the func's derivative in the sum over pairs. */
 typedef enum ka_pair_weight {
   KA_WEIGHT_ONE,  /* add */
   KA_WEIGHT_EXP,  /* logaddexp: exp(value - result) */
-  KA_WEIGHT_PLACE /* max, min: 1 where the result is the pair's place, else 0 */
+  KA_WEIGHT_PLACE /* max, min: 1 for the pair that the result is the value of, else 0 */
 } ka_pair_weight;
 
-/* A pass of kjit_pairs_gradient: derivatives by some of the func's parameters, a result for each.
- * Of a pass by y the operands are exchanged: x is y, and y is x and what the pairs are weighed
- * with. */
+/* A pass of kjit_pairs_gradient: computes derivatives by some of the func's parameters, one result
+ * for each. A pass for derivatives by y exchanges the operands: its x is y, and its y is x with the
+ * arrays that the weights are computed from. */
 typedef struct ka_pair_gradient {
-  const uint32_t *by; /* numbers of parameters, as many as there are results; ascending */
+  const uint32_t *by; /* the number of the parameter for each result, in ascending order */
   ka_pair_weight weight;
   bool is_exchanged;
   size_t paired;      /* operands with rows of y */
-  uint64_t first_row; /* the number of the first row of x: the call has one piece of it */
+  uint64_t first_row; /* index of the call's first row of x, of which it has one piece */
 } ka_pair_gradient;
 
 typedef struct ka_pairs {
   ka_call *call;
-  ka_operand function; /* with its last arguments */
+  ka_operand function; /* the func with its last arguments */
   ka_rows x[KA_MOST_ROWS], y[KA_MOST_ROWS];
   size_t x_count, y_count;
-  const ka_pair_gradient *gradient; /* NULL: the func's values are reduced */
-  uint64_t m, n, total;             /* rows of x, of y now, and altogether */
-  const ka_piece *piece;            /* NULL: y is whole */
-  bool is_several, is_tuple;        /* is_tuple: what the func returns */
-  int64_t k;                        /* the k least of the only value; 0: values are reduced */
+  const ka_pair_gradient *gradient; /* NULL if the func's values are reduced */
+  uint64_t m, n, total;             /* rows of x, of y in this call, and of all of y */
+  const ka_piece *piece;            /* NULL if the call has all of y */
+  bool is_several, is_tuple;        /* is_tuple: the func returns a tuple */
+  int64_t k;                        /* finds the k smallest of the only value; 0: reduces values */
   ka_pair_value values[KA_MOST_PAIR_RESULTS];
   size_t value_count;
-  uint32_t bytes; /* of all values that are combined */
+  uint32_t bytes; /* size of all combined values */
   ka_operand result_places;
   bool has_places;
 } ka_pairs;
 
-/* Rows of y by pieces of options.chunk, and rows of x by options.devices (pairs_stream.c). */
+/* The arguments of a call. pairs_stream.c cuts y into pieces of options.chunk rows, and divides the
+ * rows of x among options.devices. */
 typedef struct ka_pairing {
   const kjit_operand *results, *result_places, *function, *x, *y;
   size_t result_count, x_count;
   bool is_several; /* kjit_pairs_several */
   const ka_pair_gradient *gradient;
   size_t y_count;
-  const kjit_operator *operator_; /* NULL: the k least, or a gradient */
+  const kjit_operator *operator_; /* NULL for the k smallest values and for a gradient */
   int64_t k;
   const ka_piece *piece;
 } ka_pairing;
 kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pairing *given,
                             const kjit_algorithm_options *options);
-/* pairs.c: the call of a whole y, or of a piece; and all that is known before there are steps. */
+/* pairs.c: builds a call for all of y or for one piece of it. */
 void ka_build_pairs(ka_call *call, const void *data);
 /* Adds the steps of a call that has been read. */
 void ka_add_pairs(ka_pairs *p);
 ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
-/* The options that these calls take. */
+/* Returns the options that these calls accept, as flags of ka_option. */
 uint32_t ka_pairs_options(const ka_pairing *given);
 
-/* An array for what is found, of each result; of the k least their values and places. */
+/* An array with intermediate results: one for each result, or for the k smallest values one with
+ * the values and one with their indices. */
 typedef struct ka_found {
   kjit_type element;
   uint64_t count;
 } ka_found;
 size_t ka_found_arrays(const ka_pairs *p);
-/* How many elements of which type these arrays have for a piece of n rows. */
+/* Sets the number and the type of the elements of these arrays for a piece of n rows. */
 void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS]);
 
-/* What the func returns, by its tuple's items: sets the values' elements and their count. Errors:
- * as kjit_get_result_type; TYPE. */
+/* Infers the result type of the func and sets value_count and the element type of each value, one
+ * for each item of a tuple. Errors: as kjit_get_result_type; TYPE. */
 void ka_infer_pair(ka_pairs *p);
-/* Adds the steps, for at least one row of both. */
+/* Adds the steps if x and y have at least one row each. */
 void ka_pairs_steps(ka_pairs *p);
-/* The step for results without rows of y. Errors: ARGUMENT. */
+/* Adds the step that fills the results if y has no rows. Errors: ARGUMENT. */
 void ka_fill_pairs(ka_pairs *p);
 
 /* ---- pairs_rows.c: the shape of a launch and the text of its rows ---- */
@@ -122,7 +124,7 @@ typedef struct ka_pair_shape {
 } ka_pair_shape;
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n);
 
-/* What a kernel has of x and y. */
+/* The parts of a kernel's source that load rows of x and y. */
 typedef struct ka_rows_text {
   const char *locals;          /* statements of the kernel that declare the arrays */
   const char *take_x, *take_y; /* funcs of pairs_visit */
@@ -132,13 +134,14 @@ typedef struct ka_rows_text {
   const char *row; /* ", v7": the number of the first row of x, which arguments need; or "" */
 } ka_rows_text;
 ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape);
-/* Whether a row of x is a column of its array: on the CPU the rows stand side by side. */
+/* Whether a row of x is a column of the kernel's array: on the CPU the rows are side by side. */
 bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
 /* A row of a pair: "xs[l]", "xs[:, l]", "y0s[j]"; of a gradient for a column "x_row", a copy. */
 const char *ka_pair_row(const ka_pairs *p, const ka_rows *rows);
 /* The operands with rows of x and y that the func takes, in the order of its parameters. */
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
-/* "f32[64, 3]"; of one axis "f32[64]". is_transposed: the rows stand side by side. */
+/* Returns the type of an array of `count` rows: "f32[64, 3]", or "f32[64]" for rows of one number.
+ * is_transposed: the rows are the columns of the array. */
 const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
                          bool is_transposed);
 /* The name of the func in a kernel's text. */
@@ -146,15 +149,15 @@ const char *ka_use_pair_function(const ka_pairs *p, ka_kernel *kernel);
 
 /* ---- pairs_values.c: the text of what is combined ---- */
 
-/* The names in a kernel's text of one result. */
+/* Names for one result in a kernel's source. */
 typedef struct ka_value_text {
-  const char *type;      /* of what is combined */
-  const char *operator_; /* combines two of them; NULL: the k least are found */
+  const char *type;      /* type of the combined values */
+  const char *operator_; /* func that combines two values; NULL for the k smallest */
 } ka_value_text;
 /* Declares the type and the operator. */
 ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
-/* Arrays of the thread for what its rows have found so far, `rows` each, and the funcs that begin
- * them, add a pair's value and store them. */
+/* A thread's arrays with the intermediate results of its rows, `rows` elements each, and the funcs
+ * that initialize them, add the value of a pair and store the results. */
 typedef struct ka_sums_text {
   const char *locals;              /* statements of the kernel */
   const char *begin, *add, *store; /* bound: begin and add to `pair`, store to `stores` */
