@@ -1,5 +1,5 @@
-/* A reduction on the way from its operands (reduce.c) to the text of its kernels (reduce_text.c).
- */
+/* A reduction: declarations for reduce.c, which reads the operands, and reduce_text.c, which writes
+ * the kernels. */
 #ifndef KA_REDUCE_H
 #define KA_REDUCE_H
 
@@ -7,28 +7,28 @@
 
 /* One result. */
 typedef struct ka_reduced {
-  ka_operator operator_;         /* or */
-  const ka_reduction *reduction; /* by name, not NULL then */
-  kjit_type value, accumulator;  /* what elements are converted to, and what is combined */
-  uint32_t bytes;                /* of the latter */
+  ka_operator operator_;         /* the operator, if reduction is NULL */
+  const ka_reduction *reduction; /* the named reduction, or NULL */
+  kjit_type value, accumulator;  /* type that elements are converted to; type that is combined */
+  uint32_t bytes;                /* size of a combined value */
   bool commutes;
   ka_operand operand;
 } ka_reduced;
 
-/* What every kernel of a call is made of. */
+/* The properties of a call that all its kernels depend on. */
 typedef struct ka_reduce {
   ka_call *call;
   ka_operand x;
   ka_reduced *results;
   size_t count;
-  bool is_several; /* what is combined is a struct with a field for each result */
-  uint32_t bytes;  /* of what is combined */
-  uint32_t loaded; /* bytes of an element, as a thread keeps it before that */
+  bool is_several; /* the combined value is a struct with a field for each result */
+  uint32_t bytes;  /* size of the combined value */
+  uint32_t loaded; /* size of a loaded element before it is combined */
   bool commutes;
-  bool keeps_order; /* an index is that of the elements in their order */
+  bool keeps_order; /* the kernel's indices visit the elements in their original order */
 } ka_reduce;
 
-/* What the kernels take in common, as text. */
+/* Parts of the source that all kernels of a call share. */
 typedef struct ka_reduce_texts {
   ka_kernel kernel;
   const char *operands;      /* load, store and operator */
@@ -36,12 +36,12 @@ typedef struct ka_reduce_texts {
   const char *piece, *lines; /* on the CPU: funcs that reduce some elements, or rows of columns */
 } ka_reduce_texts;
 
-/* index_count: of an element; n: elements of a result. */
+/* Begins a kernel. index_count: number of indices of an element. n: elements of a result. */
 void ka_begin_reduce(const ka_reduce *r, const char *module, uint32_t index_count, uint64_t n,
                      uint64_t partials, uint64_t counters, ka_reduce_texts *t);
-/* The step for a result without elements. Errors: ARGUMENT. */
+/* Adds the step that fills a result if x has no elements to reduce. Errors: ARGUMENT. */
 void ka_fill_reduced(const ka_reduce *r, ka_reduced *result);
-/* Bytes of the struct of several. Errors: UNSUPPORTED. */
+/* Returns the size of the struct that combines several results. Errors: UNSUPPORTED. */
 uint32_t ka_several_bytes(const ka_reduce *r);
 
 #endif

@@ -6,13 +6,13 @@
 
 enum { KA_MOST_SCALARS = 4 };
 
-/* Something that is done again and again, with other numbers each time. */
+/* A prepared launch that runs repeatedly with different scalars. */
 typedef struct ka_task {
   kjit_plan *plan;
-  size_t scalars[KA_MOST_SCALARS]; /* where they are among the kernel's arguments */
+  size_t scalars[KA_MOST_SCALARS]; /* positions of the scalars among the kernel's arguments */
 } ka_task;
 
-/* A product: a plan, or a function of the host. */
+/* A product with the matrix: a plan, or a function of the application. */
 typedef struct ka_multiplication {
   kjit_plan *plan;
   kjit_multiply *function;
@@ -32,7 +32,7 @@ typedef struct ka_solver {
   kjit_solution solution;
 } ka_solver;
 
-/* Steps the vectors until the solution is found or there is none; gives the vector of x. */
+/* Iterates until the solver has found the solution or stops without one; returns the vector x. */
 typedef kjit_array *ka_iterate(ka_solver *solver);
 
 /* The call of a solver: reads operands and options, runs it, writes x and the solution. */
@@ -41,12 +41,12 @@ kjit_status ka_solve(kjit_context *context, const char *name, const kjit_operand
                      const kjit_solve_options *options, kjit_solution *solution,
                      ka_iterate *iterate);
 
-/* A vector, contents undefined; of zeros; of what b has. */
+/* Return a new vector: with undefined contents, with zeros, and with the elements of b. */
 kjit_array *ka_new_vector(ka_solver *solver, uint64_t count);
 kjit_array *ka_new_zeros(ka_solver *solver, uint64_t count);
 kjit_array *ka_take_right_side(ka_solver *solver);
 
-/* result = A x, or with the transposed matrix. */
+/* Prepare result = A x, and the same with the transposed matrix. */
 ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit_array *x);
 ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
 void ka_multiply(ka_solver *solver, const ka_multiplication *m);
@@ -62,7 +62,7 @@ typedef struct ka_vectors {
 } ka_vectors;
 ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors);
 void ka_run_task(ka_solver *solver, const ka_task *task, const double *scalars, size_t count);
-/* The sum of the products of two vectors' elements; the host waits for it. */
+/* The dot product of two vectors. ka_read_sum runs the task and waits for the result. */
 ka_task ka_prepare_sum(ka_solver *solver, kjit_array *x, kjit_array *y, uint64_t count);
 double ka_read_sum(ka_solver *solver, const ka_task *task);
 

@@ -7,47 +7,50 @@
 /* A matrix in CSR as it is read: operands of one axis, arranged. */
 typedef struct ka_csr {
   ka_operand data, columns, offsets;
-  uint64_t rows, count; /* count: entries that the arrays have room for */
+  uint64_t rows, count; /* count: number of entries that fit into the arrays */
 } ka_csr;
 
 /* sparse.c */
 
-/* Reads and checks the matrix, all but the values of its indices. Errors: MISUSE, ARGUMENT, TYPE.
- */
+/* Reads the matrix and checks everything except the values of its indices. Errors: MISUSE,
+ * ARGUMENT, TYPE. */
 void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr);
 void ka_arrange_csr(ka_call *call, ka_csr *csr);
-/* An operand of one axis; and of integers of type i32 or i64. */
+/* ka_check_line refuses an operand that does not have exactly one axis; ka_check_indices also one
+ * whose elements are not i32 or i64. */
 void ka_check_line(ka_call *call, const ka_operand *operand);
 void ka_check_indices(ka_call *call, const ka_operand *operand);
-/* Puts an operand of one axis into the order of a kernel, which is its own. */
+/* Calls ka_arrange for an operand of one axis. */
 void ka_arrange_line(ka_call *call, ka_operand *operand);
-/* Extents that are negative, or too large together, are refused. */
+/* Refuses negative extents. */
 void ka_check_extents(ka_call *call, const int64_t *shape);
 
 /* ---- calls that are made of calls: sparse_calls.c ---- */
 
-/* They are made one after the other by the outer call's build, which adds no steps of its own; with
- * options.plan each is prepared, and the outer plan runs them in that order. Refuses work_bytes and
- * work. */
+/* The build function of the outer call makes the inner calls one after the other and adds no steps
+ * itself. With options.plan it prepares each inner call, and the outer plan runs them in this
+ * order. ka_begin_calls refuses the options work_bytes and work. */
 void ka_begin_calls(ka_call *call);
-/* For one inner call: the outer call's device and stream, and a place for its plan where the outer
- * call is prepared. */
+/* Returns options for one inner call: the device and the stream of the outer call and, if the outer
+ * call is prepared, the place for the plan of the inner call. */
 kjit_algorithm_options ka_inner_options(ka_call *call);
-/* A call of the outer one's name whose steps build adds. Failures leave the outer call. */
+/* Makes an inner call with the name of the outer call, whose steps build adds. A failure leaves the
+ * outer call. */
 void ka_call_inner(ka_call *call, ka_build *build, const void *data);
-/* Work memory of a line of elements until the outer call ends; never without elements. */
+/* Returns a new one-dimensional array that exists until the outer call ends. It has at least one
+ * element. */
 kjit_array *ka_new_array(ka_call *call, kjit_type element, uint64_t count);
-/* Every element becomes the number, of a plan in each run. */
+/* Fills the array with the number. In a prepared call each run of the plan fills it. */
 void ka_fill_array(ka_call *call, kjit_array *array, double number);
-/* What a kernel's text calls an array of work memory. */
+/* Returns the name of an array of work memory in a kernel's source. */
 const char *ka_use_kept(ka_kernel *kernel, kjit_array *array);
-/* A value of i64. */
+/* Adds a parameter for an i64 value. */
 const char *ka_use_long(ka_kernel *kernel, int64_t value);
-/* Reads an operand of one axis in an inner call; what stands for it in the kernel's text. */
+/* Reads an operand of one axis in an inner call; returns its func in the kernel's source. */
 const char *ka_use_line(ka_kernel *kernel, const char *name, const kjit_operand *given,
                         bool is_output);
-/* A result in CSR, of data of such elements and with room for `room` entries, which must not
- * overlap the inputs. Errors: MISUSE, ARGUMENT, TYPE. */
+/* Checks a CSR result: its data has elements of this type, its arrays have space for `room` entries
+ * and do not overlap the inputs. Errors: MISUSE, ARGUMENT, TYPE. */
 void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type element, uint64_t room,
                          const int64_t *shape, const ka_operand *const *inputs, size_t input_count);
 /* ka_describe for its three operands. */
