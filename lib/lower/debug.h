@@ -1,4 +1,5 @@
-/* Lines and variables for debuggers: all of it does nothing where the request asks for none. */
+/* Lines and variables for debuggers. These functions do nothing if the request does not ask for
+ * debug information. */
 #ifndef KJ_LOWER_DEBUG_H
 #define KJ_LOWER_DEBUG_H
 

@@ -1,4 +1,4 @@
-/* Where the targets differ in lowering: a table of functions. */
+/* The differences between the targets in lowering: a table of functions. */
 #ifndef KJ_LOWER_LOWER_TARGET_H
 #define KJ_LOWER_LOWER_TARGET_H
 
@@ -12,31 +12,32 @@ typedef struct kl_lower_target kl_lower_target;
 struct kl_lower_target {
   const char *name;
   unsigned global_space, shared_space, constant_space;
-  uint64_t most_static_shared_bytes; /* 0: no bound */
-  uint64_t most_constant_bytes;      /* 0: no bound */
+  uint64_t most_static_shared_bytes; /* 0: no limit */
+  uint64_t most_constant_bytes;      /* 0: no limit */
   const char *scopes[3]; /* LLVM's sync scopes of atomics and fences, by ki_memory_scope */
   /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets
    * l->function and l->parameters.items[].value, calls kl_begin_body. */
   void (*begin_kernel)(kl_lowering *l);
-  /* Before the body, when the parameters are bound. NULL: nothing to do. */
+  /* Called before the body is lowered, after the parameters are bound. May be NULL. */
   void (*begin_block)(kl_lowering *l);
-  /* The builder stands where control leaves the kernel's body. */
+  /* Called with the builder at the point where control leaves the kernel's body. */
   void (*end_kernel)(kl_lowering *l);
-  /* A func of its own instead: code stands at its start. NULL: nothing to do. */
+  /* Called in place of begin_kernel if a func is compiled on its own, with the builder at the start
+   * of the func. May be NULL. */
   void (*begin_entry)(kl_lowering *l);
   /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a
    * non-negative i32, or an i64. */
   LLVMValueRef (*position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
-  /* THREAD_IDX and BLOCK_IDX of a thread that fails, read where it does, so that no register holds
-   * them from the kernel's start to there. NULL: position. */
+  /* THREAD_IDX and BLOCK_IDX of a thread that fails. The code reads them at the failure, so that no
+   * register holds them from the start of the kernel on. If NULL, `position` is used. */
   LLVMValueRef (*failing_position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
   /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no
    * variable is a slot. */
   LLVMValueRef (*slot_pointer)(kl_lowering *l, const kt_var *var);
-  /* Element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL one. */
-  /* In which memory a shared, local or slot variable is: see kl_array_value.object. NULL: as its
-   * type says. */
+  /* Returns the object (see kl_array_value) of a shared, local or slot variable. If NULL, the type
+   * of the variable determines it. */
   uint32_t (*object_of)(kl_lowering *l, const kt_var *var);
+  /* Return element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL variable. */
   LLVMValueRef (*shared_pointer)(kl_lowering *l, const kt_var *var);
   LLVMValueRef (*local_pointer)(kl_lowering *l, const kt_var *var);
   LLVMValueRef (*dynamic_shared_bytes)(kl_lowering *l); /* i64 */
@@ -48,17 +49,18 @@ struct kl_lower_target {
   /* i1 in; i32 or i1 out */
   LLVMValueRef (*barrier_reduce)(kl_lowering *l, ki_barrier_reduction reduction,
                                  LLVMValueRef predicate);
-  /* Families of built-ins that the targets have little in common in. NULL: there is none. */
+  /* Families of built-ins whose lowering differs. NULL: the target has none of the family. */
 #define F(family) LLVMValueRef (*family)(kl_lowering * l, const kt_expr *expr);
 #include "lower/families.def"
 #undef F
-  bool has_plain_shared_atomics; /* they are plain loads and stores: one worker runs a block */
-  /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope: what
-   * was there, or its bits. NULL, and nothing built: none. */
+  /* Shared atomics can be plain loads and stores, because one worker runs a block. */
+  bool has_plain_shared_atomics;
+  /* Builds a relaxed atomic operation other than SUB as one instruction, if LLVM would lose its
+   * scope. Returns the old value or its bits, or NULL if it has built nothing. */
   LLVMValueRef (*scoped_atomic)(kl_lowering *l, ki_combine op, kjit_type type,
                                 ki_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
-  /* A relaxed compare-and-swap of 16 bits where LLVM would access their neighbours too; what was
-   * there. NULL: LLVM's does. */
+  /* Builds a relaxed compare-and-swap of 16 bits that does not access neighbouring bytes, and
+   * returns the old value. NULL if LLVM's instruction is right for the target. */
   LLVMValueRef (*small_cas)(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
                             LLVMValueRef expected, LLVMValueRef desired);
   /* Atomics of 16 bytes. has_wide_atomics: the processor has them; NULL: inference has asked. A
@@ -104,7 +106,8 @@ struct kl_lower_target {
   /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL:
    * llvm.fpto?i.sat does. */
   LLVMValueRef (*float_to_i32)(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
-  /* Whether one instruction converts a float to u32 or u64, which gives all ones beyond the range. */
+  /* Whether one instruction converts a float to u32 or u64, which gives all ones beyond the range.
+   */
   bool (*has_unsigned_conversion)(kl_lowering *l);
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
   LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);

@@ -1,4 +1,6 @@
-/* A sort on the way from its operands (sort.c) to its launches (sort_steps.c). */
+/* A sort: declarations for sort.c, which reads the operands, and sort_steps.c, which adds the
+ * steps.
+ */
 #ifndef KA_SORT_H
 #define KA_SORT_H
 
@@ -20,8 +22,8 @@ typedef struct ka_sort {
   kjit_type value_element;
   uint32_t value_bytes;
   uint64_t row, rows;
-  uint64_t kept;          /* of each row, the first ones; 0: all */
-  uint32_t stage, stages; /* from one buffer to the next */
+  uint64_t kept;          /* number of first elements of each row that are stored; 0: all */
+  uint32_t stage, stages; /* a stage moves the elements from one buffer to the next */
   uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];
 } ka_sort;
 
@@ -29,26 +31,26 @@ typedef struct ka_sort {
 
 /* The order: less, or that of numbers by options.begin_bit and end_bit. Errors: TYPE, ARGUMENT. */
 void ka_read_order(ka_sort *s, kjit_function *less);
-/* options.axes: the one axis that is sorted along. */
+/* Returns the one axis in options.axes, along which the call sorts. */
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);
-/* All operands with that axis as the last one. */
+/* Arranges all operands with that axis as the last one. */
 void ka_arrange_rows(ka_sort *s, uint32_t axis);
 /* values, of the shape of x; and the results, with values where these were read. */
 void ka_read_values(ka_sort *s, const kjit_operand *given);
 void ka_read_sorted(ka_sort *s, const kjit_operand *result, const kjit_operand *result_values);
-/* The result is a func, or has these elements. */
+/* Refuses a result that is neither a func nor an array of these elements. */
 void ka_check_sorted(const ka_sort *s, const ka_operand *result, kjit_type element);
-/* It is a func, or has integers. */
+/* Refuses a result that is neither a func nor an array of integers. */
 void ka_check_places(const ka_sort *s, const ka_operand *result);
 
 /* ---- sort_steps.c ---- */
 
 /* Adds the steps of a sort of at least one element. */
 void ka_sort_steps(ka_sort *s);
-/* Those of a merge of x and y into the result. */
+/* Adds the steps of a merge of x and y into the result. */
 void ka_merge_steps(ka_sort *s, const ka_operand *y);
 
-/* A func of two keys in the kernel's text. */
+/* Returns the func in the kernel's source that compares two keys. */
 const char *ka_use_less(ka_kernel *kernel, const ka_sort *s);
 /* "BEGIN, END, DESCENDING" */
 const char *ka_use_bits(ka_kernel *kernel, const ka_sort *s);
