@@ -11,13 +11,13 @@ enum { KA_MOST_BUFFERS = 2 };
 typedef struct ka_sort {
   ka_call *call;
   ka_operand x, values, result, result_values;
-  bool has_result;  /* not for places alone */
-  bool has_values;  /* one for each key */
-  bool are_places;  /* those of an argsort */
-  bool is_in_place; /* keys or values lie where they are stored */
-  bool is_packed;   /* keys and values are one word each in work memory */
+  bool has_result;  /* the sorted keys are stored, not only their indices */
+  bool has_values;  /* each key has a value that moves with it */
+  bool are_places;  /* the values are the indices of the keys, as in an argsort */
+  bool is_in_place; /* the keys or values are read from the memory that receives the result */
+  bool is_packed;   /* work memory has a key and its value in one word */
   bool is_descending;
-  ka_operator less; /* where not of numbers */
+  ka_operator less; /* the order, if it is not that of numbers */
   uint32_t begin, end;
   kjit_type value_element;
   uint32_t value_bytes;
