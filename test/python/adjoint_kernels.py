@@ -109,7 +109,7 @@ def refused(kind, text, call):
 x = np.ones(4)
 error = refused(kjit.Error, "the kernel overwrites it", lambda: kjit.adjoint(square)(x, x.copy()))
 assert error.line == square.py_func.__code__.co_firstlineno + 3, error.line
-refused(kjit.Error, "one loop over a grid_range", lambda: kjit.adjoint(by_thread)[1, 4](x, x.copy()))
+refused(kjit.Error, "body is loops over a grid_range", lambda: kjit.adjoint(by_thread)[1, 4](x, x.copy()))
 refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(curve))
 refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(by_names))
 refused(TypeError, "no parameter 'v'", lambda: kjit.adjoint(spread, wrt="v"))

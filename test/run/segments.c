@@ -276,9 +276,9 @@ static void test_refused(const arrays *a)
   REQUIRE(kjit_scan_segments(context, &scan, &x, &offsets, NULL, NULL) == KJIT_ERROR_MISUSE);
   options.flags = KJIT_ALGORITHM_EXCLUSIVE;
   REQUIRE(kjit_scan_segments(context, &scan, &x, &offsets, &max, &options) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the operator has no identity"));
+  REQUIRE(says("starts with the operator's identity, and this operator has none"));
   REQUIRE(kjit_scan_by_key(context, &scan, &by, &x, &max, NULL, &options) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the operator has no identity"));
+  REQUIRE(says("starts with the operator's identity, and this operator has none"));
   REQUIRE(kjit_reduce_segments(context, &sums, &x, &offsets, &add, &options) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(says("options.flags: KJIT_ALGORITHM_EXCLUSIVE is not an option"));
