@@ -1,10 +1,9 @@
-"""Products, sparse matrices and linear systems."""
+"""Products and sparse matrices."""
 
 import re
 from operator import index
-from typing import NamedTuple
 
-from . import _kjit, _state, dtypes
+from . import _kjit, dtypes
 from ._algorithms import (
     E4M3,
     E5M2,
@@ -12,11 +11,9 @@ from ._algorithms import (
     Plain,
     Plan,
     Several,
-    _device_of,
     _operand,
     function_of,
     listed,
-    new_array,
     one,
     perform,
 )
@@ -175,10 +172,63 @@ class CSR:
     def __neg__(self):
         return self * -1
 
-    def __getitem__(self, rows):
+    def __getitem__(self, key):
+        """Returns rows and columns as a matrix: `A[i]` has the shape (1, columns), and `A[:, first:last]`, `A[rows]` and
+        `A[:, columns]` take slices, arrays of integers, masks and lists. `A[i, j]` is one element: a NumPy scalar, or an
+        array of rank 0 in the memory of the matrix. Raises IndexError for an index out of bounds."""
         from . import sparse
 
-        return sparse.taken(self, rows)
+        return sparse.taken(self, key)
+
+    def __abs__(self):
+        from ._sparse_elements import absolute
+
+        return absolute(self)
+
+    def sum(self, axis=None, dtype=None):
+        """Returns the sum of all elements, or an array with the sums along an axis, as `numpy.sum` of the dense matrix.
+        axis is 0, 1 or None."""
+        from ._sparse_elements import summed
+
+        return summed(self, axis, dtype)
+
+    def mean(self, axis=None, dtype=None):
+        """Returns the mean of all elements, or an array with the means along an axis. The mean of integers is f64."""
+        from ._sparse_elements import mean
+
+        return mean(self, axis, dtype)
+
+    def max(self, axis=None):
+        """Returns the greatest element, or a dense array with the greatest ones along an axis. Elements without an entry
+        count as 0. The call waits. Raises ValueError where there are no elements."""
+        from ._sparse_elements import extremum
+
+        return extremum(self, axis, "max")
+
+    def min(self, axis=None):
+        """Returns the least element, or a dense array with the least ones along an axis, see `max`."""
+        from ._sparse_elements import extremum
+
+        return extremum(self, axis, "min")
+
+    def diagonal(self, k=0):
+        """Returns the elements (i, i + k) as an array with one axis. The call waits for `indptr`."""
+        from ._sparse_elements import diagonal
+
+        return diagonal(self, k)
+
+    def astype(self, dtype):
+        """Returns the matrix with its elements converted to a type. Entries with the same row and column are added
+        before. The call waits."""
+        from ._sparse_elements import converted
+
+        return converted(self, dtype)
+
+    def copy(self):
+        """Returns a matrix with copies of `data`, `indices` and `indptr`."""
+        from ._sparse_elements import copied
+
+        return copied(self)
 
     def transpose(self, **options):
         """Returns the transposed matrix, which is also this matrix in compressed sparse column format. The columns of
@@ -314,168 +364,3 @@ def _moved(matrix, device):
         return matrix
     parts = (array(part, device=device) for part in (matrix.data, matrix.indices, matrix.indptr))
     return CSR(*parts, matrix.shape, check=False)
-
-
-# ---- linear systems ----
-
-# Has the same effect as no tolerance or no limit.
-_LEAST, _GREATEST = 2.0**-1022, 2.0**1023
-
-
-class LinearOperator:
-    """A matrix given by functions. `multiply(result, x)` stores its product with x in result. Both are kjit arrays on
-    the device of the solver, with shapes (rows,) and (columns,). `multiply_transposed` does the same for the transposed
-    matrix, for `kjit.lsmr`. The functions must queue their work on the stream of the solver, by default the default
-    stream of the device."""
-
-    def __init__(self, shape, multiply, multiply_transposed=None):
-        self.shape = tuple(shape)
-        _check_matrix(self)
-        self.multiply, self.multiply_transposed = multiply, multiply_transposed
-
-
-class Solution(NamedTuple):
-    """Result of `kjit.cg` and `kjit.lsmr`. x is the best solution found, an array like b. status tells why the solver
-    stopped, and text describes it:
-
-    - 0: the residual is within the tolerances,
-
-    - 1: no x has such a residual, and this x minimizes it,
-
-    - 2: the matrix is too ill-conditioned,
-
-    - 3: the iteration limit is reached,
-
-    - 4: the matrix is not positive definite,
-
-    - 5: a value is no longer finite.
-
-    Norms are Euclidean: residual_norm is the norm of b - A x, and solution_norm that of x. lsmr also estimates the norm
-    of A^T (b - A x) - damp^2 x, and the norm and condition of the matrix.
-    """
-
-    x: object
-    status: int
-    text: str
-    iterations: int
-    residual_norm: float
-    normal_residual_norm: float
-    matrix_norm: float
-    condition: float
-    solution_norm: float
-
-
-def _dense(matrix, stream):
-    _check_matrix(matrix)
-    return LinearOperator(
-        matrix.shape,
-        lambda result, x: matmul(matrix, x, out=result, stream=stream),
-        lambda result, x: matmul(matrix.T, x, out=result, stream=stream),
-    )
-
-
-def _packed(matrix):
-    data, indices, indptr, rows, columns = matrix._arguments()
-    return data, indices, indptr, rows.value, columns.value
-
-
-def _number(name, given, none=0.0):
-    """Converts a Python number, where 0 means off, for the extension, where 0 means the default. none is the number for
-    off."""
-    try:
-        return float(given) or none
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} is a number, not {given!r}") from None
-
-
-def _check_array(name, x):
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(f"`{name}` is an array, not {type(x).__name__}")
-
-
-def _matrix_of(a):
-    return csr(a) if hasattr(a, "tocsr") else a
-
-
-def _transposed_of(a):
-    a = _matrix_of(a)
-    if not isinstance(a, CSR):
-        raise TypeError(f"`transposed` must be a sparse matrix, a.T or a SciPy matrix, not {type(a).__name__}")
-    return _packed(a)
-
-
-def _limit_of(iterations):
-    if iterations is None:
-        return 0
-    if not hasattr(iterations, "__index__"):
-        raise TypeError(f"iteration_limit is an integer or None, not {iterations!r}")
-    if not 1 <= index(iterations) < 2**63:
-        raise ArgumentError(f"iteration_limit must be from 1 to 2^63 - 1, or None, not {iterations}")
-    return index(iterations)
-
-
-def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream):
-    a, b = _matrix_of(a), _operand(b)
-    _check_array("b", b)
-    if not isinstance(a, (CSR, LinearOperator)):
-        a = _operand(a)
-        _check_array("a", a)
-        a = _dense(a, stream)
-    is_matrix = isinstance(a, CSR)
-    if out is None:
-        element = b.dtype if isinstance(b, _kjit.Array) else dtypes.name_of(b.dtype)
-        out = new_array((a.shape[1],), element, _device_of((b,)))
-    told = _kjit.solve_system(
-        _state.context(),
-        name,
-        out,
-        b,
-        _packed(a) if is_matrix else None,
-        _transposed_of(transposed) if transposed is not None else None,
-        None if is_matrix else a.multiply,
-        None if is_matrix else a.multiply_transposed,
-        *a.shape,
-        *numbers,
-        _limit_of(iteration_limit),
-        device if device is not None else _state.device(),
-        stream,
-    )
-    return Solution(out, *told)
-
-
-def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
-    """Solves A x = b for a symmetric positive definite matrix with conjugate gradients, starting from zeros, and
-    returns a `kjit.Solution`. a is a SciPy matrix, `kjit.csr`, an array with two axes or a `kjit.LinearOperator`, and
-    is square. b is an array of f32 or f64, the type of the matrix.
-
-    The solver stops when |b - A x| is at most `residual_tolerance` |b|, or after `iteration_limit` iterations, by
-    default 10 for each row. out is an array for x. If the system does not converge, no exception is raised: see
-    `status`. Raises ArgumentError for shapes or tolerances, TypingError for other types, and exceptions from the
-    functions of a LinearOperator.
-    """
-    numbers = _number("residual_tolerance", residual_tolerance, _LEAST), 0.0, 0.0, 0.0, 0.0
-    return _solve("cg", a, b, out, None, numbers, iteration_limit, device, stream)
-
-
-def lsmr(
-    a,
-    b,
-    *,
-    damp=0.0,
-    matrix_tolerance=1e-6,
-    b_tolerance=1e-6,
-    condition_limit=1e8,
-    iteration_limit=None,
-    transposed=None,
-    out=None,
-    device=None,
-    stream=None,
-):
-    """Minimizes |b - A x|^2 + damp^2 |x|^2 for a matrix of any shape with LSMR, starting from zeros, and returns a
-    `kjit.Solution`. matrix_tolerance, b_tolerance and condition_limit are SciPy's atol, btol and conlim; 0 turns them
-    off, and the solver continues to the limit of rounding. The default iteration_limit is the smaller extent.
-    transposed is the transposed matrix, `a.T`, which is computed if it is not given. Other parameters: see `kjit.cg`.
-    """
-    tolerances = _number("matrix_tolerance", matrix_tolerance, _LEAST), _number("b_tolerance", b_tolerance, _LEAST)
-    numbers = 0.0, _number("damp", damp), *tolerances, _number("condition_limit", condition_limit, _GREATEST)
-    return _solve("lsmr", a, b, out, transposed, numbers, iteration_limit, device, stream)

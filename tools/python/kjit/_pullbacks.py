@@ -5,7 +5,7 @@ number by the result, and returns the derivatives of this number by the operands
 
 import inspect
 
-from . import _folds, _orders, _pairs, _products
+from . import _folds, _orders, _pairs, _products, _systems
 from . import _pullback_folds as folds
 from ._algorithms import computed, map, numpy_array
 from ._derivatives import holds_float, is_array
@@ -127,10 +127,10 @@ def _negative(x):
 
 def _cg(a, b, **keywords):
     """The result is the solution alone."""
-    x = _products.cg(a, b, **keywords).x
+    x = _systems.cg(a, b, **keywords).x
 
     def back(g):
-        u = _products.cg(a, g, **keywords).x
+        u = _systems.cg(a, g, **keywords).x
         by_matrix = _entries(a, u, x) if isinstance(a, _products.CSR) else _products.einsum("i,j->ij", u, x)
         return map(_negative, by_matrix), u
 
@@ -172,7 +172,7 @@ RULES = {
     _products.einsum: _einsum,
     _products.matmul: _matmul,
     _products.CSR.multiply: _multiply,
-    _products.cg: _cg,
+    _systems.cg: _cg,
     _orders.sort: folds.rule_of_sort,
     _orders.sort_pairs: folds.rule_of_sort_pairs,
     _orders.top_k: folds.rule_of_top_k,

@@ -3,6 +3,7 @@
 The arrays of a matrix are those of NumPy, of kjit, or of another library, whose memory is used in place."""
 
 import sys
+from operator import index
 
 from . import _kjit
 from ._arrays import from_dlpack
@@ -163,21 +164,54 @@ def diag(values, k=0, shape=None):
     return COO(values, places + max(-k, 0), places + max(k, 0), shape).to_csr()
 
 
-def taken(matrix, key):
-    """Rows of a matrix: a slice, an array of integers or of bools, or a list."""
+def _is_integer(key):
+    """Returns whether an index is one integer. A bool is a mask in NumPy."""
+    return hasattr(key, "__index__") and not getattr(key, "ndim", 0) and not isinstance(key, bool)
+
+
+def _place_of(key, count, word):
+    """Returns an integer index, from 0, of a row or column."""
+    place = index(key)
+    if not -count <= place < count:
+        raise IndexError(f"{word} {place} is out of bounds for a matrix of {count} {word}s")
+    return place % count
+
+
+def _taken_of_both(matrix, key):
+    """Returns one element, or the rows and columns that a tuple of two indices selects."""
+    if len(key) != 2:
+        raise IndexError(f"a sparse matrix has two axes, and {len(key)} indices are given")
+    rows, columns = key
+    if _is_integer(rows) and _is_integer(columns):
+        from ._sparse_elements import element
+
+        return element(matrix, _place_of(rows, matrix.shape[0], "row"), _place_of(columns, matrix.shape[1], "column"))
+    if not any(isinstance(each, slice) or _is_integer(each) for each in key):
+        text = "A[rows, columns] with two arrays is not supported for sparse matrices; A[rows][:, columns] has all their pairs"
+        raise TypeError(text)
+    made = taken(matrix, rows)
+    return made if isinstance(columns, slice) and columns == slice(None) else taken(made.T, columns, "column").T
+
+
+def taken(matrix, key, word="row"):
+    """Rows of a matrix by an integer, a slice, an array of integers or of bools, or a list, and columns by the second index of a tuple.
+    word: what errors call a row."""
     from ._products import CSR
 
     if isinstance(key, tuple):
-        raise TypeError("a sparse matrix is indexed by rows, A[first:last]; columns are rows of A.T")
+        return _taken_of_both(matrix, key)
+    if key is None or key is Ellipsis or isinstance(key, bool):
+        raise TypeError(f"a sparse matrix takes no {key} as an index: integers, slices, arrays of integers and masks are supported")
     if isinstance(key, slice):
         first, last, step = key.indices(matrix.shape[0])
         if step == 1:
             return _row_range(matrix, first, max(first, last))
         key = list(range(first, last, step))
-    elif hasattr(key, "__index__") and not getattr(key, "ndim", 0):
-        raise TypeError(f"a row of a sparse matrix is A[i:i + 1], not A[{key}]")
+    elif _is_integer(key):
+        first = _place_of(key, matrix.shape[0], word)
+        return _row_range(matrix, first, first + 1)
     xp, (data, indices, indptr) = arrays_in_place(matrix.data, matrix.indices, matrix.indptr)
-    rows = _rows(xp, key, matrix.shape[0], indptr)
+    rows = _rows(xp, key, matrix.shape[0], indptr, word)
     (starts, ends), kind = _wide(xp, indptr[:-1][rows], indptr[1:][rows]), indptr.dtype
     counts = ends - starts
     offsets = xp.concatenate([counts[:0], xp.cumsum(counts)])
@@ -188,7 +222,7 @@ def taken(matrix, key):
     return CSR(data[entries], indices[entries], made, (rows.shape[0], matrix.shape[1]), check=False)
 
 
-def _rows(xp, key, count, indptr):
+def _rows(xp, key, count, indptr, word):
     """The indices of rows, none of them negative, as an array beside the matrix."""
     import numpy
 
@@ -197,16 +231,16 @@ def _rows(xp, key, count, indptr):
         key = key.astype(numpy.int64) if not key.size and key.dtype.kind == "f" else key
     if key.dtype == "bool":
         if tuple(key.shape) != (count,):
-            raise IndexError(f"a mask of the shape {tuple(key.shape)} for a matrix of {count} rows")
+            raise IndexError(f"a mask of the shape {tuple(key.shape)} for a matrix of {count} {word}s")
         (key,) = key.nonzero()
     if key.ndim != 1:
-        raise IndexError(f"rows are an array of one dimension, not {key.ndim}")
+        raise IndexError(f"{word}s are an array of one dimension, not {key.ndim}")
     if xp is numpy:
         rows = numpy.asarray(key)
     else:
         rows = xp.asarray(key, device=indptr.device)
     if rows.shape[0] and not (int(rows.min()) >= -count and int(rows.max()) < count):
-        raise IndexError(f"a row is out of bounds for a matrix of {count} rows")
+        raise IndexError(f"a {word} is out of bounds for a matrix of {count} {word}s")
     return xp.where(rows < 0, rows + count, rows)
 
 
