@@ -145,7 +145,7 @@ def matrix(data):
 
 
 for right in (rng.standard_normal(30), rng.standard_normal((30, 4))):
-    check(kjit.CSR.multiply, host(sparse.data), right, make=lambda data, v: (matrix(data), v))
+    check(kjit.CSR.dot, host(sparse.data), right, make=lambda data, v: (matrix(data), v))
 positive = dense @ dense.T + 5 * np.eye(30)
 exact = {"residual_tolerance": 1e-13}
 right = rng.standard_normal(30)

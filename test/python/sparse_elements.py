@@ -103,6 +103,18 @@ def check_values(a, x, is_own, what):
     same(a, x, is_own, (what, "a matrix whose copy was changed"))
 
 
+def check_products(a, x, is_own, what):
+    for shape in (x.shape, (1, x.shape[1]), (x.shape[0], 1), (x.shape[1],), (1, 1), (1,)):
+        y = dense(shape, choice.choice("dD")) if len(shape) == 2 else generator.standard_normal(shape)
+        same(a.multiply(placed(y, is_own)), x * y, is_own, (what, "multiply", shape))
+        same(a.multiply(placed(np.asfortranarray(y), is_own)), x * y, is_own, (what, "multiply in column order", shape))
+    same(a.multiply(3), x * 3, is_own, (what, "multiply by a number"))
+    for y in (dense(x.shape, choice.choice("fdD")), np.zeros(x.shape), x):
+        for is_double in (False, True):
+            same(a.multiply(matrix(y, is_own, is_double)), x * y, is_own, (what, "multiply by a matrix", is_double))
+    same(a.multiply(kjit.sparse.coo(a)), x * x, is_own, (what, "multiply by coordinates"))
+
+
 for is_own in (False, True):
     for code in "fdDi":
         for shape in ((choice.randrange(2, 9), choice.randrange(2, 9)), (5, 1), (1, 4)):
@@ -111,10 +123,12 @@ for is_own in (False, True):
             check_indices(a, x, is_own, what)
             check_folds(a, x, is_own, what)
             check_values(a, x, is_own, what)
+            check_products(a, x, is_own, what)
     for shape in ((0, 3), (3, 0), (0, 0), (3, 3)):
         x = np.zeros(shape)
         check_folds(matrix(x, is_own), x, is_own, shape)
         check_values(matrix(x, is_own), x, is_own, shape)
+        check_products(matrix(x, is_own), x, is_own, shape)
     negative = -np.abs(dense((4, 3), "d")) - 1
     same(matrix(negative, is_own).max(1), negative.max(1), is_own, "the maximum of full rows")
     x = dense((5, 6), "d")
@@ -135,3 +149,9 @@ refused(lambda: a.sum(2), IndexError, "sum: axis 2 is out of bounds")
 refused(lambda: a.mean((0, 1)), TypeError, "mean: axis is 0, 1, -1, -2 or None, not (0, 1)")
 refused(lambda: a.astype("complex128").max(), TypeError, "max of a sparse matrix needs integers or floats, not complex128")
 refused(lambda: kjit.csr(np.zeros((0, 3))).min(0), ValueError, "min: a matrix of the shape (0, 3) has no elements along this axis")
+refused(lambda: a.multiply(np.ones((3, 2))), kjit.ArgumentError, "the shape (3, 2) does not broadcast to that of the matrix, (3, 3)")
+refused(lambda: a.multiply(kjit.csr(np.eye(2))), kjit.ArgumentError, "sparse matrices of the shapes (3, 3) and (2, 2)")
+refused(lambda: a.multiply("text"), TypeError, "the factor is a number, an array or a sparse matrix, not str")
+for product in (lambda: a @ a, lambda: a.dot(a), lambda: a @ kjit.sparse.coo(a)):
+    refused(product, TypeError, "the matrix product of two sparse matrices is not supported")
+refused(lambda: kjit.pullback(kjit.CSR.multiply, a, np.ones(3)), TypeError, "CSR.multiply has no rule")

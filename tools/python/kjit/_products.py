@@ -126,10 +126,11 @@ class CSR:
     def _arguments(self):
         return self.data, self.indices, self.indptr, Plain(self.shape[0]), Plain(self.shape[1])
 
-    def multiply(self, x, *, out=None, **options):
-        """Multiplies the matrix by x with shape (columns,) or (columns, n) and the type of data. Returns an array with
-        shape (rows,) or (rows, n). options: see `kjit.reduce`. Raises ArgumentError for shapes, TypingError for
-        different types, and KernelError if `indptr` decreases."""
+    def dot(self, x, *, out=None, **options):
+        """Returns the matrix product with an array x, `A @ x`. x has the shape (columns,) or (columns, n) and the type of
+        data; the result has the shape (rows,) or (rows, n). options: see `kjit.reduce`. Raises ArgumentError for shapes,
+        TypingError for different types, KernelError if `indptr` decreases, and TypeError for a sparse x."""
+        _refuse_sparse(x)
         name = "spmv" if len(x.shape) == 1 else "spmm"
         return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))
 
@@ -137,14 +138,14 @@ class CSR:
     __array_ufunc__ = None
 
     def __matmul__(self, x):
-        return self.multiply(x) if hasattr(x, "shape") and not isinstance(x, CSR) else NotImplemented
+        return self.dot(x) if hasattr(x, "shape") else NotImplemented
 
     def __rmatmul__(self, x):
         if not hasattr(x, "shape") or len(x.shape) > 2:
             return NotImplemented
         if len(x.shape) == 1:
-            return self.T.multiply(x)
-        return self.T.multiply(x.T).T
+            return self.T.dot(x)
+        return self.T.dot(x.T).T
 
     def __add__(self, other):
         return self._combined(other, False)
@@ -179,6 +180,14 @@ class CSR:
         from . import sparse
 
         return sparse.taken(self, key)
+
+    def multiply(self, other):
+        """Returns the elementwise product as a matrix. other is a number, an array that broadcasts to the shape of the
+        matrix, or a sparse matrix with the same shape. `A.dot(x)` is the matrix product. Elements without an entry stay
+        0, also where `other` is not finite. The call waits for the number of entries. Raises ArgumentError for shapes."""
+        from ._sparse_elements import multiplied
+
+        return multiplied(self, other)
 
     def __abs__(self):
         from ._sparse_elements import absolute
@@ -273,6 +282,14 @@ class CSR:
 
     def __repr__(self):
         return f"<kjit.CSR {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
+
+
+def _refuse_sparse(x):
+    """Refuses the product of two sparse matrices."""
+    from .sparse import COO
+
+    if isinstance(x, (CSR, COO)) or hasattr(x, "tocsr"):
+        raise TypeError("the matrix product of two sparse matrices is not supported; A @ B.to_dense() is a dense array")
 
 
 def _is_factor(x):

@@ -116,9 +116,9 @@ def _entries(matrix, g, x):
     return map(identity, computed(of, matrix.nnz, g, x, rows, matrix.indices))
 
 
-def _multiply(matrix, x):
+def _dot(matrix, x):
     """The derivative by the matrix is that by its entries, `data`."""
-    return matrix.multiply(x), lambda g: (_entries(matrix, g, x), matrix.T.multiply(g))
+    return matrix.dot(x), lambda g: (_entries(matrix, g, x), matrix.T.dot(g))
 
 
 def _negative(x):
@@ -171,7 +171,7 @@ RULES = {
     map: _map,
     _products.einsum: _einsum,
     _products.matmul: _matmul,
-    _products.CSR.multiply: _multiply,
+    _products.CSR.dot: _dot,
     _systems.cg: _cg,
     _orders.sort: folds.rule_of_sort,
     _orders.sort_pairs: folds.rule_of_sort_pairs,
@@ -196,8 +196,9 @@ def pullback(algorithm, *operands, **keywords):
         dx, = back(1.0)
 
     algorithm is kjit.reduce, scan, reduce_segments, scan_segments, reduce_by_key, scan_by_key, bincount, map, einsum,
-    matmul, CSR.multiply, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are those of the algorithm, if its derivative takes them. Raises TypeError for an
-    algorithm, an operator or a keyword without a derivative.
+    matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are those of the
+    algorithm, if its derivative takes them. Raises TypeError for an algorithm, an operator or a keyword without a
+    derivative.
     """
     rule = RULES.get(algorithm)
     if rule is None:
