@@ -1,11 +1,13 @@
 """Linear systems: conjugate gradients, least squares with LSMR, and their results."""
 
+import math
 from operator import index
 from typing import NamedTuple
 
 from . import _kjit, _state, dtypes
-from ._algorithms import _device_of, _operand, new_array
-from ._products import CSR, ArgumentError, _check_matrix, csr, matmul
+from ._algorithms import _device_of, _operand, map, new_array
+from ._arrays import array, empty, synchronize
+from ._products import CSR, ArgumentError, _check_matrix, csr, einsum, matmul
 
 # Has the same effect as no tolerance or no limit.
 _LEAST, _GREATEST = 2.0**-1022, 2.0**1023
@@ -93,17 +95,18 @@ def _transposed_of(a):
     return _packed(a)
 
 
-def _limit_of(iterations):
+def _limit_of(iterations, name="iteration_limit"):
     if iterations is None:
         return 0
     if not hasattr(iterations, "__index__"):
-        raise TypeError(f"iteration_limit is an integer or None, not {iterations!r}")
+        raise TypeError(f"{name} is an integer or None, not {iterations!r}")
     if not 1 <= index(iterations) < 2**63:
-        raise ArgumentError(f"iteration_limit must be from 1 to 2^63 - 1, or None, not {iterations}")
+        raise ArgumentError(f"{name} must be from 1 to 2^63 - 1, or None, not {iterations}")
     return index(iterations)
 
 
-def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream):
+def _solve(name, a, b, out, transposed, numbers, limit, device, stream):
+    """Solves a system with options that are checked already. limit: the number of iterations, 0 for the default."""
     a, b = _matrix_of(a), _operand(b)
     _check_array("b", b)
     if not isinstance(a, (CSR, LinearOperator)):
@@ -125,7 +128,7 @@ def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream
         None if is_matrix else a.multiply_transposed,
         *a.shape,
         *numbers,
-        _limit_of(iteration_limit),
+        limit,
         device if device is not None else _state.device(),
         stream,
     )
@@ -143,28 +146,118 @@ def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=
     functions of a LinearOperator.
     """
     numbers = _number("residual_tolerance", residual_tolerance, _LEAST), 0.0, 0.0, 0.0, 0.0
-    return _solve("cg", a, b, out, None, numbers, iteration_limit, device, stream)
+    return _solve("cg", a, b, out, None, numbers, _limit_of(iteration_limit), device, stream)
+
+
+# ---- least squares ----
+
+
+def _identity(x):
+    return x
+
+
+def _difference(x, y):
+    return x - y
+
+
+def _sum(x, y):
+    return x + y
+
+
+def _norm(x, options):
+    """Returns the Euclidean norm of an array as a number of Python. The call waits."""
+    square = einsum("i,i->", x, x, **options)
+    return math.sqrt(float(square.to_host() if hasattr(square, "to_host") else square))
+
+
+def _product(a, x, b, options):
+    """Returns A x for a matrix or functions. b has the type and the memory of the result."""
+    if isinstance(a, CSR):
+        return a.dot(x, **options)
+    if not isinstance(a, LinearOperator):
+        return matmul(a, x, **options)
+    is_own = isinstance(b, _kjit.Array)
+    place = b.device if is_own else options.get("device") or _state.device()
+    result = empty((a.shape[0],), b.dtype if is_own else dtypes.name_of(b.dtype), device=place)
+    x = array(x, device=place)
+    if "stream" in options:
+        synchronize(place)
+    a.multiply(result, x)
+    return result
+
+
+def _from_start(a, b, x0, numbers, limit, transposed, out, options):
+    """Solves for the difference from x0. The tolerance for b stays relative to b, not to the smaller b - A x0."""
+    a, b, x0 = _matrix_of(a), _operand(b), _operand(x0)
+    _check_array("b", b)
+    _check_array("x0", x0)
+    if not isinstance(a, (CSR, LinearOperator)):
+        a = _operand(a)
+        _check_array("a", a)
+        _check_matrix(a)
+    if tuple(x0.shape) != (a.shape[1],):
+        raise ArgumentError(f"`x0` has the shape {tuple(x0.shape)}: expected ({a.shape[1]},)")
+    x0 = map(_identity, x0, **options) if out is not None else x0
+    rest = map(_difference, b, _product(a, x0, b, options), **options)
+    of_rest = _norm(rest, options)
+    *others, of_b, condition = numbers
+    if of_rest:
+        of_b = min(max(of_b * _norm(b, options) / of_rest, _LEAST), _GREATEST)
+    device, stream = options.get("device"), options.get("stream")
+    found = _solve("lsmr", a, rest, out, transposed, (*others, of_b, condition), limit, device, stream)
+    x = map(_sum, found.x, x0, out=found.x, **options)
+    return found._replace(x=x, solution_norm=_norm(x, options))
+
+
+def _either(name, given, default, own_name, own):
+    """Returns the name and the value of an option with two names."""
+    if own is None:
+        return name, given
+    if given != default:
+        raise TypeError(f"{name} and {own_name} are two names for one option, and both are given")
+    return own_name, own
 
 
 def lsmr(
     a,
     b,
-    *,
     damp=0.0,
-    matrix_tolerance=1e-6,
-    b_tolerance=1e-6,
-    condition_limit=1e8,
+    atol=1e-6,
+    btol=1e-6,
+    conlim=1e8,
+    maxiter=None,
+    show=False,
+    x0=None,
+    *,
+    matrix_tolerance=None,
+    b_tolerance=None,
+    condition_limit=None,
     iteration_limit=None,
     transposed=None,
     out=None,
     device=None,
     stream=None,
 ):
-    """Minimizes |b - A x|^2 + damp^2 |x|^2 for a matrix of any shape with LSMR, starting from zeros, and returns a
-    `kjit.Solution`. matrix_tolerance, b_tolerance and condition_limit are SciPy's atol, btol and conlim; 0 turns them
-    off, and the solver continues to the limit of rounding. The default iteration_limit is the smaller extent.
-    transposed is the transposed matrix, `a.T`, which is computed if it is not given. Other parameters: see `kjit.cg`.
+    """Minimizes |b - A x|^2 + damp^2 |x - x0|^2 for a matrix of any shape with LSMR and returns a `kjit.Solution`. The
+    iteration starts from x0, by default zeros. The parameters up to x0 are those of `scipy.sparse.linalg.lsmr`, and the
+    results have other names than in SciPy.
+
+    atol, btol and conlim are also called matrix_tolerance, b_tolerance and condition_limit; 0 turns them off, and the
+    solver continues to the limit of rounding. maxiter is also called iteration_limit; the default is the smaller extent.
+    show prints why the solver stopped, and no line for each iteration. transposed is the transposed matrix, `a.T`, which
+    is computed if it is not given. Other parameters: see `kjit.cg`.
     """
-    tolerances = _number("matrix_tolerance", matrix_tolerance, _LEAST), _number("b_tolerance", b_tolerance, _LEAST)
-    numbers = 0.0, _number("damp", damp), *tolerances, _number("condition_limit", condition_limit, _GREATEST)
-    return _solve("lsmr", a, b, out, transposed, numbers, iteration_limit, device, stream)
+    matrix = _either("atol", atol, 1e-6, "matrix_tolerance", matrix_tolerance)
+    of_b = _either("btol", btol, 1e-6, "b_tolerance", b_tolerance)
+    condition = _either("conlim", conlim, 1e8, "condition_limit", condition_limit)
+    name, most = _either("maxiter", maxiter, None, "iteration_limit", iteration_limit)
+    numbers = 0.0, _number("damp", damp), _number(*matrix, _LEAST), _number(*of_b, _LEAST), _number(*condition, _GREATEST)
+    limit = _limit_of(most, name)
+    if x0 is None:
+        found = _solve("lsmr", a, b, out, transposed, numbers, limit, device, stream)
+    else:
+        options = {key: value for key, value in (("device", device), ("stream", stream)) if value is not None}
+        found = _from_start(a, b, x0, numbers, limit, transposed, out, options)
+    if show:
+        print(f"lsmr: {found.text}; {found.iterations} iterations, |b - A x| = {found.residual_norm:.6g}, |x| = {found.solution_norm:.6g}")
+    return found
