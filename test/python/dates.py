@@ -50,6 +50,23 @@ def _fits(a, b):
     return True
 
 
+# ---- ufuncs of a date and of what has another type, in njit ----
+
+
+@njit
+def of_ufuncs(d, t, n, x):
+    sums = np.add(d, t), np.add(t, d), np.subtract(d, t), np.subtract(d, d), np.add(t, t)
+    return sums, (np.multiply(t, n), np.multiply(n, t), np.multiply(x, t), np.divide(t, x), np.floor_divide(t, n), np.divide(t, t))
+
+
+fresh = np.random.default_rng()
+for n, k in fresh.integers(1, 999, (6, 2)):
+    date, difference, x = np.datetime64(int(n) * 20, "D"), np.timedelta64(int(k), "D"), float(fresh.uniform(1, 9))
+    for got, want in zip(of_ufuncs(date, difference, int(n), x), of_ufuncs.py_func(date, difference, int(n), x)):
+        assert all(type(g) is type(w) or type(g) is float for g, w in zip(got, want)), (got, want)
+        assert got == want, (got, want)
+
+
 # ---- operators, of all types and units ----
 
 for first, second in pairs():

@@ -100,6 +100,8 @@ func array_float_loop(a, b) {
 }""",
     (_LOOP, _FLOAT),
 )
+# Dates, differences of dates and numbers have no common type; the ufunc itself has rules for them.
+_DATES = "  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return {}(a, b) }}\n"
 # Ufuncs that convert their operands themselves.
 _OF_OWN_TYPES = ("float_power",)
 ROUNDINGS = ("ceil", "floor", "rint", "trunc")
@@ -123,7 +125,8 @@ def ufunc(name, count):
     if count == 2:
         loop = _FLOAT_LOOP if has_floats else _LOOP
         operands = "".join(f", dtype({loop.__name__}(a, b))({operand})" for operand in "ab")
-        return words.Text(f"array_{name}", f"\nfunc array_{name}(a, b) {{ return {plain.__name__}({operands[2:]}) }}", (plain, loop))
+        body = f"{_DATES.format(plain.__name__)}  return {plain.__name__}({operands[2:]})"
+        return words.Text(f"array_{name}", f"\nfunc array_{name}(a, b) {{\n{body}\n}}", (plain, loop))
     if not has_floats:
         return plain
     return words.Text(f"array_{name}", f"\nfunc array_{name}(a) {{ return {plain.__name__}(array_float(a)) }}", (plain, _FLOAT))
