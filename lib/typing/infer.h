@@ -679,6 +679,8 @@ kt_expr *kt_make_only(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_l
 /* A struct that is an element of an array as an array without dimensions, whose fields are places:
  * the fields of the element. Any other value is the result as it is. */
 kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location);
+/* For @record_copies: a result, with a copy of each record that it refers to. */
+kt_expr *kt_copy_referred(kt_scope *s, kt_expr *value, kj_location location);
 /* The array itself where all is taken. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location);
 /* What the address of the first element of an array of the block or the thread is a multiple of, in

@@ -462,6 +462,8 @@ static void infer_return(kt_scope *s, const ki_stmt *stmt)
             "a kernel returns nothing: store the result in an array argument");
   if (stmt->value) {
     kt_expr *value = kt_infer_expr(s, stmt->value);
+    if (ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_RECORD_COPIES))
+      value = kt_copy_referred(s, value, value->location);
     kt_level level = kt_higher_level(s->level, kt_level_of(s, value));
     record->result_level = kt_higher_level(record->result_level, level);
     leave->value = fit_result(s, value, value->location);

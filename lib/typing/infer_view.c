@@ -468,6 +468,35 @@ kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location)
   return is_element ? kt_make_only(s, value->x, &value->args, location) : value;
 }
 
+/* Whether it is the type of what kt_refer gives, or a tuple with such an item. */
+static bool has_reference(const kt_scope *s, kjit_type type)
+{
+  const ki_type_info *info = ki_type(s->c->types, type);
+  if (kt_is_array(s->c, type))
+    return !info->rank && kt_is_struct(s->c, info->element) && !kt_is_date(s, info->element);
+  if (!kt_is_tuple(s->c, type)) return false;
+  for (uint32_t i = 0; i < info->count; i++)
+    if (has_reference(s, info->items[i])) return true;
+  return false;
+}
+
+kt_expr *kt_copy_referred(kt_scope *s, kt_expr *value, kj_location location)
+{
+  if (!has_reference(s, value->type)) return value;
+  const ki_type_info *info = ki_type(s->c->types, value->type);
+  value = kt_keep_value(s, value);
+  if (!kt_is_tuple(s->c, value->type)) {
+    const kt_place only = { .array = value, .type = info->element, .location = location };
+    return kt_load_place(s, &only);
+  }
+  kt_exprs items = { 0 };
+  for (uint32_t i = 0; i < info->count; i++) {
+    kt_expr *item = kt_make_item(s, kt_copy_texpr(s, value), i, location);
+    KJ_PUSH(s->arena, &items, kt_copy_referred(s, item, location));
+  }
+  return kt_make_tuple(s, &items, location);
+}
+
 kt_expr *kt_rule_refer(kt_scope *s, const kt_operands *o)
 {
   return kt_refer(s, o->values.items[0], o->location);

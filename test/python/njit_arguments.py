@@ -166,6 +166,73 @@ njit(moved)(in_place[3], 1.0)
 assert in_place[3]["count"] == 7 and in_place[3]["mass"] == records[3]["mass"] + 1
 
 
+# A returned record is an np.record as with Numba, so that its fields are attributes. It is a copy, and an argument like any other.
+def pair(a, i):
+    return a[i], a[i - 1]
+
+
+nested_records = np.zeros(2, np.dtype([("at", [("x", "f4"), ("y", "f4")]), ("name", "S3"), ("n", "u1")], align=True))
+nested_records["at"]["y"], nested_records["name"] = random.standard_normal(2), (b"ab", b"cde")
+for source in (records, records.view(np.recarray), nested_records):
+    for got, wanted in zip((njit(element)(source[[0, 0, 1]]), *njit(pair)(source, 1)), (source[1], source[1], source[0])):
+        assert isinstance(got, np.record) and got.dtype == source.dtype, (type(got), got.dtype)
+        assert all(getattr(got, name) == wanted[name] for name in source.dtype.names), (got, wanted)
+taken = njit(element)(records)
+mass = records[2]["mass"]
+taken.mass += 1
+assert records[2]["mass"] == mass and njit(moved)(taken, 2.0) == taken.mass == mass + 1 + 2.0 and taken.count == 7
+nested_taken = njit(whole)(nested_records[1])
+assert nested_taken.at.y == nested_records[1]["at"]["y"] and nested_taken.name == b"cde"
+
+
+# Records that a function reaches by references are results, too, and the function is compiled as a whole.
+def at(a, i):
+    return a[i]
+
+
+def first_above(a, limit):
+    for p in a:
+        if p["mass"] > limit:
+            return p
+    return a[0]
+
+
+def heaviest(a, limit):
+    best = a[0]
+    for p in a:
+        if p["mass"] > best["mass"]:
+            best = p
+    return best, (limit, (at(a, 1), best))
+
+
+def of_function(a, limit):
+    r = at(a, 1 if limit > 0 else 2)
+    r["count"] += 1
+    return r
+
+
+def of_record(a, limit):
+    return taking(a[1], limit), at(a, 3)
+
+
+def taking(r, limit):
+    r["mass"] = limit
+    return r, r["mass"]
+
+
+def of_tuple(a, limit):
+    t = a[0], a[1]
+    t[1]["mass"] = limit
+    return t
+
+
+for function in (first_above, heaviest, of_function, of_record, of_tuple):
+    for limit in random.standard_normal(3):
+        assert not check(function, records, float(limit)).runs_in_python, function
+compiled = check(taking, records[2], 4.5)
+assert not compiled.runs_in_python and isinstance(compiled(records[2].copy(), 1.0)[0], np.record)
+
+
 # Arrays as results: views, what NumPy makes, and expressions, which are computed in one pass.
 def views(a):
     return a[1:], a.T, a[0, ::2], a.shape

@@ -78,7 +78,8 @@ class Composed:
             next(rest) if shape is None else shape.compose(rest) for shape in self._given if not isinstance(shape, Known)
         ]
         word = "return " if builder.returned[name] else ""
-        builder.lines.append([f"func {entry}({', '.join(items)}){self.attributes} {{ {word}{name}({', '.join(given)}) }}"])
+        copies = " @record_copies" if getattr(self, "copies_records", False) else ""
+        builder.lines.append([f"func {entry}({', '.join(items)}){self.attributes}{copies} {{ {word}{name}({', '.join(given)}) }}"])
         builder.returned[entry], builder.results[entry] = builder.returned[name], builder.results[name]
         return entry
 

@@ -104,6 +104,7 @@ class Njit(Composed, _functions.Function):
     _wants_driver = False  # its results are none of compiled code's
     _is_inner = False  # the named tuples of its results get their classes from the function around it
     _joins_texts = True  # statements under both outcomes of a comparison with a text argument have a part in the types
+    copies_records = True  # which it returns
     result = None  # the type of the result as text, which a signature says
     local_types: dict = {}  # name -> type, of the option `locals`
 

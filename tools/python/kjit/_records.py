@@ -173,7 +173,8 @@ def size_and_alignment(name):
 
 
 def scalar(name, raw):
-    """The record of NumPy that these bytes are."""
+    """The scalar of NumPy that has these bytes. A record is a numpy.record, whose fields are attributes, too, as in what Numba returns."""
     import numpy
 
-    return numpy.frombuffer(raw, dtype_of(name)).copy()[0]
+    dtype = dtype_of(name)
+    return numpy.frombuffer(raw, dtype if is_date(dtype) else numpy.dtype((numpy.record, dtype))).copy()[0]

@@ -250,6 +250,8 @@ class Builder:
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
         if getattr(thing, "is_njit", False) and not self.makes_arrays:  # converts floats to integers as its kernel does
             attributes = attributes.replace(" @indefinite", "")
+        if getattr(thing, "copies_records", False) and not self.callers.get(name):  # the first function gives values to Python
+            attributes += " @record_copies"
         for word, rule in getattr(thing, "own_rules", {}).items():
             attributes += f" @{word}({self.function(rule)})"
         avoid = set()
@@ -317,7 +319,7 @@ class Specialized:
     def __init__(self, thing, python, known, shapes, spread):
         self.spread = getattr(thing, "spread", None) if spread is None else spread
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "own_rules", "is_typed", "result", "parameter_texts", "node", "captured", "local_types"):
+        for name in ("attributes", "own_rules", "is_typed", "result", "parameter_texts", "node", "captured", "local_types", "copies_records"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 
