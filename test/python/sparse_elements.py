@@ -43,8 +43,9 @@ def host(x):
 
 
 def same(got, expected, is_own, what):
+    """is_own: whether the result has arrays of kjit, or None for either kind."""
     parts = (got.data, got.indices, got.indptr) if isinstance(got, kjit.CSR) else (got,)
-    assert all(isinstance(part, kjit.Array) == is_own for part in parts), (seed, what, [type(part) for part in parts])
+    assert is_own is None or all(isinstance(part, kjit.Array) == is_own for part in parts), (seed, what, [type(part) for part in parts])
     found, expected = host(got), np.asarray(expected)
     assert found.shape == expected.shape and found.dtype == expected.dtype, (seed, what, found.shape, found.dtype, expected.shape, expected.dtype)
     is_single = np.dtype(found.dtype).char in "fF"
@@ -135,6 +136,35 @@ for is_own in (False, True):
     x[2, 3] = np.nan
     same(matrix(x, is_own).max(0)[:3], x.max(0)[:3], is_own, "columns beside a NaN")
     assert np.isnan(host(matrix(x, is_own).max(0))[3]) and np.isnan(host(matrix(x, is_own).min())), seed
+
+
+
+class Foreign:
+    """An array of a library with types of its own, which kjit reads by DLPack."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, "a type of that library"
+
+    def __getitem__(self, key):
+        return Foreign(self.array[key])
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+for code in "di":
+    x, y = dense((5, 4), code), dense((5, 4), "d")
+    own = matrix(x, True)
+    a = kjit.CSR(*(Foreign(part) for part in (own.data, own.indices, own.indptr)), x.shape)
+    check_indices(a, x, None, ("foreign", code))
+    check_folds(a, x, None, ("foreign", code))
+    same(abs(a), abs(x), None, "abs of a foreign matrix")
+    same(a.astype("float32"), x.astype("f"), None, "astype of a foreign matrix")
+    same(a.multiply(Foreign(kjit.array(y, device="cpu"))), x * y, None, "multiply by a foreign array")
+    same(a.multiply(matrix(y, True)), x * y, None, "multiply of a foreign matrix")
 
 a = kjit.csr(np.eye(3))
 refused(lambda: a[3], IndexError, "row 3 is out of bounds for a matrix of 3 rows")

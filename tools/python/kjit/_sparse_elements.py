@@ -60,7 +60,8 @@ def mean(matrix, axis, dtype=None):
     """Returns the mean of all elements, or the means along an axis."""
     axis = _axis_of(axis, "mean")
     count = matrix.shape[0] * matrix.shape[1] if axis is None else matrix.shape[axis]
-    if dtype is None and matrix.data.dtype.kind in "biu":
+    _, (data,) = arrays_in_place(matrix.data)
+    if dtype is None and data.dtype.kind in "biu":
         dtype = "float64"
     sums = summed(matrix, axis, dtype)
     return (sums / count).astype(sums.dtype)
@@ -113,8 +114,9 @@ def _lowest(xp, data, name):
 def extremum(matrix, axis, name):
     """Returns the greatest or least element, or those along an axis; elements without an entry are 0."""
     axis = _axis_of(axis, name)
-    if matrix.data.dtype.kind not in "iuf":
-        raise TypeError(f"{name} of a sparse matrix needs integers or floats, not {matrix.data.dtype}")
+    _, (data,) = arrays_in_place(matrix.data)
+    if data.dtype.kind not in "iuf":
+        raise TypeError(f"{name} of a sparse matrix needs integers or floats, not {data.dtype}")
     if 0 in (matrix.shape if axis is None else matrix.shape[axis : axis + 1]):
         raise ValueError(f"{name}: a matrix of the shape {matrix.shape} has no elements along this axis")
     if axis == 0:
