@@ -166,6 +166,22 @@ njit(moved)(in_place[3], 1.0)
 assert in_place[3]["count"] == 7 and in_place[3]["mass"] == records[3]["mass"] + 1
 
 
+# More arguments and items of tuples than a call takes are refused.
+def length(t):
+    return len(t)
+
+
+assert check(length, tuple(range(64)))
+for count in (65, 66, 1001):
+    for refused in (lambda: njit(length)(tuple(range(count))), lambda: njit(lambda *t: len(t))(*range(count))):
+        try:
+            refused()
+        except kjit.Error as error:
+            assert "at most 64 arguments" in str(error), error
+        else:
+            raise AssertionError(f"{count} items are not refused")
+
+
 # A returned record is an np.record as with Numba, so that its fields are attributes. It is a copy, and an argument like any other.
 def pair(a, i):
     return a[i], a[i - 1]

@@ -190,8 +190,9 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
   context_object *context = self->module->context;
   Py_ssize_t taken = 0;
   if (count > MOST)
-    return binding_fail(KJIT_ERROR_ARGUMENT, "a func that Python calls takes %d arguments at most",
-                        MOST);
+    return binding_fail(
+      KJIT_ERROR_ARGUMENT,
+      "a function takes at most %d arguments, among which each item of a tuple counts", MOST);
   binding_argument storage[MOST];
   kjit_arg list[MOST];
   max_align_t room[MOST_RESULT_BYTES / sizeof(max_align_t)];
@@ -251,7 +252,8 @@ static PyObject *call_any(function_object *self, PyObject *const *items, Py_ssiz
       PyObject_HasAttrString((PyObject *)self, "_call_composed"))
     return call_method(self, "_call_composed", items, count, Py_None);
   PyObject *result = call_with(self, items, count);
-  if (result) return result;
+  if (result || count > MOST)
+    return result; /* there are MOST items, so that no other way gets them */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
