@@ -65,9 +65,10 @@ const size_t kj_stub_bytes = 8;
 void kj_write_stub(char *stub, const char *slot)
 {
   enum { JUMP_BYTES = 6 };
+  static const unsigned char opcode[] = { 0xff, 0x25 };
   int64_t from_end = slot - (stub + JUMP_BYTES);
   int32_t distance = (int32_t)from_end;
   KJ_ASSERT(distance == from_end);
-  memcpy(stub, "\xff\x25", 2);
-  memcpy(stub + 2, &distance, sizeof distance);
+  memcpy(stub, opcode, sizeof opcode);
+  memcpy(stub + sizeof opcode, &distance, sizeof distance);
 }

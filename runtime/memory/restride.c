@@ -71,7 +71,7 @@ static kjit_status retype(kjit_array *array, kjit_type element, uint32_t part,
 {
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
   const ki_types *types = array->object.device->context->types;
-  if (element >= KJIT_SCALAR_COUNT || element == KJIT_VOID)
+  if (element == KJIT_ANY || element >= KJIT_SCALAR_COUNT)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the new element type is not a scalar type");
   uint64_t own = kj_element_bytes(types, array->element), other = kj_element_bytes(types, element);
   if (own % other)

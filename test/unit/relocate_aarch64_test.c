@@ -13,7 +13,7 @@
 #define kj_relocate relocate_aarch64
 #define kj_write_stub write_stub_aarch64
 #define kj_stub_bytes stub_bytes_aarch64
-#include "../../runtime/cpu/relocate_aarch64.c"
+#include "../../runtime/cpu/relocate_aarch64.c" /* NOLINT(bugprone-suspicious-include) */
 
 enum { CODE_BYTES = 1 << 16, ROUNDS = 20000 };
 static char code[CODE_BYTES] __attribute__((aligned(4096)));
