@@ -139,8 +139,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_restride_array(kjit_array *array, const int
  *
  * An element of the array has room for one or several elements of the new type. part selects one of
  * them: for complex numbers part 0 is the real part and part 1 the imaginary part. Errors: ARGUMENT
- * if the size of the array's elements is not a multiple of the new size, or if part is too large.
- */
+ * if the new type is not a scalar type, if the size of the array's elements is not a multiple of
+ * the new size, or if part is too large. */
 KJIT_API KJIT_CHECK kjit_status kjit_retype_array(kjit_array *array, kjit_type element,
                                                   uint32_t part, kjit_array **view);
 

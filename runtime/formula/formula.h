@@ -6,7 +6,7 @@
  *   value.c     values: types, conversions, nulls
  *   kernels.c   the text of the kernels
  *   formula.c   the public functions that make and describe formulas
- *   run.c       kjit_run_formula */
+ *   compute.c   kjit_run_formula */
 #ifndef KF_FORMULA_H
 #define KF_FORMULA_H
 
@@ -123,7 +123,7 @@ kf_value kf_read_name(kf_writer *w, const ki_expr *name);
 
 /* ---- kernels.c ---- */
 
-/* How a kernel takes a column: run.c passes arguments in this order. */
+/* How a kernel takes a column: compute.c passes arguments in this order. */
 typedef struct kf_parameter {
   uint32_t column;
   bool has_values, has_validity;

@@ -212,6 +212,8 @@ static kf_value apply_logic(kf_writer *w, kjit_op op, const kf_value *x, const k
   return combine_logic(w, op == KJIT_OP_AND, x, y);
 }
 
+/* NumPy's shifts: a negative count, and one that is not below the number of bits, shifts all bits
+ * out. */
 static kf_value shift(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                       kj_location location)
 {
@@ -219,7 +221,11 @@ static kf_value shift(kf_writer *w, kjit_op op, const kf_value *x, const kf_valu
   if (!kf_is_integer(type) || x->type == KJIT_BOOL || y->type == KJIT_BOOL ||
       !kf_is_integer(kf_own_type(y)))
     refuse_types(w, op, x, y, location, "; it takes two integers");
-  return combine(w, op, x, y, type, type);
+  const char *text =
+    kj_format(w->arena, "formula_shift_%s(%s, %s, %u)", op == KJIT_OP_SHL ? "left" : "right",
+              kf_convert(w, x, type), kf_convert(w, y, KJIT_I64),
+              8 * (unsigned)ki_type(w->context->types, type)->size_bytes);
+  return kf_let(w, type, kf_join(w, x->valid, y->valid), text);
 }
 
 kf_value kf_apply(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location)

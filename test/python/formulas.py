@@ -52,6 +52,36 @@ def integer(depth):
                         f"abs({a})", f"where({truth(depth - 1)}, {a}, {b})"])  # fmt: skip
 
 
+def test_shifts():
+    """Beside NumPy, with counts outside of the type's bits."""
+    counts = np.array([-(2**40), -65, -1, 0, 1, 7, 31, 32, 40, 63, 64, 2**32 + 1, 2**63 - 1])
+    for name in ("i4", "u4", "i8", "u8"):
+        low, high = np.iinfo(name).min, np.iinfo(name).max
+        x = np.array([low, high, 1, 77, draw.randrange(low, high)], name).repeat(len(counts))
+        n = np.tile(counts, 5)
+        wide = widened(name)
+        for text, shift in (("x << n", np.left_shift), ("x >> n", np.right_shift)):
+            inside = np.where((n >= 0) & (n < np.dtype(wide).itemsize * 8), n, 64).astype(wide)
+            found = kjit.eval(text, x=x, n=n)
+            assert found.dtype == wide and np.array_equal(found, shift(x.astype(wide), inside)), (text, name)
+    assert kjit.eval("int64(1) << 40").tolist() == 2**40
+
+
+def test_arguments():
+    x = np.ones(3)
+    refused(lambda: kjit.eval(3), "takes a formula as text, not int", TypeError)
+    refused(lambda: kjit.eval("x + y", x=x, y=None), "column `y` is None", TypeError)
+    refused(lambda: kjit.eval("x + y", x=x, y=2**64), "column `y` is an integer that does not fit into 64 bits", OverflowError)
+    assert kjit.eval("y", y=2**63).tolist() == 2**63 and kjit.eval("y", y=-(2**63)).tolist() == -(2**63)
+    try:
+        import pandas
+    except ImportError:
+        return
+    a, b = pandas.Series([1.0, 2.0]), pandas.Series([1.0, 2.0], index=[1, 0])
+    refused(lambda: kjit.eval("a + b", a=a, b=b), "column `b` has another index than the columns before it", ValueError)
+    assert kjit.eval("a + b", a=a, b=b.reset_index(drop=True)).tolist() == [2, 4]
+
+
 def real(depth):
     if depth == 0 or draw.random() < 0.2:
         return draw.choice(["x", "y", "z", "0.5", "2.25"])
@@ -220,5 +250,5 @@ def test_functions():
         print("of numexpr only:", sorted(set(functions) - set(names) - absent))
 
 
-for test in (test_types, test_random, test_masked, test_arrow, test_pandas, test_refused, test_functions):
+for test in (test_types, test_shifts, test_arguments, test_random, test_masked, test_arrow, test_pandas, test_refused, test_functions):
     test()

@@ -24,6 +24,8 @@ def eval(formula, table=None, /, *, out=None, device=None, **columns):
 
     The result is an array of NumPy if all columns are. A data frame or Series of pandas gives a Series, and columns of Arrow give
     a pyarrow array, or a masked array without pyarrow. Errors have the place in the formula."""
+    if not isinstance(formula, str):
+        raise TypeError(f"kjit.eval takes a formula as text, not {type(formula).__name__}")
     found = _find_columns(formula, table, columns, sys._getframe(1))
     rows = _common_shape(found)
     kinds = tuple((name, column.type, column.flags) for name, column in found.items())
@@ -67,11 +69,14 @@ def _find_columns(formula, table, columns, frame):
         if value is not None:
             found[name] = _column_of(name, value)
             found[name].index = value.index if _is_of_pandas(value) else None
+    _check_indices(found)
     return found
 
 
 def _find(name, table, columns, frame):
     if name in columns:
+        if columns[name] is None:
+            raise TypeError(f"column `{name}` is None; {_EXPECTED}")
         return columns[name]
     if table is not None:
         names = getattr(table, "column_names", None) or (
@@ -80,6 +85,16 @@ def _find(name, table, columns, frame):
         return table[name] if name in names else None
     value = frame.f_locals.get(name, frame.f_globals.get(name))
     return value if _is_column(value) else None
+
+
+def _check_indices(found):
+    """pandas would align the rows of different indices; a formula takes them in their order, and refuses that."""
+    first = None
+    for name, column in found.items():
+        if first is None:
+            first = column.index
+        elif column.index is not None and column.index is not first and not column.index.equals(first):
+            raise ValueError(f"column `{name}` has another index than the columns before it: use reindex or reset_index")
 
 
 def _is_column(value):
@@ -109,10 +124,12 @@ def _is_of_pandas(value):
 def _of_numpy(name, value, kind):
     import numpy
 
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError(f"column `{name}` is an integer that does not fit into 64 bits")
+        value = numpy.asarray(value, numpy.int64 if value < 2**63 else numpy.uint64)
     array = numpy.asanyarray(value)
     mask = numpy.ma.getmaskarray(array) if isinstance(array, numpy.ma.MaskedArray) else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        array = numpy.asarray(value, numpy.int64)
     data = numpy.ascontiguousarray(array)
     text = dtypes.name_of(data.dtype) if data.dtype.isnative else None
     if text is None or text[0] == "c":
