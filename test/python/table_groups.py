@@ -56,12 +56,12 @@ def spread(x):
 def loop(table):
     """Group by group: key -> name -> value, None where it is missing."""
     groups = {}
-    for row in zip(table["k"].tolist(), table["x"].tolist(), table["i"].tolist()):
+    for row in zip(*(table[name].tolist() for name in ("k", "x", "i", "w"))):
         if row[0] is not None:
             groups.setdefault(row[0], []).append(row[1:])
     found = {}
     for key in sorted(groups):
-        x, i = ([row[at] for row in groups[key] if row[at] is not None] for at in (0, 1))
+        x, i, w = ([row[at] for row in groups[key] if row[at] is not None] for at in range(3))
         mean = math.fsum(x) / len(x) if x else None
         found[key] = {
             "total": math.fsum(x),
@@ -76,7 +76,9 @@ def loop(table):
             "middle": statistics.median(x) if x else None,
             "most": float(np.quantile(x, 0.9)) if x else None,
             "own": max(x) - min(x) if x else None,
-            "product": math.fsum(a * b for a, b in groups[key] if a is not None and b is not None),
+            "product": math.fsum(a * b for a, b, _ in groups[key] if a is not None and b is not None),
+            "mean_of_wide": sum(w) / len(w) if w else None,
+            "var_of_wide": float(statistics.variance(w)) if len(w) > 1 else None,
         }
     return found
 
@@ -95,6 +97,8 @@ AGGREGATIONS = {
     "most": ("x", ("quantile", 0.9)),
     "own": ("x", spread),
     "product": (lambda row: row.x * row.i, "sum"),
+    "mean_of_wide": ("w", "mean"),
+    "var_of_wide": ("w", "var"),
 }
 
 
@@ -151,6 +155,7 @@ for kind in ("texts", "bools", "dates", "small", "wide", "unsigned", "floats", "
             "k": masked(keys_of(kind, count)),
             "x": masked(rng.normal(size=count)),
             "i": masked(rng.integers(-9, 9, count).astype("i4")),
+            "w": masked(rng.integers(2**61, 2**63 - 1, count)),  # sums do not fit into 64 bits
         }
         want = loop(table)
         native = maker(table)

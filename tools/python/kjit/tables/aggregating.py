@@ -14,7 +14,8 @@ from .running import Result
 
 f64, i64 = SCALARS["f64"], SCALARS["i64"]
 grid_range, static = ALL["grid_range"], ALL["static"]
-SUM, COUNT, LEAST, GREATEST, FIRST = range(5)  # as _fold compares them
+# As _fold compares them. TOTAL is the sum as a float, which does not overflow.
+SUM, COUNT, LEAST, GREATEST, FIRST, TOTAL = range(6)
 _MOST_PARTIAL = 1 << 22  # partial results of all threads together
 
 
@@ -36,8 +37,10 @@ def _fold(codes, values, there, kinds: const, partial, chunks):
                         partial[j][c, k] = min(partial[j][c, k], values[i])
                     elif kinds[j] == 3:
                         partial[j][c, k] = max(partial[j][c, k], values[i])
-                    else:
+                    elif kinds[j] == 4:
                         partial[j][c, k] = min(partial[j][c, k], i)
+                    else:
+                        partial[j][c, k] += f64(values[i])
 
 
 @jit(device="cpu")
@@ -86,7 +89,12 @@ class Values:
             if values.dtype.kind in "mM"
             else values
         )
-        self.wanted, self._folds = tuple(sorted({COUNT, *wanted})), None
+        self.wanted, self._folds = tuple(sorted({COUNT, *map(self._fold_of, wanted)})), None
+
+    def _fold_of(self, kind):
+        """SUM in place of TOTAL, unless the integers have 64 bits."""
+        is_wide = self.dtype.kind in "iu" and self.dtype.itemsize == 8
+        return SUM if kind == TOTAL and not is_wide else kind
 
     def _chunks(self):
         rows, most = len(self.values), 4 * len(os.sched_getaffinity(0))
@@ -97,6 +105,8 @@ class Values:
         plain = self.plain.dtype
         if kind == SUM:
             return numpy.zeros(shape, {"f": "f8", "c": "c16", "u": "u8"}.get(plain.kind, "i8"))
+        if kind == TOTAL:
+            return numpy.zeros(shape)
         if kind in (COUNT, FIRST):
             return numpy.full(shape, len(self.values) if kind == FIRST else 0, "i8")
         if plain.kind == "c":
@@ -112,9 +122,9 @@ class Values:
             if len(self.values) and len(self.groups):
                 _fold(self.groups.codes, self.plain, self.there, self.wanted, tuple(partial), chunks)
             self.counts = partial[self.wanted.index(COUNT)]  # of each chunk
-            joins = {SUM: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum}
+            joins = {SUM: numpy.add, TOTAL: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum}
             self._folds = {k: joins.get(k, numpy.minimum).reduce(p, axis=0) for k, p in zip(self.wanted, partial)}
-        return self._folds[kind]
+        return self._folds[self._fold_of(kind)]
 
     def result(self, values, least=1):
         """A result for each group that has `least` values; it is missing in the others, which is NaN in NumPy's columns."""
@@ -150,7 +160,7 @@ def _sum(values):
 
 def _means(values):
     with numpy.errstate(all="ignore"):
-        return values.fold(SUM) / values.fold(COUNT)
+        return values.fold(TOTAL) / values.fold(COUNT)
 
 
 def _mean(values):
@@ -231,9 +241,9 @@ def _quantile(values, q):
 # Name of an aggregation: the folds that it needs in addition to the count, and the function that makes the result.
 NAMED = {
     "sum": ((SUM,), _sum),
-    "mean": ((SUM,), _mean),
-    "var": ((SUM,), _var),
-    "std": ((SUM,), _std),
+    "mean": ((TOTAL,), _mean),
+    "var": ((TOTAL,), _var),
+    "std": ((TOTAL,), _std),
     "median": ((), _median),
     "min": ((LEAST,), lambda values: values.extremum(LEAST)),
     "max": ((GREATEST,), lambda values: values.extremum(GREATEST)),
