@@ -546,6 +546,31 @@ static void test_messages(void)
   }
 }
 
+enum { LARGE_BYTES = 200000, LARGE_TEXTS = 6 };
+
+static void write_large_text(size_t number, char large[LARGE_BYTES])
+{
+  large[0] = 0;
+  switch (number) {
+  case 0: memset(large, '(', 60000), large[60000] = 0; break;
+  case 1: memset(large, '-', 60000), large[60000] = 0; break;
+  case 2:
+    for (int k = 0; k < 250; k++) strcat(large, "sin("); /* too deep */
+    break;
+  case 3: /* the middle of each chain comes twice */
+    for (int k = 0; k < 150; k++) strcat(large, "(x<");
+    strcat(large, "x");
+    for (int k = 0; k < 150; k++) strcat(large, "<x)");
+    break;
+  case 4:
+    strcat(large, "coalesce(x");
+    for (int k = 0; k < 254; k++) strcat(large, ",where(flag,null,x)");
+    strcat(large, ")");
+    break;
+  default: memset(large, 'x', LARGE_BYTES - 1), large[LARGE_BYTES - 1] = 0; /* text_limit_bytes */
+  }
+}
+
 /* Texts against the process: each is an error, or a formula that computes. */
 static void test_hostile(void)
 {
@@ -595,25 +620,11 @@ static void test_hostile(void)
     "zero(x)",
     "x as y",
   };
-  static char large[200000];
-  for (size_t i = 0; i < sizeof texts / sizeof *texts + 6; i++) {
-    const size_t count = sizeof texts / sizeof *texts;
-    const char *formula = large;
-    large[0] = 0;
-    if (i < count) formula = texts[i];
-    else if (i == count) memset(large, '(', 60000), large[60000] = 0;
-    else if (i == count + 1) memset(large, '-', 60000), large[60000] = 0;
-    else if (i == count + 2)
-      for (int k = 0; k < 250; k++) strcat(large, "sin("); /* too deep */
-    else if (i == count + 3) {
-      for (int k = 0; k < 150; k++) strcat(large, "(x<");
-      strcat(large, "x");
-      for (int k = 0; k < 150; k++) strcat(large, "<x)"); /* the middle of each chain comes twice */
-    } else if (i == count + 4) {
-      strcat(large, "coalesce(x");
-      for (int k = 0; k < 254; k++) strcat(large, ",where(flag,null,x)");
-      strcat(large, ")");
-    } else memset(large, 'x', sizeof large - 1); /* more than text_limit_bytes */
+  const size_t count = sizeof texts / sizeof *texts;
+  static char large[LARGE_BYTES];
+  for (size_t i = 0; i < count + LARGE_TEXTS; i++) {
+    const char *formula = i < count ? texts[i] : large;
+    if (i >= count) write_large_text(i - count, large);
     kjit_formula *made = NULL;
     if (create(formula, 0, &made) != KJIT_OK) {
       REQUIRE(!made && kjit_get_diagnostic(context, 0));
