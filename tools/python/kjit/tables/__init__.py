@@ -92,6 +92,26 @@ class Table(_Over):
 
         return ordering.value_counts(self, column)
 
+    def merge(self, right, how="inner", on=None, left_on=None, right_on=None, suffixes=("_x", "_y"), nulls_equal=True):
+        """Returns the join with another table of the same library: the pairs of rows with equal keys, in pandas' order and with pandas'
+        names of columns.
+
+        right: the other table. how: "inner", "left", "right" or "outer", as in pandas; "semi" or "anti" for the rows of this table with
+        or without a match, each once. on: the name of the key in both tables, or a list of names; left_on, right_on: the names in this
+        and in the other table. Without these the tables have one column in common, the key. suffixes: what follows the names of equally
+        called columns that are no keys. nulls_equal: whether a missing key equals a missing key, as in pandas; NaN and NaT count as
+        missing. In SQL and pyarrow it does not.
+
+        Raises KeyError for unknown columns, ValueError for an unknown how and for two columns of one name in the result, TypeError for
+        keys that cannot be equal, for tables of two libraries and for missing names of keys, and OverflowError for dates that the finer
+        unit of both keys cannot hold."""
+        from . import joining
+
+        other = right if isinstance(right, Table) else table(right)
+        if not isinstance(other, Table):
+            raise TypeError(f"merge() takes a table, not {type(right).__name__}")
+        return joining.merge(self, other, how, on, left_on, right_on, suffixes, nulls_equal)
+
     def __repr__(self):
         return f"<kjit.Table of {self._length} rows: {', '.join(map(str, self._columns))}>"
 

@@ -133,6 +133,39 @@ def take(table, order):
     return table.take(pyarrow.array(order))
 
 
+def column(table, name):
+    return table.column(name)
+
+
+def picked(column, rows):
+    """The elements with these numbers; a missing value for the number -1."""
+    import pyarrow
+
+    return column.take(pyarrow.array(rows, mask=rows < 0))
+
+
+def stacked(first, second):
+    """The elements of two columns in one, which has a type for both."""
+    import pyarrow
+
+    if first.type != second.type:
+        first, second = (
+            c.cast(c.type.value_type) if pyarrow.types.is_dictionary(c.type) else c for c in (first, second)
+        )
+    tables = [pyarrow.table({"stacked": each}) for each in (first, second)]
+    return pyarrow.concat_tables(tables, promote_options="permissive").column(0)
+
+
+def made_of(table, columns):
+    """A table of these columns."""
+    import pyarrow
+
+    if isinstance(table, pyarrow.Table):
+        return pyarrow.Table.from_arrays(list(columns.values()), list(columns))
+    arrays = [c.combine_chunks() if isinstance(c, pyarrow.ChunkedArray) else c for c in columns.values()]
+    return pyarrow.RecordBatch.from_arrays(arrays, list(columns))
+
+
 def groups_of(table, labels, made):
     """The aggregations as a Table or RecordBatch whose first columns have the keys."""
     import pyarrow

@@ -64,6 +64,36 @@ def take(arrays, order):
     return {name: array[order] for name, array in arrays.items()}
 
 
+def column(arrays, name):
+    return arrays[name]
+
+
+def picked(array, rows):
+    """The elements with these numbers; a masked one for the number -1."""
+    import numpy
+
+    missing = rows < 0
+    if not missing.any():
+        return array[rows]
+    if not len(array):
+        return numpy.ma.masked_all(len(rows), array.dtype)
+    mask = numpy.ma.getmaskarray(array)[rows] | missing
+    return numpy.ma.array(numpy.ma.getdata(array)[rows], mask=mask)
+
+
+def stacked(first, second):
+    """The elements of two columns in one, which has a type for both."""
+    import numpy
+
+    is_masked = any(isinstance(array, numpy.ma.MaskedArray) for array in (first, second))
+    return (numpy.ma if is_masked else numpy).concatenate([first, second])
+
+
+def made_of(arrays, columns):
+    """A table of these columns."""
+    return columns
+
+
 def groups_of(arrays, labels, made):
     """The aggregations as a dictionary whose first arrays have the keys."""
     keys = {name: series_of(k, arrays) for name, k in labels.items()}

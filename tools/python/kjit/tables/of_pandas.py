@@ -121,6 +121,35 @@ def take(frame, order):
     return frame.iloc[order]
 
 
+def column(frame, name):
+    return frame[name]
+
+
+def picked(series, rows):
+    """The elements with these numbers; a missing value for the number -1, as pandas has it for the type."""
+    import numpy
+    import pandas
+
+    has_missing = bool((rows < 0).any())
+    if not isinstance(series.dtype, numpy.dtype):
+        return series.array.take(rows, allow_fill=has_missing)
+    return pandas.api.extensions.take(series.to_numpy(), rows, allow_fill=has_missing)
+
+
+def stacked(first, second):
+    """The elements of two columns in one, which has a type for both."""
+    import pandas
+
+    return pandas.concat([first, second], ignore_index=True)
+
+
+def made_of(frame, columns):
+    """A table of these columns."""
+    import pandas
+
+    return pandas.DataFrame(columns, copy=False)
+
+
 def groups_of(frame, labels, made):
     """The aggregations as a DataFrame whose index has the keys. labels: the keys of each column by its name."""
     import pandas

@@ -66,6 +66,32 @@ def take(frame, order):
     return frame[order]
 
 
+def column(frame, name):
+    return frame.get_column(name)
+
+
+def picked(series, rows):
+    """The elements with these numbers; a missing value for the number -1."""
+    import polars
+
+    numbers = polars.DataFrame({"row": rows})
+    return series.gather(numbers.select(polars.when(polars.col("row") >= 0).then("row")).to_series())
+
+
+def stacked(first, second):
+    """The elements of two columns in one, which has a type for both."""
+    import polars
+
+    return polars.concat([first.to_frame(), second.alias(first.name).to_frame()], how="vertical_relaxed").to_series()
+
+
+def made_of(frame, columns):
+    """A table of these columns."""
+    import polars
+
+    return polars.DataFrame([series.alias(name) for name, series in columns.items()])
+
+
 def groups_of(frame, labels, made):
     """The aggregations as a DataFrame whose first columns have the keys."""
     import polars

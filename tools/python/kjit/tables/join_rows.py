@@ -1,0 +1,252 @@
+"""The pairs of rows that a join makes, by the values of the keys. The keys of the right table become codes 0, 1 and so on, by a table of
+their range or a hash table; the left rows look up their codes."""
+
+import numpy
+
+from .. import _orders
+from . import join_kernels, key_kernels, keys
+from .aggregating import Values
+
+_MOST_RANGE = 1 << 16  # extents of a direct table that are worth it for any number of rows
+
+
+class Side:
+    """The keys of one table. integers: equal exactly if the keys are; can_match: which rows can be in a pair, or None for all; missing:
+    which rows have a missing key, or None; ordered: values in the order of the keys."""
+
+    def __init__(self, integers, can_match, missing, ordered):
+        self.integers, self.missing, self.ordered = numpy.ascontiguousarray(integers), missing, ordered
+        if missing is not None:
+            can_match = ~missing if can_match is None else can_match & ~missing
+        self.can_match = can_match
+
+    def __len__(self):
+        return len(self.integers)
+
+
+def _missing(values, there):
+    """Which keys are missing, or None. A NaN and a NaT are missing, as in pandas."""
+    missing = None if there is None else ~there
+    if values.dtype.kind in "fmM":
+        is_nan = values != values
+        missing = is_nan if missing is None else missing | is_nan
+    return missing if missing is not None and missing.any() else None
+
+
+def sides(left, right, what):
+    """The two sides of one key. left and right: (values, which are there or None, texts or None); what: the names, for messages."""
+    (a, a_there, a_texts), (b, b_there, b_texts) = left, right
+    kinds = [_kind(values, texts) for values, _, texts in (left, right)]
+    if kinds[0] != kinds[1]:
+        raise TypeError(f"merge(): {what} cannot be equal: the left column has {kinds[0]}, and the right one {kinds[1]}")
+    gone = _missing(a, a_there), _missing(b, b_there)
+    if a_texts is not None:
+        texts = sorted({*a_texts, *b_texts})
+        return [Side(x, None, m, x) for x, m in zip((_ranks(a, a_texts, texts), _ranks(b, b_texts, texts)), gone)]
+    if kinds[0] in ("dates", "time differences"):
+        common = _common_unit(a.dtype, b.dtype, what)
+        whole = [_in_unit(x, m, common, what).view("i8") for x, m in zip((a, b), gone)]
+        return [Side(x, None, m, x) for x, m in zip(whole, gone)]
+    return _of_numbers(a, b, gone)
+
+
+def _kind(values, texts):
+    if texts is not None:
+        return "texts"
+    kind = {"b": "bools", "M": "dates", "m": "time differences", "c": "complex numbers"}.get(values.dtype.kind, "numbers")
+    if kind == "complex numbers":
+        raise TypeError("merge(): complex numbers are no keys")
+    return kind
+
+
+def _ranks(codes, texts, ordered):
+    """Codes of texts as indices into the sorted texts of both tables. Codes of missing texts may be any number."""
+    places = {text: i for i, text in enumerate(ordered)}
+    return numpy.take(numpy.array([places[text] for text in texts] or [0]), codes.astype("i8"), mode="clip")
+
+
+def _common_unit(a, b, what):
+    try:
+        return numpy.promote_types(a, b)
+    except TypeError:
+        raise TypeError(f"merge(): {what} have the units {a} and {b}, which have no common unit") from None
+
+
+def _in_unit(values, missing, dtype, what):
+    made = values.astype(dtype)
+    back = made.astype(values.dtype) != values
+    if (back if missing is None else back & ~missing).any():
+        raise OverflowError(f"merge(): {what} have dates that the common unit {dtype} cannot hold")
+    return made
+
+
+def _of_numbers(a, b, gone):
+    """Numbers are equal if their values are, also of different types."""
+    if a.dtype.kind == "f" and b.dtype.kind == "f":
+        wide = [x.astype("f8") + 0.0 for x in (a, b)]  # -0.0 and 0.0 are one key
+        return [Side(x.view("i8"), None, m, x) for x, m in zip(wide, gone)]
+    if "f" in (a.dtype.kind, b.dtype.kind):
+        is_unsigned = any(x.dtype == numpy.uint64 for x in (a, b))
+        return [_whole(x, is_unsigned, m) for x, m in zip((a, b), gone)]
+    is_mixed = (a.dtype == numpy.uint64) != (b.dtype == numpy.uint64)
+    made = []
+    for x, missing in zip((a, b), gone):
+        wide = x if x.dtype == numpy.uint64 else x.astype("i8")
+        # A negative number and one of 2**63 or more have no equal on the other side.
+        can_match = wide.view("i8") >= 0 if is_mixed else None
+        made.append(Side(wide.view("i8"), can_match, missing, wide.astype("f8") if is_mixed else wide))
+    return made
+
+
+def _whole(values, is_unsigned, missing):
+    """Numbers beside ones of another kind as integers of 64 bits. Fractions and numbers out of their range have no equal."""
+    kind = "u8" if is_unsigned else "i8"
+    if values.dtype.kind != "f":
+        can_match = values >= 0 if is_unsigned and values.dtype.kind == "i" else None
+        return Side(values.astype(kind).view("i8"), can_match, missing, values.astype("f8"))
+    low, high = (0.0, 2.0**64) if is_unsigned else (-(2.0**63), 2.0**63)
+    wide = values.astype("f8")
+    is_whole = (wide == numpy.floor(wide)) & (wide >= low) & (wide < high)
+    return Side(numpy.where(is_whole, wide, 0).astype(kind).view("i8"), is_whole, missing, wide)
+
+
+def _codes(left, right):
+    """(the codes of the left rows, those of the right rows, the number of codes). left and right: (integers, can_match)."""
+    (a, _), (b, b_can) = left, right
+    if not len(b) or b_can is not None and not b_can.any():
+        return numpy.full(len(a), -1), numpy.full(len(b), -1), 0
+    low, high = keys._bounds(b, b_can)
+    if high - low < max(_MOST_RANGE, 2 * (len(a) + len(b))):
+        seen = numpy.zeros(high - low + 1, bool)
+        key_kernels.mark(b, b_can, low, seen)
+        ranks = numpy.full(len(seen), -1)
+        found = numpy.flatnonzero(seen)
+        ranks[found] = numpy.arange(len(found))
+        return *(_filled(join_kernels.look_up, x, can, low, ranks) for x, can in (left, right)), len(found)
+    return _hashed(left, right, _unused(b, low, high))
+
+
+def _filled(kernel, integers, can_match, *rest):
+    codes = numpy.empty(len(integers), "i8")
+    if len(codes):
+        kernel(integers, can_match, *rest, codes)
+    return codes
+
+
+def _unused(integers, low, high):
+    """A number that is no key."""
+    if low > -(2**63):
+        return low - 1
+    if high < 2**63 - 1:
+        return high + 1
+    found = numpy.unique(integers)
+    return int(found[numpy.flatnonzero(numpy.diff(found.view("u8")) != 1)[0]]) + 1
+
+
+def _hashed(left, right, empty):
+    (a, a_can), (b, b_can) = left, right
+    bits, most = 12, max(12, len(b).bit_length() + 1)
+    while True:
+        table, is_full = numpy.full(1 << bits, empty), numpy.zeros(1, "i8")
+        key_kernels.insert(b, b_can, table, bits, empty, is_full)
+        if not is_full[0] or bits == most:
+            break
+        bits = min(most, bits + 4)
+    if is_full[0]:  # many keys have one hash value
+        found = numpy.unique(b if b_can is None else b[b_can])
+        return _searched(a, a_can, found), _searched(b, b_can, found), len(found)
+    is_used = table != empty
+    ranks = numpy.cumsum(is_used) - 1
+    return *(_filled(join_kernels.probe, x, can, table, bits, empty, ranks) for x, can in (left, right)), int(is_used.sum())
+
+
+def _searched(integers, can_match, found):
+    at = numpy.minimum(numpy.searchsorted(found, integers), len(found) - 1)
+    is_found = found[at] == integers
+    return numpy.where(is_found if can_match is None else is_found & can_match, at, -1)
+
+
+def _paired_codes(pairs, nulls_equal):
+    """The codes of the left and right rows by all keys, and the number of codes. pairs: the sides of each key."""
+    whole = None
+    for left, right in pairs:
+        a, b, count = _codes((left.integers, left.can_match), (right.integers, right.can_match))
+        if nulls_equal:
+            for codes, side in ((a, left), (b, right)):
+                if side.missing is not None:
+                    codes[side.missing] = count
+            count += 1
+        if whole is not None:
+            both = [numpy.where((x >= 0) & (y >= 0), x * count + y, -1) for x, y in ((whole[0], a), (whole[1], b))]
+            a, b, count = _codes(*((x, x >= 0) for x in both))
+        whole = a, b, count
+    return whole
+
+
+class _Range:
+    """The keys 0 to count - 1 of groups."""
+
+    def __init__(self, codes, count):
+        self.codes, self.count = codes, count
+
+    def __len__(self):
+        return self.count
+
+
+class Matches:
+    """The matching rows of two tables."""
+
+    def __init__(self, pairs, nulls_equal):
+        self.pairs = pairs
+        self.left, self.right, self.count = _paired_codes(pairs, nulls_equal)
+
+    def swapped(self):
+        other = object.__new__(Matches)
+        other.pairs, other.left, other.right, other.count = None, self.right, self.left, self.count
+        return other
+
+    def has_match(self):
+        """For each left row whether a right row matches."""
+        is_there = numpy.zeros(self.count + 1, bool)
+        is_there[self.right] = True
+        is_there[-1] = False  # the element of the code -1
+        return is_there[self.left]
+
+    def rows(self, keeps_all):
+        """(left rows, right rows) of all pairs, in the order of the left rows. With keeps_all, a left row without a match is in a pair
+        with the right row -1."""
+        groups = Values(_Range(self.right, self.count), numpy.arange(len(self.right)), None, "numpy", ())
+        counts, offsets, by_code = groups.side_by_side()
+        of_rows = numpy.append(counts, 0)[self.left]
+        begins = numpy.concatenate([[0], numpy.cumsum(numpy.maximum(of_rows, 1) if keeps_all else of_rows)])
+        left, right = numpy.empty(begins[-1], "i8"), numpy.empty(begins[-1], "i8")
+        if len(left):
+            join_kernels.expand(self.left, counts, offsets, by_code, begins, left, right)
+        return left, right
+
+    def all_rows(self):
+        """The pairs of all rows of both tables, in the order of the keys. Missing keys come last."""
+        left, right = self.rows(True)
+        alone = numpy.flatnonzero(~self.swapped().has_match())
+        left, right = numpy.append(left, numpy.full(len(alone), -1)), numpy.append(right, alone)
+        order = numpy.arange(len(left))
+        for a, b in reversed(self.pairs):
+            order = order[_order(_chosen(a.ordered, b.ordered, left, right)[order], _gone(a, b, left, right)[order])]
+        return left[order], right[order]
+
+
+def _chosen(of_left, of_right, left, right):
+    """The values of the left rows, or of the right rows where there is no left row."""
+    return numpy.concatenate([of_left, of_right])[numpy.where(left >= 0, left, right + len(of_left))]
+
+
+def _gone(a, b, left, right):
+    flags = [numpy.zeros(len(side), bool) if side.missing is None else side.missing for side in (a, b)]
+    return _chosen(*flags, left, right)
+
+
+def _order(values, is_missing):
+    there, last = numpy.flatnonzero(~is_missing), numpy.flatnonzero(is_missing)
+    if len(there):
+        there = there[numpy.asarray(_orders.argsort(values[there], device="cpu"))]
+    return numpy.append(there, last)
