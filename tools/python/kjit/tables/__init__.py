@@ -19,6 +19,18 @@ class _Over:
     def __len__(self):
         return self._length
 
+    def rolling(self, window, min_periods=None, center=False):
+        """Returns the windows of the last `window` rows for each row; `rolling(7).mean()`, `rolling(7).agg(...)` and `rolling(7).apply(f)`
+        aggregate them, see `kjit.tables.rolling.Rolling.agg`.
+
+        min_periods: the number of values that are not missing from which on a window has a result, by default all rows of a window. For
+        "count" it is the number of rows, as in pandas. center: whether the row is in the middle of its window instead of at the end.
+
+        Raises TypeError and ValueError for invalid numbers."""
+        from .rolling import Rolling
+
+        return Rolling(self, window, min_periods, center)
+
 
 class Table(_Over):
     """A table of another library, see `kjit.table`."""

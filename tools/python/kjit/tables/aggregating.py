@@ -66,7 +66,7 @@ def _gather(codes, values, there, places, by_group, chunks):
                 places[c, k] += 1
 
 
-class _Typed(Function):
+class Typed(Function):
     """A function that numbers have Numba's types in."""
 
     is_typed = True
@@ -276,7 +276,7 @@ def _of_group(function):
         g = present[j]
         return function(values[offsets[g] : offsets[g + 1]])
 
-    return _Typed(of_group, numba=True)
+    return Typed(of_group, numba=True)
 
 
 def own(values, function):

@@ -59,6 +59,13 @@ class GroupBy:
         made = {"size": Result(counts, None, "arrow" if kind == "arrow" else "numpy")}
         return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels)), made), "size")
 
+    def rolling(self, window, min_periods=None, center=False):
+        """Returns windows of rows that are in one group, see `Table.rolling`. Results are in the order of the table's rows and missing in
+        rows that belong to no group."""
+        from .rolling import Rolling
+
+        return Rolling(self._table, window, min_periods, center, self, self._selected)
+
     def _columns(self):
         if self._selected is None:
             return [name for name in self._table._columns if name not in self._names]
