@@ -2,6 +2,7 @@
 
 #include <driver/generate.h>
 #include <driver/array_file.h>
+#include <driver/literal.h>
 #include <driver/similar.h>
 #include <driver/sparse_file.h>
 #include <driver/record.h>
@@ -270,7 +271,9 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
     end = suffix;
   }
   char *copy = tool_copy_text(path, (size_t)(end - path));
-  bool ok = tool_load_array(scanner->error, copy, scanner->array_name, array, &leaves),
+  const tool_array_source source = { copy, scanner->array_name,
+                                     lanes || record.context ? KJIT_ANY : element };
+  bool ok = tool_load_array(scanner->error, &source, array, &leaves),
        is_structured = leaves.count || record.context;
   free(copy);
   if (suffix) scanner->at = suffix;
@@ -347,9 +350,9 @@ static bool expected_value(tool_scanner *scanner)
   free(similar);
   if (scanner->error->text) return false;
   char *names = tool_generator_names(),
-       *what =
-         tool_format("@FILE.npy, a number, view:NAME, or a new array such as zeros:f32[100] (%s)",
-                     names);
+       *what = tool_format(
+         "@FILE.npy, a number, [1, 2, 3], view:NAME, or a new array such as zeros:f32[100] (%s)",
+         names);
   tool_expected(scanner, what);
   free(names);
   free(what);
@@ -413,6 +416,11 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
     return scan_vector(scanner, &argument->value);
   }
   if (tool_at_end(scanner)) return expected_value(scanner);
+  if (*scanner->at == '[') {
+    if (!tool_scan_literal(scanner, &argument->array)) return false;
+    keep_memory(arguments, argument->array.memory);
+    return true;
+  }
   if (tool_is_value(scanner) || tool_is_size(scanner)) {
     argument->is_array = false;
     return tool_scan_value(scanner, &argument->value);

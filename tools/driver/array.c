@@ -94,11 +94,62 @@ void tool_destroy_memory(tool_memory *memory)
 {
   if (!memory) return;
   if (memory->device) kjit_release_array(memory->device);
+  if (memory->device_validity) kjit_release_array(memory->device_validity);
+  free(memory->validity);
   if (memory->is_mapped) munmap(memory->data, memory->size_bytes);
   else free(memory->data);
   taken_bytes -= memory->size_bytes;
   free(memory);
 }
+
+/* ---- nulls ---- */
+
+static uint64_t element_count(const tool_memory *memory)
+{
+  return memory->size_bytes / tool_elements[memory->element].size_bytes;
+}
+
+uint64_t tool_validity_bytes(const tool_memory *memory) { return (element_count(memory) + 7) / 8; }
+
+bool tool_add_validity(tool_error *error, tool_array *array)
+{
+  uint64_t size = tool_validity_bytes(array->memory);
+  array->memory->validity = malloc(size ? size : 1);
+  if (!array->memory->validity)
+    return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for a bitmap of %llu bytes",
+                     (unsigned long long)size);
+  memset(array->memory->validity, 0xff, size);
+  return true;
+}
+
+void tool_set_null(tool_memory *memory, uint64_t position)
+{
+  memory->validity[position / 8] &= (uint8_t) ~(1u << position % 8);
+}
+
+bool tool_is_null(const tool_array *array, const void *element)
+{
+  const tool_memory *memory = array->memory;
+  if (!memory->validity) return false;
+  uint64_t position = (uint64_t)((const char *)element - (const char *)memory->data) /
+                      tool_elements[memory->element].size_bytes;
+  return !(memory->validity[position / 8] >> position % 8 & 1);
+}
+
+uint64_t tool_count_nulls(const tool_array *array)
+{
+  uint64_t count = array->memory->validity ? tool_count(array) : 0, nulls = 0;
+  for (uint64_t i = 0; i < count; i++) nulls += tool_is_null(array, tool_element_number(array, i));
+  return nulls;
+}
+
+void tool_array_element_text(const tool_array *array, const void *element, char *buffer)
+{
+  if (tool_is_null(array, element)) memcpy(buffer, "null", sizeof "null");
+  else tool_element_text(array->element, element, buffer);
+}
+
+/* ---- elements ---- */
 
 uint64_t tool_count(const tool_array *array)
 {

@@ -12,6 +12,10 @@ typedef struct tool_memory {
   uint64_t size_bytes;
   kjit_type element;
   kjit_array *device; /* the same bytes on a GPU; NULL: not there */
+  /* Elements can be null: bit k says that element k has a value. NULL: no element is null. A null
+   * float is NaN, so that kernels can read floats; a null of another type is 0. */
+  uint8_t *validity;
+  kjit_array *device_validity; /* the same bits on a GPU; NULL: not there */
   bool is_mapped;
 } tool_memory;
 
@@ -50,6 +54,17 @@ bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes);
  * allocates. */
 bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *array);
 void tool_destroy_memory(tool_memory *memory); /* the device's array too */
+
+/* Gives the array's memory a bitmap that says that no element is null. */
+bool tool_add_validity(tool_error *error, tool_array *array);
+uint64_t tool_validity_bytes(const tool_memory *memory);
+/* Marks the element number `position` of the memory as null. */
+void tool_set_null(tool_memory *memory, uint64_t position);
+/* Whether the element at the address, one of the array's, is null. */
+bool tool_is_null(const tool_array *array, const void *element);
+uint64_t tool_count_nulls(const tool_array *array);
+/* As tool_element_text, and "null" for a null. */
+void tool_array_element_text(const tool_array *array, const void *element, char *buffer);
 
 uint64_t tool_count(const tool_array *array);
 uint64_t tool_array_bytes(const tool_array *array); /* count times element size */

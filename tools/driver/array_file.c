@@ -1,137 +1,15 @@
+#define _GNU_SOURCE
 #include <driver/array_file.h>
 
-#include <ctype.h>
-#include <driver/file.h>
+#include <driver/input.h>
 #include <driver/npy.h>
 #include <driver/npz.h>
 #include <driver/output_file.h>
 #include <driver/picture.h>
-#include <errno.h>
+#include <driver/table.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* ---- .csv ---- */
-
-static const char *misfit_table(const tool_array *array)
-{
-  if (array->record.context || tool_elements[array->element].class_ == TOOL_COMPLEX)
-    return "real numbers";
-  return array->rank > 2 ? "at most two dimensions" : NULL;
-}
-
-static bool write_table(FILE *file, const tool_array *array)
-{
-  uint64_t count = tool_count(array),
-           columns = array->rank == 2 && array->shape[1] ? (uint64_t)array->shape[1] : 1;
-  for (uint64_t i = 0; i < count; i++) {
-    char text[TOOL_ELEMENT_TEXT];
-    tool_element_text(array->element, tool_element_number(array, i), text);
-    fputs(text, file);
-    if (putc((i + 1) % columns ? ',' : '\n', file) == EOF) return false;
-  }
-  return true;
-}
-
-typedef struct table {
-  tool_number *numbers;
-  size_t count, capacity, rows, columns;
-  bool is_exact; /* all are integers that fit i64 */
-} table;
-
-static void append_number(table *t, const tool_number *number)
-{
-  if (t->count == t->capacity) {
-    t->capacity = t->capacity ? 2 * t->capacity : 1024;
-    tool_number *grown = tool_allocate(t->capacity * sizeof *grown);
-    if (t->count) memcpy(grown, t->numbers, t->count * sizeof *grown);
-    free(t->numbers);
-    t->numbers = grown;
-  }
-  t->is_exact = t->is_exact && number->kind == TOOL_NUMBER_SIGNED;
-  t->numbers[t->count++] = *number;
-}
-
-/* "3", "-2.5e3", "nan", "true"; a number that is none ends at its own start. */
-static const char *parse_number(const char *at, tool_number *number)
-{
-  char *end, *whole;
-  bool is_true = !strncmp(at, "true", 4);
-  if (is_true || !strncmp(at, "false", 5)) {
-    *number = tool_make_integer(is_true);
-    return at + (is_true ? 4 : 5);
-  }
-  *number = tool_make_real(strtod(at, &end));
-  errno = 0;
-  long long integer = strtoll(at, &whole, 10);
-  if (whole == end && end != at && !errno) *number = tool_make_integer(integer);
-  return end;
-}
-
-static const char *skip_spaces(const char *at)
-{
-  while (*at == ' ' || *at == '\t' || *at == '\r') at++;
-  return at;
-}
-
-static bool parse_row(tool_error *error, const char *path, const char **text, table *t)
-{
-  size_t columns = 0;
-  const char *at = *text;
-  for (;;) {
-    tool_number number;
-    at = skip_spaces(at);
-    const char *end = isspace((unsigned char)*at) ? at : parse_number(at, &number);
-    int shown = (int)strcspn(at, ",\r\n");
-    if (end == at || !strchr(",\n", *skip_spaces(end)))
-      return tool_fail(error, TOOL_EXIT_FILE, "%s: line %zu: expected a number, not '%.*s'", path,
-                       t->rows + 1, shown > 40 ? 40 : shown, at);
-    append_number(t, &number);
-    columns++;
-    at = skip_spaces(end);
-    if (*at != ',') break;
-    at++;
-  }
-  if (t->rows && columns != t->columns)
-    return tool_fail(error, TOOL_EXIT_FILE,
-                     "%s: line %zu: expected %zu numbers as in the lines before, not %zu", path,
-                     t->rows + 1, t->columns, columns);
-  t->columns = columns;
-  t->rows++;
-  *text = *at ? at + 1 : at;
-  return true;
-}
-
-static bool make_table_array(tool_error *error, const table *t, tool_array *array)
-{
-  tool_shape shape = { .element = t->is_exact ? KJIT_I64 : KJIT_F64,
-                       .rank = t->columns > 1 ? 2 : 1,
-                       .extents = { (int64_t)t->rows, (int64_t)t->columns } };
-  if (!tool_create_array(error, &shape, array)) return false;
-  for (size_t i = 0; i < t->count; i++) {
-    tool_number number =
-      t->is_exact ? t->numbers[i] : tool_make_real(tool_number_real(&t->numbers[i]));
-    tool_store(shape.element, (char *)array->memory->data + 8 * i, &number);
-  }
-  return true;
-}
-
-static bool read_table(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves)
-{
-  (void)leaves;
-  char *text;
-  size_t size;
-  table t = { .is_exact = true };
-  if (!tool_read_file(error, path, &text, &size)) return false;
-  const char *at = text;
-  bool ok = strlen(text) == size ||
-            tool_fail(error, TOOL_EXIT_FILE, "%s: expected text, and there is a 0 byte", path);
-  while (ok && *at) ok = parse_row(error, path, &at, &t);
-  ok = ok && make_table_array(error, &t, array);
-  free(t.numbers);
-  free(text);
-  return ok;
-}
 
 /* ---- the kinds ---- */
 
@@ -145,25 +23,39 @@ static const struct kind {
   const char *ending;
   /* What the array would have to be of; NULL: it can be written. */
   const char *(*misfit)(const tool_array *array);
-  /* NULL: .npz, whose arrays have names */
+  /* NULL: .npz and tables, whose arrays have names */
   bool (*write)(FILE *file, const tool_array *array);
   bool (*read)(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
+  char separator; /* of a table, else 0 */
 } kinds[] = {
-  { ".npy", misfit_nothing, tool_write_npy_stream, tool_read_npy },
-  { ".npz", tool_misfit_npz, NULL, NULL },
-  { ".csv", misfit_table, write_table, read_table },
-  { ".png", tool_misfit_png, tool_write_png, tool_read_png },
-  { ".pgm", tool_misfit_pgm, tool_write_netpbm, tool_read_netpbm },
-  { ".ppm", tool_misfit_ppm, tool_write_netpbm, tool_read_netpbm },
+  { ".npy", misfit_nothing, tool_write_npy_stream, tool_read_npy, 0 },
+  { ".npz", tool_misfit_npz, NULL, NULL, 0 },
+  { ".csv", tool_misfit_table, NULL, NULL, ',' },
+  { ".tsv", tool_misfit_table, NULL, NULL, '\t' },
+  { ".png", tool_misfit_png, tool_write_png, tool_read_png, 0 },
+  { ".pgm", tool_misfit_pgm, tool_write_netpbm, tool_read_netpbm, 0 },
+  { ".ppm", tool_misfit_ppm, tool_write_netpbm, tool_read_netpbm, 0 },
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
+enum { NPY, NPZ, CSV, TSV };
+
+/* The end of the file's name in "data.npz:x", "data.csv:x" or "-:x", and the name after the colon
+ * or NULL. Returns NULL if the arrays in such a file have no names. */
+static const char *split_name(const char *path, const char **name)
+{
+  const char *end = tool_split_npz(path, name);
+  return end ? end : tool_split_table(path, name);
+}
+
 static const struct kind *find_kind(const char *path)
 {
-  const char *name;
+  const char *name, *end;
   size_t length = strlen(path);
-  if (!strcmp(path, "-")) return &kinds[0];
-  if (tool_split_npz(path, &name)) return &kinds[1];
+  if (!strcmp(path, "-")) return &kinds[NPY];
+  if (tool_split_npz(path, &name)) return &kinds[NPZ];
+  if ((end = tool_split_table(path, &name)))
+    return &kinds[end[-1] == 'v' && end[-3] == 't' ? TSV : CSV];
   for (size_t i = 0; i < KIND_COUNT; i++) {
     size_t ending = strlen(kinds[i].ending);
     if (length > ending && !strcmp(path + length - ending, kinds[i].ending)) return &kinds[i];
@@ -176,7 +68,7 @@ bool tool_is_array_path(const char *text) { return strcmp(text, "-") != 0 && fin
 bool tool_is_table_path(const char *text)
 {
   const struct kind *kind = find_kind(text);
-  return kind && kind->write == write_table;
+  return kind && kind->separator;
 }
 
 /* Devices have no ending, and get what numpy.save writes. */
@@ -197,9 +89,23 @@ static bool check_archive(tool_error *error, const char *option, const char *pat
     stat(file, &status) != 0 || S_ISREG(status.st_mode) ||
     tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: a .npz file must be a regular file", option, file);
   free(file);
-  return ok && (!name || *name ||
-                tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: expected the array's name after ':'",
-                          option, path));
+  return ok;
+}
+
+static bool check_name(tool_error *error, const char *option, const char *path,
+                       const struct kind *kind, const tool_array *array)
+{
+  const char *name;
+  if (kind->write) return true;
+  split_name(path, &name);
+  if (name && !*name)
+    return tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: expected the array's name after ':'", option,
+                     path);
+  if (kind->separator && name && array->rank != 1)
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "%s: %s: a column has one dimension, but the array has %u", option, path,
+                     array->rank);
+  return kind->separator || check_archive(error, option, path);
 }
 
 bool tool_check_save(tool_error *error, const char *option, const char *path,
@@ -211,7 +117,7 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
                      "%s: expected a name that ends in " TOOL_ARRAY_ENDINGS ", not '%s'", option,
                      path);
   const char *misfit = kind->misfit(array);
-  if (!misfit) return kind->write || check_archive(error, option, path);
+  if (!misfit) return check_name(error, option, path, kind, array);
   char *shape = tool_shape_text(array);
   tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: a %s file holds %s, not %s", option, path,
             kind->ending, misfit, shape);
@@ -221,30 +127,68 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
 
 bool tool_is_same_archive(const char *path, const char *other)
 {
-  const char *name, *end = find_written(path)->write ? NULL : tool_split_npz(path, &name),
-                    *other_end = find_written(other)->write ? NULL : tool_split_npz(other, &name);
+  const char *name, *end = find_written(path)->write ? NULL : split_name(path, &name),
+                    *other_end = find_written(other)->write ? NULL : split_name(other, &name);
   return end && other_end && end - path == other_end - other &&
          !memcmp(path, other, (size_t)(end - path));
+}
+
+bool tool_check_together(tool_error *error, const char *path, const tool_array *a,
+                         const tool_array *b)
+{
+  if (!find_written(path)->separator) return true;
+  if (a->rank == 1 && b->rank == 1 && a->shape[0] == b->shape[0]) return true;
+  char *first = tool_shape_text(a), *second = tool_shape_text(b);
+  tool_fail(error, TOOL_EXIT_USAGE,
+            "--save: %s: the columns of a table have one dimension and the same length, but these "
+            "arrays are %s and %s",
+            path, first, second);
+  free(first);
+  free(second);
+  return false;
 }
 
 const char *tool_saved_name(const char *path, const char *label)
 {
   const char *name;
-  tool_split_npz(path, &name);
+  split_name(path, &name);
   return name ? name : label;
+}
+
+static bool write_arrays(FILE *file, const struct kind *kind, bool has_name,
+                         const tool_named_array *arrays, size_t count)
+{
+  if (kind->write) return kind->write(file, arrays[0].array);
+  if (!kind->separator) return tool_write_npz(file, arrays, count);
+  return has_name || count > 1 ? tool_write_columns(file, arrays, count, kind->separator)
+                               : tool_write_table(file, arrays[0].array, kind->separator);
+}
+
+/* Only a table has empty cells; elsewhere a float is NaN, and other types have no such value. */
+static bool check_nulls(tool_error *error, const char *path, const struct kind *kind,
+                        const tool_named_array *array)
+{
+  if (kind->separator || tool_elements[array->array->element].class_ >= TOOL_FLOAT) return true;
+  uint64_t nulls = tool_count_nulls(array->array);
+  return !nulls || tool_fail(error, TOOL_EXIT_USAGE,
+                             "%s: '%s' has %llu null%s, which a %s file cannot hold; save a .csv "
+                             "file, or replace them: --formula '%s = fillna(%s, 0)'",
+                             path, array->name, (unsigned long long)nulls, nulls == 1 ? "" : "s",
+                             kind->ending, array->name, array->name);
 }
 
 bool tool_save_arrays(tool_error *error, const char *path, const tool_named_array *arrays,
                       size_t count)
 {
   const struct kind *kind = find_written(path);
-  const char *name, *end = kind->write ? NULL : tool_split_npz(path, &name);
+  const char *name = NULL, *end = kind->write ? NULL : split_name(path, &name);
+  for (size_t i = 0; i < count; i++)
+    if (!check_nulls(error, path, kind, &arrays[i])) return false;
   char *file = tool_copy_text(path, end ? (size_t)(end - path) : strlen(path));
   tool_output_file output;
   bool ok = tool_create_output(error, file, &output);
   if (ok) {
-    bool is_complete = kind->write ? kind->write(output.stream, arrays[0].array)
-                                   : tool_write_npz(output.stream, arrays, count);
+    bool is_complete = write_arrays(output.stream, kind, name != NULL, arrays, count);
     if (!is_complete && !ferror(output.stream))
       tool_fail(error, TOOL_EXIT_FILE, "%s: a %s file cannot hold this array", file, kind->ending);
     ok = tool_finish_output(error, &output, is_complete);
@@ -255,14 +199,117 @@ bool tool_save_arrays(tool_error *error, const char *path, const tool_named_arra
 
 /* ---- reading ---- */
 
-bool tool_load_array(tool_error *error, const char *path, const char *usual, tool_array *array,
+/* Formats that kjit-run does not read, by ending and by their first bytes, and what converts them.
+ */
+static const struct foreign {
+  const char *ending, *magic, *name, *advice;
+} foreign[] = {
+  { ".parquet", "PAR1", "a Parquet file",
+    "DuckDB's program converts it: duckdb -csv -c \"FROM 'FILE'\" | kjit-run ... @-:COLUMN" },
+  { ".arrow", "ARROW1", "an Arrow file",
+    "Python's package pyarrow converts it: pyarrow.csv.write_csv(pyarrow.feather.read_table(FILE), "
+    "CSV_FILE)" },
+  { ".feather", "FEA1", "a Feather file",
+    "Python's package pyarrow converts it: pyarrow.csv.write_csv(pyarrow.feather.read_table(FILE), "
+    "CSV_FILE)" },
+  { ".gz", "\x1f\x8b", "compressed by gzip", "unpack it: zcat FILE | kjit-run ... @-" },
+  { ".zst", "\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: zstdcat FILE | kjit-run ... @-" },
+  { ".xlsx", "PK\3\4", "an archive or a spreadsheet",
+    "name a .npz file, or export the sheet as CSV" },
+};
+
+static bool fail_foreign(tool_error *error, const char *path, const struct foreign *f)
+{
+  return tool_fail(error, TOOL_EXIT_FILE, "%s: kjit-run does not read %s; %s", path, f->name,
+                   f->advice);
+}
+
+static const struct foreign *find_foreign(const char *path, const char *text, size_t size)
+{
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+    const struct foreign *f = &foreign[i];
+    size_t length = strlen(path), ending = strlen(f->ending), magic = strlen(f->magic);
+    if (length > ending && !strcmp(path + length - ending, f->ending)) return f;
+    if (size >= magic && !memcmp(text, f->magic, magic)) return f;
+  }
+  return NULL;
+}
+
+static bool read_input_bytes(const tool_bytes *bytes, tool_error *error, void *to, uint64_t size)
+{
+  tool_input *input = bytes->state;
+  if (size > input->size_bytes - input->next)
+    return tool_fail(error, TOOL_EXIT_FILE, "%s: the data end %llu bytes early", bytes->path,
+                     (unsigned long long)(size - (input->size_bytes - input->next)));
+  memcpy(to, input->text + input->next, size);
+  input->next += size;
+  return true;
+}
+
+/* The next array of a stream, whose bytes say what it is. */
+static bool load_input(tool_error *error, const char *path, tool_input *input,
+                       const tool_table_request *request, tool_array *array, tool_leaves *leaves)
+{
+  static const char magic[] = "\x93NUMPY";
+  const char *text = input->text + input->next;
+  size_t size = input->size_bytes - input->next;
+  const struct foreign *other = find_foreign("", text, size);
+  if (!size)
+    return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path,
+                     input->next ? "no array follows the arrays that were read"
+                                 : "expected an array, but there is nothing to read");
+  bool is_npy = size >= sizeof magic - 1 && !memcmp(text, magic, sizeof magic - 1);
+  if (is_npy && request->column)
+    return tool_fail(error, TOOL_EXIT_FILE, "%s: an array in .npy format has no column '%s'", path,
+                     request->column);
+  if (is_npy) {
+    const tool_bytes bytes = { path, size, input, read_input_bytes, true };
+    return tool_read_npy_bytes(error, &bytes, array, leaves);
+  }
+  return other ? fail_foreign(error, path, other)
+               : tool_read_table(error, path, text, size, request, array);
+}
+
+static bool load_stream(tool_error *error, const char *path, const tool_table_request *request,
+                        tool_array *array, tool_leaves *leaves)
+{
+  if (!strcmp(path, "-")) {
+    tool_input *standard = tool_standard_input(error);
+    return standard && load_input(error, "standard input", standard, request, array, leaves);
+  }
+  tool_input input;
+  if (!tool_read_input(error, path, &input)) return false;
+  bool ok = load_input(error, path, &input, request, array, leaves);
+  free(input.text);
+  return ok;
+}
+
+static bool load_table(tool_error *error, const char *path, const tool_table_request *request,
+                       tool_array *array)
+{
+  tool_input input;
+  if (!tool_read_input(error, path, &input)) return false;
+  bool ok = tool_read_table(error, path, input.text, input.size_bytes, request, array);
+  free(input.text);
+  return ok;
+}
+
+bool tool_load_array(tool_error *error, const tool_array_source *source, tool_array *array,
                      tool_leaves *leaves)
 {
+  const char *path = source->path, *name, *end = split_name(path, &name);
   const struct kind *kind = find_kind(path);
-  const char *name, *end = tool_split_npz(path, &name);
+  const struct foreign *other = kind ? NULL : find_foreign(path, "", 0);
+  tool_table_request request = { .element = source->element };
+  if (other) return fail_foreign(error, path, other);
+  if (!strcmp(path, "-") || (!kind && tool_is_stream(path)))
+    return load_stream(error, path, &request, array, leaves);
   if (!end) return (kind ? kind->read : tool_read_npy)(error, path, array, leaves);
   char *file = tool_copy_text(path, (size_t)(end - path));
-  bool ok = tool_read_npz(error, file, name, usual, array, leaves);
+  request.column = name;
+  bool ok = !strcmp(file, "-") ? load_stream(error, file, &request, array, leaves)
+            : kind->separator  ? load_table(error, file, &request, array)
+                               : tool_read_npz(error, file, name, source->usual, array, leaves);
   free(file);
   return ok;
 }

@@ -79,6 +79,13 @@ static void compare_structs(const char *got, const char *expected, const tool_le
   }
 }
 
+/* A null is equal to a null and to NaN. */
+static tool_number load(const tool_array *array, uint64_t position)
+{
+  const void *element = tool_element_number(array, position);
+  return tool_is_null(array, element) ? tool_make_real(NAN) : tool_load(array->element, element);
+}
+
 /* leaves: of structs, else none. first and end count elements. */
 static void compare_range(const tool_array *got, const tool_array *expected,
                           const tool_leaves *leaves, const tool_tolerance *tolerance,
@@ -91,8 +98,7 @@ static void compare_range(const tool_array *got, const tool_array *expected,
                       leaves, tolerance, i * numbers, result);
       continue;
     }
-    tool_number a = tool_load(got->element, tool_element_number(got, i)),
-                b = tool_load(expected->element, tool_element_number(expected, i));
+    tool_number a = load(got, i), b = load(expected, i);
     compare_one(&a, &b, tolerance, i, result);
   }
 }

@@ -6,16 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { FIRST_BYTES = 1 << 14, MAX_BYTES = 1 << 28 };
 
-static bool read_all(FILE *file, char **text, size_t *size_bytes)
+static bool read_all(FILE *file, size_t limit, char **text, size_t *size_bytes)
 {
   size_t capacity = FIRST_BYTES, size = 0;
   char *buffer = malloc(capacity);
   while (buffer) {
     size += fread(buffer + size, 1, capacity - 1 - size, file);
-    if (size < capacity - 1 || capacity >= MAX_BYTES) break;
+    if (size < capacity - 1 || capacity >= limit) break;
     char *larger = realloc(buffer, capacity *= 2);
     if (!larger) free(buffer);
     buffer = larger;
@@ -33,22 +34,34 @@ static bool fail_open(tool_error *error, const char *path)
                    strerror(errno));
 }
 
-bool tool_read_file(tool_error *error, const char *path, char **text, size_t *size_bytes)
+static bool read_up_to(tool_error *error, const char *path, size_t limit, char **text,
+                       size_t *size_bytes)
 {
   bool is_standard = !strcmp(path, "-");
   FILE *file = is_standard ? stdin : fopen(path, "rb");
   if (!file) return fail_open(error, path);
   errno = 0;
-  bool ok = read_all(file, text, size_bytes), failed = ferror(file) || !ok;
+  bool ok = read_all(file, limit, text, size_bytes), failed = ferror(file) || !ok;
   bool too_large = ok && !failed && !feof(file);
   if (failed) tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno ? errno : ENOMEM));
   if (too_large)
-    tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %d bytes that are read from such a file",
-              path, MAX_BYTES);
+    tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %zu bytes that are read from such a file",
+              path, limit);
   if (!is_standard) fclose(file);
   if (!failed && !too_large) return true;
   if (ok) free(*text);
   return false;
+}
+
+bool tool_read_file(tool_error *error, const char *path, char **text, size_t *size_bytes)
+{
+  return read_up_to(error, path, MAX_BYTES, text, size_bytes);
+}
+
+bool tool_read_whole_file(tool_error *error, const char *path, char **text, size_t *size_bytes)
+{
+  size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  return read_up_to(error, path, memory / 2, text, size_bytes);
 }
 
 bool tool_write_file(tool_error *error, const char *path, const void *data, size_t size_bytes)

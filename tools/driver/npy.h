@@ -13,6 +13,7 @@ typedef struct tool_bytes {
   void *state;
   /* The next `size` bytes, all of them, or an error. */
   bool (*read)(const struct tool_bytes *bytes, tool_error *error, void *to, uint64_t size);
+  bool may_continue; /* other bytes may follow the array, as on a pipe with several arrays */
 } tool_bytes;
 
 /* Opens a regular file for reading: a pipe is refused, not waited for. */

@@ -216,7 +216,7 @@ static bool unpack(archive *a, tool_array *array, tool_leaves *leaves)
     return broken(a, "an entry that its directory says otherwise");
   char *entry = shown_name(a->entry), *label = tool_format("%s:%s", a->path, entry);
   free(entry);
-  const tool_bytes bytes = { label, a->info.uncompressed_size, a, read_entry };
+  const tool_bytes bytes = { label, a->info.uncompressed_size, a, read_entry, false };
   bool ok = tool_read_npy_bytes(a->error, &bytes, array, leaves);
   if (unzCloseCurrentFile(a->zip) != UNZ_OK && ok) { /* the checksum */
     tool_destroy_memory(array->memory);
@@ -273,7 +273,7 @@ char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
   a.entry = tool_allocate(MOST_NAME_BYTES + 1);
   if (find_entry(&a, name, NULL) && check_entry(&a)) {
     uint64_t size = a.info.uncompressed_size;
-    const tool_bytes bytes = { path, size, &a, read_entry };
+    const tool_bytes bytes = { path, size, &a, read_entry, false };
     bool is_open = size <= MOST_TEXT && unzOpenCurrentFile(a.zip) == UNZ_OK,
          ok = is_open && read_entry(&bytes, error, npy, size);
     if (is_open) ok = unzCloseCurrentFile(a.zip) == UNZ_OK && ok;

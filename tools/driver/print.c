@@ -56,7 +56,7 @@ static void print_item(printer *p, uint32_t d, bool is_first)
     print_dimension(p, d + 1);
     return;
   }
-  tool_element_text(p->array->element, tool_element_at(p->array, p->index), text);
+  tool_array_element_text(p->array, tool_element_at(p->array, p->index), text);
   if (!is_first) separate(p, d, strlen(text));
   put(p, text);
 }
@@ -93,7 +93,7 @@ void tool_print_array(FILE *to, const char *name, const tool_array *array)
     print_struct(&p, 0);
   } else {
     char text[TOOL_ELEMENT_TEXT];
-    tool_element_text(array->element, tool_element_at(array, p.index), text);
+    tool_array_element_text(array, tool_element_at(array, p.index), text);
     put(&p, text);
   }
   fputc('\n', to);

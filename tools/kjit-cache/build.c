@@ -79,7 +79,8 @@ static bool run_step_line(builder *b, const cache_step *step)
   run_steps steps = { 0 };
   tool_error *error = &b->tool->error;
   const run_maker maker = { error, b->context, b->module, &arguments };
-  const run_step_text text = { step->text, step->kind == CACHE_CALL };
+  const run_step_text text = { step->text,
+                               step->kind == CACHE_CALL ? RUN_STEP_CALL : RUN_STEP_LAUNCH };
   bool ok = make_arguments(b, step, &arguments) && run_make_steps(&maker, &text, 1, &steps) &&
             run_upload(error, b->context, b->device, &steps);
   if (ok) run_bind_steps(&steps, b->device, 0);

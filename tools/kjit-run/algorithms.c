@@ -463,6 +463,7 @@ char *run_similar_algorithm(const char *name, size_t length)
 {
   tool_similar similar = { .name = name, .length = length };
   for (size_t i = 0; i < ROWS; i++) tool_offer_name(&similar, rows[i].name);
+  run_offer_shorthands(&similar);
   return tool_similar_text(&similar);
 }
 

@@ -86,6 +86,17 @@ typedef struct run_algorithm {
 
 /* NULL: none */
 const run_algorithm *run_find_algorithm(const char *name, size_t length);
+/* NumPy's and pandas' name for an algorithm with an operator: sum(x) is reduce(x, add). */
+typedef struct run_shorthand {
+  const char *name, *algorithm, *operator_name;
+} run_shorthand;
+const run_shorthand *run_find_shorthand(const char *name, size_t length); /* NULL: none */
+struct tool_similar;
+void run_offer_shorthands(struct tool_similar *similar);
+/* How to compute something that another library has as a function of this name; free. NULL: the
+ * name is unknown. */
+char *run_advise(const char *name, size_t length);
+
 /* "; did you mean 'reduce'?", or the empty text; free */
 char *run_similar_algorithm(const char *name, size_t length);
 char *run_list_algorithms(void); /* "reduce, scan"; free */

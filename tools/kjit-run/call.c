@@ -204,6 +204,20 @@ static bool create_results(const run_maker *m, run_step *step)
   return true;
 }
 
+static bool check_written(const run_maker *m, const run_step *step)
+{
+  const run_call *call = step->call;
+  for (size_t i = 0; i < call->part_count; i++) {
+    const run_part *part = &call->parts[i];
+    run_role role = call->algorithm->parameters[part->parameter].role;
+    bool is_written = role == RUN_RESULT || role == RUN_IN_PLACE || role == RUN_WRITTEN;
+    if (!has_operand(call, part) || !is_written) continue;
+    for (size_t k = part->operand; k <= part->operand + part->array_count; k++)
+      if (!run_check_nulls(m->error, &step->operands[k].argument, true)) return false;
+  }
+  return true;
+}
+
 static void count_traffic(run_step *step)
 {
   const run_call *call = step->call;
@@ -226,7 +240,7 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
   step->call->options = (kjit_algorithm_options){ .size_bytes = sizeof step->call->options };
   if (!run_scan_call_text(m, step) || !create_results(m, step)) return false;
   count_traffic(step);
-  return true;
+  return check_written(m, step);
 }
 
 /* ---- the run ---- */

@@ -72,8 +72,11 @@ bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step,
     run_operand *operand = run_append_operand(step);
     return tool_scan_value(scanner, &operand->argument.value);
   }
-  if (tool_find_argument(m->arguments, scanner->at, length))
-    return tool_scan_reference(m->arguments, scanner, &run_append_operand(step)->argument);
+  if (tool_find_argument(m->arguments, scanner->at, length)) {
+    tool_argument *argument = &run_append_operand(step)->argument;
+    return tool_scan_reference(m->arguments, scanner, argument) &&
+           run_check_nulls(m->error, argument, false);
+  }
   if (tool_is_size(scanner))
     return tool_scan_value(scanner, &run_append_operand(step)->argument.value);
   return scan_computed(m, scanner, step, part);
@@ -286,21 +289,20 @@ static bool scan_positional(const run_maker *m, tool_scanner *scanner, run_step 
   if (parameter->role == RUN_INPUT && parameter->is_optional && !parameter->is_repeated &&
       parameter[1].role == RUN_FUNCTION && is_function(m, scanner))
     parameter = &step->call->algorithm->parameters[++*next];
-  if (!parameter->role)
-    return tool_scan_fail(scanner, scanner->at, "%s takes no more operands",
-                          step->call->algorithm->name);
+  if (!parameter->role ||
+      (parameter->role == RUN_OPERATOR && !parameter->is_repeated && is_given(step->call, *next)))
+    return tool_scan_fail(scanner, scanner->at, "%s takes no more operands", step->name);
   if (!scan_part(m, scanner, step, *next)) return false;
   if (!parameter->is_repeated) ++*next;
   return true;
 }
 
-static bool check_complete(tool_scanner *scanner, const run_call *call)
+static bool check_complete(tool_scanner *scanner, const run_call *call, const char *name)
 {
   const run_parameter *parameters = call->algorithm->parameters;
   for (size_t i = 0; parameters[i].role; i++)
     if (!parameters[i].is_optional && parameters[i].role != RUN_RESULT && !is_given(call, i))
-      return tool_scan_fail(scanner, scanner->at, "%s needs '%s'", call->algorithm->name,
-                            parameters[i].name);
+      return tool_scan_fail(scanner, scanner->at, "%s needs '%s'", name, parameters[i].name);
   return true;
 }
 
@@ -324,7 +326,7 @@ static bool scan_arguments(const run_maker *m, tool_scanner *scanner, run_step *
   }
   tool_skip_blanks(scanner);
   if (*scanner->at != ')') return tool_expected(scanner, "',' or ')'");
-  if (!check_complete(scanner, step->call)) return false;
+  if (!check_complete(scanner, step->call, step->name)) return false;
   scanner->at++;
   return tool_expect_end(scanner);
 }
@@ -416,13 +418,13 @@ static bool check_pairs(tool_scanner *scanner, const run_call *call)
   return true;
 }
 
-static bool check_results(tool_scanner *scanner, const run_call *call)
+static bool check_results(tool_scanner *scanner, const run_call *call, const char *name)
 {
   const run_parameter *parameters = call->algorithm->parameters;
   for (size_t i = 0; parameters[i].role == RUN_RESULT; i++)
     if (!parameters[i].is_optional && !is_given(call, i))
-      return tool_scan_fail(scanner, scanner->text, "%s gives '%s': NAME = %s(...)",
-                            call->algorithm->name, parameters[i].name, call->algorithm->name);
+      return tool_scan_fail(scanner, scanner->text, "%s gives '%s': NAME = %s(...)", name,
+                            parameters[i].name, name);
   return true;
 }
 
@@ -448,6 +450,33 @@ static bool check_operators(tool_scanner *scanner, const run_call *call)
   return true;
 }
 
+static bool fail_algorithm(tool_scanner *scanner, size_t length)
+{
+  char *advice = run_advise(scanner->at, length);
+  if (advice) {
+    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s'; %s", (int)length,
+                   scanner->at, advice);
+    free(advice);
+    return false;
+  }
+  char *list = run_list_algorithms(), *similar = run_similar_algorithm(scanner->at, length);
+  tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s'%s%s", (int)length, scanner->at,
+                 *similar ? similar : ": there are ", *similar ? "" : list);
+  free(similar);
+  free(list);
+  return false;
+}
+
+/* The operator that the name stands for, as if it were among the operands. */
+static void give_operator(run_call *call, const run_shorthand *shorthand)
+{
+  const run_parameter *parameters = call->algorithm->parameters;
+  size_t parameter = 0;
+  while (parameters[parameter].role != RUN_OPERATOR) parameter++;
+  append_part(call, parameter, call->scanner.at)->operator_name =
+    find_operator(shorthand->operator_name);
+}
+
 bool run_scan_call_text(const run_maker *m, run_step *step)
 {
   run_call *call = step->call;
@@ -456,20 +485,17 @@ bool run_scan_call_text(const run_maker *m, run_step *step)
   scanner->at = find_right_side(scanner->text);
   size_t length = tool_name_length(scanner);
   if (!length) return tool_expected(scanner, "the name of an algorithm");
-  call->algorithm = run_find_algorithm(scanner->at, length);
-  if (!call->algorithm) {
-    char *list = run_list_algorithms(), *similar = run_similar_algorithm(scanner->at, length);
-    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s'%s%s", (int)length,
-                   scanner->at, *similar ? similar : ": there are ", *similar ? "" : list);
-    free(similar);
-    free(list);
-    return false;
-  }
+  const run_shorthand *shorthand = run_find_shorthand(scanner->at, length);
+  call->algorithm = shorthand
+                      ? run_find_algorithm(shorthand->algorithm, strlen(shorthand->algorithm))
+                      : run_find_algorithm(scanner->at, length);
+  if (!call->algorithm) return fail_algorithm(scanner, length);
   step->name = tool_copy_text(scanner->at, length);
   bool has_results = find_right_side(scanner->text) != scanner->text;
   bool takes_places = !has_results && call->algorithm->is_in_place;
   if (has_results && !scan_results(m, &results, step)) return false;
-  if (!takes_places && !check_results(scanner, call)) return false;
+  if (!takes_places && !check_results(scanner, call, step->name)) return false;
+  if (shorthand) give_operator(call, shorthand);
   tool_scanner arguments = *scanner;
   arguments.at += length;
   if (!scan_arguments(m, &arguments, step)) return false;

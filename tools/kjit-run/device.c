@@ -113,12 +113,39 @@ static kjit_tensor flat_tensor(const tool_memory *memory, int64_t *count)
                         .shape = count };
 }
 
+static kjit_tensor flat_validity(const tool_memory *memory, int64_t *count)
+{
+  *count = (int64_t)tool_validity_bytes(memory);
+  return (kjit_tensor){ .data = memory->validity,
+                        .device_type = KJIT_DEVICE_CPU,
+                        .rank = 1,
+                        .code = tool_elements[KJIT_U8].code,
+                        .bits = tool_elements[KJIT_U8].bits,
+                        .lanes = 1,
+                        .shape = count };
+}
+
+static bool upload_validity(tool_error *error, kjit_context *context, kjit_device *device,
+                            tool_memory *memory)
+{
+  int64_t count;
+  kjit_tensor host = flat_validity(memory, &count);
+  kjit_status status = kjit_create_array(device, KJIT_U8, &count, 1, &memory->device_validity);
+  if (status == KJIT_OK && count) {
+    kjit_arg to = kjit_arg_array(memory->device_validity), from = kjit_arg_tensor(&host);
+    status = kjit_copy(context, &to, &from, NULL);
+  }
+  return status == KJIT_OK ||
+         tool_fail_kjit(error, context, status, "copying a bitmap to the device");
+}
+
 static bool upload(tool_error *error, kjit_context *context, kjit_device *device,
                    tool_memory *memory)
 {
   int64_t count;
   kjit_tensor host = flat_tensor(memory, &count);
   if (memory->device) return true;
+  if (memory->validity && !upload_validity(error, context, device, memory)) return false;
   kjit_status status = kjit_create_array(device, memory->element, &count, 1, &memory->device);
   if (status != KJIT_OK)
     return tool_fail_kjit(error, context, status, "allocating an array on the device");
@@ -143,6 +170,16 @@ bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, r
   return true;
 }
 
+static bool download_validity(tool_error *error, kjit_context *context, const tool_memory *memory)
+{
+  int64_t count;
+  kjit_tensor host = flat_validity(memory, &count);
+  kjit_arg to = kjit_arg_tensor(&host), from = kjit_arg_array(memory->device_validity);
+  kjit_status status = kjit_copy(context, &to, &from, NULL);
+  return status == KJIT_OK ||
+         tool_fail_kjit(error, context, status, "copying a bitmap from the device");
+}
+
 bool run_download(tool_error *error, kjit_context *context, const tool_arguments *arguments)
 {
   for (size_t i = 0; i < arguments->memory_count; i++) {
@@ -150,6 +187,7 @@ bool run_download(tool_error *error, kjit_context *context, const tool_arguments
     int64_t count;
     kjit_tensor host = flat_tensor(memory, &count);
     if (!memory->device || !count) continue;
+    if (memory->device_validity && !download_validity(error, context, memory)) return false;
     tool_progress("copying arrays from the device", 0);
     kjit_arg to = kjit_arg_tensor(&host), from = kjit_arg_array(memory->device);
     kjit_status status = kjit_copy(context, &to, &from, NULL);

@@ -92,7 +92,8 @@ static bool scan_operand(const run_maker *m, tool_scanner *scanner, run_step *st
     return tool_expected(scanner, "an argument: the name of an --arg, a value, or a func");
   if (tool_is_value(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   if (tool_find_argument(m->arguments, scanner->at, tool_name_length(scanner)))
-    return tool_scan_reference(m->arguments, scanner, &operand->argument);
+    return tool_scan_reference(m->arguments, scanner, &operand->argument) &&
+           run_check_nulls(m->error, &operand->argument, false);
   if (tool_is_size(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   return run_scan_function(m, scanner, operand);
 }
@@ -134,12 +135,26 @@ static bool bind_by_name(const run_maker *m, run_step *step)
       return tool_fail(m->error, TOOL_EXIT_USAGE,
                        "the kernel '%s' has a parameter '%s', but there is no --arg %s=...",
                        step->name, info.name, info.name);
+    if (!run_check_nulls(m->error, found, false)) return false;
     run_append_operand(step)->argument = *found;
   }
   return true;
 }
 
 /* ---- launches ---- */
+
+static bool check_written(const run_maker *m, const run_step *step)
+{
+  kjit_parameter_info info = { .size_bytes = sizeof info };
+  for (size_t i = 0; i < step->count && kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK;
+       i++) {
+    const run_operand *operand = &step->operands[i];
+    if (!operand->function && info.is_written &&
+        !run_check_nulls(m->error, &operand->argument, true))
+      return false;
+  }
+  return true;
+}
 
 static void count_traffic(run_step *step)
 {
@@ -251,7 +266,7 @@ bool run_scan_launch(const run_maker *m, const char *text, run_step *step)
                        : run_scan_operands(m, &scanner, step) && tool_expect_end(&scanner) &&
                            make_adjoint(m, step, &of);
   if (ok) count_traffic(step);
-  return ok;
+  return ok && check_written(m, step);
 }
 
 bool run_make_only_launch(const run_maker *m, run_step *step)
@@ -267,5 +282,5 @@ bool run_make_only_launch(const run_maker *m, run_step *step)
   if (status != KJIT_OK) return tool_fail_kjit(m->error, m->context, status, "getting the kernel");
   bool ok = bind_by_name(m, step);
   if (ok) count_traffic(step);
-  return ok;
+  return ok && check_written(m, step);
 }

@@ -1,5 +1,5 @@
-/* kjit-run: runs kernels of a kernel IR file, and algorithms, over arrays. main() is the whole way
- * of a run; each step is a file. */
+/* kjit-run: runs kernels of a kernel IR file, algorithms and formulas over arrays. main() is the
+ * whole way of a run; each step is a file. */
 #include "device.h"
 #include "interrupt.h"
 #include "measure.h"
@@ -11,6 +11,7 @@
 #include "sweep.h"
 
 #include <driver/file.h>
+#include <driver/input.h>
 #include <driver/progress.h>
 #include <driver/remark.h>
 #include <signal.h>
@@ -74,10 +75,12 @@ static bool prepare(run *r)
 {
   const run_options *o = &r->options;
   const run_maker maker = { &r->error, r->context, r->module, &r->arguments };
-  return make_arguments(r) && run_make_steps(&maker, o->steps, o->step_count, &r->steps) &&
+  bool has_steps = o->path || o->step_count;
+  return make_arguments(r) &&
+         (!has_steps || run_make_steps(&maker, o->steps, o->step_count, &r->steps)) &&
          run_prepare_outputs(&r->error, o, &r->arguments, &r->outputs) &&
-         run_open_device(&r->error, r->context, o->device, &r->device) &&
-         run_check_emits(&r->error, o, r->device);
+         (!has_steps || run_open_device(&r->error, r->context, o->device, &r->device)) &&
+         (!has_steps || run_check_emits(&r->error, o, r->device));
 }
 
 static void say_device(const run *r)
@@ -91,6 +94,7 @@ static void say_device(const run *r)
 
 static bool execute(run *r)
 {
+  if (!r->steps.count) return true;
   if (!run_upload(&r->error, r->context, r->device, &r->steps)) return false;
   run_bind_steps(&r->steps, r->device, r->options.time_limit_ns);
   if (r->options.interruptible) run_begin_interrupts(r->context);
@@ -121,6 +125,10 @@ static void warn_of_unused(const run *r)
       fprintf(stderr,
               "kjit-run: warning: --arg %s is not used: no %s and no other option names it\n",
               r->arguments.items[i].name, run_step_word(&r->steps, false));
+  if (tool_unread_input())
+    fprintf(stderr,
+            "kjit-run: warning: standard input has %zu more bytes than the --args have read\n",
+            tool_unread_input());
 }
 
 static bool sweep(run *r)
@@ -139,7 +147,7 @@ static bool run_module(run *r)
   if (r->options.sweep) return sweep(r);
   if (!prepare(r)) return false;
   if (!r->options.is_quiet) warn_of_unused(r);
-  if (r->options.is_verbose) say_device(r);
+  if (r->options.is_verbose && r->steps.count) say_device(r);
   return execute(r) && show(r);
 }
 
@@ -166,7 +174,7 @@ int main(int argc, char **argv)
   }
   bool ok = create_context(&r);
   if (ok && r.options.lists_devices) run_list_devices(r.context);
-  if (ok && (r.options.path || r.options.step_count)) ok = run_module(&r);
+  if (ok && (r.options.path || r.options.step_count || r.options.output_count)) ok = run_module(&r);
   tool_stop_progress();
   tool_exit exit_status = tool_report(&r.error);
   if (exit_status == TOOL_EXIT_OK && r.failed_checks) exit_status = TOOL_EXIT_CHECK;

@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "device.h"
+#include "formula.h"
 #include "interrupt.h"
 #include <driver/progress.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ static bool run_step_once(runner *r, run_step *step)
   if (run_was_interrupted())
     return tool_fail(r->error, TOOL_EXIT_INTERRUPTED, "interrupted before %s", step->name);
   if (step->call) return run_limited_call(r, step);
+  if (step->formula) return run_run_formula(r->error, r->context, step);
   kjit_status status = kjit_launch(step->kernel, &step->config, step->arguments, step->count);
   if (status == KJIT_OK) return true;
   char *doing = tool_format("launching %s", step->name);

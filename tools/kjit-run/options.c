@@ -19,6 +19,7 @@ KJIT_API const char *argp_program_version =
 
 enum option_key {
   KEY_CALL = 256,
+  KEY_FORMULA,
   KEY_RTOL,
   KEY_ATOL,
   KEY_IMAGE,
@@ -50,8 +51,11 @@ static const char before_options[] =
 static const char values[] =
   "VALUE of --arg is one of\n"
   "  @FILE.npy[:as=TYPE]      a numpy.save file, converted to TYPE if given;\n"
-  "                           also .csv, .png, .pgm, .ppm\n"
+  "                           also .csv, .tsv, .png, .pgm, .ppm\n"
   "  @FILE.npz[:NAME]         an array from a numpy.savez file\n"
+  "  @FILE.csv[:COLUMN]       a table, or its column with this name\n"
+  "  @-[:COLUMN]              standard input: an array in .npy format, or a table\n"
+  "  [1, 2.5, 3]              the elements; [[1, 2], [3, 4]] has two dimensions\n"
   "  zeros:TYPE[SHAPE]        also ones: and full:...:value=V\n"
   "  arange:TYPE[SHAPE]       0, 1, 2 ... in row-major order; :start=A:step=B\n"
   "  rand:TYPE[SHAPE]         uniform in [0, 1); :low=A:high=B:seed=N\n"
@@ -76,8 +80,11 @@ static const char values[] =
   "CALL is RESULT = ALGORITHM(OPERANDS, OPTION=VALUE). An operand is an --arg, a view of it, or a "
   "func that computes the elements, with its arguments and its shape "
   "(distance(x, y, 2f32)[1000]). An operator is a func or a name such as add. The "
-  "call creates RESULT unless an --arg has this name. You can omit FILE.kir if all steps are "
-  "calls.\n"
+  "call creates RESULT unless an --arg has this name. You can omit FILE.kir without "
+  "launches.\n"
+  "\n"
+  "EXPRESSION of --formula has the syntax of numexpr and pandas.eval, such as "
+  "where(a > 0, a * sin(b), 0). The result is a new array.\n"
   "\n"
   "EXPECTED of --check is a file that --save could have written, a VALUE, or the name of another "
   "--arg. A single number stands for every element.\n"
@@ -107,6 +114,8 @@ static const struct argp_option option_table[] = {
     1 },
   { "call", KEY_CALL, "CALL", 0,
     "Call an algorithm on whole arrays. Calls and launches run in order", 1 },
+  { "formula", KEY_FORMULA, "NAME=EXPRESSION", 0,
+    "Compute an array from arrays with one shape, element by element", 1 },
   TOOL_MODULE_HELP,
   { "repeat", 'r', "N", 0, "Run all launches N times", 1 },
   { "device", 'd', "cpu|cuda[:N]|auto", 0,
@@ -132,7 +141,7 @@ static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Results", 2 },
   { "print", 'p', "NAME", 0, "Print an array or a view such as r[:10]", 2 },
   { "save", 's', "NAME=FILE", 0,
-    "Write an array or a view to a .npy, .npz, .csv, .png, .pgm or .ppm file", 2 },
+    "Write an array or a view to a .npy, .npz, .csv, .tsv, .png, .pgm or .ppm file", 2 },
   { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; the exit status is 1 after a difference",
     2 },
   { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
@@ -185,19 +194,22 @@ static void append(run_texts *texts, const char *text)
   texts->items[texts->count++] = text;
 }
 
-static void append_step(run_options *options, bool is_call, const char *text)
+static void append_step(run_options *options, run_step_kind kind, const char *text)
 {
   run_step_text *steps = realloc(options->steps, (options->step_count + 1) * sizeof *steps);
   if (!steps) exit(TOOL_EXIT_DEVICE);
   options->steps = steps;
-  options->steps[options->step_count++] = (run_step_text){ text, is_call };
+  options->steps[options->step_count++] = (run_step_text){ text, kind };
 }
 
-static bool has_only_calls(const run_options *options)
+/* Launches need a kernel IR file. Without steps there have to be arrays to show or to write. */
+static bool needs_file(const run_options *options)
 {
   for (size_t i = 0; i < options->step_count; i++)
-    if (!options->steps[i].is_call) return false;
-  return options->step_count > 0;
+    if (options->steps[i].kind == RUN_STEP_LAUNCH) return true;
+  bool has_output = options->output_count && !options->emits.count && !options->bench &&
+                    !options->sweep && !options->shows_time && !options->shows_info;
+  return !options->step_count && !options->lists_devices && !has_output;
 }
 
 static void append_output(run_options *options, run_output_kind kind, const char *text)
@@ -244,8 +256,9 @@ static bool take_plain_option(run_options *options, int key, char *text, struct 
 {
   switch (key) {
   case 'a': append(&options->arguments, text); return true;
-  case 'l': append_step(options, false, text); return true;
-  case KEY_CALL: append_step(options, true, text); return true;
+  case 'l': append_step(options, RUN_STEP_LAUNCH, text); return true;
+  case KEY_CALL: append_step(options, RUN_STEP_CALL, text); return true;
+  case KEY_FORMULA: append_step(options, RUN_STEP_FORMULA, text); return true;
   case 'e': append(&options->emits, text); return true;
   case 'r': options->repeat = parse_count(state, "--repeat", text); return true;
   case 'b': options->bench = parse_count(state, "--bench", text); return true;
@@ -327,7 +340,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (options->interruptible < 0) options->interruptible = options->time_limit_ns != 0;
     if (!options->has_checks)
       options->checks = options->bench || options->sweep ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
-    if (!options->path && !options->lists_devices && !has_only_calls(options))
+    if (!options->path && needs_file(options))
       argp_error(state, "expected a kernel IR file ('-' is standard input)");
     return 0;
   default: return ARGP_ERR_UNKNOWN;

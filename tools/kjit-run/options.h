@@ -10,9 +10,10 @@ typedef struct run_texts {
   size_t count;
 } run_texts;
 
+typedef enum run_step_kind { RUN_STEP_LAUNCH, RUN_STEP_CALL, RUN_STEP_FORMULA } run_step_kind;
 typedef struct run_step_text {
   const char *text;
-  bool is_call; /* --call, else --launch */
+  run_step_kind kind;
 } run_step_text;
 
 typedef enum run_output_kind { RUN_PRINT, RUN_SAVE, RUN_IMAGE, RUN_CHECK } run_output_kind;
@@ -23,7 +24,7 @@ typedef struct run_output_text {
 
 typedef struct run_options {
   tool_module_options module;
-  const char *path; /* of the IR; NULL: none given, then calls need none */
+  const char *path; /* of the IR; NULL: none given, and no step is a launch */
   run_texts arguments, emits;
   const char *sweep, *plot, *csv; /* NULL: none; of the rows: standard output */
   run_texts besides;

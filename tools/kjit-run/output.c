@@ -160,11 +160,13 @@ static bool check_names(tool_error *error, const run_outputs *outputs)
   for (size_t i = 0; i < outputs->count; i++)
     for (size_t k = 0; k < i; k++) {
       const run_output *a = &outputs->items[k], *b = &outputs->items[i];
-      if (a->kind == RUN_SAVE && b->kind == RUN_SAVE && tool_is_same_archive(a->path, b->path) &&
-          !strcmp(tool_saved_name(a->path, a->label), tool_saved_name(b->path, b->label)))
+      if (a->kind != RUN_SAVE || b->kind != RUN_SAVE || !tool_is_same_archive(a->path, b->path))
+        continue;
+      if (!strcmp(tool_saved_name(a->path, a->label), tool_saved_name(b->path, b->label)))
         return tool_fail(error, TOOL_EXIT_USAGE,
-                         "--save: %s: two arrays named '%s': FILE.npz:NAME gives another name",
-                         b->path, tool_saved_name(b->path, b->label));
+                         "--save: %s: two arrays named '%s': FILE:NAME gives another name", b->path,
+                         tool_saved_name(b->path, b->label));
+      if (!tool_check_together(error, b->path, &a->array, &b->array)) return false;
     }
   return true;
 }
@@ -218,7 +220,7 @@ static void number_text(const tool_array *array, const tool_leaves *leaves, uint
                         char *buffer)
 {
   if (!leaves->count) {
-    tool_element_text(array->element, tool_element_number(array, position), buffer);
+    tool_array_element_text(array, tool_element_number(array, position), buffer);
     return;
   }
   uint64_t numbers = tool_count_numbers(leaves), within;

@@ -35,6 +35,7 @@ static kjit_specialization *find_of_plan(const kjit_plan *plan, size_t index)
 static kjit_specialization *find_specialization(const run_steps *steps, size_t step, size_t index)
 {
   const run_step *found = &steps->items[step];
+  if (found->formula) return NULL; /* the library shows none */
   if (found->call) return find_of_plan(found->call->plan, index);
   return is_first_of_kernel(steps, step) ? kjit_get_specialization(found->kernel, index) : NULL;
 }

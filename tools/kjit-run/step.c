@@ -1,6 +1,7 @@
 #include "step.h"
 
 #include "call.h"
+#include "formula.h"
 #include "launch.h"
 #include <driver/derived.h>
 #include <stdlib.h>
@@ -32,10 +33,29 @@ bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *o
   return found;
 }
 
+bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_written)
+{
+  const tool_array *array = &argument->array;
+  if (!argument->is_array || !array->memory->validity) return true;
+  bool is_float = tool_elements[array->element].class_ >= TOOL_FLOAT;
+  if (is_float && !is_written) return true;
+  return tool_fail(error, TOOL_EXIT_USAGE,
+                   "'%s' can have nulls, and %s; --formula '%s = fillna(%s, %s)' replaces them",
+                   argument->name,
+                   is_written ? "kernels and algorithms cannot write such an array"
+                              : "kernels and algorithms know nulls only as the NaNs of floats",
+                   argument->name, argument->name, is_float ? "nan" : "0");
+}
+
 static bool make_step(const run_maker *m, const run_step_text *text, run_step *step)
 {
   if (!text) return run_make_only_launch(m, step);
-  return text->is_call ? run_scan_call(m, text->text, step) : run_scan_launch(m, text->text, step);
+  switch (text->kind) {
+  case RUN_STEP_CALL: return run_scan_call(m, text->text, step);
+  case RUN_STEP_FORMULA: return run_scan_formula(m, text->text, step);
+  case RUN_STEP_LAUNCH: break;
+  }
+  return run_scan_launch(m, text->text, step);
 }
 
 bool run_make_steps(const run_maker *m, const run_step_text *texts, size_t count, run_steps *steps)
@@ -56,6 +76,7 @@ void run_destroy_steps(run_steps *steps)
 {
   for (size_t i = 0; i < steps->count; i++) {
     run_destroy_call(steps->items[i].call);
+    run_destroy_formula(steps->items[i].formula);
     free(steps->items[i].name);
     kjit_release_module(steps->items[i].adjoint);
     free(steps->items[i].operands);
@@ -66,9 +87,12 @@ void run_destroy_steps(run_steps *steps)
 
 const char *run_step_word(const run_steps *steps, bool is_plural)
 {
-  size_t calls = 0;
-  for (size_t i = 0; i < steps->count; i++) calls += steps->items[i].call != NULL;
-  if (!calls) return is_plural ? "launches" : "launch";
+  size_t calls = 0, launches = 0;
+  for (size_t i = 0; i < steps->count; i++) {
+    calls += steps->items[i].call != NULL;
+    launches += steps->items[i].kernel != NULL;
+  }
+  if (launches == steps->count) return is_plural ? "launches" : "launch";
   if (calls == steps->count) return is_plural ? "calls" : "call";
   return is_plural ? "steps" : "step";
 }

@@ -1,0 +1,175 @@
+"""tables.py FOLDER KJIT_RUN...: columns of random tables in all forms of CSV, beside Python's csv module; formulas over columns with nulls, beside NumPy; then broken tables."""
+import csv
+import io
+import os
+import secrets
+import subprocess
+import sys
+
+import numpy as np
+
+folder, *kjit_run = sys.argv[1:]
+os.chdir(folder)
+seed = secrets.randbits(31)
+rng = np.random.default_rng(seed)
+NULLS = ["", "NA", "null", "N/A", '""']
+
+
+def call(*options, data=None):
+    return subprocess.run([*kjit_run, *options], input=data, capture_output=True)
+
+
+def expect(*options, data=None, status=0, text=""):
+    process = call(*options, data=data)
+    output = (process.stdout + process.stderr).decode(errors="replace")
+    assert process.returncode == status and text in output, (seed, options, data, status, text, process)
+    return output
+
+
+def number(kind):
+    if kind == "integers":
+        return str(rng.integers(-(2**53), 2**53) if rng.random() < 0.5 else rng.integers(-50, 50))
+    if kind == "large":
+        return str(rng.integers(0, 2**64, dtype=np.uint64))
+    if kind == "bools":
+        return str(rng.choice(["true", "False", "TRUE"]))
+    x = float(rng.normal() * 10.0 ** rng.integers(-30, 30))
+    return str(rng.choice([repr(x), f"{x:.4e}", f"{x:.17g}", "-.5", "+3.25", "7.", "1e5", "inf", "NaN", "12"]))
+
+
+def quote(text, separator):
+    needs_quotes = any(c in text for c in separator + '"\n')
+    return '"' + text.replace('"', '""') + '"' if (needs_quotes or rng.random() < 0.2) and text != '""' else text
+
+
+def make_table():
+    separator, end = str(rng.choice([",", ";", "\t"])), str(rng.choice(["\n", "\r\n"]))
+    kinds = rng.choice(["integers", "floats", "large", "bools"], rng.integers(2, 5))
+    names = [f"n{i}" + str(rng.choice(["", " (EUR)", "ä", ", x", "; y", ' "z"', ":w", "\n2"])) for i in range(len(kinds))]
+    lines = [separator.join(quote(name, separator) for name in names)]
+    for _ in range(rng.integers(1, 30)):
+        row = [str(rng.choice(NULLS)) if kind in ("integers", "floats") and rng.random() < 0.2 else number(kind) for kind in kinds]
+        lines.append(separator.join(quote(cell, separator) for cell in row))
+        if rng.random() < 0.1:
+            lines.append("")
+    text = end.join(lines) + (end if rng.random() < 0.7 else "")
+    return names, separator, (b"\xef\xbb\xbf" if rng.random() < 0.3 else b"") + text.encode()
+
+
+def read_column(data, separator, column):
+    """What csv and NumPy make of one column: an array, and which cells are empty."""
+    rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator) if row]
+    cells = [row[column] for row in rows[1:]]
+    nulls = np.array([cell in ("", *NULLS) for cell in cells])
+    full = [cell for cell, null in zip(cells, nulls) if not null]
+    if full and all(cell.lower() in ("true", "false") for cell in full):
+        return np.array([cell.lower() == "true" for cell in cells]), nulls
+    try:
+        integers = [0 if null else int(cell) for cell, null in zip(cells, nulls)]
+        kind = np.float64 if nulls.any() else np.uint64 if max(integers) >= 2**63 else np.int64
+        values = np.array(integers, kind)
+    except ValueError:
+        values = np.array([0.0 if null else float(cell) for cell, null in zip(cells, nulls)])
+    if nulls.any():
+        values[nulls] = np.nan
+    return values, nulls
+
+
+def check_tables():
+    for _ in range(25):
+        names, separator, data = make_table()
+        with open("table.csv", "wb") as file:
+            file.write(data)
+        column = int(rng.integers(len(names)))
+        values, nulls = read_column(data, separator, column)
+        source = str(rng.choice(["table.csv", "-"]))
+        expect("--arg", f"x=@{source}:{names[column]}", "--save", "x=x.npy", "--save", "x=again.csv:x", data=data)
+        got = np.load("x.npy")
+        assert got.dtype == values.dtype and np.array_equal(got, values, equal_nan=got.dtype.kind == "f"), (seed, data, names[column], got, values)
+        lines = open("again.csv").read().splitlines()
+        assert lines[0] == "x" and [line == '""' for line in lines[1:]] == list(nulls), (seed, data, lines)
+        expect("--arg", "x=@again.csv:x", "--check", "x=x.npy", "--rtol", "0", "--atol", "0", text="all equal" if not nulls.any() else "")
+
+
+def check_formulas():
+    n = int(rng.integers(1, 200))
+    a, b = rng.integers(-9, 9, n), rng.normal(size=n)
+    a_null, b_null = rng.random(n) < 0.3, rng.random(n) < 0.3
+    rows = [f"{'' if p else x},{'NA' if q else repr(y)}\n" for x, p, y, q in zip(a.tolist(), a_null, b.tolist(), b_null)]
+    data = ("count,share\n" + "".join(rows)).encode()
+    columns = ("--arg", "a=@-:count:as=i32", "--arg", "b=@-:share")
+    formulas = ("--formula", "c = a * 2 + b", "--formula", "d = a * a - 1", "--formula", "a = fillna(a, 100)", "--formula", "e = (a > 0) & (b < 0.5)")
+    saves = [option for name in "cdae" for option in ("--save", f"{name}=r.csv")]
+    expect(*columns, *formulas, "--call", "s = cumsum(a)", "--save", "s=s.npy", "--save", "c=c.npy", *saves, data=data)
+    with open("r.csv", newline="") as file:
+        got = list(csv.reader(file))
+    assert got[0] == ["c", "d", "a", "e"] and len(got) == n + 1, (seed, got[:2])
+    filled = np.where(a_null, 100, a)
+    for i, row in enumerate(got[1:]):
+        either = a_null[i] or b_null[i]
+        assert row[0] == "" if either else float(row[0]) == a[i] * 2 + b[i], (seed, i, row)
+        assert row[1] == "" if a_null[i] else int(row[1]) == a[i] * a[i] - 1, (seed, i, row)
+        assert int(row[2]) == filled[i], (seed, i, row)
+        is_true = None if b_null[i] and filled[i] > 0 else bool(filled[i] > 0) and bool(b[i] < 0.5)
+        assert row[3] == {None: "", True: "true", False: "false"}[is_true], (seed, i, row)
+    assert np.array_equal(np.load("s.npy"), np.cumsum(filled)), seed
+    c = np.where(a_null | b_null, np.nan, a * 2 + b)
+    assert np.array_equal(np.load("c.npy"), c, equal_nan=True), seed
+
+
+def check_pipes():
+    first, second = rng.normal(size=(3, 4)).astype(np.float32), rng.integers(0, 9, 5)
+    np.save("first.npy", first)
+    np.save("second.npy", second)
+    both = call("--arg", "a=@first.npy", "--arg", "b=@second.npy", "--save", "a=-", "--save", "b=-").stdout
+    expect("--arg", "x=@-", "--arg", "y=@-", "--check", "x=first.npy", "--check", "y=second.npy", data=both, text="all equal")
+    expect("--arg", "x=@-", "--arg", "y=@-", "--arg", "z=@-", data=both, status=2)
+    expect("--arg", "x=@-", "--arg", "y=@-", "--arg", "z=@-", "--print", "x", data=both, status=4, text="no array follows")
+    expect("--arg", "x=@-", "--print", "x", data=both, text="warning: standard input has 168 more bytes")
+    expect("--arg", "x=@-", "--print", "x", data=both[:150], status=4, text="truncated")
+    expect("--arg", "x=@-", "--print", "x", data=b"", status=4, text="nothing to read")
+    read, write = os.pipe()
+    os.write(write, b"1,2\n3,4\n")
+    os.close(write)
+    process = subprocess.run([*kjit_run, "--arg", f"x=@/dev/fd/{read}", "--save", "x=-"], capture_output=True, pass_fds=[read])
+    assert np.array_equal(np.load(io.BytesIO(process.stdout)), [[1, 2], [3, 4]]), process
+    # the reader goes away; then a disk is full
+    with subprocess.Popen([*kjit_run, "--arg", "x=ones:f64[1e6]", "--save", "x=-:x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.wait() != 0, seed
+    with open("/dev/full", "wb") as full:
+        process = subprocess.run([*kjit_run, "--arg", "x=ones:f64[1e5]", "--save", "x=-:x"], stdout=full, stderr=subprocess.PIPE)
+        assert process.returncode == 4 and b"No space left" in process.stderr, process
+
+
+def check_broken():
+    for data, column, text in [
+        (b"a,b\n1,2\n3\n", "a", "standard input: line 3: expected 2 cells, as in line 1, not 1"),
+        (b"a,b\n1,2\n\n3,x\n", "b", "standard input: line 4, column 2 (b): expected a number, not 'x'"),
+        (b"a,b\n1,1 2\n", "b", "line 2, column 2 (b): expected a number, not '1 2'"),
+        (b"a;b\n1,5;2\n", "a", "line 2, column 1 (a): expected a number, not '1,5'"),
+        (b'a,b\n1,"2\n3,4\n', "a", "line 2, column 2: the cell begins with a quote and never ends"),
+        (b'a,b\n1,"2"3\n', "a", "line 2, column 2: expected the end of the cell after the closing quote, not '3'"),
+        (b"a,b\n1,2\n3,4\0\n", "a", "line 3, column 2: there is a 0 byte"),
+        (b"a,b\n1,1e999\n", "b", "line 2, column 2 (b): the number 1e999 is too large for f64"),
+        (b"a\n18446744073709551616\n", "a", "line 2, column 1 (a): the integer 18446744073709551616 needs more than 64 bits"),
+        (b"a\n18446744073709551615\n-1\n", "a", "line 3, column 1 (a): the column has negative numbers"),
+        (b"a,b\n9007199254740993,1\n,2\n", "a", "line 2: the column has empty cells, so its type is f64"),
+        (b"a,b\n1,2\n300,3\n", "a:as=u8", "line 3, column 1 (a): the value does not fit u8"),
+        (b"a,a\n1,2\n", "a", "2 columns have the name 'a'"),
+        (b"price,cost\n1,2\n", "prise", "there is no column 'prise'; did you mean 'price'"),
+        (b"1,2\n3,4\n", "a", "there is no column 'a'; the columns are 1, 2"),
+        (b"PAR1" + bytes(range(256)), "a", "does not read a Parquet file"),
+        (b"\x1f\x8b\x08\0", "a", "compressed by gzip"),
+        (rng.bytes(300), "a", "standard input: "),
+    ]:
+        expect("--arg", f"x=@-:{column}", "--print", "x", data=data, status=4, text=text)
+    wide = (",".join(f"c{i}" for i in range(10**5)) + "\n" + ",".join(map(str, range(10**5))) + "\n").encode()
+    expect("--arg", "x=@-:c99999", "--print", "x", data=wide, text="x: i64[1] = [99999]")
+
+
+check_tables()
+check_formulas()
+check_pipes()
+check_broken()

@@ -1,0 +1,24 @@
+/* Inputs that can be read only once: standard input and pipes. */
+#ifndef TOOL_INPUT_H
+#define TOOL_INPUT_H
+
+#include <driver/error.h>
+
+/* Bytes of an input, with a 0 byte after them that size_bytes does not count. */
+typedef struct tool_input {
+  char *text;
+  size_t size_bytes;
+  size_t next; /* the bytes before it have been taken: arrays in .npy follow each other */
+} tool_input;
+
+/* Standard input, "-", which the first call reads to its end. Later calls return the same object,
+ * because several arguments can be columns of one table. Returns NULL after an error. */
+tool_input *tool_standard_input(tool_error *error);
+/* Bytes of standard input after the arrays in .npy format that have been read from it. */
+size_t tool_unread_input(void);
+/* Whether the path is a pipe. */
+bool tool_is_stream(const char *path);
+/* Reads a file or a pipe to its end; free the text. */
+bool tool_read_input(tool_error *error, const char *path, tool_input *input);
+
+#endif

@@ -1,0 +1,29 @@
+/* Tables as text, as arrays: numbers in rows, with or without names in the first row, or one column
+ * of them by its name. Empty cells are nulls. */
+#ifndef TOOL_TABLE_H
+#define TOOL_TABLE_H
+
+#include <driver/npz.h>
+
+typedef struct tool_table_request {
+  const char *column; /* name of the column to read; NULL means all columns */
+  kjit_type element;  /* element type; KJIT_ANY means the type that holds all numbers */
+} tool_table_request;
+
+/* Reads a table. path is for messages. Without a type the elements are bool, i64, u64 or f64; with
+ * empty cells they are f64, and an empty cell is NaN. With a type of integers or bools an empty
+ * cell is 0. In all cases the memory's validity says which cells are empty. */
+bool tool_read_table(tool_error *error, const char *path, const char *text, size_t size,
+                     const tool_table_request *request, tool_array *array);
+
+/* "data.csv:x" or "-:x" in two: the end of the file's name, and the column after the colon or NULL.
+ * NULL: the text names no table. */
+const char *tool_split_table(const char *text, const char **column);
+/* What a table cannot hold, or NULL. */
+const char *tool_misfit_table(const tool_array *array);
+/* Writes rows of numbers without names. false: see the stream. */
+bool tool_write_table(FILE *file, const tool_array *array, char separator);
+/* Writes a row of names and then the arrays, which have one dimension and one length. */
+bool tool_write_columns(FILE *file, const tool_named_array *arrays, size_t count, char separator);
+
+#endif
