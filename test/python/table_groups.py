@@ -72,6 +72,7 @@ def loop(table):
             "number": len(i),
             "sum": sum(i),
             "first": i[0] if i else None,
+            "last": i[-1] if i else None,
             "different": len(set(i)),
             "middle": statistics.median(x) if x else None,
             "most": float(np.quantile(x, 0.9)) if x else None,
@@ -92,6 +93,7 @@ AGGREGATIONS = {
     "number": ("i", "count"),
     "sum": ("i", "sum"),
     "first": ("i", "first"),
+    "last": ("i", "last"),
     "different": ("i", "nunique"),
     "middle": ("x", "median"),
     "most": ("x", ("quantile", 0.9)),
@@ -196,7 +198,7 @@ for maker in MAKERS:
     got = (
         kjit.table(native)
         .groupby("k")
-        .agg(low=("s", "min"), high=("s", "max"), first=("s", "first"), n=("s", "count"), u=("s", "nunique"))
+        .agg(low=("s", "min"), high=("s", "max"), first=("s", "first"), last=("s", "last"), n=("s", "count"), u=("s", "nunique"))
     )
     got = {
         name: [None if x is None or x != x else x for x in column] for name, column in columns_of(got, maker).items()
@@ -206,6 +208,7 @@ for maker in MAKERS:
         "low": ["a", "b", None],
         "high": ["a", "c", None],
         "first": ["a", "b", None],
+        "last": ["a", "c", None],
         "n": [1, 2, 0],
         "u": [1, 2, 0],
     }, got

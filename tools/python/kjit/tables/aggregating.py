@@ -15,7 +15,7 @@ from .running import Result
 f64, i64 = SCALARS["f64"], SCALARS["i64"]
 grid_range, static = ALL["grid_range"], ALL["static"]
 # As _fold compares them. TOTAL is the sum as a float, which does not overflow.
-SUM, COUNT, LEAST, GREATEST, FIRST, TOTAL = range(6)
+SUM, COUNT, LEAST, GREATEST, FIRST, TOTAL, LAST = range(7)
 _MOST_PARTIAL = 1 << 22  # partial results of all threads together
 
 
@@ -39,8 +39,10 @@ def _fold(codes, values, there, kinds: const, partial, chunks):
                         partial[j][c, k] = max(partial[j][c, k], values[i])
                     elif kinds[j] == 4:
                         partial[j][c, k] = min(partial[j][c, k], i)
-                    else:
+                    elif kinds[j] == 5:
                         partial[j][c, k] += f64(values[i])
+                    else:
+                        partial[j][c, k] = max(partial[j][c, k], i)
 
 
 @jit(device="cpu")
@@ -75,8 +77,8 @@ class Typed(Function):
 class Values:
     """The values of one column by group. kinds: the folds that aggregations ask for, in one pass."""
 
-    def __init__(self, groups, values, there, kind, wanted, texts=None):
-        self.groups, self.dtype, self.kind, self.texts = groups, values.dtype, kind, texts
+    def __init__(self, groups, values, there, kind, wanted, texts=None, decimal=None):
+        self.groups, self.dtype, self.kind, self.texts, self.decimal = groups, values.dtype, kind, texts, decimal
         if values.dtype.kind in "mM" or kind == "numpy" and values.dtype.kind in "fc":
             is_value = values == values
             there = is_value if there is None else there & is_value
@@ -89,6 +91,8 @@ class Values:
             if values.dtype.kind in "mM"
             else values
         )
+        if decimal is not None and SUM in wanted:
+            wanted = {*wanted, TOTAL}  # says whether the sum overflows
         self.wanted, self._folds = tuple(sorted({COUNT, *map(self._fold_of, wanted)})), None
 
     def _fold_of(self, kind):
@@ -107,7 +111,7 @@ class Values:
             return numpy.zeros(shape, {"f": "f8", "c": "c16", "u": "u8"}.get(plain.kind, "i8"))
         if kind == TOTAL:
             return numpy.zeros(shape)
-        if kind in (COUNT, FIRST):
+        if kind in (COUNT, FIRST, LAST):
             return numpy.full(shape, len(self.values) if kind == FIRST else 0, "i8")
         if plain.kind == "c":
             raise TypeError("complex numbers have no minimum and no maximum")
@@ -122,7 +126,7 @@ class Values:
             if len(self.values) and len(self.groups):
                 _fold(self.groups.codes, self.plain, self.there, self.wanted, tuple(partial), chunks)
             self.counts = partial[self.wanted.index(COUNT)]  # of each chunk
-            joins = {SUM: numpy.add, TOTAL: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum}
+            joins = {SUM: numpy.add, TOTAL: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum, LAST: numpy.maximum}
             self._folds = {k: joins.get(k, numpy.minimum).reduce(p, axis=0) for k, p in zip(self.wanted, partial)}
         return self._folds[self._fold_of(kind)]
 
@@ -131,7 +135,7 @@ class Values:
         there = self.fold(COUNT) >= least
         if self.kind == "numpy" and values.dtype.kind in "fc":
             return Result(numpy.where(there, values, values.dtype.type(numpy.nan)), None, self.kind)
-        return Result(values, None if there.all() else there, self.kind, self.texts)
+        return Result(values, None if there.all() else there, self.kind, self.texts, self.decimal)
 
     def side_by_side(self):
         """(the number of values of each group, where each group begins, and the end, the values group by group)."""
@@ -149,12 +153,16 @@ class Values:
 
     def check_numbers(self, word):
         if self.dtype.kind in "mM":
-            raise TypeError(f"{word} of dates is not supported: min, max, first, count and nunique are")
+            raise TypeError(f"{word} of dates is not supported: min, max, first, last, count and nunique are")
 
 
 def _sum(values):
     values.check_numbers("the sum")
     found = values.fold(SUM)
+    if values.decimal is not None:
+        if (numpy.abs(values.fold(TOTAL)) > 9e18).any():
+            raise OverflowError("the sum of decimals does not fit into 64 bits")
+        return Result(found, None, values.kind, None, values.decimal._replace(precision=38, bits=128))
     return Result(found.astype(values.dtype, copy=False) if values.dtype.kind in "fc" else found, None, values.kind)
 
 
@@ -192,9 +200,9 @@ def _count(values):
     return Result(values.fold(COUNT), None, values.kind)
 
 
-def _first(values):
-    rows = numpy.minimum(values.fold(FIRST), max(0, len(values.values) - 1))
-    return values.result(values.values[rows])
+def _at_row(values, kind):
+    rows = numpy.minimum(values.fold(kind), max(0, len(values.values) - 1))
+    return values.result(values.values[rows] if len(values.values) else numpy.zeros(len(rows), values.dtype))
 
 
 def _nunique(values):
@@ -248,12 +256,19 @@ NAMED = {
     "min": ((LEAST,), lambda values: values.extremum(LEAST)),
     "max": ((GREATEST,), lambda values: values.extremum(GREATEST)),
     "count": ((), _count),
-    "first": ((FIRST,), _first),
+    "first": ((FIRST,), lambda values: _at_row(values, FIRST)),
+    "last": ((LAST,), lambda values: _at_row(values, LAST)),
     "nunique": ((), _nunique),
 }
 
 
-_OF_TEXTS = ("min", "max", "first", "count", "nunique")
+_OF_TEXTS = ("min", "max", "first", "last", "count", "nunique")
+_OF_DECIMALS = (*_OF_TEXTS, "sum")  # others are of the floats
+
+
+def is_exact(how):
+    """Whether an aggregation of decimals takes their integers and not floats."""
+    return how in _OF_DECIMALS
 
 
 def of(name, column, values, how):

@@ -3,7 +3,7 @@ pyarrow: columns of other libraries, in their memory."""
 
 import ctypes
 
-from .columns import Bits, Chunk, Data, Refused
+from .columns import Bits, Chunk, Data, Decimal, Refused
 
 _P = ctypes.c_void_p
 
@@ -120,7 +120,6 @@ _NUMBERS = {
 _DATES = {"tdm": "M8[ms]", **{f"tD{unit[0]}": f"m8[{unit}]" for unit in ("s", "ms", "us", "ns")}}
 _STAMPS = {f"ts{unit[0]}:": f"M8[{unit}]" for unit in ("s", "us", "ns")} | {"tsm:": "M8[ms]"}
 _REFUSED = {
-    "d:": "decimals",
     "z": "bytes",
     "+": "lists and structs",
     "tt": "times of a day",
@@ -150,9 +149,26 @@ def read(source):
 
     stream = Stream(source)
     text = stream.schema.struct.format.decode()
+    if text.startswith("d:"):
+        return _decimals(stream, text)
     if text == "tdD":
         return Data([_days(chunk) for chunk in _chunks(stream, numpy.dtype("i4"))], "arrow")
     return Data(_chunks(stream, type_of(text)), "arrow")
+
+
+def _decimals(stream, text):
+    """Decimals as integers of 64 bits. For those in 128 bits these are a copy of the lower halves."""
+    import numpy
+
+    precision, scale, bits = (*map(int, text[2:].split(",")), 128)[:3]
+    if precision > 18 or scale < 0:
+        raise Refused(f"decimals with {precision} digits and the scale {scale} are not supported: 18 digits and scales from 0 on are")
+    dtype = numpy.dtype({32: "i4", 64: "i8"}.get(bits) or f"V{bits // 8}")
+    chunks = _chunks(stream, dtype)
+    for chunk in chunks:
+        wide = chunk.values.view("i8")[:: bits // 64] if bits > 64 else chunk.values
+        chunk.values = numpy.ascontiguousarray(wide, "i8")
+    return Data(chunks, "arrow", decimal=Decimal(precision, scale, bits))
 
 
 def _days(chunk):

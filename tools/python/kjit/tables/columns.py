@@ -1,6 +1,7 @@
 """Columns of tables as operands of compiled functions, in memory that belongs to the library that they come from."""
 
 import functools
+from typing import NamedTuple
 
 from .._algorithms import computed
 
@@ -50,12 +51,34 @@ def _part(array, start, end):
     return array.part(start, end) if isinstance(array, Bits) else array[start:end]
 
 
+MOST_DIGITS = 15  # of decimals, so that their floats differ if they do
+
+
+class Decimal(NamedTuple):
+    """The type of decimals whose elements are integers: the number of digits, the digits after the point, and Arrow's number of bits."""
+
+    precision: int
+    scale: int
+    bits: int = 128
+
+    def check_digits(self, name):
+        """Refuses decimals that functions would get as floats with fewer digits. name: the column, for the message."""
+        if self.precision > MOST_DIGITS:
+            limit = f"functions get decimals as floats, which hold {MOST_DIGITS}"
+            raise TypeError(f"column {name!r} has decimals with {self.precision} digits: {limit}")
+
+    def floats(self, values):
+        """The integers as the nearest floats."""
+        return values / 10.0**self.scale
+
+
 class Data:
     """What is read of a column. texts: of a column of texts its dictionary, a sequence; kind: "numpy", "masked" or "arrow", which
-    decides how results of a function of the column are stored; flags_missing: whether a flag says that the element is missing."""
+    decides how results of a function of the column are stored; flags_missing: whether a flag says that the element is missing;
+    decimal: the Decimal of a column of decimals."""
 
-    def __init__(self, chunks, kind, *, may_be_missing=None, flags_missing=False, texts=None):
-        self.chunks, self.kind, self.flags_missing, self.texts = chunks, kind, flags_missing, texts
+    def __init__(self, chunks, kind, *, may_be_missing=None, flags_missing=False, texts=None, decimal=None):
+        self.chunks, self.kind, self.flags_missing, self.texts, self.decimal = chunks, kind, flags_missing, texts, decimal
         has_flags = any(chunk.flags is not None for chunk in chunks)
         self.may_be_missing = has_flags if may_be_missing is None else may_be_missing
         dtype = getattr(chunks[0].values, "dtype", None)
@@ -97,6 +120,10 @@ class Column:
         return self.data.date
 
     @property
+    def decimal(self):
+        return self.data.decimal if self.data else None
+
+    @property
     def may_be_missing(self):
         return self.data.may_be_missing
 
@@ -109,14 +136,13 @@ class Column:
         """What the code of a row function depends on of the column."""
         if self.data is None:
             return None
-        return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date
+        return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date, self.decimal
 
 
 def of_result(name, result):
     """The column that a Result is."""
-    return Column(
-        name, lambda: Data([Chunk(result.values, result.there, len(result))], result.kind, texts=result.texts)
-    )
+    chunks = [Chunk(result.values, result.there, len(result))]
+    return Column(name, lambda: Data(chunks, result.kind, texts=result.texts, decimal=result.decimal))
 
 
 def check_numpy(values):

@@ -24,8 +24,8 @@ class GroupBy:
     def agg(self, how=None, **aggregations):
         """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, aggregation)`.
 
-        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count", "first" or "nunique"; ("quantile", 0.9); or
-        a function of the array of a group's values, such as `lambda x: x.max() - x.min()`. column may be a function of a row, as in
+        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count", "first", "last" or "nunique"; ("quantile",
+        0.9); or a function of the array of a group's values, such as `lambda x: x.max() - x.min()`. column may be a function of a row, as in
         `Table.apply`. In place of keywords, how is a dictionary column -> aggregation, or one aggregation for all columns that are no
         keys.
 
@@ -75,16 +75,28 @@ class GroupBy:
         for name, pair in aggregations.items():
             _check(name, pair)
         groups, labels = self._groups()
-        wanted = {}  # column, or function of a row -> the folds of all aggregations of it
+        wanted = {}  # (column or function of a row, whether decimals are integers) -> the folds of all aggregations of it
         for column, how in aggregations.values():
             folds = aggregating.NAMED[how][0] if isinstance(how, str) else ()
-            wanted.setdefault(column, set()).update(folds)
-        values = {column: self._values(column, groups, folds) for column, folds in wanted.items()}
+            wanted.setdefault((column, aggregating.is_exact(how)), set()).update(folds)
+            if callable(how) and self._decimal(column) is not None:
+                self._decimal(column).check_digits(column)
+        values = {}
+        for (column, is_exact), folds in wanted.items():
+            decimal = self._decimal(column)
+            if decimal is None and (column, not is_exact) in values:
+                continue
+            if decimal is None:
+                folds = folds.union(wanted.get((column, not is_exact), ()))
+            made = self._values(column, groups, folds, is_exact)
+            values[column, is_exact] = made
+            if decimal is None:
+                values[column, not is_exact] = made
         made = {}
         for name, (column, how) in aggregations.items():
             if name in self._names:
                 raise ValueError(f"agg({name}=...): the column of the keys has this name, too")
-            made[name] = aggregating.of(name, column, values[column], how)
+            made[name] = aggregating.of(name, column, values[column, aggregating.is_exact(how)], how)
         return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels)), made)
 
     def _groups(self):
@@ -98,7 +110,12 @@ class GroupBy:
             self._found = groups, labels
         return self._found
 
-    def _values(self, column, groups, folds):
+    def _decimal(self, column):
+        """The Decimal of a column, or None for functions and for columns of other types."""
+        return None if callable(column) else getattr(self._table._columns.get(column), "decimal", None)
+
+    def _values(self, column, groups, folds, is_exact):
+        decimal = None
         if callable(column):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
@@ -106,10 +123,12 @@ class GroupBy:
             raise KeyError(column)
         else:
             found = usable(self._table._columns[column])
-            (values, there), texts, kind = keys.whole(found), found.texts, found.data.kind
+            (values, there), texts, kind, decimal = keys.whole(found), found.texts, found.data.kind, found.decimal
         if texts is not None:
             values, texts = keys.ranked(values, there, texts)
-        return aggregating.Values(groups, values, there, kind, folds, texts)
+        if decimal is not None and not is_exact:
+            values, decimal = decimal.floats(values), None
+        return aggregating.Values(groups, values, there, kind, folds, texts, decimal)
 
 
 def _method(name):
@@ -168,7 +187,7 @@ def _groups_of(column):
     if texts is not None:
         values, texts = keys.ranked(values, there, texts)
     groups = keys.find(values, there)
-    return groups, Result(groups.keys, None, column.data.kind, texts)
+    return groups, Result(groups.keys, None, column.data.kind, texts, column.decimal)
 
 
 def _paired(left, right):
@@ -181,4 +200,4 @@ def _paired(left, right):
 
 def picked(labels, at):
     """The keys of some groups."""
-    return Result(labels.values[at], None, labels.kind, labels.texts)
+    return Result(labels.values[at], None, labels.kind, labels.texts, labels.decimal)

@@ -34,9 +34,10 @@ def _missing(values, there):
 
 
 def sides(left, right, what):
-    """The two sides of one key. left and right: (values, which are there or None, texts or None); what: the names, for messages."""
-    (a, a_there, a_texts), (b, b_there, b_texts) = left, right
-    kinds = [_kind(values, texts) for values, _, texts in (left, right)]
+    """The two sides of one key. left and right: (values, which are there or None, texts or None, Decimal or None); what: the names,
+    for messages."""
+    (a, a_there, a_texts, _), (b, b_there, b_texts, _) = left, right
+    kinds = [_kind(values, *rest) for values, _, *rest in (left, right)]
     if kinds[0] != kinds[1]:
         raise TypeError(f"merge(): {what} cannot be equal: the left column has {kinds[0]}, and the right one {kinds[1]}")
     gone = _missing(a, a_there), _missing(b, b_there)
@@ -50,9 +51,11 @@ def sides(left, right, what):
     return _of_numbers(a, b, gone)
 
 
-def _kind(values, texts):
+def _kind(values, texts, decimal):
     if texts is not None:
         return "texts"
+    if decimal is not None:
+        return f"decimals with {decimal.scale} digits after the point"
     kind = {"b": "bools", "M": "dates", "m": "time differences", "c": "complex numbers"}.get(values.dtype.kind, "numbers")
     if kind == "complex numbers":
         raise TypeError("merge(): complex numbers are no keys")

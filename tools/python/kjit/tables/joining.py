@@ -55,7 +55,7 @@ def _column(home, left, right, rows, source):
 
 def _read(table, name):
     column = usable(table._columns[name])
-    return *keys.whole(column), column.texts
+    return *keys.whole(column), column.texts, column.decimal
 
 
 def _keys(left, right, on, left_on, right_on):

@@ -71,20 +71,36 @@ def array_of(result):
     if result.texts is not None:
         return pyarrow.array(result.texts_with(None, object), pyarrow.string())
     values, there, count = result.values, result.there, len(result)
-    validity = None
+    validity, decimal = None, result.decimal
     if there is not None and not there.all():
         validity = pyarrow.py_buffer(numpy.packbits(there, bitorder="little"))
     if values.dtype.kind == "c":
         raise TypeError("Arrow has no complex numbers: return the real and the imaginary part as two columns")
     if values.dtype.kind in "mM":
         values = _in_unit_of_arrow(values)
-    if values.dtype == "M8[D]":
+    if decimal is not None:
+        data, kind = _of_decimals(values, decimal)
+    elif values.dtype == "M8[D]":
         data, kind = values.view("i8").astype("i4"), pyarrow.date32()
     elif values.dtype.kind == "b":
         data, kind = numpy.packbits(values, bitorder="little"), pyarrow.bool_()
     else:
         data, kind = numpy.ascontiguousarray(values), pyarrow.from_numpy_dtype(values.dtype)
     return pyarrow.Array.from_buffers(kind, count, [validity, pyarrow.py_buffer(data.view(numpy.uint8))])
+
+
+def _of_decimals(values, decimal):
+    """(integers of decimals as Arrow keeps them, the type)."""
+    import numpy
+    import pyarrow
+
+    if decimal.bits <= 64:
+        kind = pyarrow.decimal64 if decimal.bits == 64 else pyarrow.decimal32
+        return values.astype(f"i{decimal.bits // 8}"), kind(decimal.precision, decimal.scale)
+    wide = numpy.empty((len(values), decimal.bits // 64), "i8")
+    wide[:, 0], wide[:, 1:] = values, (values >> 63)[:, None]
+    kind = pyarrow.decimal256 if decimal.bits == 256 else pyarrow.decimal128
+    return wide.ravel(), kind(decimal.precision, decimal.scale)
 
 
 def _in_unit_of_arrow(values):

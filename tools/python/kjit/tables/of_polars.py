@@ -36,6 +36,8 @@ def series_of(result, frame, name=None):
     if result.texts is not None:
         return polars.Series(name or "", result.texts_with(None, object).tolist(), polars.String)
     values = result.values
+    if result.decimal is not None:
+        return _of_decimals(result, name or "")
     if values.dtype.kind == "c":
         raise TypeError("polars has no complex numbers: return the real and the imaginary part as two columns")
     if values.dtype.kind in "mM":
@@ -49,6 +51,17 @@ def series_of(result, frame, name=None):
         return made
     both = polars.DataFrame({"value": made, "there": result.there})
     return both.select(polars.when("there").then("value")).to_series().alias(name or "")
+
+
+def _of_decimals(result, name):
+    import decimal
+
+    import polars
+
+    there = [True] * len(result) if result.there is None else result.there.tolist()
+    exact = decimal.Context(prec=40)
+    values = [exact.scaleb(v, -result.decimal.scale) if t else None for v, t in zip(map(decimal.Decimal, result.values.tolist()), there)]
+    return polars.Series(name, values, polars.Decimal(result.decimal.precision, result.decimal.scale))
 
 
 def assign(frame, made):

@@ -79,7 +79,7 @@ class Rolling:
             raise ValueError(f"agg({name}=...): windows have no aggregation {how!r}: {', '.join(NAMED)} and functions")
         if not isinstance(how, str) and not hasattr(how, "__code__"):
             raise TypeError(f"agg({name}=...): an aggregation is a name or a function of Python, not {type(how).__name__}")
-        values, there, kind = self._values(name, column)
+        values, there, kind = self._values(name, column, how)
         rows, offsets = self._segments()
         if rows is not None:
             values, there = values[rows], None if there is None else there[rows]
@@ -101,7 +101,7 @@ class Rolling:
             self._layout = rows, offsets
         return self._layout
 
-    def _values(self, name, column):
+    def _values(self, name, column, how):
         """(the values as floats of 64 bits, which of them are there or None, the kind of the column)."""
         if callable(column) and hasattr(self._table, "columns"):
             made = self._table._run(column, ())
@@ -110,6 +110,10 @@ class Rolling:
             _check_column(self._table, column)
             found = usable(self._table._columns[column])
             (values, there), texts, kind = keys.whole(found), found.texts, found.data.kind
+            if found.decimal is not None:
+                if callable(how):
+                    found.decimal.check_digits(column)
+                values = found.decimal.floats(values)
         if texts is not None or values.dtype.kind not in "biuf":
             what = {"m": "time differences", "M": "dates", "c": "complex numbers"}.get(values.dtype.kind, "texts")
             raise TypeError(f"agg({name}=...): windows of numbers only are supported, and {column!r} has {'texts' if texts is not None else what}")

@@ -121,6 +121,11 @@ class Expressions(Texts):
         column = self.shared.columns[name]
         if column.refusal:
             raise self.error(node, f"column {name!r}: {column.refusal}")
+        if column.decimal is not None:
+            try:
+                column.decimal.check_digits(name)
+            except TypeError as problem:
+                raise self.error(node, str(problem)) from None
         return self.variable(node, name)
 
     def variable(self, node, key):

@@ -271,6 +271,8 @@ def rewrite(python, columns, count, is_row=True):
         value = ast.Name(f"{parameter}.value", ast.Load())
         if not isinstance(key, TextOperand) and columns[key].date is not None:
             value = _date(columns[key].date, value)
+        if not isinstance(key, TextOperand) and columns[key].decimal is not None:
+            value = ast.BinOp(value, ast.Div(), ast.Constant(10.0 ** columns[key].decimal.scale))
         pair = ast.Tuple([value, flag], ast.Load())
         before.append(ast.Assign([ast.Name(parameter, ast.Store())], pair))
     if all(isinstance(key, TextOperand) for key in body.operands):

@@ -13,10 +13,10 @@ _MOST_VARIANTS = 64  # rewritten functions that one function of Python keeps
 
 class Result:
     """A new column. there: a NumPy array that says which elements are there, or None if all are; kind: see Data; texts: the dictionary
-    if the values are codes of texts."""
+    if the values are codes of texts; decimal: the Decimal if the values are the integers of decimals."""
 
-    def __init__(self, values, there, kind, texts=None):
-        self.values, self.there, self.kind, self.texts = values, there, kind, texts
+    def __init__(self, values, there, kind, texts=None, decimal=None):
+        self.values, self.there, self.kind, self.texts, self.decimal = values, there, kind, texts, decimal
 
     def texts_with(self, missing, dtype):
         """The texts as a NumPy array of a type, with the given object in the place of missing ones."""
