@@ -28,6 +28,28 @@ class Option:
     def is_folder(self):
         return self.value == "DIR"
 
+    def is_argument(self):
+        """NAME=VALUE, where VALUE is an array or a scalar."""
+        return bool(re.fullmatch(r"NAME=(VALUE|EXPECTED)", self.value or ""))
+
+    def is_named_file(self):
+        return bool(re.fullmatch(r"NAME=FILE\S*", self.value or ""))
+
+
+class Tool:
+    """What `TOOL --help` says: the options, their stages, the kinds of new arrays (`zeros:`), and the commands."""
+
+    def __init__(self, path):
+        self.name = os.path.basename(path)
+        text = subprocess.run([path, "--help"], stdout=subprocess.PIPE, text=True, check=True, env=os.environ | {"ARGP_HELP_FMT": ""}).stdout
+        self.options = read_options(text)
+        self.stages = read_stages(text, self.options)
+        self.generators = re.findall(r"^  ([a-z]+:)(?:TYPE|NAME)\[", text, re.M)
+        listed = re.search(r"^COMMAND is one of\n((?:.+\n)*)", text, re.M)
+        self.commands = list(dict.fromkeys(re.findall(r"^  ([a-z]+)\b", listed.group(1), re.M))) if listed else []
+        if not self.options:
+            sys.exit(f"make-completion: {self.name} --help lists no option")
+
 
 def read_options(text):
     options = []
@@ -77,15 +99,90 @@ def bash_cases(options, stages):
             yield f"    {names_of(option)}) return ;;"
 
 
-def make_bash(tool, options, stages):
-    function = "_" + tool.replace("-", "_")
+ENDINGS = "npy npz csv tsv png pgm ppm"
+
+# bash splits `--arg x=@t.csv:n` at `=`, `@` and `:`, and replaces the last part alone: so the shell's word is taken from the line, and what precedes the last part is removed from the answers.
+BASH_ARGUMENT = """
+# Completes NAME=VALUE or NAME=FILE: files after `=` or `=@`, columns after `@FILE.csv:`, and the kinds of new arrays.
+FUNCTION_named()
+{
+  local word=$1 endings=$2 part=$3 value answers=() answer
+  [[ $word == *=* ]] || return
+  value=${word#*=}
+  if [[ $value =~ ^@(.*\\.(csv|tsv)):(.*)$ ]]; then
+    local file=${BASH_REMATCH[1]} start=${BASH_REMATCH[3]} head=
+    [[ -f $file ]] && IFS= read -r head < "$file"
+    head=${head#$'\\xef\\xbb\\xbf'}
+    while IFS= read -r answer; do
+      [[ -n $answer && $answer == "$start"* ]] && answers+=("@$file:$(printf %q "$answer")")
+    done < <(tr -d '"\\r' <<< "$head" | tr ',;\\t' '\\n\\n\\n')
+  elif [[ $value == @* || -n $endings ]]; then
+    compopt -o filenames
+    local at=${value%%[!@]*}
+    for answer in $(compgen -d -- "${value#@}") $(compgen -f -- "${value#@}"); do
+      if [[ -d $answer ]]; then
+        answers+=("$at$answer/")
+        compopt -o nospace
+      elif [[ $answer =~ ${endings:-\\.(ENDINGS)$} ]]; then
+        answers+=("$at$answer")
+      fi
+    done
+  else
+    compopt -o nospace
+    answers=($(compgen -W "@ GENERATORS" -- "$value"))
+  fi
+  # the part that Readline replaces has the `@` before it
+  [[ $value == *"@$part" ]] && part=@$part
+  local before=${value%"$part"}
+  for answer in "${answers[@]}"; do COMPREPLY+=("${answer#"$before"}"); done
+}
+"""
+
+
+def bash_argument(tool, function):
+    if not any(option.is_argument() or option.is_named_file() for option in tool.options):
+        return ""
+    text = BASH_ARGUMENT.replace("FUNCTION", function).replace("ENDINGS", ENDINGS.replace(" ", "|"))
+    return text.replace("GENERATORS", " ".join(tool.generators))
+
+
+def bash_named_cases(options):
+    for option in options:
+        if option.is_argument() or option.is_named_file():
+            endings = "" if option.is_argument() else "." if option.name == "extern" else rf"\.({ENDINGS.replace(' ', '|')})$"
+            yield f"    {names_of(option)}) {{FUNCTION}}_named \"$word\" '{endings}' \"$part\"; return ;;"
+
+
+def make_bash(tool):
+    options, stages = tool.options, tool.stages
+    function = "_" + tool.name.replace("-", "_")
+    named = "\n".join(bash_named_cases(options)).replace("{FUNCTION}", function)
     long = [f"--{option.name}{'=' if option.value and not option.is_optional else ''}" for option in options]
-    return f"""# bash completion of {tool}, made by scripts/make-completion.py.
+    commands = ""
+    if tool.commands:
+        commands = f"""
+  local i has_command=
+  for ((i = 1; i < COMP_CWORD; i++)); do [[ " {" ".join(tool.commands)} " == *" ${{COMP_WORDS[i]}} "* ]] && has_command=yes; done
+  if [[ -z $has_command ]]; then COMPREPLY=($(compgen -W "{" ".join(tool.commands)}" -- "$current")); return; fi"""
+    files = "$(compgen -f -X '!*.kir' -- \"$current\")" if not tool.commands else "$(compgen -f -- \"$current\")"
+    named_part = f"""
+  # the word of the shell, and the option before it
+  local word=${{COMP_LINE:0:COMP_POINT}} part=$current
+  word=${{word##*[[:space:]]}}
+  local line=${{COMP_LINE:0:COMP_POINT-${{#word}}}}
+  line=${{line%"${{line##*[![:space:]]}}"}}
+  local last=${{line##*[[:space:]]}}
+  if [[ $word == --*=* ]]; then last=${{word%%=*}} word=${{word#*=}}; fi
+  while [[ -n $part && $COMP_WORDBREAKS == *"${{part:0:1}}"* ]]; do part=${{part:1}}; done
+  case $last in
+{named}
+  esac"""
+    return f"""# bash completion of {tool.name}, made by scripts/make-completion.py.{bash_argument(tool, function)}
 {function}()
 {{
   local current=${{COMP_WORDS[COMP_CWORD]}} before= option=
   ((COMP_CWORD > 0)) && before=${{COMP_WORDS[COMP_CWORD - 1]}}
-  COMPREPLY=()
+  COMPREPLY=(){named_part if named else ""}
   # `--name=value` is three words
   if [[ $current == "=" ]]; then option=$before current=
   elif [[ $before == "=" ]] && ((COMP_CWORD > 1)); then option=${{COMP_WORDS[COMP_CWORD - 2]}}
@@ -98,11 +195,11 @@ def make_bash(tool, options, stages):
     COMPREPLY=($(compgen -W "{" ".join(long)}" -- "$current"))
     [[ ${{COMPREPLY[0]-}} == *= ]] && compopt -o nospace
     return
-  fi
+  fi{commands}
   compopt -o filenames
-  COMPREPLY=($(compgen -d -- "$current") $(compgen -f -X '!*.kir' -- "$current"))
+  COMPREPLY=($(compgen -d -- "$current") {files})
 }}
-complete -F {function} {tool}
+complete -F {function} {tool.name}
 """
 
 
@@ -113,24 +210,58 @@ def zsh_text(text):
     return re.sub(r"([\[\]:'\\])", r"\\\1", text).replace("\\'", "'\\''")
 
 
-def zsh_action(option, stages):
+ZSH_ARGUMENT = """
+# Completes NAME=VALUE or NAME=FILE: files after `=` or `=@`, columns after `@FILE.csv:`, and the kinds of new arrays.
+FUNCTION_named() {
+  local file
+  if [[ $1 == value ]] && compset -P '*=@'; then
+    if [[ $PREFIX == *.(csv|tsv):* ]]; then
+      file=${PREFIX%%.(csv|tsv):*}
+      file=$file.${${PREFIX#$file.}%%:*}
+      compset -P '*.(csv|tsv):'
+      local -a columns
+      columns=(${(f)"$(head -n 1 -- $file 2> /dev/null | tr -d '"\\r' | tr ',;\\t' '\\n\\n\\n')"})
+      columns[1]=${columns[1]#$'\\xef\\xbb\\xbf'}
+      compadd -- $columns
+    else
+      _files -g '*.(ENDINGS)'
+    fi
+  elif compset -P '*='; then
+    if [[ $1 == any ]]; then _files; elif [[ $1 == file ]]; then _files -g '*.(ENDINGS)'; else compadd -S '' -- @ GENERATORS; fi
+  else
+    _message 'NAME='
+  fi
+}
+"""
+
+
+def zsh_action(option, stages, function):
     words = option.words(stages)
+    if option.is_argument():
+        return f" {function}_named value"
+    if option.is_named_file():
+        return f" {function}_named {'any' if option.name == 'extern' else 'file'}"
     return f"({' '.join(words)})" if words else "_files -/" if option.is_folder() else "_files" if option.is_file() else " "
 
 
-def zsh_option(option, stages):
+def zsh_option(option, stages, function):
     meaning, value = zsh_text(first_sentence(option.meaning)), ""
     if option.value:
-        value = f":{':' if option.is_optional else ''}{zsh_text(option.value)}:{zsh_action(option, stages)}"
+        action = zsh_action(option, stages, function).replace("'", "'\\''")
+        value = f":{':' if option.is_optional else ''}{zsh_text(option.value)}:{action}"
     long = f"--{option.name}{'=-' if option.is_optional else '=' if option.value else ''}"
     if not option.short:
         return f"  '*{long}[{meaning}]{value}'"
     return f"  '*'{{-{option.short}{'+' if option.value else ''},{long}}}'[{meaning}]{value}'"
 
 
-def make_zsh(tool, options, stages):
-    rows = " \\\n".join(zsh_option(option, stages).replace("-?,", "-\\?,") for option in options)
-    return f"#compdef {tool}\n# zsh completion of {tool}, made by scripts/make-completion.py.\n_arguments -s \\\n{rows} \\\n  '*:FILE.kir:_files -g \"*.kir\"'\n"
+def make_zsh(tool):
+    function = "_" + tool.name.replace("-", "_")
+    rows = " \\\n".join(zsh_option(option, tool.stages, function).replace("-?,", "-\\?,") for option in tool.options)
+    named = any(option.is_argument() or option.is_named_file() for option in tool.options)
+    argument = ZSH_ARGUMENT.replace("FUNCTION", function).replace("ENDINGS", ENDINGS.replace(" ", "|")).replace("GENERATORS", " ".join(tool.generators)) if named else ""
+    operands = f"'1:COMMAND:({' '.join(tool.commands)})' '*:FILE:_files'" if tool.commands else "'*:FILE.kir:_files -g \"*.kir\"'"
+    return f"#compdef {tool.name}\n# zsh completion of {tool.name}, made by scripts/make-completion.py.{argument}\n_arguments -s \\\n{rows} \\\n  {operands}\n"
 
 
 def write(folder, name, text):
@@ -142,14 +273,9 @@ def write(folder, name, text):
 def main():
     folder, tools = sys.argv[1], sys.argv[2:]
     for path in tools:
-        tool = os.path.basename(path)
-        text = subprocess.run([path, "--help"], stdout=subprocess.PIPE, text=True, check=True, env=os.environ | {"ARGP_HELP_FMT": ""}).stdout
-        options = read_options(text)
-        stages = read_stages(text, options)
-        if not options:
-            sys.exit(f"make-completion: {tool} --help lists no option")
-        write(os.path.join(folder, "bash"), tool, make_bash(tool, options, stages))
-        write(os.path.join(folder, "zsh"), "_" + tool, make_zsh(tool, options, stages))
+        tool = Tool(path)
+        write(os.path.join(folder, "bash"), tool.name, make_bash(tool))
+        write(os.path.join(folder, "zsh"), "_" + tool.name, make_zsh(tool))
 
 
 if __name__ == "__main__":

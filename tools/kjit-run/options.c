@@ -123,7 +123,8 @@ static const struct argp_option option_table[] = {
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
     "Enable run-time checks. LIST is a comma-separated list of bounds, division, assert, barrier, "
     "uninitialized, races, integer-division and float-division. usual (default) enables bounds, "
-    "division and assert. With --bench or --sweep the default is none",
+    "division and assert. With --bench or --sweep the default is none; with --formula, bounds and "
+    "assert",
     1 },
   { "time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
     "Stop each launch or call after SECONDS; the error shows the current source line", 1 },
@@ -288,6 +289,17 @@ static bool take_plain_option(run_options *options, int key, char *text, struct 
   }
 }
 
+/* A formula computes both values of a `where`, so a division by 0 is no mistake in it. */
+static uint32_t usual_checks(const run_options *options)
+{
+  const uint32_t division =
+    KJIT_CHECK_DIVISION | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
+  if (options->bench || options->sweep) return KJIT_CHECK_NONE;
+  for (size_t i = 0; i < options->step_count; i++)
+    if (options->steps[i].kind == RUN_STEP_FORMULA) return KJIT_CHECK_USUAL & ~division;
+  return KJIT_CHECK_USUAL;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   run_options *options = state->input;
@@ -338,8 +350,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (options->time_limit_ns && !options->interruptible)
       argp_error(state, "--time-limit requires interruptible code: omit --interruptible no");
     if (options->interruptible < 0) options->interruptible = options->time_limit_ns != 0;
-    if (!options->has_checks)
-      options->checks = options->bench || options->sweep ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
+    if (!options->has_checks) options->checks = usual_checks(options);
     if (!options->path && needs_file(options))
       argp_error(state, "expected a kernel IR file ('-' is standard input)");
     return 0;
