@@ -7,6 +7,8 @@
  * a loop of its own over its elements (adjoint_gather.c). What a part does not need is dropped
  * (slice.c).
  *
+ * A kernel without such loops has one part, which is its whole body (adjoint_threads.c).
+ *
  * Iterations of different loops of a kernel may run at the same time, unless grid_sync() is between
  * them. The adjoint has a grid_sync() at the same places. */
 #include "derive/adjoint.h"
@@ -63,6 +65,23 @@ static bool is_sync(const kt_stmt *stmt)
          stmt->value->builtin->id == KJ_BUILTIN_GRID_SYNC;
 }
 
+static void take_atomic_sum(void *data, kt_stmt *stmt) { kd_take_atomic_sum(data, stmt); }
+
+void kd_take_atomic_sums(kd_derivation *d)
+{
+  kd_part *part = d->adjoint;
+  part->is_by_threads = !kt_any_in_tstmts(&d->body, is_grid_loop, NULL, NULL);
+  kt_walk_tstmts(&d->body, take_atomic_sum, NULL, part);
+}
+
+/* The whole body of a kernel without a grid loop, as if it were the body of one. */
+static void take_body(kd_part *part)
+{
+  part->loop = kt_new_tstmt(part->d.c, KJ_TS_GRID_FOR, part->d.location);
+  part->loop->body = part->d.body;
+  part->is_last = true;
+}
+
 /* Takes the body apart: the loop of the part, and the statements before it. */
 static void find_loop(kd_part *part)
 {
@@ -117,9 +136,11 @@ kd_part *kd_make_part(const kd_derivation *of, kd_plan *plan, uint32_t number)
   part->number = number;
   part->copies = KJ_NEW_ARRAY(of->arena, kt_var *, of->primal->instance->params.count + 1);
   kd_start(&part->d);
-  find_loop(part);
+  if (part->is_by_threads) take_body(part);
+  else find_loop(part);
   kd_find_sites(part);
-  check_carried(part);
+  if (part->is_by_threads) kd_start_threads(part);
+  else check_carried(part);
   return part;
 }
 
@@ -165,6 +186,7 @@ void kd_emit_iteration(kd_part *part)
   kt_stmts reverse = { 0 };
   kd_begin_iteration(part);
   kd_add_derivatives(part, true);
+  kd_begin_shared(part);
   d->body = part->loop->body;
   kd_plan_logs(d);
   kd_reverse_block(d, &part->loop->body, &reverse);
@@ -227,7 +249,8 @@ static void emit_first(kd_part *part)
     kd_assign(d, part->sums.items[i].sum, kd_nothing(d, part->sums.items[i].sum->type));
   kd_clear_copies(part);
   add_scalar_sums(part);
-  kt_emit(d->s, loop);
+  if (part->is_by_threads) emit_list(d, &loop->body);
+  else kt_emit(d->s, loop);
   emit_list(d, &after);
   kd_add_thread_sums(part);
   kd_own_statements(part, first);

@@ -10,7 +10,10 @@
  *   adjoint_gather.c  an element that collects from the iterations that load it
  *   adjoint_sums.c    the sums and loads of derivatives in a part: what reverse.c hands over
  *   adjoint.c         the first part of each loop
- *   slice.c           drops what no derivative needs, and refuses values that are gone */
+ *   adjoint_threads.c kernels without a grid loop: barriers, and what their threads may do
+ *   adjoint_shared.c  shared arrays, and loops over a block_range
+ *   adjoint_rerun.c   the elements of shared arrays that the body of a loop finds when it runs
+ * again slice.c           drops what no derivative needs, and refuses values that are gone */
 #ifndef KJ_DERIVE_ADJOINT_H
 #define KJ_DERIVE_ADJOINT_H
 
@@ -111,9 +114,30 @@ typedef struct kd_thread_sum {
   kj_location location;
 } kd_thread_sum;
 
+/* An atomic sum whose result is not used, as `a[i] = a[i] + e`. */
+typedef struct kd_taken_sum {
+  const kt_stmt *stmt;
+  const kt_expr *atomic;
+} kd_taken_sum;
+
+/* A load from a shared array in a body that runs again, of a value that the store may have
+ * overwritten. */
+typedef struct kd_stale_load {
+  const kt_expr *load;
+  const kt_stmt *store;
+} kd_stale_load;
+
 struct kd_part {
   kd_derivation d;
   kd_plan *plan;
+  KJ_LIST(kd_taken_sum) taken_sums;
+  /* The kernel has no grid loop. `loop` then stands for the whole body, and has no variables. */
+  bool is_by_threads;
+  bool has_shared; /* by threads: there are derivatives by elements of shared arrays */
+  bool *differs;   /* by threads, by variable: it may differ between the threads of a block */
+  KJ_LIST(const kt_stmt *)
+  reruns; /* the loops whose bodies are emitted again, the outermost first */
+  KJ_LIST(kd_stale_load) stale;
   uint32_t number; /* number of the part's grid loop, from 0 */
   kt_stmts before; /* the statements before the grid loop */
   kt_stmt *loop;   /* the grid loop */
@@ -186,6 +210,31 @@ void kd_add_to_copy(kd_part *part, const kd_array_plan *plan, const kd_node *nod
 void kd_clear_copies(kd_part *part);
 /* Adds the sums to memory, after the grid loop. lanes (GPU): the number of threads of the warp. */
 void kd_add_copies(kd_part *part, kt_var *lanes);
+
+/* ---- adjoint_threads.c ---- */
+
+/* Checks a kernel without a grid loop, whose body is prepared and whose activity is known. */
+void kd_start_threads(kd_part *part);
+/* Whether the value may differ between the threads of a block. */
+bool kd_differs(const kd_part *part, const kt_expr *e);
+/* Whether all stores are to one element, by one thread. */
+bool kd_is_one_thread_element(kd_part *part, const kd_sites *stores);
+
+/* ---- adjoint_shared.c ---- */
+
+/* If the statement is an atomic sum whose result is not used, makes it `a[i] = a[i] + e`. */
+void kd_take_atomic_sum(kd_part *part, kt_stmt *stmt);
+/* Returns the atomic that the statement was, or NULL. */
+const kt_expr *kd_find_taken_sum(const kd_part *part, const kt_stmt *stmt);
+void kd_check_shared(kd_part *part);
+void kd_emit_barrier(kd_derivation *d);
+/* Emits the barrier behind the loops that set the derivatives by shared arrays to 0. */
+void kd_begin_shared(kd_part *part);
+
+/* ---- adjoint_rerun.c ---- */
+
+/* Refuses loads that are left in the instance and may find other values than before. */
+void kd_check_stale(kd_part *part);
 
 /* ---- adjoint_sums.c ---- */
 

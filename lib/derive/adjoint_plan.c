@@ -163,7 +163,7 @@ static void check_apart(kd_part *of_a, const kd_site *a, kd_part *of_b, const kd
   for (uint32_t k = 0; a->is_whole && b->is_whole && k < a->rank; k++)
     is_apart |= is_never_same(of_a, &a->indices[k], of_b, &b->indices[k]);
   if (is_apart) return;
-  const char *who = of_a == of_b ? "an iteration" : "two loops";
+  const char *who = of_a != of_b ? "two loops" : of_a->is_by_threads ? "threads" : "an iteration";
   refuse_twice(of_b, b->location, a->location, "the other store is here",
                kj_format(of_b->d.arena,
                          "%s may store to one element of `%s` twice: store the last value alone",
@@ -174,52 +174,15 @@ static kd_way plan_stores(kd_part *part, const kd_sites *stores)
 {
   uint32_t dimensions[KD_MOST_GRID];
   if (stores->count == 1 && !stores->items[0]->loops) return KD_OUTPUT;
-  if (is_one_element(stores) && is_one_to_one(part, stores, dimensions)) return KD_OVERWRITTEN;
+  if (part->is_by_threads && kd_is_one_thread_element(part, stores)) return KD_OVERWRITTEN;
+  if (!part->is_by_threads && is_one_element(stores) && is_one_to_one(part, stores, dimensions))
+    return KD_OVERWRITTEN;
   for (size_t i = 0; i < stores->count; i++) {
     check_loops(part, stores->items[i]);
     for (size_t k = 0; k < i; k++) check_apart(part, stores->items[k], part, stores->items[i]);
   }
   return KD_OUTPUT;
 }
-
-/* ---- atomic sums ---- */
-
-/* The operator of an atomic sum of floats; KJIT_OP_STORE: it is none. */
-static kjit_op atomic_operator(const kd_derivation *d, const kt_stmt *stmt)
-{
-  const kt_expr *e = stmt->kind == KJ_TS_EVALUATE ? stmt->value : NULL;
-  if (!e || e->kind != KJ_T_BUILTIN || !e->x || !kt_is_array(d->c, e->x->type))
-    return KJIT_OP_STORE;
-  const kt_var *root = kd_root(e->x);
-  bool is_sum = root && root->kind == KJ_V_PARAM &&
-                kt_is_float(d->c, ki_type(d->c->types, e->x->type)->element);
-  if (!is_sum) return KJIT_OP_STORE;
-  switch (KJ_AMONG(e->builtin->id)) {
-  case KJ_BUILTIN_ATOMIC_ADD:
-  case KJ_BUILTIN_ATOMIC_ADD_BLOCK:
-  case KJ_BUILTIN_ATOMIC_ADD_SYSTEM: return KJIT_OP_ADD;
-  case KJ_BUILTIN_ATOMIC_SUB:
-  case KJ_BUILTIN_ATOMIC_SUB_BLOCK:
-  case KJ_BUILTIN_ATOMIC_SUB_SYSTEM: return KJIT_OP_SUB;
-  default: return KJIT_OP_STORE;
-  }
-}
-
-static void take_atomic_sum(void *data, kt_stmt *stmt)
-{
-  kd_derivation *d = data;
-  kjit_op op = atomic_operator(d, stmt);
-  if (op == KJIT_OP_STORE) return;
-  kt_expr *atomic = stmt->value;
-  kt_expr *load = kd_load(d, kd_copy(d, atomic->x), &atomic->indices);
-  load->location = atomic->location;
-  stmt->kind = KJ_TS_STORE;
-  stmt->array = atomic->x;
-  stmt->indices = atomic->indices;
-  stmt->value = kt_make_own_binary(d->s, op, load, atomic->args.items[0], atomic->location);
-}
-
-void kd_take_atomic_sums(kd_derivation *d) { kt_walk_tstmts(&d->body, take_atomic_sum, NULL, d); }
 
 /* ---- loads and stores ---- */
 
@@ -263,6 +226,7 @@ static kd_way plan_changes(kd_part *part, const kd_sites *loads, const kd_sites 
   uint32_t dimensions[KD_MOST_GRID];
   const char *name = stores->items[0]->root->name;
   if (only_accumulates(part, loads, stores)) return KD_ACCUMULATED;
+  if (part->is_by_threads) return KD_CHANGED;
   for (size_t i = 0; i < loads->count; i++) KJ_PUSH(part->d.arena, &all, loads->items[i]);
   for (size_t i = 0; i < stores->count; i++) KJ_PUSH(part->d.arena, &all, stores->items[i]);
   if (!is_one_element(&all) || !is_one_to_one(part, &all, dimensions))
@@ -365,7 +329,8 @@ static void plan_loads(kd_array_plan *made, const all_sites *all)
   }
   if (!first) return;
   made->first = first->part->number;
-  if (is_alone && is_one_to_one(first->part, &first->loads, made->dimension))
+  if (first->part->is_by_threads) made->loads = KD_ATOMIC;
+  else if (is_alone && is_one_to_one(first->part, &first->loads, made->dimension))
     made->loads = KD_ADDED;
   else made->loads = is_gathered(made, all) ? KD_GATHERED : KD_ATOMIC;
 }

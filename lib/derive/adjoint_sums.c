@@ -20,9 +20,9 @@ static void check_atomic(kd_derivation *d, kjit_type type, const char *name, kj_
 {
   if (kt_is_float(d->c, type)) return;
   kd_refuse(d, location,
-            "several iterations load one element of `%s`, and there are no atomic sums of %s: use "
-            "arrays of floats",
-            name, kt_type_text(d->c, type));
+            "several %s load one element of `%s`, and there are no atomic sums of %s: use arrays "
+            "of floats",
+            d->adjoint->is_by_threads ? "threads" : "iterations", name, kt_type_text(d->c, type));
 }
 
 void kd_add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *t,
@@ -186,6 +186,11 @@ void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   kd_part *part = part_of(d);
   const kt_var *root = kd_root(node->array);
+  if (root->kind == KJ_V_SHARED) {
+    kd_add_atomically(d, kd_other_array(d, node->array), &node->indices, t, root->name,
+                      node->from->location);
+    return;
+  }
   if (root->kind != KJ_V_PARAM) {
     kd_add_to_element(d, node, t);
     return;
@@ -198,8 +203,13 @@ void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t)
     return;
   }
   switch (KJ_AMONG(plan->loads)) {
-  case KD_ADDED:
-  case KD_CHANGED: kd_add_to_element(d, node, t); return;
+  case KD_CHANGED:
+    if (part->is_by_threads)
+      kd_add_atomically(d, kd_other_array(d, node->array), &node->indices, t, root->name,
+                        site->location);
+    else kd_add_to_element(d, node, t);
+    return;
+  case KD_ADDED: kd_add_to_element(d, node, t); return;
   case KD_ATOMIC:
     if (site->is_uniform) add_to_thread_sum(part, node, t);
     else if (kd_is_copied(plan, site)) kd_add_to_copy(part, plan, node, t);

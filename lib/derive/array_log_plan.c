@@ -89,6 +89,8 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   bool is_known = root && root->index < d->count;
   /* the stores of an adjoint kernel are not run again: slice.c refuses loads that need them */
   if (d->adjoint && root && root->kind == KJ_V_PARAM) return;
+  /* adjoint_rerun.c */
+  if (d->adjoint && root && root->kind == KJ_V_SHARED) return;
   if (is_known && p->is_read[root->index]) {
     kd_log **log = &d->variables[root->index].log;
     if (!*log) {
@@ -134,7 +136,7 @@ static kd_entries count_loop_entries(kd_derivation *d, const kd_log *log, const 
   bool is_sure = false, may_leave = false;
   kd_entries made = kd_count_entries(d, log, &stmt->body);
   if (!made.most) return made;
-  uint32_t trips = kd_find_trips(stmt, &is_sure);
+  uint32_t trips = kd_find_trips(d, stmt, &is_sure);
   if (!trips)
     kd_refuse(d, stmt->location,
               "this loop changes the array `%s`, whose overwritten elements have to be kept, and "
@@ -142,7 +144,7 @@ static kd_entries count_loop_entries(kd_derivation *d, const kd_log *log, const 
               log->root->name);
   for (size_t i = 0; i < stmt->body.count; i++) may_leave |= kd_is_last_break(stmt->body.items[i]);
   made.is_sure &= is_sure;
-  made.is_exact &= is_sure && !may_leave;
+  made.is_exact &= is_sure && stmt->kind == KJ_TS_FOR && !may_leave;
   made.most = made.most > MOST_ENTRIES / trips ? MOST_ENTRIES : made.most * trips;
   return made;
 }

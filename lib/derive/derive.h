@@ -96,8 +96,27 @@ void kd_start(kd_derivation *d);
 /* ---- adjoint.c ---- */
 
 void kd_make_adjoint(kd_derivation *d);
-/* adjoint_plan.c: replaces each atomic sum whose result is not used by `a[i] = a[i] + e`. */
+/* Replaces each atomic sum whose result is not used by `a[i] = a[i] + e`. */
 void kd_take_atomic_sums(kd_derivation *d);
+
+/* ---- kernels without a grid loop: adjoint_threads.c, adjoint_shared.c, adjoint_rerun.c ---- */
+
+/* Whether the statement is a barrier or a fence of such a kernel, which the adjoint repeats. */
+bool kd_is_sync(const kd_derivation *d, const kt_stmt *stmt);
+/* Returns the atomic sum into a shared array that the statement was, or NULL. */
+const kt_expr *kd_find_shared_sum(const kd_derivation *d, const kt_stmt *stmt);
+void kd_copy_shared_sum(kd_derivation *d, const kt_stmt *stmt);
+void kd_reverse_shared_sum(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
+/* Emits loops that set an array of derivatives by shared elements to 0. */
+void kd_clear_shared(kd_derivation *d, kt_var *other);
+void kd_reverse_block_range(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
+/* Whether the body of a loop, run again, would load elements that are gone. */
+bool kd_must_keep(kd_derivation *d, const kt_stmt *loop);
+/* Whether a store to a shared array is emitted where the derivation is. */
+bool kd_is_stored(const kd_derivation *d, const kt_stmt *store);
+/* Called around the statements of a body that runs again; made: these statements. */
+void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop);
+void kd_end_rerun(kd_derivation *d, kt_stmts *made);
 
 /* ---- statements and variables: tree.c ---- */
 
@@ -207,6 +226,17 @@ void kd_add_derivative(kd_derivation *d, kt_var *var);
  * the front of *reverse. */
 void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse);
 void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
+/* Emits into a new list, which kd_end_backwards puts in front of *reverse. */
+typedef struct kd_backwards {
+  kt_stmts *outer;
+  kt_stmts own;
+} kd_backwards;
+void kd_begin_backwards(kd_derivation *d, kd_backwards *b);
+void kd_end_backwards(kd_derivation *d, kd_backwards *b, kt_stmts *reverse);
+/* Emits the statements of the prepared body, forwards alone. */
+void kd_copy_block(kd_derivation *d, const kt_stmts *stmts);
+/* Whether the statement assigns a variable, or stores to an array, that has derivatives. */
+bool kd_assigns_active(kd_derivation *d, const kt_stmt *stmt);
 /* Adds t times the derivative of an expression to the derivatives of the variables in it. t is an
  * atom. */
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
@@ -219,10 +249,19 @@ bool kd_is_last_break(const kt_stmt *stmt);
 bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt);
 /* Returns the maximum number of iterations of a loop, or 0 if it is not known. Sets *is_sure to
  * whether the loop itself guarantees the maximum. */
-uint32_t kd_find_trips(const kt_stmt *stmt, bool *is_sure);
+uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sure);
 /* Emits a kernel error for a thread for which the condition is true, because it runs a loop more
  * often than the @most of the loop says. */
 void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location);
+
+/* ---- loop_sums.c ---- */
+
+/* Whether a loop does nothing with the values of a variable but add to it. No derivative needs
+ * these values. */
+bool kd_is_sum(const kd_derivation *d, const kt_stmt *loop, const kt_var *var);
+/* Returns the maximum number of iterations of a loop that divides a positive integer by 2 or more
+ * in each iteration, or 0 if the loop is another one. */
+uint32_t kd_count_halvings(const kd_derivation *d, const kt_stmt *loop);
 
 /* ---- arrays that loops read and change: array_log*.c ---- */
 

@@ -1,6 +1,6 @@
 /* Refuses a prepared body whose derivative would be wrong: it names what depends on a chosen
  * parameter in a way that no derivative is known of. */
-#include "derive/derive.h"
+#include "derive/adjoint.h"
 
 typedef struct checker {
   kd_derivation *d;
@@ -157,6 +157,7 @@ static void check_stmt(void *data, kt_stmt *stmt)
 static void check_variables(kd_derivation *d)
 {
   const kt_vars *locals = &d->record->instance->locals;
+  if (d->adjoint && d->adjoint->is_by_threads) return;
   for (size_t i = 0; i < locals->count; i++) {
     const kt_var *var = locals->items[i];
     if (var->index < d->count && var->kind == KJ_V_SHARED && kd_is_active(d, var))

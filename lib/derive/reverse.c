@@ -16,13 +16,14 @@ static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
 void kd_add_derivative(kd_derivation *d, kt_var *var)
 {
   const char *name = kj_format(d->arena, "d_%s", var->name);
-  bool is_array = var->kind == KJ_V_LOCAL;
+  bool is_shared = var->kind == KJ_V_SHARED, is_array = var->kind == KJ_V_LOCAL || is_shared;
   kjit_type type = is_array ? var->type : kd_wide_type(d, var->type);
-  kt_var *other = kt_add_variable(d->s, is_array ? KJ_V_LOCAL : KJ_V_VAR, name, type, var->location,
+  kt_var *other = kt_add_variable(d->s, is_array ? var->kind : KJ_V_VAR, name, type, var->location,
                                   KJ_LEVEL_THREAD);
   other->alignment = var->alignment;
   d->variables[var->index].other = other;
-  if (is_array) kd_for_elements(d, var->type, zero_element, other);
+  if (is_shared) kd_clear_shared(d, other);
+  else if (is_array) kd_for_elements(d, var->type, zero_element, other);
   else kd_assign(d, other, kd_nothing(d, type));
 }
 
@@ -42,20 +43,14 @@ static void add_derivatives(kd_derivation *d)
 
 /* ---- statements ---- */
 
-/* Emits into a new list, and puts it in front of *reverse. */
-typedef struct backwards {
-  kt_stmts *outer;
-  kt_stmts own;
-} backwards;
-
-static void begin_backwards(kd_derivation *d, backwards *b)
+void kd_begin_backwards(kd_derivation *d, kd_backwards *b)
 {
   b->outer = d->s->out;
   b->own = (kt_stmts){ 0 };
   d->s->out = &b->own;
 }
 
-static void end_backwards(kd_derivation *d, backwards *b, kt_stmts *reverse)
+void kd_end_backwards(kd_derivation *d, kd_backwards *b, kt_stmts *reverse)
 {
   d->s->out = b->outer;
   for (size_t i = 0; i < reverse->count; i++) KJ_PUSH(d->arena, &b->own, reverse->items[i]);
@@ -76,7 +71,7 @@ static kt_stmt *copy_stmt(kd_derivation *d, const kt_stmt *stmt)
 
 static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
-  backwards b;
+  kd_backwards b;
   if (!kd_is_active(d, stmt->var)) {
     kt_emit(d->s, copy_stmt(d, stmt));
     return;
@@ -84,22 +79,34 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   kt_var *other = d->variables[stmt->var->index].other;
   kd_node *node = kd_flatten(d, stmt->value);
   kd_assign(d, stmt->var, kd_copy(d, node->value));
-  begin_backwards(d, &b);
+  kd_begin_backwards(d, &b);
   kt_var *t = kd_new_var(d, "_t", stmt->var->type, stmt->location);
   kd_assign(d, t, kt_convert(d->s, kd_read(d, other), t->type, stmt->location));
   kd_assign(d, other, kd_nothing(d, other->type));
   if (node->is_active) kd_hand_back(d, node, kd_read(d, t));
-  end_backwards(d, &b, reverse);
+  kd_end_backwards(d, &b, reverse);
+}
+
+/* A copy of a statement that is not in a loop: stores to memory of the caller have run in a kernel,
+ * and stores to shared arrays follow adjoint_rerun.c. */
+static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var *root)
+{
+  if (root && root->kind == KJ_V_LOCAL) return true;
+  if (d->adjoint && root && root->kind == KJ_V_SHARED) return kd_is_stored(d, stmt);
+  return !kd_has_run(d);
 }
 
 /* Stores to memory outside the thread are not done again where the body of a loop is, unless a loop
  * reads them. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
-  backwards b;
+  kd_backwards b;
   const kt_var *root = kd_root(stmt->array);
-  bool is_logged = kd_is_logged(d, stmt),
-       is_again = kd_has_run(d) && !is_logged && (!root || root->kind != KJ_V_LOCAL);
+  bool is_logged = kd_is_logged(d, stmt), is_again = !is_logged && !is_stored_again(d, stmt, root);
+  if (kd_find_shared_sum(d, stmt)) {
+    kd_reverse_shared_sum(d, stmt, reverse);
+    return;
+  }
   if (!root || root->index >= d->count || !kd_is_active(d, root)) {
     if (is_logged) kd_copy_logged(d, stmt);
     else if (!is_again) kt_emit(d->s, copy_stmt(d, stmt));
@@ -116,7 +123,7 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
   kt_expr *value = kd_copy(d, node->value);
   if (is_logged) kd_log_store(d, stmt, place.array, &place.indices, value);
   else if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, value);
-  begin_backwards(d, &b);
+  kd_begin_backwards(d, &b);
   kt_expr *t = NULL;
   if (d->adjoint && root->kind == KJ_V_PARAM) {
     t = kd_adjoint_store(d, &place);
@@ -125,12 +132,12 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
     if (kd_is_imaginary(d, place.array))
       t = kt_make_own_unary(d->s, KJIT_OP_NEG, t, stmt->location);
     t = kd_keep(d, t);
-    bool is_own = root->kind == KJ_V_LOCAL;
+    bool is_own = root->kind != KJ_V_PARAM;
     kd_store(d, kd_copy(d, other), &place.indices,
              is_own ? kd_nothing(d, t->type) : kd_zero(d, t->type));
   }
   if (node->is_active) kd_hand_back(d, node, t);
-  end_backwards(d, &b, reverse);
+  kd_end_backwards(d, &b, reverse);
 }
 
 static void reverse_if(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
@@ -139,22 +146,31 @@ static void reverse_if(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
   kt_stmt *forward = kt_new_if(d->c, kd_copy(d, condition), stmt->location),
           *back = kt_new_if(d->c, kd_copy(d, condition), stmt->location);
   kt_stmts *outer = d->s->out;
-  backwards b;
+  kd_backwards b;
   kt_emit(d->s, forward);
   d->s->out = &forward->body;
   kd_reverse_block(d, &stmt->body, &back->body);
   d->s->out = &forward->otherwise;
   kd_reverse_block(d, &stmt->otherwise, &back->otherwise);
   d->s->out = outer;
-  begin_backwards(d, &b);
+  kd_begin_backwards(d, &b);
   if (back->body.count || back->otherwise.count) kt_emit(d->s, back);
-  end_backwards(d, &b, reverse);
+  kd_end_backwards(d, &b, reverse);
 }
 
 bool kd_is_last_break(const kt_stmt *stmt)
 {
   return stmt->kind == KJ_TS_IF && stmt->body.count == 1 && !stmt->otherwise.count &&
          stmt->body.items[0]->kind == KJ_TS_BREAK;
+}
+
+static void reverse_sync(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
+{
+  kd_backwards b;
+  kt_emit(d->s, copy_stmt(d, stmt));
+  kd_begin_backwards(d, &b);
+  kt_emit(d->s, copy_stmt(d, stmt));
+  kd_end_backwards(d, &b, reverse);
 }
 
 void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse)
@@ -170,12 +186,18 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
       break;
     case KJ_TS_FOR:
     case KJ_TS_WHILE: kd_reverse_loop(d, stmt, reverse); break;
-    case KJ_TS_GRID_FOR:
     case KJ_TS_BLOCK_FOR:
+      if (d->adjoint && d->adjoint->is_by_threads) {
+        kd_reverse_block_range(d, stmt, reverse);
+        break;
+      }
+      /* fallthrough */
+    case KJ_TS_GRID_FOR:
       kd_refuse(d, stmt->location,
                 "a loop whose iterations threads share has no reverse derivative");
     default:
-      if (!kd_has_run(d)) kt_emit(d->s, copy_stmt(d, stmt));
+      if (kd_is_sync(d, stmt)) reverse_sync(d, stmt, reverse);
+      else if (!kd_has_run(d)) kt_emit(d->s, copy_stmt(d, stmt));
     }
   }
 }

@@ -3,7 +3,7 @@
  * derivatives go backwards through the body. Nested loops keep their values while the body of the
  * outer loop runs again: tapes add, they do not multiply. Elements of arrays that a loop changes:
  * array_log.c. */
-#include "derive/derive.h"
+#include "derive/adjoint.h"
 
 typedef struct tape {
   kt_var *of, *array;
@@ -63,39 +63,7 @@ static void note_assigned(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_ASSIGN) l->assigns[stmt->var->index] = true;
 }
 
-/* ---- sums ---- */
-
-/* How often the body reads a variable: anywhere; to add to it. */
-typedef struct sum_reads {
-  const kt_var *var;
-  size_t all, added;
-} sum_reads;
-
-static void count_read(void *data, kt_expr **place)
-{
-  sum_reads *reads = data;
-  reads->all += (*place)->kind == KJ_T_VAR && (*place)->var == reads->var;
-}
-
-static void count_sum(void *data, kt_stmt *stmt)
-{
-  sum_reads *reads = data;
-  const kt_expr *value = stmt->value;
-  if (stmt->kind != KJ_TS_ASSIGN || stmt->var != reads->var || value->kind != KJ_T_BINARY) return;
-  bool is_sum = value->op == KJIT_OP_ADD, is_difference = value->op == KJIT_OP_SUB;
-  bool is_first = value->x->kind == KJ_T_VAR && value->x->var == reads->var,
-       is_second = value->y->kind == KJ_T_VAR && value->y->var == reads->var;
-  reads->added += ((is_sum || is_difference) && is_first) || (is_sum && is_second && !is_first);
-}
-
-/* The loop only adds to the variable: no derivative needs its values. */
-static bool is_sum(const loop *l, const kt_var *var)
-{
-  kt_stmt *source = (kt_stmt *)l->source;
-  sum_reads reads = { .var = var };
-  kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, count_sum, count_read, &reads);
-  return reads.all == reads.added && kd_holds_float(l->d->c, var->type);
-}
+/* ---- tapes ---- */
 
 static kt_var *add_tape(loop *l, const kt_var *var)
 {
@@ -115,11 +83,16 @@ static kt_var *add_tape(loop *l, const kt_var *var)
 
 /* ---- trips ---- */
 
-uint32_t kd_find_trips(const kt_stmt *stmt, bool *is_sure)
+uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sure)
 {
   enum { MOST_TRIPS = 1 << 20 };
   uint32_t most = stmt->most;
   *is_sure = false;
+  uint32_t halvings = most ? 0 : kd_count_halvings(d, stmt);
+  if (halvings) {
+    *is_sure = true;
+    return halvings;
+  }
   /* `while true`: the iteration that leaves the loop is one more. Inference makes such a loop of a
    * condition that needs statements. */
   bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
@@ -147,7 +120,7 @@ static bool count_node(void *data, const kt_expr *e)
 }
 
 /* Expressions that the statements evaluate, loops in them as often as they run. */
-static uint64_t count_work(const kt_stmts *stmts)
+static uint64_t count_work(const kd_derivation *d, const kt_stmts *stmts)
 {
   uint64_t count = 0;
   for (size_t i = 0; i < stmts->count; i++) {
@@ -157,8 +130,8 @@ static uint64_t count_work(const kt_stmts *stmts)
     for (size_t k = 0; k < kt_stmt_operand_count(stmt); k++)
       kt_any_texpr(kt_stmt_operand(stmt, k), count_node, &own);
     bool is_loop = stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE;
-    uint32_t trips = is_loop ? kd_find_trips(stmt, &is_sure) : 1;
-    uint64_t inner = count_work(&stmt->body) + count_work(&stmt->otherwise);
+    uint32_t trips = is_loop ? kd_find_trips(d, stmt, &is_sure) : 1;
+    uint64_t inner = count_work(d, &stmt->body) + count_work(d, &stmt->otherwise);
     count += own + (is_loop && !is_sure ? MOST_UNROLLED : inner * trips);
     if (count > MOST_UNROLLED) return MOST_UNROLLED + 1;
   }
@@ -170,10 +143,10 @@ static uint64_t count_work(const kt_stmts *stmts)
 static void find_shape(loop *l)
 {
   const kt_stmts *body = &l->source->body;
-  l->is_fixed = l->is_exact;
+  l->is_fixed = l->is_exact && l->source->kind == KJ_TS_FOR;
   for (size_t i = 0; i < body->count; i++) l->is_fixed &= !kd_is_last_break(body->items[i]);
   bool is_free = l->source->unroll == KJ_UNROLL_NONE || l->source->unroll == KJ_UNROLL_FULL;
-  l->is_short = l->is_fixed && is_free && count_work(body) * l->most <= MOST_UNROLLED;
+  l->is_short = l->is_fixed && is_free && count_work(l->d, body) * l->most <= MOST_UNROLLED;
 }
 
 static void unroll(const loop *l, kt_stmt *made)
@@ -182,8 +155,6 @@ static void unroll(const loop *l, kt_stmt *made)
 }
 
 /* ---- forwards ---- */
-
-static void copy_block(kd_derivation *d, const kt_stmts *stmts);
 
 static void copy_list(kd_derivation *d, kt_exprs *to, const kt_exprs *from)
 {
@@ -223,10 +194,16 @@ static void copy_stmt(kd_derivation *d, const kt_stmt *stmt)
     kd_copy_logged(d, stmt);
     return;
   }
-  bool is_outside = stmt->kind == KJ_TS_STORE &&
-                    (!kd_root(stmt->array) || kd_root(stmt->array)->kind != KJ_V_LOCAL);
+  const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
+  bool is_shared = d->adjoint && root && root->kind == KJ_V_SHARED;
+  if (is_shared && !kd_is_stored(d, stmt)) return;
+  if (kd_find_shared_sum(d, stmt)) {
+    kd_copy_shared_sum(d, stmt);
+    return;
+  }
+  bool is_outside = stmt->kind == KJ_TS_STORE && !is_shared && (!root || root->kind != KJ_V_LOCAL);
   bool is_effect = is_outside || stmt->kind == KJ_TS_PRINT || stmt->kind == KJ_TS_FAIL ||
-                   stmt->kind == KJ_TS_EVALUATE;
+                   (stmt->kind == KJ_TS_EVALUATE && !kd_is_sync(d, stmt));
   if (kd_has_run(d) && is_effect) return;
   kt_stmt *copy = copy_head(d, stmt);
   kt_var *before = NULL;
@@ -234,17 +211,23 @@ static void copy_stmt(kd_derivation *d, const kt_stmt *stmt)
     copy->var = new_loop_var(d, stmt->var);
     before = replace_var(d, stmt->var, copy->var);
   }
+  copy->vars = (kt_vars){ 0 };
+  for (size_t i = 0; i < stmt->vars.count; i++) {
+    KJ_PUSH(d->arena, &copy->vars, new_loop_var(d, stmt->vars.items[i]));
+    replace_var(d, stmt->vars.items[i], copy->vars.items[i]);
+  }
   kt_emit(d->s, copy);
   kt_stmts *outer = d->s->out;
   d->s->out = &copy->body;
-  copy_block(d, &stmt->body);
+  kd_copy_block(d, &stmt->body);
   d->s->out = &copy->otherwise;
-  copy_block(d, &stmt->otherwise);
+  kd_copy_block(d, &stmt->otherwise);
   d->s->out = outer;
   if (stmt->kind == KJ_TS_FOR) replace_var(d, stmt->var, before);
+  for (size_t i = 0; i < stmt->vars.count; i++) replace_var(d, stmt->vars.items[i], NULL);
 }
 
-static void copy_block(kd_derivation *d, const kt_stmts *stmts)
+void kd_copy_block(kd_derivation *d, const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) copy_stmt(d, stmts->items[i]);
 }
@@ -310,7 +293,7 @@ static void emit_forward(loop *l)
   kd_assign(d, l->count,
             kt_make_own_binary(d->s, KJIT_OP_ADD, kd_read(d, l->count), integer(d, 1),
                                l->source->location));
-  copy_block(d, &l->source->body);
+  kd_copy_block(d, &l->source->body);
   d->s->out = outer;
   if (l->source->var) replace_var(d, l->source->var, before);
   kd_mark_end(d, &l->marks);
@@ -397,8 +380,10 @@ static void emit_backward(loop *l)
   if (again && is_counted(l, l->source->var)) count_again(l, at, again);
   kd_undo_iteration(d, &l->marks, l->source, at);
   d->is_recomputed = true;
+  kd_begin_rerun(d, l->source);
   kd_reverse_block(d, &l->source->body, &reverse);
   for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
+  kd_end_rerun(d, &made->body);
   kd_undo_again(d, &l->marks, l->source, was_recomputed);
   d->is_recomputed = was_recomputed;
   d->s->out = outer;
@@ -420,6 +405,13 @@ static void note_read(void *data, kt_expr **expr)
 static bool is_inner_loop(void *data, const kt_stmt *stmt)
 {
   return kd_is_reversed_loop(data, stmt);
+}
+
+static bool has_inner_loop(kd_derivation *d, const kt_stmt *loop)
+{
+  for (size_t i = 0; i < loop->body.count; i++)
+    if (kt_any_in_tstmt(loop->body.items[i], is_inner_loop, NULL, d)) return true;
+  return false;
 }
 
 /* Tapes for the variables that the body assigns and that its reverse statements read. */
@@ -450,9 +442,8 @@ static void emit_kept(loop *l, kt_stmts *own)
   kt_var *of_source = l->source->var,
          *kept = of_source ? kd_new_var(d, of_source->name, of_source->type, location) : NULL,
          *before = NULL;
-  for (size_t i = 0; i < body->count; i++)
-    if (kt_any_in_tstmt(body->items[i], is_inner_loop, NULL, d))
-      kd_refuse(d, location, "`@keep` belongs to a loop without an inner loop that is derived");
+  if (has_inner_loop(d, l->source))
+    kd_refuse(d, location, "`@keep` belongs to a loop without an inner loop that is derived");
   kd_assign(d, l->count, integer(d, 0));
   kt_stmt *made = copy_head(d, l->source);
   if (kept) {
@@ -529,7 +520,7 @@ static void list_state(loop *l)
     if (var->index >= d->count || !is_value || kt_is_array(d->c, var->type)) continue;
     if (is_counted(l, var)) continue;
     if (l->assigns[var->index] && l->reads[var->index]) {
-      if (is_sum(l, var)) continue;
+      if (kd_is_sum(d, l->source, var)) continue;
       if (!l->most)
         kd_refuse(d, l->source->location,
                   "the values of `%s` in this loop have to be kept, and how often it runs is not "
@@ -544,10 +535,15 @@ static void list_state(loop *l)
   }
 }
 
+bool kd_assigns_active(kd_derivation *d, const kt_stmt *stmt)
+{
+  return kt_any_in_tstmt(stmt, assigns_active, NULL, d);
+}
+
 bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt)
 {
   bool is_loop = stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE;
-  return is_loop && kt_any_in_tstmt(stmt, assigns_active, NULL, d);
+  return is_loop && kd_assigns_active(d, stmt);
 }
 
 static void put_in_front(kd_derivation *d, kt_stmts *own, kt_stmts *reverse)
@@ -563,14 +559,14 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
     copy_stmt(d, stmt);
     return;
   }
-  l.most = kd_find_trips(stmt, &l.is_exact);
+  l.most = kd_find_trips(d, stmt, &l.is_exact);
   find_shape(&l);
   l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   if (stmt->keeps_values && !l.most)
     kd_refuse(d, stmt->location,
               "the values of this loop have to be kept, and how often it runs is not known at "
               "compile time: say `@most(n)` behind its head");
-  if (stmt->keeps_values) {
+  if (stmt->keeps_values || (l.most && !has_inner_loop(d, stmt) && kd_must_keep(d, stmt))) {
     kt_stmts kept = { 0 };
     emit_kept(&l, &kept);
     put_in_front(d, &kept, reverse);

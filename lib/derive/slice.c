@@ -22,19 +22,24 @@ static bool is_loop(const kt_stmt *stmt)
   return flow == KJ_FLOW_LOOP || flow == KJ_FLOW_RANGE;
 }
 
+/* A shared array, too, is needed only if a needed statement loads from it. */
+static bool is_needed_array(const slicer *s, const kt_expr *array)
+{
+  const kt_var *root = kd_root(array);
+  bool is_own = root && (root->kind == KJ_V_LOCAL || root->kind == KJ_V_SHARED);
+  return !is_own || s->is_needed[root->index];
+}
+
 static bool is_needed_any(const slicer *s, const kt_stmts *stmts);
 
 static bool is_needed_alone(const slicer *s, const kt_stmt *stmt)
 {
-  const kt_var *root;
   switch (KJ_AMONG(stmt->kind)) {
   case KJ_TS_ASSIGN: return s->is_needed[stmt->var->index] || kt_has_effect(stmt->value);
-  case KJ_TS_STORE:
-    root = kd_root(stmt->array);
-    return !root || root->kind != KJ_V_LOCAL || s->is_needed[root->index];
+  case KJ_TS_STORE: return is_needed_array(s, stmt->array);
   case KJ_TS_FAIL:
   case KJ_TS_BREAK: return false;
-  case KJ_TS_EVALUATE:
+  case KJ_TS_EVALUATE: return !kt_accesses_place(stmt->value) || is_needed_array(s, stmt->value->x);
   case KJ_TS_RETURN: return true;
   default: return is_needed_any(s, &stmt->body) || is_needed_any(s, &stmt->otherwise);
   }
@@ -43,7 +48,7 @@ static bool is_needed_alone(const slicer *s, const kt_stmt *stmt)
 static bool is_needed_any(const slicer *s, const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++)
-    if (is_needed_alone(s, stmts->items[i])) return true;
+    if (!kd_is_sync(s->d, stmts->items[i]) && is_needed_alone(s, stmts->items[i])) return true;
   return false;
 }
 
@@ -88,13 +93,32 @@ static void need_block(slicer *s, const kt_stmts *stmts, bool in_loop)
 
 /* ---- what is left ---- */
 
+/* The first barrier in the statements, or NULL. */
+static kt_stmt *find_barrier(const slicer *s, const kt_stmts *stmts)
+{
+  kt_stmt *found = NULL;
+  for (size_t i = 0; !found && i < stmts->count; i++) {
+    kt_stmt *stmt = stmts->items[i];
+    bool is_barrier = kd_is_sync(s->d, stmt) && stmt->value->builtin->flags & KJ_BARRIER;
+    found = is_barrier ? stmt : find_barrier(s, &stmt->body);
+    if (!found) found = find_barrier(s, &stmt->otherwise);
+  }
+  return found;
+}
+
+/* One barrier takes the place of a loop of which nothing but barriers is needed. */
 static void drop_block(const slicer *s, kt_stmts *stmts, bool in_loop)
 {
   size_t count = 0;
   for (size_t i = 0; i < stmts->count; i++) {
     kt_stmt *stmt = stmts->items[i];
     bool is_inner = is_loop(stmt) || in_loop;
-    if (!is_needed(s, stmt, in_loop)) continue;
+    if (!is_needed(s, stmt, in_loop)) {
+      kt_stmt *barrier = find_barrier(s, &stmt->body);
+      if (!barrier) barrier = find_barrier(s, &stmt->otherwise);
+      if (barrier) stmts->items[count++] = barrier;
+      continue;
+    }
     drop_block(s, &stmt->body, is_inner);
     drop_block(s, &stmt->otherwise, is_inner);
     stmts->items[count++] = stmt;
@@ -205,5 +229,6 @@ void kd_slice(kd_derivation *d)
   } while (s.has_changed);
   drop_block(&s, &made->body, false);
   check_loads(&s, &made->body);
+  kd_check_stale(d->adjoint);
   drop_variables(&s);
 }

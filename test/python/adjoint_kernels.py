@@ -6,6 +6,7 @@ import cmath
 import pickle
 
 import kjit
+import kjit.cuda
 import numpy as np
 
 rng = np.random.default_rng()
@@ -93,8 +94,8 @@ def square(x):
 
 
 @kjit.jit
-def by_thread(x):
-    x[kjit.threadIdx.x] = 1.0
+def by_block(x):
+    x[kjit.blockIdx.x] = 2 * x[kjit.blockIdx.x]
 
 
 def refused(kind, text, call):
@@ -109,9 +110,58 @@ def refused(kind, text, call):
 x = np.ones(4)
 error = refused(kjit.Error, "the kernel overwrites it", lambda: kjit.adjoint(square)(x, x.copy()))
 assert error.line == square.py_func.__code__.co_firstlineno + 3, error.line
-refused(kjit.Error, "body is loops over a grid_range", lambda: kjit.adjoint(by_thread)[1, 4](x, x.copy()))
+refused(kjit.Error, "all threads of a block store to one element of `x`", lambda: kjit.adjoint(by_block)[1, 4](x, x.copy()))
 refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(curve))
 refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(by_names))
 refused(TypeError, "no parameter 'v'", lambda: kjit.adjoint(spread, wrt="v"))
 refused(TypeError, "chosen twice", lambda: kjit.adjoint(spread, wrt=("u", 0)))
 refused(TypeError, "no array of floats", lambda: kjit.adjoint(square)(np.ones(3, np.int32)))
+
+
+# ---- kernels of threads, with shared arrays and barriers ----
+
+
+@kjit.cuda.jit
+def product(x, a, b):
+    rows = kjit.cuda.shared.array((8, 8), np.float64)
+    columns = kjit.cuda.shared.array((8, 8), np.float64)
+    i, j = kjit.cuda.threadIdx.x, kjit.cuda.threadIdx.y
+    r, c = kjit.cuda.grid(2)
+    total = 0.0
+    for k in range(a.shape[1] // 8):
+        rows[i, j] = a[r, k * 8 + j]
+        columns[i, j] = b[k * 8 + i, c]
+        kjit.cuda.syncthreads()
+        for e in range(8):
+            total += rows[i, e] * columns[e, j]
+        kjit.cuda.syncthreads()
+    x[r, c] = total
+
+
+@kjit.jit
+def norms(x, y):
+    s = kjit.shared(16, kjit.f64)
+    t = kjit.threadIdx.x
+    i = kjit.blockIdx.x * 16 + t
+    s[t] = y[i] * y[i] if i < y.size else 0.0
+    kjit.syncthreads()
+    d = 8
+    while d > 0:
+        if t < d:
+            s[t] += s[t + d]
+        kjit.syncthreads()
+        d //= 2
+    if t == 0:
+        x[kjit.blockIdx.x] = kjit.sqrt(s[0])
+
+
+a, b, d_x = rng.normal(size=(16, 24)), rng.normal(size=(24, 16)), rng.normal(size=(16, 16))
+d_a, d_b = np.zeros_like(a), np.ones_like(b)
+kjit.adjoint(product)[(2, 2), (8, 8)](np.zeros((16, 16)), a, b, d_x, d_a, d_b)
+near(d_a, d_x @ b.T)
+near(d_b, 1 + a.T @ d_x)
+
+y, d_lengths, d_y = rng.normal(size=40), rng.normal(size=3), np.zeros(40)
+lengths = np.array([np.sqrt((y[k : k + 16] ** 2).sum()) for k in (0, 16, 32)])
+kjit.adjoint(norms)[3, 16](np.zeros(3), y, d_lengths, d_y)
+near(d_y, np.repeat(d_lengths / lengths, 16)[:40] * y)

@@ -8,14 +8,16 @@ _MOST_CHOSEN = 64  # as in the kernel IR
 
 
 def adjoint(kernel, wrt=None):
-    """The adjoint of a kernel whose body is loops over a grid_range: a kernel with the parameters of that kernel and, behind
+    """The adjoint of a kernel whose body is loops over a grid_range, or whose threads work on elements of their own: a kernel with the parameters of that kernel and, behind
     them, an array of derivatives for each chosen parameter. A launch reads the derivatives by the arrays that the kernel stores
     to, and adds the derivatives by what the kernel loads to those that are there.
 
     wrt: the names or numbers of the chosen parameters, those of the stored arrays among them. The derivative by a number is an
     array of one element. Without wrt each launch chooses the arrays of floats among its arguments."""
+    if not isinstance(kernel, Kernel):
+        kernel = getattr(kernel, "_kernel", kernel)  # of kjit.cuda
     if not isinstance(kernel, Kernel) or isinstance(kernel, AdjointKernel):
-        raise TypeError(f"kjit.adjoint takes a kernel of kjit.jit, not {type(kernel).__name__}")
+        raise TypeError(f"kjit.adjoint takes a kernel of kjit.jit or kjit.cuda.jit, not {type(kernel).__name__}")
     return _ByArguments(kernel) if wrt is None else _make(kernel, _numbers_of(kernel, wrt))
 
 
