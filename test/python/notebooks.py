@@ -116,12 +116,19 @@ with tempfile.TemporaryDirectory() as folder:
     figure.save(os.path.join(folder, "times.svg"))
     import xml.etree.ElementTree as tree
     root = tree.parse(os.path.join(folder, "times.svg")).getroot()
-    assert len(root.findall("{*}polyline")) == 2 and "a<b" in [t.text for t in root.findall("{*}text")], figure.svg()
+    lines = [g for g in root.findall("{*}g") if g.get("class").startswith("line ")]
+    assert [g.find("{*}text").text for g in lines] == ["a<b", "numpy"], figure.svg()
+    assert all(len([p for p in g.findall("{*}path") if p.find("{*}title") is not None]) == 2 for g in lines)
+    assert "prefers-color-scheme" in figure.svg() and "prefers" not in figure.svg("dark") and figure.svg("dark") != figure.svg("light")
+    ticks = [t.text for t in root.findall("{*}text") if t.get("class") == "y"]
+    assert ticks and all(t.endswith("B/s") for t in ticks), ticks
+    assert all(low <= seconds <= high * 1.0001 for (label, n, seconds) in figure.rows for low, high in [figure.bands[label, n]]), figure.bands
 assert len(figure.rows) == 4 and all(seconds > 0 for _, _, seconds in figure.rows)
 assert len(str(figure).split("\n")) == 3 and "numpy [bytes/s]" in str(figure) and figure._repr_svg_().startswith("<svg")
 copied = kjit.benchmark(shown, [64], lambda n: (np.zeros(n), np.ones(n)), devices=("cpu",), seconds=0.01)
 assert copied.labels == ["shown (cpu)"] and copied.sizes == [64]
-for bad, kind in ((lambda: kjit.benchmark([helper, helper], [1], np.zeros), ValueError), (lambda: kjit.benchmark(3, [1], np.zeros), TypeError)):
+for bad, kind in ((lambda: kjit.benchmark([helper, helper], [1], np.zeros), ValueError), (lambda: kjit.benchmark(3, [1], np.zeros), TypeError),
+                  (lambda: copied.svg("blue"), ValueError), (lambda: copied.save("times.png", "auto"), ValueError)):
     try:
         bad()
     except kind:

@@ -192,6 +192,8 @@ bool run_measure(tool_error *error, kjit_context *context, kjit_device *device, 
     *result = (run_measurement){ .repetitions = t.count,
                                  .median_ns = median(t.device_ns, t.count),
                                  .least_ns = t.device_ns[0],
+                                 .lower_ns = t.device_ns[(t.count - 1) / 4],
+                                 .upper_ns = t.device_ns[t.count - 1 - (t.count - 1) / 4],
                                  .host_ns = median(t.host_ns, t.count) };
     for (size_t i = 0; i < steps->count; i++)
       result->bytes += steps->items[i].traffic_bytes * repeat;

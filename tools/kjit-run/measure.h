@@ -16,6 +16,7 @@ bool run_all_steps(tool_error *error, kjit_context *context, kjit_device *device
 /* What repetitions have taken. */
 typedef struct run_measurement {
   uint64_t repetitions, median_ns, least_ns; /* of one repetition, on the device */
+  uint64_t lower_ns, upper_ns;               /* the quartiles */
   uint64_t host_ns;                          /* median, of one step, on the host */
   uint64_t bytes; /* of a repetition: arrays that are read, plus those that are written */
 } run_measurement;

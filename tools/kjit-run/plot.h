@@ -1,17 +1,13 @@
-/* Lines over logarithmic axes as SVG, for browsers and papers. */
+/* The lines of a sweep's plot, as they come; plot/plot.h draws them. */
 #ifndef RUN_PLOT_H
 #define RUN_PLOT_H
 
 #include <driver/error.h>
-#include <stdio.h>
-
-typedef struct run_point {
-  double x, y;
-} run_point;
+#include <plot/plot.h>
 
 typedef struct run_line {
-  char *name;        /* what the legend says; owned */
-  run_point *points; /* owned; in the order of x */
+  char *name;         /* what the legend says; owned */
+  plot_point *points; /* owned; in the order of x */
   size_t count;
 } run_line;
 
@@ -30,7 +26,7 @@ typedef struct run_plot {
 run_line *run_add_line(run_plot *plot, const char *name);
 run_line *run_find_line(const run_plot *plot, const char *name); /* NULL: none */
 /* A point at or below 0, or of no number, has no place on the axes: false. */
-bool run_add_point(run_line *line, double x, double y);
+bool run_add_point(run_line *line, const plot_point *point);
 void run_destroy_plot(run_plot *plot);
 /* There has to be a point. */
 void run_write_plot(const run_plot *plot, FILE *file);

@@ -151,9 +151,14 @@ static void draw(sweep *w, const run_row *row)
   char *name = tool_format("%s, %s (%s)", row->step, row->device, row->device_name);
   run_line *line = run_find_line(&w->plot, name);
   if (!line) line = run_add_line(&w->plot, name);
-  double seconds = row->median_ns / 1e9;
-  run_add_point(line, (double)row->size,
-                w->plot.quantity == RUN_TIME ? seconds : (double)row->bytes / seconds);
+  bool is_time = w->plot.quantity == RUN_TIME;
+  const double values[] = { row->median_ns, row->lower_ns, row->upper_ns };
+  double places[3];
+  for (int i = 0; i < 3; i++)
+    places[i] = is_time ? values[i] / 1e9 : (double)row->bytes / (values[i] / 1e9);
+  const plot_point point = { (double)row->size, places[0], places[is_time ? 1 : 2],
+                             places[is_time ? 2 : 1] };
+  run_add_point(line, &point);
   free(name);
 }
 
@@ -173,7 +178,9 @@ static bool measure_step(sweep *w, kjit_device *device, run_steps *steps, size_t
                   .repetitions = m.repetitions,
                   .bytes = m.bytes / o->repeat,
                   .median_ns = (double)m.median_ns / (double)o->repeat,
-                  .least_ns = (double)m.least_ns / (double)o->repeat };
+                  .least_ns = (double)m.least_ns / (double)o->repeat,
+                  .lower_ns = (double)m.lower_ns / (double)o->repeat,
+                  .upper_ns = (double)m.upper_ns / (double)o->repeat };
   tool_stop_progress(); /* whose line is on the same terminal */
   run_write_row(&row, w->rows);
   w->row_count++;

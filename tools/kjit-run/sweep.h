@@ -11,6 +11,7 @@ typedef struct run_row {
   int64_t size;
   uint64_t repetitions, bytes;
   double median_ns, least_ns; /* of one launch, or call */
+  double lower_ns, upper_ns;  /* the quartiles */
 } run_row;
 
 /* What a sweep needs of a run. */

@@ -1,19 +1,40 @@
 #include "sweep.h"
 
+#include <driver/cells.h>
 #include <driver/file.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 /* ---- writing ---- */
 
-enum { DEVICE, DEVICE_NAME, STEP, SIZE, REPETITIONS, BYTES, MEDIAN, LEAST, BANDWIDTH, COLUMNS };
+enum {
+  DEVICE,
+  DEVICE_NAME,
+  STEP,
+  SIZE,
+  REPETITIONS,
+  BYTES,
+  MEDIAN,
+  LEAST,
+  BANDWIDTH,
+  LOWER,
+  UPPER,
+  COLUMNS
+};
 /* SIZE has the name that --sweep gives. */
 static const char *const columns[COLUMNS] = {
-  [DEVICE] = "device", [DEVICE_NAME] = "device_name",
-  [STEP] = "kernel",   [REPETITIONS] = "repetitions",
-  [BYTES] = "bytes",   [MEDIAN] = "median_ns",
-  [LEAST] = "min_ns",  [BANDWIDTH] = "bandwidth_gb_s",
+  [DEVICE] = "device",
+  [DEVICE_NAME] = "device_name",
+  [STEP] = "kernel",
+  [REPETITIONS] = "repetitions",
+  [BYTES] = "bytes",
+  [MEDIAN] = "median_ns",
+  [LEAST] = "min_ns",
+  [BANDWIDTH] = "bandwidth_gb_s",
+  [LOWER] = "lower_quartile_ns",
+  [UPPER] = "upper_quartile_ns",
 };
 
 bool run_is_column(const char *name)
@@ -30,33 +51,19 @@ void run_write_head(const char *size_name, FILE *file)
   putc('\n', file);
 }
 
-static void put_cell(const char *text, FILE *file)
-{
-  if (!text[strcspn(text, ",\"\r\n")]) {
-    fputs(text, file);
-    return;
-  }
-  putc('"', file);
-  for (; *text; text++) {
-    if (*text == '"') putc('"', file);
-    putc(*text, file);
-  }
-  putc('"', file);
-}
-
 /* A step without arrays has no bandwidth. */
 void run_write_row(const run_row *row, FILE *file)
 {
   const char *const texts[] = { row->device, row->device_name, row->step };
   for (int i = 0; i < 3; i++) {
-    put_cell(texts[i], file);
+    tool_put_cell(file, texts[i], ',');
     putc(',', file);
   }
   fprintf(file, "%lld,%llu,%llu,%.10g,%.10g,", (long long)row->size,
           (unsigned long long)row->repetitions, (unsigned long long)row->bytes, row->median_ns,
           row->least_ns);
   if (row->bytes && row->median_ns > 0) fprintf(file, "%.6g", (double)row->bytes / row->median_ns);
-  putc('\n', file);
+  fprintf(file, ",%.10g,%.10g\n", row->lower_ns, row->upper_ns);
   fflush(file); /* whoever waits for a long sweep sees each row */
 }
 
@@ -69,93 +76,79 @@ void run_destroy_row(run_row *row)
 
 /* ---- reading ---- */
 
-/* A table with a head, of a line for each row, as RFC 4180 has it. */
+/* A table with a head: the texts of all cells. */
 typedef struct table {
   const char *path;
   tool_error *error;
-  char **cells; /* of all rows, the head first; owned */
-  size_t count, columns;
+  char **cells;    /* of all rows, the head first; owned */
+  uint64_t *lines; /* of all rows, in the text; owned */
+  size_t count, columns, row_count;
 } table;
 
-static void append_cell(table *t, const char *text, size_t length)
+static void *grow(void *items, size_t count, size_t item_bytes)
 {
-  if ((t->count & (t->count - 1)) == 0) {
-    char **cells = tool_allocate((t->count ? 2 * t->count : 1) * sizeof *cells);
-    if (t->count) memcpy(cells, t->cells, t->count * sizeof *cells);
-    free(t->cells);
-    t->cells = cells;
-  }
-  t->cells[t->count++] = tool_copy_text(text, length);
+  if ((count & (count - 1)) != 0) return items;
+  void *larger = tool_allocate((count ? 2 * count : 1) * item_bytes);
+  if (count) memcpy(larger, items, count * item_bytes);
+  free(items);
+  return larger;
 }
 
-/* Takes the cell at *at; false: a quote has no end. */
-static bool read_cell(table *t, const char **at)
+static void append_cell(table *t, const tool_cells *cells)
 {
-  if (**at != '"') {
-    size_t length = strcspn(*at, ",\r\n");
-    append_cell(t, *at, length);
-    *at += length;
-    return true;
-  }
-  char *text = tool_copy_text(*at, strlen(*at)), *to = text;
-  const char *from = *at + 1;
-  for (; *from && (*from != '"' || from[1] == '"'); from++) {
-    if (*from == '"') from++;
-    *to++ = *from;
-  }
-  bool is_closed = *from == '"';
-  if (is_closed) append_cell(t, text, (size_t)(to - text));
-  free(text);
-  *at = from + is_closed;
-  return is_closed;
+  t->cells = grow(t->cells, t->count, sizeof *t->cells);
+  t->cells[t->count++] = tool_copy_text(cells->text, cells->length);
 }
 
-static bool read_row(table *t, const char **at, size_t line)
+static bool end_row(table *t, const tool_cells *cells)
 {
-  size_t before = t->count;
-  for (;;) {
-    if (!read_cell(t, at) || (**at && !strchr(",\r\n", **at)))
-      return tool_fail(t->error, TOOL_EXIT_FILE,
-                       "%s: line %zu: a quoted cell does not end where "
-                       "a comma or the line does",
-                       t->path, line);
-    if (**at != ',') break;
-    ++*at;
-  }
-  while (**at == '\r') ++*at;
-  if (**at == '\n') ++*at;
-  size_t columns_here = t->count - before;
-  if (!t->columns) t->columns = columns_here;
-  return columns_here == t->columns ||
+  t->lines = grow(t->lines, t->row_count, sizeof *t->lines);
+  t->lines[t->row_count++] = cells->line;
+  if (!t->columns) t->columns = t->count;
+  size_t columns = t->count - (t->row_count - 1) * t->columns;
+  return columns == t->columns ||
          tool_fail(t->error, TOOL_EXIT_FILE,
-                   "%s: line %zu: expected %zu cells, as in the head, not %zu", t->path, line,
-                   t->columns, columns_here);
+                   "%s: line %llu: expected %zu cells, as in the head, not %zu", t->path,
+                   (unsigned long long)cells->line, t->columns, columns);
 }
 
 static bool read_table(table *t)
 {
   char *text;
-  size_t size_bytes, line = 0;
-  if (!tool_read_file(t->error, t->path, &text, &size_bytes)) return false;
+  size_t size_bytes;
   bool ok = true;
-  for (const char *at = text; ok && *at;) ok = read_row(t, &at, ++line);
+  if (!tool_read_file(t->error, t->path, &text, &size_bytes)) return false;
+  tool_cells cells = tool_open_cells(t->error, t->path, text, size_bytes);
+  while (ok && tool_next_cell(&cells)) {
+    append_cell(t, &cells);
+    ok = !cells.is_last || end_row(t, &cells);
+  }
+  tool_close_cells(&cells);
   free(text);
-  return ok && (t->count > t->columns ||
-                tool_fail(t->error, TOOL_EXIT_FILE,
-                          "%s: expected a head with the names of columns, and rows", t->path));
+  return ok && !t->error->text &&
+         (t->row_count > 1 ||
+          tool_fail(t->error, TOOL_EXIT_FILE,
+                    "%s: expected a head with the names of columns, and rows", t->path));
 }
 
 static void destroy_table(table *t)
 {
   for (size_t i = 0; i < t->count; i++) free(t->cells[i]);
   free(t->cells);
+  free(t->lines);
+}
+
+static bool has_column(const table *t, const char *name, size_t *column)
+{
+  for (*column = 0; *column < t->columns; ++*column)
+    if (!strcmp(t->cells[*column], name)) return true;
+  return false;
 }
 
 static bool find_column(const table *t, const char *name, size_t *column)
 {
-  for (*column = 0; *column < t->columns; ++*column)
-    if (!strcmp(t->cells[*column], name)) return true;
-  return tool_fail(t->error, TOOL_EXIT_FILE, "%s: it has no column '%s'", t->path, name);
+  return has_column(t, name, column) ||
+         tool_fail(t->error, TOOL_EXIT_FILE, "%s: it has no column '%s'", t->path, name);
 }
 
 /* An empty cell is no point: *is_there. */
@@ -167,22 +160,48 @@ static bool read_number(const table *t, size_t row, size_t column, double *value
   *is_there = *cell != 0;
   return (!*end && (end != cell || !*cell)) ||
          tool_fail(t->error, TOOL_EXIT_FILE,
-                   "%s: line %zu, column '%s': expected a number, not "
+                   "%s: line %llu, column '%s': expected a number, not "
                    "'%.40s'",
-                   t->path, row + 1, t->cells[column], cell);
+                   t->path, (unsigned long long)t->lines[row], t->cells[column], cell);
 }
 
-static bool add_point(const table *t, run_line *line, size_t row, size_t x, size_t y, double scale)
+/* The columns of a line: of x, of y, and of the band's ends if `has_band`. */
+typedef struct place {
+  size_t x, y, low, high;
+  bool has_band;
+  double scale;
+} place;
+
+static bool read_band(const table *t, size_t row, const place *p, plot_point *point)
 {
-  double place, value;
-  bool has_place, has_value;
-  if (!read_number(t, row, x, &place, &has_place) || !read_number(t, row, y, &value, &has_value))
+  bool has_low, has_high;
+  double low, high;
+  point->low = point->high = NAN;
+  if (!p->has_band) return true;
+  if (!read_number(t, row, p->low, &low, &has_low) ||
+      !read_number(t, row, p->high, &high, &has_high))
     return false;
+  if (has_low && has_high) {
+    point->low = low * p->scale;
+    point->high = high * p->scale;
+  }
+  return true;
+}
+
+static bool add_point(const table *t, run_line *line, size_t row, const place *p)
+{
+  plot_point point;
+  bool has_place, has_value;
+  if (!read_number(t, row, p->x, &point.x, &has_place) ||
+      !read_number(t, row, p->y, &point.y, &has_value) || !read_band(t, row, p, &point))
+    return false;
+  point.y *= p->scale;
   if (!has_place || !has_value) return true;
-  return run_add_point(line, place, value * scale) ||
+  return run_add_point(line, &point) ||
          tool_fail(t->error, TOOL_EXIT_FILE,
-                   "%s: line %zu: logarithmic axes have no place for '%s', '%s'", t->path, row + 1,
-                   t->cells[row * t->columns + x], t->cells[row * t->columns + y]);
+                   "%s: line %llu: logarithmic axes have no place for '%s', '%s'", t->path,
+                   (unsigned long long)t->lines[row], t->cells[row * t->columns + p->x],
+                   t->cells[row * t->columns + p->y]);
 }
 
 /* ---- units ---- */
@@ -228,34 +247,36 @@ static const char *file_name(const char *path)
 static bool add_columns(const table *t, const char *x_name, const char *y_name, const char *name,
                         run_plot *plot)
 {
-  size_t x, y;
-  double scale = 1;
-  if (!find_column(t, x_name, &x) || !find_column(t, y_name, &y) ||
-      !find_scale(t->error, y_name, plot->quantity, &scale))
+  place p = { .scale = 1 };
+  if (!find_column(t, x_name, &p.x) || !find_column(t, y_name, &p.y) ||
+      !find_scale(t->error, y_name, plot->quantity, &p.scale))
     return false;
   char *label = name ? tool_format("%s", name) : tool_format("%s, %s", y_name, file_name(t->path));
   run_line *line = run_add_line(plot, label);
   free(label);
-  for (size_t row = 1; row < t->count / t->columns; row++)
-    if (!add_point(t, line, row, x, y, scale)) return false;
+  for (size_t row = 1; row < t->row_count; row++)
+    if (!add_point(t, line, row, &p)) return false;
   return true;
 }
 
 static bool add_rows(const table *t, const char *size_name, run_plot *plot)
 {
-  size_t x, y, device, step;
+  size_t device, step;
   bool is_time = plot->quantity == RUN_TIME;
-  if (!find_column(t, size_name, &x) ||
-      !find_column(t, columns[is_time ? MEDIAN : BANDWIDTH], &y) ||
+  place p = { .scale = is_time ? 1e-9 : 1e9 };
+  p.has_band =
+    is_time && has_column(t, columns[LOWER], &p.low) && has_column(t, columns[UPPER], &p.high);
+  if (!find_column(t, size_name, &p.x) ||
+      !find_column(t, columns[is_time ? MEDIAN : BANDWIDTH], &p.y) ||
       !find_column(t, columns[DEVICE], &device) || !find_column(t, columns[STEP], &step))
     return tool_prefix(t->error, "--beside FILE.csv, without :X:Y, is a table of --csv");
-  for (size_t row = 1; row < t->count / t->columns; row++) {
+  for (size_t row = 1; row < t->row_count; row++) {
     char **cells = t->cells + row * t->columns,
          *label = tool_format("%s, %s, %s", cells[step], cells[device], file_name(t->path));
     run_line *line = run_find_line(plot, label);
     if (!line) line = run_add_line(plot, label);
     free(label);
-    if (!add_point(t, line, row, x, y, is_time ? 1e-9 : 1e9)) return false;
+    if (!add_point(t, line, row, &p)) return false;
   }
   return true;
 }

@@ -39,8 +39,9 @@ def tick_y(text):
 
 
 def tick_x(text):
-    raised = re.fullmatch("(2|10)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
-    return int(raised[1]) ** int("".join(str("⁰¹²³⁴⁵⁶⁷⁸⁹".index(c)) for c in raised[2])) if raised else float(text)
+    raised = re.fullmatch("2([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
+    number, prefix = (None, None) if raised else re.fullmatch(r"([\d.]+)([kMG]?)", text).groups()
+    return 2 ** int("".join(str("⁰¹²³⁴⁵⁶⁷⁸⁹".index(c)) for c in raised[1])) if raised else float(number) * PREFIXES[prefix]
 
 
 root = tree.parse(plot_path).getroot()
@@ -49,7 +50,7 @@ width, height = float(root.get("width")), float(root.get("height"))
 texts = [t for t in root.findall(SPACE + "text") if t.get("y") and t.text]
 place_y = fitted([(tick_y(t.text), float(t.get("y")) - 4.5) for t in texts if t.get("class") == "y"])
 place_x = fitted([(tick_x(t.text), float(t.get("x"))) for t in texts if t.get("class") == "x" and t.text != size_name])
-lines = [g for g in root.findall(SPACE + "g") if g.get("class") == "line"]
+lines = [g for g in root.findall(SPACE + "g") if g.get("class").startswith("line ")]
 assert len(lines) == int(line_count), len(lines)
 groups = {}
 for row in rows:
@@ -63,6 +64,24 @@ for name, of_group in groups.items():
     for row, (x, y) in zip(sorted(of_group, key=lambda row: int(row[size_name])), found[name]):
         assert abs(place_x(int(row[size_name])) - x) < 0.3 and abs(place_y(value_of(row)) - y) < 0.3, (row, x, y)
         assert 0 < x < width and 0 < y < height
-assert len({line.get("stroke") for line in lines}) == len(lines)
+assert len({line.get("class") for line in lines}) == len(lines)
+# the box of the legend: all names are in it, and nothing of a line that is no part of the legend
+box = next(r for r in root.findall(SPACE + "rect") if r.get("class") == "legend")
+left, top, right, bottom = (float(box.get(a)) + (float(box.get(b)) if b else 0) for a, b in (("x", ""), ("y", ""), ("x", "width"), ("y", "height")))
+assert 0 < left < right < width and top < bottom < height
+for line in lines:
+    name = line.find(SPACE + "text")
+    assert left < float(name.get("x")) < right and top < float(name.get("y")) < bottom
+    for path in line.findall(SPACE + "path"):
+        places = re.findall(r"[ML]([\d.]+) ([\d.]+)", path.get("d")) if path.get("class") in ("curve", "band") and "L" in path.get("d") else []
+        assert all(float(y) < top for _, y in places), path.get("d")
+# an error band lies around its line
+for line in lines:
+    if sum(1 for p in line.findall(SPACE + "path") if p.get("class") == "band"):
+        band = re.findall(r"[ML]([\d.]+) ([\d.]+)", next(p for p in line.findall(SPACE + "path") if p.get("class") == "band").get("d"))
+        high, low = band[: len(band) // 2], band[len(band) // 2 :][::-1]
+        for (x, a), (_, b) in zip(high, low):
+            middle = [p[1] for p in found[line.find(SPACE + "text").text] if abs(p[0] - float(x)) < 0.2]
+            assert float(a) - 0.2 <= middle[0] <= float(b) + 0.2, (line.find(SPACE + "text").text, a, middle, b)
 for name in found:
     print(f"{name}: {len(found[name])} points")

@@ -1,20 +1,27 @@
 """Times of functions over sizes, as a table and as a figure."""
 
-import html
+import itertools
 import math
 import time
 
 from . import _arrays, _kjit
 
-_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 400, 70, 20, 30, 50
+_THEMES = {"auto": 0, "light": 1, "dark": 2}
+# SI units, which a prefix goes before: "20 GB/s". Other names of units stay as they are.
+_BYTES = ("bytes/s", "byte/s", "B/s")
 
 
 class Benchmark:
-    """What kjit.benchmark measured: `rows`, tuples (label, size, seconds). Printed, a table; in a notebook, a figure."""
+    """What kjit.benchmark measured: `rows`, tuples (label, size, seconds), and `bands`, by (label, size) the seconds of
+    the fastest batch of calls and of the upper quartile. Printed, a table; in a notebook, a figure."""
 
-    def __init__(self, rows, size_name, amount=None, unit="s"):
+    def __init__(self, rows, size_name, amount=None, unit="s", bands=None):
         self.rows, self.size_name, self.amount, self.unit = rows, size_name, amount, unit
+        self.bands = bands or {}
+
+    @property
+    def title(self):
+        return f"{'Time' if self.amount is None else self.unit} over {self.size_name}"
 
     @property
     def labels(self):
@@ -45,97 +52,94 @@ class Benchmark:
 
     __repr__ = __str__
 
-    def figure(self):
-        """A figure of matplotlib, which has to be installed."""
+    def _points(self, label):
+        """(size, value, lower and upper end of the band) of one label."""
+        points = []
+        for n, value in zip(*self.series(label)):
+            band = self.bands.get((label, n), (math.nan, math.nan))
+            ends = band if self.amount is None else [self.amount(n) / seconds for seconds in reversed(band)]
+            points.append((float(n), float(value), *map(float, ends)))
+        return points
+
+    def figure(self, theme="light"):
+        """A figure of matplotlib, which has to be installed. theme: "light" or "dark"."""
         from matplotlib import pyplot
 
-        figure, axes = pyplot.subplots()
-        for label in self.labels:
-            axes.loglog(*self.series(label), marker="o", label=label)
-        axes.set_xlabel(self.size_name)
-        axes.set_ylabel(self.unit)
-        axes.legend()
-        axes.grid(True, alpha=0.3)
+        with pyplot.style.context("dark_background" if theme == "dark" else "default"):
+            figure, axes = pyplot.subplots(figsize=(9, 5.6), layout="constrained")
+            for label, marker in zip(self.labels, itertools.cycle("os^Dv")):
+                sizes, values, low, high = zip(*self._points(label))
+                (line,) = axes.plot(sizes, values, marker=marker, label=label)
+                axes.fill_between(sizes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+            self._set_axes(axes)
+            axes.set_title(self.title, loc="left")
+            axes.grid(True, alpha=0.3)
+            figure.legend(loc="outside lower left", frameon=True)
         return figure
 
-    def save(self, path):
-        """Writes the figure: "name.svg" needs nothing, other kinds of files need matplotlib."""
+    def _set_axes(self, axes):
+        """The ticks of the .svg: powers of two if all sizes are, otherwise 1, 2 and 5 times powers of ten with SI prefixes."""
+        from matplotlib import ticker
+
+        binary = all(math.frexp(n)[0] == 0.5 for n in self.sizes)
+        axes.set_xscale("log", base=2 if binary else 10)
+        axes.set_yscale("log")
+        unit = "B/s" if self.unit in _BYTES else self.unit
+        decimal = [(axes.yaxis, ticker.EngFormatter(unit=unit))]
+        if not binary:
+            decimal.append((axes.xaxis, ticker.EngFormatter(sep="")))
+        for axis, formatter in decimal:
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high <= 1000 * low else (1,)))
+            axis.set_major_formatter(formatter)
+            axis.set_minor_formatter(ticker.NullFormatter())
+        axes.set_xlabel(self.size_name)
+        axes.set_ylabel("time" if self.amount is None else self.unit)
+
+    def save(self, path, theme=None):
+        """Writes the figure: "name.svg" needs nothing, other kinds of files need matplotlib. theme: "light", "dark" or, of
+        .svg files, "auto", which follows the viewer."""
         if str(path).endswith(".svg"):
+            text = self.svg(theme or "auto")
             with open(path, "w", encoding="utf-8") as file:
-                file.write(self.svg())
-        else:
-            self.figure().savefig(path)
+                file.write(text)
+            return
+        if theme not in (None, "light", "dark"):
+            raise ValueError(f"the theme of a file that is no .svg is 'light' or 'dark', not {theme!r}")
+        self.figure(theme or "light").savefig(path, bbox_inches="tight")
 
     def _repr_svg_(self):
         return self.svg()
 
-    def svg(self):
-        """The figure as the text of an SVG file; both axes are logarithmic."""
-        series = [(label, *self.series(label)) for label in self.labels]
-        across = _Axis([n for _, sizes, _ in series for n in sizes], _LEFT, _WIDTH - _RIGHT)
-        up = _Axis([v for _, _, values in series for v in values], _HEIGHT - _BOTTOM, _TOP)
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
-            'font-family="sans-serif" font-size="12">',
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        ]
-        for value in across.ticks:
-            x = across.place(value)
-            parts.append(f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_HEIGHT - _BOTTOM}" stroke="#ddd"/>')
-            parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
-        for value in up.ticks:
-            y = up.place(value)
-            parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#ddd"/>')
-            parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
-        parts.append(
-            f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 12}" text-anchor="middle">{html.escape(self.size_name)}</text>'
-        )
-        parts.append(f'<text x="14" y="{_TOP - 12}">{html.escape(self.unit)}</text>')
-        for i, (label, sizes, values) in enumerate(series):
-            colour = _COLOURS[i % len(_COLOURS)]
-            points = [(across.place(n), up.place(v)) for n, v in zip(sizes, values)]
-            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-            parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
-            parts.append(f'<text x="{_LEFT + 10}" y="{_TOP + 16 + 16 * i}" fill="{colour}">{html.escape(label)}</text>')
-        return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-class _Axis:
-    """A logarithmic axis from one place to another; its ticks are powers of ten, or 1, 2 and 5 times such."""
-
-    def __init__(self, values, first, last):
-        values = [v for v in values if v > 0] or [1]
-        low, high = math.log10(min(values)), math.log10(max(values))
-        if high - low < 0.1:
-            low, high = low - 0.5, high + 0.5
-        self.low, self.high, self.first, self.last = low, high, first, last
-        steps = (1,) if high - low > 2 else (1, 2, 5)
-        powers = range(math.floor(low) - 1, math.ceil(high) + 1)
-        ticks = [m * 10.0**p for p in powers for m in steps if low - 1e-9 <= math.log10(m * 10.0**p) <= high + 1e-9]
-        self.ticks = ticks[:: max(1, len(ticks) // 10)] or [10**low]
-
-    def place(self, value):
-        part = (math.log10(max(value, 1e-300)) - self.low) / (self.high - self.low)
-        return self.first + part * (self.last - self.first)
+    def svg(self, theme="auto"):
+        """The figure as the text of an SVG file; both axes are logarithmic. theme: "auto" follows the viewer, "light", "dark"."""
+        if theme not in _THEMES:
+            raise ValueError(f"a theme is 'auto', 'light' or 'dark', not {theme!r}")
+        lines = [(label, [p for p in self._points(label) if p[0] > 0 and p[1] > 0 and math.isfinite(p[1])]) for label in self.labels]
+        if not any(points for _, points in lines):
+            raise ValueError("no size is above 0, and the axes are logarithmic")
+        y_name, unit = ("time", "s") if self.amount is None else (self.unit, "B/s" if self.unit in _BYTES else self.unit)
+        return _kjit.draw_figure(self.title, self.size_name, y_name, unit, _THEMES[theme], lines)
 
 
 def _measure(call, wait, seconds):
-    """The least time of one call: calls are counted in batches of at least a millisecond, until the seconds are over."""
+    """The least time of one call, and the band of the times of batches: their minimum and their upper quartile. Calls are
+    counted in batches of at least a millisecond, until the seconds are over."""
     call()
     wait()
-    count, best, end = 1, math.inf, time.perf_counter() + seconds
+    count, times, end = 1, [], time.perf_counter() + seconds
     while True:
         began = time.perf_counter()
         for _ in range(count):
             call()
         wait()
         now = time.perf_counter()
-        best = min(best, (now - began) / count)
+        times.append((now - began) / count)
         if now >= end:
-            return best
-        if now - began < 1e-3:
-            count *= 2
+            times.sort()
+            return times[0], (times[0], times[len(times) - 1 - (len(times) - 1) // 4])
+        if now - began < 1e-3:  # too short for the clock: its time counts no more
+            count, times = count * 2, [min(times)]
 
 
 def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size_name="n", amount=None, unit=None):
@@ -151,7 +155,7 @@ def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size
         functions = {getattr(f, "__name__", repr(f)): f for f in several}
         if len(functions) < len(several):
             raise ValueError("two of the functions have one name: give a dictionary by label")
-    rows = []
+    rows, bands = [], {}
     for device in devices:
         for label, function in functions.items():
             if not callable(function):
@@ -168,6 +172,8 @@ def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size
                     )
                 waits = device is not None or any(isinstance(a, _kjit.Array) for a in given)
                 place = _arrays.device(device) if waits else None
-                took = _measure(lambda function=function, given=given: function(*given), place.synchronize if waits else lambda: None, seconds)
-                rows.append((label if device is None else f"{label} ({device})", n, took))
-    return Benchmark(rows, size_name, amount, unit or ("s" if amount is None else "1/s"))
+                took, band = _measure(lambda function=function, given=given: function(*given), place.synchronize if waits else lambda: None, seconds)
+                name = label if device is None else f"{label} ({device})"
+                rows.append((name, n, took))
+                bands[name, n] = band
+    return Benchmark(rows, size_name, amount, unit or ("s" if amount is None else "1/s"), bands)

@@ -437,6 +437,7 @@ int binding_add_functions(PyObject *module);
 int binding_add_algorithms(PyObject *module);
 int binding_add_code(PyObject *module);
 int binding_add_formulas(PyObject *module);
+int binding_add_figures(PyObject *module);
 int binding_add_heard(PyObject *module);
 
 #endif
