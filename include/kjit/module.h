@@ -257,6 +257,52 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char
                                                  const void *device_code, size_t size_bytes,
                                                  kjit_module **bound);
 
+/* Formats of code for GPUs that kjit_bind_linked links. The values are stable. */
+typedef enum kjit_link_format {
+  KJIT_LINK_DETECT = 0,  /* recognized by its first bytes; other text is CUDA C */
+  KJIT_LINK_CUDA_C = 1,  /* text that NVRTC compiles */
+  KJIT_LINK_PTX = 2,     /* text of relocatable PTX, of nvcc -rdc=true --ptx */
+  KJIT_LINK_CUBIN = 3,   /* relocatable machine code of one architecture */
+  KJIT_LINK_FATBIN = 4,  /* code for several architectures */
+  KJIT_LINK_OBJECT = 5,  /* host object file of nvcc -rdc=true */
+  KJIT_LINK_ARCHIVE = 6, /* archive of such object files */
+  KJIT_LINK_LTOIR = 7    /* code of nvcc -dlto or NVRTC, which nvJitLink links */
+} kjit_link_format;
+
+/* One file that a GPU's linker puts together with a kernel. */
+typedef struct kjit_link_input {
+  kjit_link_format format; /* format of data */
+  const char *name;        /* the file's name in messages; NULL means "the linked code" */
+  const void *data;        /* content of the file */
+  size_t data_bytes;       /* size of the content; a 0 byte after text may be counted or not */
+  /* CUDA C only: options for NVRTC, one on each line, for example "-I/opt/include". NULL means
+   * none. kjit sets the architecture, relocatable code, debug information and the folders of the
+   * toolkit's headers. */
+  const char *options;
+} kjit_link_input;
+
+/* Creates a copy of a module in which GPU code finds `extern func name` in linked code.
+ *
+ * The function has the C ABI and is called symbol in the linked code; NULL means name. It is
+ * defined by one of the count inputs, which may call each other. kjit copies the inputs. Unlike
+ * code of kjit_bind_extern, linked code keeps its own names: a kernel cannot be linked with two
+ * functions that have the same symbol. Several extern funcs of a kernel may use the same input,
+ * which is then linked once. A C function that kjit_bind_extern has bound for the CPU stays bound.
+ *
+ * The CUDA driver links the kernel before it is loaded. CUDA C needs the library NVRTC. LTO-IR, PTX
+ * that is newer than the driver, and kjit_compile for a CUBIN need the library nvJitLink. kjit
+ * finds both libraries in a CUDA toolkit, on the loader's path, or in the Python packages
+ * nvidia-cuda-nvrtc and nvidia-nvjitlink that are installed beside the package kjit.
+ *
+ * The code is part of every key and is trusted like the application. The disk cache does not keep
+ * kernels with CUDA C that has #include directives, because their files may change. Errors: NAME
+ * (no such extern func, or symbol is no identifier), ARGUMENT (no inputs, an unknown format, or an
+ * input that does not have its format), TYPE as for kjit_bind_extern, MEMORY. Errors in the code
+ * (COMPILE) and missing libraries (NO_COMPILER) are returned by the call that links it first. */
+KJIT_API KJIT_CHECK kjit_status kjit_bind_linked(kjit_module *module, const char *name,
+                                                 const char *symbol, const kjit_link_input *inputs,
+                                                 size_t count, kjit_module **bound);
+
 /* The kinds of derivatives of a func f. See docs/derivatives.md. */
 typedef enum kjit_derivative {
   /* forward: takes the parameters of f and a derivative for each chosen parameter, and returns the

@@ -20,7 +20,8 @@
  * The address of a C function means nothing in another process, so that its symbol counts the
  * bindings of its name in the module. The disk cache's key says which symbol the func has that the
  * canonical text calls by some name. Code for GPUs is a text, and the symbol of a function in it
- * contains the digest of the text: funcs that are bound to one function of one code share it. */
+ * contains the digest of the text: funcs that are bound to one function of one code share it.
+ * Linked code may be binary, which cannot be renamed: its functions keep their names. */
 
 bool ki_has_bound_extern(const kjit_module *module)
 {
@@ -48,7 +49,7 @@ static unsigned count_bindings(const ki_function *function)
 
 void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text)
 {
-  KJ_ASSERT(bound->kind != KJ_CODE_NONE);
+  KJ_ASSERT(bound->kind != KJ_CODE_NONE && bound->kind != KJ_CODE_LINKED);
   kj_append_format(text, "$extern_%016llx%016llx", (unsigned long long)bound->digest[1],
                    (unsigned long long)bound->digest[0]);
 }
@@ -56,6 +57,10 @@ void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text)
 void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer *text)
 {
   KJ_ASSERT(function->is_extern && function->bound);
+  if (is_gpu && function->bound->kind == KJ_CODE_LINKED) {
+    kj_append_text(text, function->bound->symbol);
+    return;
+  }
   kj_append_text(text, function->decl->name);
   if (is_gpu) ki_append_extern_suffix(function->bound, text);
   else kj_append_format(text, "$extern%u", count_bindings(function));
@@ -136,11 +141,10 @@ static void bind_function(kjit_module *copy, ki_function *function, const ki_bou
   ki_bound_extern *bound = KJ_NEW(&copy->arena, ki_bound_extern);
   if (function->bound) *bound = *function->bound;
   if (given->host_function) bound->host_function = given->host_function;
-  if (given->code) {
-    bound->kind = given->kind;
-    bound->code = given->code;
-    bound->size_bytes = given->size_bytes;
-    memcpy(bound->digest, given->digest, sizeof bound->digest);
+  if (given->kind != KJ_CODE_NONE) {
+    void (*host_function)(void) = bound->host_function;
+    *bound = *given;
+    bound->host_function = host_function;
   }
   KJ_ASSERT(bound->host_function || bound->kind != KJ_CODE_NONE);
   function->bound = bound;
@@ -159,6 +163,7 @@ static void bind(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
     given.digest[0] = digest.low64;
     given.digest[1] = digest.high64;
   }
+  if (given.kind == KJ_CODE_LINKED) ki_copy_linked(&copy->arena, &given);
   for (size_t i = 0; i < copy->decls.count; i++)
     if (is_meant(copy->decls.items[i], found))
       bind_function(copy, copy->decls.items[i]->function, &given);
@@ -194,7 +199,7 @@ static kjit_status compare_types(const ki_decl *a, const ki_decl *b)
   return status;
 }
 
-static kjit_status check_extern(kjit_module *module, const char *name)
+kjit_status ki_check_extern(kjit_module *module, const char *name)
 {
   const ki_decl *found = ki_find_decl(module, name);
   const char *source = module->sources.count ? module->sources.items[0].name : "the module";
@@ -217,6 +222,18 @@ static kjit_status check_extern(kjit_module *module, const char *name)
   return KJIT_OK;
 }
 
+kjit_status ki_bind_given(kjit_module *module, const char *name, const ki_bound_extern *given,
+                          kjit_module **bound)
+{
+  binding b = { .name = name, .given = *given };
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *made = NULL;
+  (void)ki_change_module(module, NULL, bind, &b, &diagnostics, &made);
+  kjit_status status = ki_finish_call(module->context, &diagnostics);
+  if (status == KJIT_OK) *bound = made;
+  return status;
+}
+
 kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_function)(void),
                              const void *device_code, size_t size_bytes, kjit_module **bound)
 {
@@ -230,27 +247,23 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
                         "kjit_bind_extern: neither a host function nor code is given for `%s`",
                         name);
-  kjit_status status = check_extern(module, name);
+  kjit_status status = ki_check_extern(module, name);
   if (status != KJIT_OK) return status;
-  binding b = { .name = name,
-                .given = {
-                  .host_function = host_function, .code = device_code, .size_bytes = size_bytes } };
+  ki_bound_extern given = { .host_function = host_function,
+                            .code = device_code,
+                            .size_bytes = size_bytes };
   if (device_code) {
     /* of a text whose 0 byte was counted */
     while (size_bytes && ((const char *)device_code)[size_bytes - 1] == 0) size_bytes--;
-    b.given.kind = find_kind(device_code, size_bytes);
-    if (b.given.kind != KJ_CODE_BITCODE) b.given.size_bytes = size_bytes;
-    if (b.given.kind == KJ_CODE_NONE || size_bytes > MAX_CODE_BYTES)
+    given.kind = find_kind(device_code, size_bytes);
+    if (given.kind != KJ_CODE_BITCODE) given.size_bytes = size_bytes;
+    if (given.kind == KJ_CODE_NONE || size_bytes > MAX_CODE_BYTES)
       return ki_fail_call(
         module->context, KJIT_ERROR_SYNTAX, "the code for `%s` is %s", name,
-        b.given.kind == KJ_CODE_NONE
-          ? "neither PTX (text that begins with .version) nor LLVM IR (bitcode or text)"
+        given.kind == KJ_CODE_NONE
+          ? "neither PTX (text that begins with .version) nor LLVM IR (bitcode or text); "
+            "kjit_bind_linked links CUDA C, cubins and object files"
           : "larger than 256 MiB");
   }
-  kj_diagnostics diagnostics = { 0 };
-  kjit_module *made = NULL;
-  (void)ki_change_module(module, NULL, bind, &b, &diagnostics, &made);
-  status = ki_finish_call(module->context, &diagnostics);
-  if (status == KJIT_OK) *bound = made;
-  return status;
+  return ki_bind_given(module, name, &given, bound);
 }

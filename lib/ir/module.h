@@ -200,14 +200,28 @@ typedef enum ki_code_kind {
   KJ_CODE_NONE,
   KJ_CODE_PTX,
   KJ_CODE_BITCODE,
-  KJ_CODE_LLVM_TEXT
+  KJ_CODE_LLVM_TEXT,
+  KJ_CODE_LINKED
 } ki_code_kind;
+/* A file that a GPU's linker puts together with the kernel. */
+typedef struct ki_linked_code {
+  kjit_link_format format; /* not DETECT */
+  bool has_includes;       /* CUDA C that depends on other files */
+  const char *name, *options;
+  const char *data; /* followed by a 0 byte */
+  size_t size_bytes;
+  uint64_t digest[2]; /* of all of it: names are in debug information */
+} ki_linked_code;
 typedef struct ki_bound_extern {
   void (*host_function)(void); /* CPU; NULL: none */
   ki_code_kind kind;           /* of the code for GPUs */
-  const char *code;            /* followed by a 0 byte */
+  const char *code;            /* followed by a 0 byte; LINKED: NULL */
   size_t size_bytes;
   uint64_t digest[2]; /* of the code */
+  /* LINKED: the function's name in the code, and the code */
+  const char *symbol;
+  const ki_linked_code *linked;
+  size_t linked_count;
 } ki_bound_extern;
 
 /* ---- statements ---- */
@@ -496,6 +510,13 @@ bool ki_has_bound_extern(const kjit_module *module);
  * GPUs, else its C function. Two funcs of a module have the same symbol only if they are bound to
  * the same function of the same code for GPUs. */
 void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer *text);
+/* Whether there is such an extern func, and only one of its types. Errors are reported. */
+kjit_status ki_check_extern(kjit_module *module, const char *name);
+/* A copy of the module in which the func is bound. What given points to is copied. */
+kjit_status ki_bind_given(kjit_module *module, const char *name, const ki_bound_extern *given,
+                          kjit_module **bound);
+/* bind_linked.c: replaces symbol and linked by copies in the arena. */
+void ki_copy_linked(kj_arena *arena, ki_bound_extern *given);
 /* The end of the symbols of all functions in the code for GPUs. */
 void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text);
 /* link_later.c: modules that are linked where they are compiled. */

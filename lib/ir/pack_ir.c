@@ -111,9 +111,13 @@ static size_t measure_code(const void *item, const void *user)
   return ((const ki_bound_extern *)item)->size_bytes + 1;
 }
 
-/* host_function stays as it is: that there is one is all that compiling asks. */
+/* host_function stays as it is: that there is one is all that compiling asks. Linked code is for
+ * the linker, which gets it from the runtime. */
 static const kj_field bound_outline_fields[] = {
   MEASURED(BYTES, ki_bound_extern, code, 1, measure_code),
+  TEXT(ki_bound_extern, symbol),
+  DROPPED(ki_bound_extern, linked),
+  DROPPED(ki_bound_extern, linked_count),
 };
 static KJ_OUTLINE(bound_outline, ki_bound_extern);
 

@@ -30,8 +30,12 @@ static void find_parts_in_expr(void *data, kt_expr **expr)
 
 void kp_find_parts(kt_compilation *c)
 {
-  for (size_t i = 0; i < c->instances.count; i++)
+  for (size_t i = 0; i < c->instances.count; i++) {
+    const kt_instance *instance = c->instances.items[i];
     kt_walk_tstmts(&c->instances.items[i]->body, NULL, find_parts_in_expr, c);
+    if (ki_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_COOPERATIVE))
+      c->code->is_cooperative = true;
+  }
   if (c->code->cpu_parts == KJ_PARTS_NONE && (c->code->is_cooperative || c->has_cluster))
     c->code->cpu_parts = KJ_PARTS_BLOCKS;
 }

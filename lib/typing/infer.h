@@ -706,6 +706,8 @@ void kt_name_instances(kt_compilation *c);
 /* Whether code knows the extern func by its name, because it is linked by somebody else. Otherwise
  * code knows it by what it is bound to. */
 bool kt_has_plain_symbol(const kt_compilation *c, const ki_function *function);
+/* Whether the extern func keeps its name in code for GPUs that is linked. */
+bool kt_is_linked(const kt_compilation *c, const ki_function *function);
 
 /* ---- infer_call.c ---- */
 

@@ -57,10 +57,14 @@ static void check_binding(kt_scope *s, const ki_function *function, kj_location 
   bool is_cpu = request->target.kind == KJ_TARGET_CPU,
        is_bound = bound && (is_cpu ? bound->host_function != NULL : bound->kind != KJ_CODE_NONE);
   if (is_bound || request->is_ahead) return;
+  if (is_cpu && bound && bound->kind == KJ_CODE_LINKED)
+    kt_fail(s->c, location, KJIT_ERROR_NAME,
+            "`%s` is linked code for GPUs (%s), which cannot run on the CPU", bound->symbol,
+            bound->linked_count ? bound->linked[0].name : "the linked code");
   kt_fail(s->c, location, KJIT_ERROR_NAME,
           "the extern func `%s` has no %s: kjit_bind_extern gives it %s", function->decl->name,
           is_cpu ? "function on the CPU" : "code for GPUs",
-          is_cpu ? "one of the host" : "PTX or LLVM IR");
+          is_cpu ? "one of the host" : "PTX or LLVM IR, kjit_bind_linked other code");
 }
 
 void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bounds,
@@ -84,7 +88,8 @@ void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bou
   }
   check_binding(s, function, call->location);
   if (!s->c->request->is_check && kt_has_plain_symbol(s->c, function) &&
-      kn_is_library_name(function->decl->name))
+      kn_is_library_name(kt_is_linked(s->c, function) ? function->bound->symbol
+                                                      : function->decl->name))
     kt_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
             "extern func `%s` has the name of a function that generated code calls, so a linker "
             "could not tell the two apart; rename the extern func",

@@ -12,7 +12,15 @@
  *   C function     the symbol that the request gives
  *
  * Code that is compiled ahead of time is linked by somebody else, to whom an extern func is its
- * name. Only there can such a name meet another symbol, and then the compilation is refused. */
+ * name, and functions of linked code keep their names. Only there can such a name meet another
+ * symbol, and then the compilation is refused. */
+
+bool kt_is_linked(const kt_compilation *c, const ki_function *function)
+{
+  KJ_ASSERT(function->is_extern);
+  return c->request->target.kind != KJ_TARGET_CPU && function->bound &&
+         function->bound->kind == KJ_CODE_LINKED;
+}
 
 bool kt_has_plain_symbol(const kt_compilation *c, const ki_function *function)
 {
@@ -21,12 +29,13 @@ bool kt_has_plain_symbol(const kt_compilation *c, const ki_function *function)
   bool is_linked = c->request->target.kind != KJ_TARGET_CPU && bound &&
                    (bound->kind == KJ_CODE_BITCODE || bound->kind == KJ_CODE_LLVM_TEXT);
   KJ_ASSERT(bound || c->request->is_ahead);
-  return c->request->is_ahead && !is_linked;
+  return (c->request->is_ahead && !is_linked) || kt_is_linked(c, function);
 }
 
 static const char *make_extern_symbol(kt_compilation *c, const ki_function *function)
 {
   kj_buffer text = { 0 };
+  if (kt_is_linked(c, function)) return function->bound->symbol;
   if (kt_has_plain_symbol(c, function)) return function->decl->name;
   ki_append_extern_symbol(function, c->request->target.kind != KJ_TARGET_CPU, &text);
   return kj_keep_text(c->arena, &text);
@@ -86,13 +95,14 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
     kt_fail(c, decl->location, KJIT_ERROR_NAME,
             "extern func `%s` has the same name as the %s that is compiled, so a linker could not "
             "tell the two apart; rename one of them",
-            decl->name, first->is_kernel ? "kernel" : "C function");
+            instance->symbol, first->is_kernel ? "kernel" : "C function");
   if (kt_has_plain_symbol(c, instance->function) &&
       !has_same_binding(first->function->bound, instance->function->bound))
     kt_fail(c, decl->location, KJIT_ERROR_NAME,
-            "two extern funcs `%s` are bound to different functions, but code compiled ahead of "
-            "time calls both by name; rename one of them",
-            decl->name);
+            "two extern funcs `%s` are bound to different functions, but %s; rename one of them",
+            instance->symbol,
+            kt_is_linked(c, instance->function) ? "a linker knows both by this name"
+                                                : "code compiled ahead of time calls both by name");
   if (!has_same_types(c, first, instance))
     kt_fail(c, decl->location, KJIT_ERROR_TYPE,
             "two extern funcs `%s` are the same function, but are declared with different types",

@@ -65,10 +65,12 @@ typedef struct kj_device_code {
  * NOLINTNEXTLINE(performance-no-int-to-ptr) */
 #define KJ_UNLOADED ((void *)(uintptr_t)0x6b6a676f6e652121)
 
-/* PTX that is linked together, each with a 0 byte after it. */
+/* Code that is linked together, each with a 0 byte after it. */
 typedef struct kj_link_input {
-  const char *name, *ptx;
+  kjit_link_format format;
+  const char *name, *data;
   size_t size_bytes;
+  const char *options; /* CUDA C: for NVRTC, one on each line; NULL: none */
 } kj_link_input;
 
 /* What launches of a specialization on the CPU have taken, by how widely they were spread and by
@@ -253,7 +255,7 @@ typedef struct kj_device_operations {
                       kj_device_code *loaded);
   /* Nothing that is queued uses it any more. */
   void (*unload)(kjit_device *device, void *module);
-  /* PTX to machine code; malloc'd. NULL: there is nothing to link. */
+  /* PTX, and what is linked with it, to machine code; malloc'd. NULL: there is nothing to link. */
   kjit_status (*link)(kjit_device *device, const kj_link_input *inputs, size_t count,
                       kj_diagnostics *diagnostics, void **binary, size_t *binary_bytes);
   /* Of a variable of the module, for a kernel. */

@@ -287,7 +287,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   kjit_device *device = specialization->device;
   if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
     /* one with PTX of the host has been linked already */
-    kj_link_input input = { code->entry, code->data, code->size_bytes };
+    kj_link_input input = kj_link_own(code);
     return kj_link(device, &input, 1, diagnostics, binary, size_bytes);
   }
   *binary = malloc(code->size_bytes + 1);

@@ -71,7 +71,7 @@ static const kj_field compile_outline_fields[] = {
 };
 static KJ_OUTLINE(compile_outline, kj_compile_request);
 
-static size_t measure_ptx(const void *item, const void *user)
+static size_t measure_input(const void *item, const void *user)
 {
   (void)user;
   return ((const kj_link_input *)item)->size_bytes + 1;
@@ -80,9 +80,10 @@ static size_t measure_ptx(const void *item, const void *user)
 static const kj_field input_outline_fields[] = {
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kj_link_input, name) },
   { .kind = KJ_FIELD_BYTES,
-    .offset = offsetof(kj_link_input, ptx),
+    .offset = offsetof(kj_link_input, data),
     .size_bytes = 1,
-    .measure = measure_ptx },
+    .measure = measure_input },
+  { .kind = KJ_FIELD_TEXT, .offset = offsetof(kj_link_input, options) },
 };
 static KJ_OUTLINE(input_outline, kj_link_input);
 

@@ -1,11 +1,12 @@
 /* What the application has bound to the extern funcs of a module: C functions that an object calls,
- * PTX that the driver links, and the lines about both in the keys of the disk cache. */
+ * code that a GPU's linker puts together with a kernel, and the lines about both in the keys of the
+ * disk cache. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "code/kernel.h"
-#include "code/ptx_symbols.h"
+#include "cuda/ptx_symbols.h"
 #include "ir/printer.h"
 
 static const ki_bound_extern *bound_of(const ki_decl *decl)
@@ -67,7 +68,7 @@ void kj_free_outside(kj_outside *outside)
   *outside = (kj_outside){ 0 };
 }
 
-/* ---- PTX ---- */
+/* ---- code for the linker ---- */
 
 static bool is_name_part(char c)
 {
@@ -83,10 +84,14 @@ static bool mentions(const char *text, const char *name)
   return false;
 }
 
+static bool is_outside(const ki_bound_extern *bound)
+{
+  return bound && (bound->kind == KJ_CODE_PTX || bound->kind == KJ_CODE_LINKED);
+}
+
 static bool is_called(const ki_decl *decl, const char *ptx)
 {
-  const ki_bound_extern *bound = bound_of(decl);
-  char *symbol = bound && bound->kind == KJ_CODE_PTX ? make_symbol(decl, true) : NULL;
+  char *symbol = is_outside(bound_of(decl)) ? make_symbol(decl, true) : NULL;
   bool is_there = symbol && mentions(ptx, symbol);
   free(symbol);
   return is_there;
@@ -108,39 +113,100 @@ static bool is_listed(const kjit_module *module, size_t index, const char *ptx)
   return false;
 }
 
-kjit_status kj_list_extern_ptx(const kjit_module *module, const char *ptx,
-                               kj_diagnostics *diagnostics, kj_link_input *inputs, size_t *count)
+kj_link_input kj_link_own(const kj_code *code)
 {
-  *count = 0;
-  for (size_t i = 0; i < module->decls.count; i++) {
-    const ki_decl *decl = module->decls.items[i];
-    if (!is_called(decl, ptx) || is_listed(module, i, ptx)) continue;
-    kj_buffer suffix = { 0 };
-    ki_append_extern_suffix(decl->function->bound, &suffix);
-    size_t size_bytes = 0;
-    char *text = suffix.failed
-                   ? NULL
-                   : kj_rename_ptx_symbols(decl->function->bound->code, suffix.text, &size_bytes);
-    kj_free_buffer(&suffix);
-    if (!text) {
-      kj_free_extern_ptx(inputs, *count);
-      return out_of_memory(diagnostics);
-    }
-    inputs[(*count)++] = (kj_link_input){ decl->name, text, size_bytes };
-  }
+  return (kj_link_input){ KJIT_LINK_PTX, code->entry, code->data, code->size_bytes, NULL };
+}
+
+/* PTX, whose symbols get the ending that the kernel calls. */
+static kjit_status add_ptx(const ki_decl *decl, kj_diagnostics *diagnostics, kj_link_inputs *inputs)
+{
+  kj_buffer suffix = { 0 };
+  ki_append_extern_suffix(decl->function->bound, &suffix);
+  size_t size_bytes = 0;
+  char *text = suffix.failed
+                 ? NULL
+                 : kj_rename_ptx_symbols(decl->function->bound->code, suffix.text, &size_bytes);
+  kj_free_buffer(&suffix);
+  if (!text) return out_of_memory(diagnostics);
+  KJ_ASSERT(inputs->count == 1 + inputs->renamed);
+  inputs->items[inputs->count++] =
+    (kj_link_input){ KJIT_LINK_PTX, decl->name, text, size_bytes, NULL };
+  inputs->renamed++;
   return KJIT_OK;
 }
 
-void kj_free_extern_ptx(kj_link_input *inputs, size_t count)
+/* Funcs may share some of their files. */
+static void add_linked(const ki_bound_extern *bound, kj_link_inputs *inputs)
 {
-  for (size_t i = 0; i < count; i++) free((void *)inputs[i].ptx);
+  for (size_t i = 0; i < bound->linked_count; i++) {
+    const ki_linked_code *code = &bound->linked[i];
+    bool is_there = false;
+    for (size_t k = 1 + inputs->renamed; k < inputs->count; k++) {
+      const kj_link_input *other = &inputs->items[k];
+      is_there |= other->format == code->format && other->size_bytes == code->size_bytes &&
+                  strcmp(other->options, code->options) == 0 &&
+                  memcmp(other->data, code->data, code->size_bytes) == 0;
+    }
+    if (!is_there)
+      inputs->items[inputs->count++] =
+        (kj_link_input){ code->format, code->name, code->data, code->size_bytes, code->options };
+  }
 }
 
-bool kj_has_extern_ptx(const kjit_module *module)
+/* How many inputs there are at most. */
+static size_t count_inputs(const kjit_module *module)
+{
+  size_t count = 1;
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_bound_extern *bound = bound_of(module->decls.items[i]);
+    if (is_outside(bound)) count += bound->kind == KJ_CODE_PTX ? 1 : bound->linked_count;
+  }
+  return count;
+}
+
+kjit_status kj_list_link_inputs(const kjit_module *module, const kj_code *code,
+                                kj_diagnostics *diagnostics, kj_link_inputs *inputs)
+{
+  const char *ptx = code->data;
+  *inputs = (kj_link_inputs){ .items = calloc(count_inputs(module), sizeof *inputs->items) };
+  if (!inputs->items) return out_of_memory(diagnostics);
+  inputs->items[inputs->count++] = kj_link_own(code);
+  kjit_status status = KJIT_OK;
+  for (size_t i = 0; i < module->decls.count && status == KJIT_OK; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (is_called(decl, ptx) && bound_of(decl)->kind == KJ_CODE_PTX && !is_listed(module, i, ptx))
+      status = add_ptx(decl, diagnostics, inputs);
+  }
+  for (size_t i = 0; i < module->decls.count && status == KJIT_OK; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (is_called(decl, ptx) && bound_of(decl)->kind == KJ_CODE_LINKED)
+      add_linked(bound_of(decl), inputs);
+  }
+  if (status != KJIT_OK) kj_free_link_inputs(inputs);
+  return status;
+}
+
+void kj_free_link_inputs(kj_link_inputs *inputs)
+{
+  for (size_t i = 0; i < inputs->renamed; i++) free((void *)inputs->items[1 + i].data);
+  free(inputs->items);
+  *inputs = (kj_link_inputs){ 0 };
+}
+
+bool kj_has_outside_code(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->decls.count; i++)
+    if (is_outside(bound_of(module->decls.items[i]))) return true;
+  return false;
+}
+
+bool kj_depends_on_files(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_bound_extern *bound = bound_of(module->decls.items[i]);
-    if (bound && bound->kind == KJ_CODE_PTX) return true;
+    for (size_t k = 0; bound && k < bound->linked_count; k++)
+      if (bound->linked[k].has_includes) return true;
   }
   return false;
 }
@@ -159,6 +225,9 @@ static void add_lines(const kjit_module *module, const ki_naming *naming, bool t
     if (!is_used) continue;
     kj_append_format(text, "extern %s is ", ki_printed_name(naming, decl));
     ki_append_extern_symbol(decl->function, takes_ptx, text);
+    if (takes_ptx && bound->kind == KJ_CODE_LINKED)
+      kj_append_format(text, " of %016llx%016llx", (unsigned long long)bound->digest[1],
+                       (unsigned long long)bound->digest[0]);
     kj_append_text(text, "\n");
   }
 }

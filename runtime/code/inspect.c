@@ -8,6 +8,7 @@
 
 #include "code/compile_thread.h"
 #include "code/disk.h"
+#include "cuda/linker.h"
 #include "cuda/toolkit.h"
 #include "native/architecture.h"
 #include "native/functions.h"
@@ -96,16 +97,45 @@ static const char *own_stages(bool is_gpu)
  * where it is in the disk cache. */
 enum { CHECK_ONLY = KJIT_STAGE_COUNT, RESULT_ONLY };
 
-/* What NVIDIA's programs make of the PTX. */
-static kjit_status run_assembler(const kjit_compile_options *options, bool is_part,
-                                 kjit_stage stage, kj_diagnostics *diagnostics, kj_code *made)
+/* A cubin of the kernel and the code that it is linked with. */
+static kjit_status link_inputs(const kjit_compile_options *options, const kj_link_inputs *inputs,
+                               kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
 {
-  kj_assembly assembly = {
+  kj_prepared_inputs prepared;
+  const kj_link_target target = { .name = options->target, .debug = options->debug };
+  KJ_TRY(kj_prepare_inputs(&target, inputs->items, inputs->count, diagnostics, &prepared));
+  kjit_status status =
+    kj_link_by_library(&target, prepared.items, prepared.count, diagnostics, cubin, cubin_bytes);
+  kj_free_prepared(&prepared);
+  return status;
+}
+
+/* By nvJitLink where the PTX calls linked code, else by ptxas. */
+static kjit_status make_cubin(const kjit_module *module, const kjit_compile_options *options,
+                              bool is_part, kj_diagnostics *diagnostics, const kj_code *made,
+                              void **cubin, size_t *cubin_bytes)
+{
+  const kj_assembly assembly = {
     .ptxas = options->ptxas, .target = options->target, .debug = options->debug, .is_part = is_part
   };
+  kj_link_inputs inputs;
+  KJ_TRY(kj_list_link_inputs(module, made, diagnostics, &inputs));
+  kjit_status status =
+    inputs.count > 1 && !is_part
+      ? link_inputs(options, &inputs, diagnostics, cubin, cubin_bytes)
+      : kj_assemble(&assembly, made->data, made->size_bytes, diagnostics, cubin, cubin_bytes);
+  kj_free_link_inputs(&inputs);
+  return status;
+}
+
+/* What NVIDIA's programs make of the PTX. */
+static kjit_status run_assembler(const kjit_module *module, const kjit_compile_options *options,
+                                 bool is_part, kjit_stage stage, kj_diagnostics *diagnostics,
+                                 kj_code *made)
+{
   void *cubin, *result;
   size_t cubin_bytes, result_bytes;
-  KJ_TRY(kj_assemble(&assembly, made->data, made->size_bytes, diagnostics, &cubin, &cubin_bytes));
+  KJ_TRY(make_cubin(module, options, is_part, diagnostics, made, &cubin, &cubin_bytes));
   result = cubin;
   result_bytes = cubin_bytes;
   kjit_status status = stage == KJIT_STAGE_SASS
@@ -217,8 +247,9 @@ static kjit_status make_stage(request *r, const char *symbol, const kjit_compile
   if ((int)stage == RESULT_ONLY) return find_result(r, &wanted, made);
   KJ_TRY(run_compiler(r, &wanted, made));
   bool is_assembled = stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS;
-  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made)
-                      : KJIT_OK;
+  return is_assembled
+           ? run_assembler(r->kernel->module, options, symbol != NULL, stage, r->diagnostics, made)
+           : KJIT_OK;
 }
 
 static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol,

@@ -249,13 +249,22 @@ char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,
                             kj_outside *outside);
 void kj_free_outside(kj_outside *outside);
-/* The PTX that is bound to the funcs which the kernel's PTX calls, each text once, with the symbols
- * that the kernel calls. inputs has module->decls.count elements; free the texts with
- * kj_free_extern_ptx. */
-kjit_status kj_list_extern_ptx(const kjit_module *module, const char *ptx,
-                               kj_diagnostics *diagnostics, kj_link_input *inputs, size_t *count);
-void kj_free_extern_ptx(kj_link_input *inputs, size_t count);
-bool kj_has_extern_ptx(const kjit_module *module);
+/* What a kernel's PTX is linked with, itself first. */
+typedef struct kj_link_inputs {
+  kj_link_input *items;
+  size_t count, renamed; /* renamed: how many texts after the kernel's are copies */
+} kj_link_inputs;
+/* The kernel's own PTX alone. */
+kj_link_input kj_link_own(const kj_code *code);
+/* The kernel's PTX, the PTX that is bound to funcs which it calls, with the symbols that it calls,
+ * and the linked code of such funcs; each once. Free with kj_free_link_inputs. */
+kjit_status kj_list_link_inputs(const kjit_module *module, const kj_code *code,
+                                kj_diagnostics *diagnostics, kj_link_inputs *inputs);
+void kj_free_link_inputs(kj_link_inputs *inputs);
+/* Whether funcs are bound to code that a linker puts together with the kernel's. */
+bool kj_has_outside_code(const kjit_module *module);
+/* Whether the linked code reads files whose content is in no key. */
+bool kj_depends_on_files(const kjit_module *module);
 /* Lines of the disk cache's key: the symbol of each bound func, which contains the digest of code
  * for GPUs, and the name that the func has in the canonical text of the module. */
 void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text);

@@ -194,17 +194,11 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
 {
   void *cubin;
   size_t size_bytes;
-  kj_link_input *inputs = calloc(call->kernel->module->decls.count + 1, sizeof *inputs);
-  if (!inputs) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
-  size_t count = 0;
+  kj_link_inputs inputs;
+  KJ_TRY(kj_list_link_inputs(call->kernel->module, code, diagnostics, &inputs));
   kjit_status status =
-    kj_list_extern_ptx(call->kernel->module, code->data, diagnostics, inputs + 1, &count);
-  if (status == KJIT_OK) {
-    status = kj_link(call->device, inputs, 1 + count, diagnostics, &cubin, &size_bytes);
-    kj_free_extern_ptx(inputs + 1, count);
-  }
-  free(inputs);
+    kj_link(call->device, inputs.items, inputs.count, diagnostics, &cubin, &size_bytes);
+  kj_free_link_inputs(&inputs);
   if (status != KJIT_OK) return status;
   KJ_ASSERT(cubin && size_bytes);
   free(code->data);
@@ -246,12 +240,14 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
   bool takes_ptx = call->device->operations->takes_ptx;
-  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
-  bool is_linked = kj_has_extern_ptx(call->kernel->module) ||
+  const kjit_module *module = call->kernel->module;
+  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures) &&
+                 !(takes_ptx && kj_depends_on_files(module));
+  bool is_linked = kj_has_outside_code(module) ||
                    (call->device->operations->link && runtime->context->config.compile_in_child);
   if (takes_ptx && is_linked && !call->device->operations->link)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "kernel `%s` calls PTX that the application has bound, which only a driver "
+                    "kernel `%s` calls code that the application has bound, which only a driver "
                     "links: it cannot be compiled for `%s` (kjit_config.target)",
                     call->kernel->function->decl->name, call->device->code_target);
   if (takes_ptx && is_linked) KJ_TRY(link_code(call, code, diagnostics));

@@ -106,6 +106,19 @@ enum {
   KJ_CU_JIT_GENERATE_LINE_INFO = 13
 };
 
+/* What loading and linking ask of the driver's compiler: the same, so that the same code comes of
+ * it. */
+enum { KJ_LOG_BYTES = 16384 };
+typedef struct kj_jit_options {
+  unsigned count;
+  int names[3];
+  void *values[3];
+} kj_jit_options;
+/* log has KJ_LOG_BYTES. */
+kj_jit_options kj_make_jit_options(const kjit_device *device, char *log);
+/* Removes the blank lines at the end of a log; its length. */
+size_t kj_trim_log(char *log);
+
 /* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the
  * loader's reason. */
 kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user,
@@ -178,7 +191,9 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
   X(begin_capture) X(end_capture) X(ask_capture) X(destroy_graph) X(instantiate_graph) \
   X(update_graph) X(launch_graph) X(destroy_executable) \
   /* cuda_code.c */ \
-  X(load) X(unload) X(find_variable) X(link) X(count_resident) X(choose_threads) X(launch)
+  X(load) X(unload) X(find_variable) X(count_resident) X(choose_threads) X(launch) \
+  /* cuda_link.c */ \
+  X(link)
 /* clang-format on */
 #define X(name) __typeof__(*((kj_device_operations *)0)->name) kj_cuda_##name;
 KJ_CUDA_OPERATIONS(X)

@@ -6,42 +6,12 @@
 #include "cuda/cuda.h"
 #include "support/assert.h"
 
-/* ---- what loading and linking ask of the driver's compiler: the same, so that the same code comes
- * of it ---- */
-
-enum { LOG_BYTES = 16384 };
-
-typedef struct jit_options {
-  unsigned count;
-  int names[3];
-  void *values[3];
-} jit_options;
-
-static jit_options make_options(const kjit_device *device, char *log)
-{
-  kjit_debug debug = device->context->config.debug;
-  int lines =
-    debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO;
-  return (jit_options){ .count = debug == KJIT_DEBUG_NONE ? 2 : 3,
-                        .names = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, lines },
-                        .values = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 } };
-}
-
-/* Without the blank lines at its end; its length. */
-static size_t trim_log(char *log)
-{
-  size_t length = strnlen(log, LOG_BYTES - 1);
-  while (length && (log[length - 1] == '\n' || log[length - 1] == ' ')) length--;
-  log[length] = 0;
-  return length;
-}
-
 /* ---- loading ---- */
 
 static kjit_status report_log(char *log, const char *kernel_name, int result,
                               const kjit_device *device, kj_diagnostics *diagnostics)
 {
-  size_t length = trim_log(log);
+  size_t length = kj_trim_log(log);
   const char *name = NULL;
   device->driver->cuGetErrorName(result, &name);
   return kj_error(
@@ -61,9 +31,9 @@ static kjit_status load_module(kjit_device *device, const void *image, const cha
     UNSUPPORTED_PTX_VERSION = 222,
     JIT_COMPILER_NOT_FOUND = 221
   };
-  char *log = calloc(1, LOG_BYTES);
+  char *log = calloc(1, KJ_LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  jit_options options = make_options(device, log);
+  kj_jit_options options = kj_make_jit_options(device, log);
   int result;
   KJ_ASK_TWICE(result, device,
                cuModuleLoadDataEx(module, image, options.count, options.names, options.values));
@@ -164,78 +134,6 @@ kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loa
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuModuleGetGlobal, address, size_bytes, loaded->module,
              name);
-  return status;
-}
-
-/* ---- linking: PTX to machine code, the same compilation that loading PTX does, with a result that
- * can be kept, and from several texts ---- */
-
-static kjit_status report_link(kjit_device *device, int result, const char *call, char *log,
-                               const char *name, kj_diagnostics *diagnostics)
-{
-  if (!trim_log(log)) return kj_check_kernel_call(device, name, result, call, diagnostics);
-  return kj_error(diagnostics, KJIT_ERROR_COMPILE,
-                  "the driver cannot link the code of `%s` for %s:\n%s", name, device->target, log);
-}
-
-/* The cubin belongs to the link. */
-static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagnostics *diagnostics,
-                              void **cubin, size_t *cubin_bytes)
-{
-  if (!linked || !linked_bytes)
-    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver's linker gave no code");
-  void *copy = malloc(linked_bytes);
-  if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  *cubin = memcpy(copy, linked, linked_bytes);
-  *cubin_bytes = linked_bytes;
-  return KJIT_OK;
-}
-
-static kjit_status add_and_complete(kjit_device *device, void *link, const kj_link_input *inputs,
-                                    size_t count, char *log, kj_diagnostics *diagnostics,
-                                    void **cubin, size_t *cubin_bytes)
-{
-  enum { INPUT_PTX = 1 };              /* CUjitInputType */
-  for (size_t i = 0; i < count; i++) { /* PTX is counted with the 0 byte after it */
-    KJ_ASSERT(!inputs[i].ptx[inputs[i].size_bytes]);
-    int result =
-      device->driver->cuLinkAddData(link, INPUT_PTX, (void *)(uintptr_t)inputs[i].ptx,
-                                    inputs[i].size_bytes + 1, inputs[i].name, 0, NULL, NULL);
-    if (result)
-      return report_link(device, result, "cuLinkAddData", log, inputs[i].name, diagnostics);
-  }
-  void *linked = NULL;
-  size_t linked_bytes = 0;
-  int result = device->driver->cuLinkComplete(link, &linked, &linked_bytes);
-  if (result)
-    return report_link(device, result, "cuLinkComplete", log, inputs[0].name, diagnostics);
-  return copy_cubin(linked, linked_bytes, diagnostics, cubin, cubin_bytes);
-}
-
-static kjit_status link_inputs(kjit_device *device, const kj_link_input *inputs, size_t count,
-                               kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
-{
-  void *link = NULL;
-  char *log = calloc(1, LOG_BYTES);
-  if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  jit_options options = make_options(device, log);
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuLinkCreate, options.count, options.names,
-                                 options.values, &link);
-  if (status == KJIT_OK) {
-    status = add_and_complete(device, link, inputs, count, log, diagnostics, cubin, cubin_bytes);
-    device->driver->cuLinkDestroy(link);
-  }
-  free(log);
-  return status;
-}
-
-kjit_status kj_cuda_link(kjit_device *device, const kj_link_input *inputs, size_t count,
-                         kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
-{
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = link_inputs(device, inputs, count, diagnostics, cubin, cubin_bytes);
-  kj_leave_device(device, previous);
   return status;
 }
 

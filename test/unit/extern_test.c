@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "code/ptx_symbols.h"
+#include "cuda/ptx_symbols.h"
 #include "code/specialization.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
@@ -164,8 +164,7 @@ static void test_two_codes(void **state)
   kjit_module *module = bind(open_module(*state), "step", ptx, strlen(ptx)), *library, *linked;
   library = bind(open_module(*state), "step", second, strlen(second));
   assert_int_equal(kjit_link_module(module, library, &linked), KJIT_OK);
-  kj_link_input inputs[16];
-  size_t count;
+  kj_link_inputs inputs;
   kj_diagnostics diagnostics = { 0 };
   kj_buffer all = { 0 }, symbols[2] = { { 0 } };
   const ki_function *steps[2];
@@ -176,15 +175,18 @@ static void test_two_codes(void **state)
     ki_append_extern_symbol(steps[i], true, &symbols[i]);
     kj_append_format(&all, "call %s;\n", symbols[i].text);
   }
-  assert_int_equal(kj_list_extern_ptx(linked, all.text, &diagnostics, inputs, &count), KJIT_OK);
-  assert_int_equal(count, 2);
+  const kj_code code = { .entry = (char *)"k", .data = all.text, .size_bytes = all.length };
+  assert_int_equal(kj_list_link_inputs(linked, &code, &diagnostics, &inputs), KJIT_OK);
+  assert_int_equal(inputs.count, 3);
+  assert_ptr_equal(inputs.items[0].data, all.text);
   for (size_t i = 0; i < 2; i++) {
-    assert_non_null(strstr(inputs[i].ptx, symbols[i].text));
-    assert_null(strstr(inputs[i].ptx, symbols[1 - i].text));
-    assert_int_equal(inputs[i].ptx[inputs[i].size_bytes], 0);
+    const kj_link_input *input = &inputs.items[1 + i];
+    assert_non_null(strstr(input->data, symbols[i].text));
+    assert_null(strstr(input->data, symbols[1 - i].text));
+    assert_int_equal(input->data[input->size_bytes], 0);
   }
   for (size_t i = 0; i < 2; i++) kj_free_buffer(&symbols[i]);
-  kj_free_extern_ptx(inputs, count);
+  kj_free_link_inputs(&inputs);
   kj_free_buffer(&all);
   kjit_release_module(linked);
   kjit_release_module(library);
@@ -246,11 +248,176 @@ static void test_kinds(void **state)
   kjit_release_module(module);
 }
 
+/* ---- linked code ---- */
+
+static const char cubin[] = "\177ELF..............\xBE\0 of a GPU";
+
+static kjit_module *bind_linked(kjit_module *module, const char *name, const char *symbol,
+                                const kjit_link_input *inputs, size_t count)
+{
+  kjit_module *bound = NULL;
+  assert_int_equal(kjit_bind_linked(module, name, symbol, inputs, count, &bound), KJIT_OK);
+  kjit_release_module(module);
+  return bound;
+}
+
+/* Both funcs use the cubin, which is linked once. The functions keep their names. */
+static void test_linked(void **state)
+{
+  const kjit_link_input inputs[] = { { .name = "a.cubin", .data = cubin, .data_bytes = 30 },
+                                     { .name = "b.ptx", .data = ptx, .data_bytes = sizeof ptx } };
+  kjit_module *module = bind_linked(open_module(*state), "step", "first", inputs, 2);
+  module = bind_linked(module, "other", NULL, inputs, 1);
+  fake.text = ".version 7.8\n.extern .func first;\n.entry k { call first; call other; }\n";
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 3);
+  assert_int_equal(cuda.input_types[0], 1); /* CUjitInputType: PTX, cubin, PTX */
+  assert_int_equal(cuda.input_types[1], 0);
+  assert_int_equal(cuda.input_types[2], 1);
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 3);
+  kjit_release_module(module);
+}
+
+/* One of the two would be called, and nobody knows which. `.weak` says that either may be. */
+static void test_defined_twice(void **state)
+{
+  static const char weak[] = ".version 7.8\n.weak .func both { ret; }\n.weak .func both { ret; }\n";
+  static const char again[] = "  .version 7.8\n.visible .func step(.param .b32 x) { ret; }\n";
+  kjit_link_input twice[] = { { .name = "a.ptx", .data = ptx, .data_bytes = sizeof ptx },
+                              { .name = "b.ptx", .data = weak, .data_bytes = sizeof weak },
+                              { .name = "d.ptx", .data = weak, .data_bytes = 40 },
+                              { .name = "b.ptx", .data = weak, .data_bytes = sizeof weak } };
+  kjit_module *module = bind_linked(open_module(*state), "step", NULL, twice, 4);
+  fake.text = ".version 7.8\n.entry k { call step; }\n";
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 4);
+  twice[3] = (kjit_link_input){ .name = "c.ptx", .data = again, .data_bytes = sizeof again };
+  module = bind_linked(module, "step", NULL, twice, 4);
+  assert_int_equal(launch(*state, module), KJIT_ERROR_COMPILE);
+  assert_non_null(strstr(last_message(*state), "`step` is defined twice in the code that is "
+                                               "linked: by `a.ptx` and by `c.ptx`"));
+  kjit_release_module(module);
+}
+
+static void test_linked_uncalled(void **state)
+{
+  const kjit_link_input input = { .data = "no CUDA C at all", .data_bytes = 16 };
+  kjit_module *module = bind_linked(open_module(*state), "step", NULL, &input, 1);
+  fake.text = ".version 7.8\n.entry k { ret; }\n";
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 1);
+  kjit_release_module(module);
+}
+
+/* What a key says about a func differs with each part of what it is linked with. */
+static void test_linked_keys(void **state)
+{
+  const kjit_link_input inputs[] = {
+    { .name = "a.cu", .data = "int a;", .data_bytes = 6 },
+    { .name = "b.cu", .data = "int a;", .data_bytes = 6 },
+    { .name = "a.cu", .data = "int b;", .data_bytes = 6 },
+    { .name = "a.cu", .data = "int a;", .data_bytes = 6, .options = "-DA" },
+    { .name = "a.cu", .data = cubin, .data_bytes = 30 },
+    { .name = "a.cu", .data = cubin, .data_bytes = 30, .format = KJIT_LINK_LTOIR },
+  };
+  enum { COUNT = sizeof inputs / sizeof *inputs };
+  kj_buffer keys[COUNT + 1] = { { 0 } };
+  for (size_t i = 0; i < COUNT + 1; i++) {
+    kjit_module *module =
+      bind_linked(open_module(*state), "step", i == COUNT ? "f" : NULL, &inputs[i % COUNT], 1);
+    kj_add_extern_key(module, true, &keys[i]);
+    for (size_t k = 0; k < i; k++) assert_string_not_equal(keys[i].text, keys[k].text);
+    kjit_release_module(module);
+  }
+  for (size_t i = 0; i < COUNT + 1; i++) kj_free_buffer(&keys[i]);
+}
+
+static void test_includes(void **state)
+{
+  static const struct {
+    const char *text;
+    bool depends;
+  } cases[] = { { "int a;", false },
+                { "#define A 1\nint include;", false },
+                { "#include <a.h>\n", true },
+                { "int a;\n #\t include \"a.h\"", true },
+                { "#if __has_include(<a.h>)\n#endif", true } };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kjit_link_input input = { .data = cases[i].text, .data_bytes = strlen(cases[i].text) };
+    kjit_module *module = bind_linked(open_module(*state), "step", NULL, &input, 1);
+    assert_int_equal(kj_depends_on_files(module), cases[i].depends);
+    kjit_release_module(module);
+  }
+}
+
+static void test_link_formats(void **state)
+{
+  static const struct {
+    const char *data;
+    size_t data_bytes;
+    kjit_link_format given, found; /* found DETECT: refused */
+  } cases[] = {
+    { ptx, sizeof ptx, KJIT_LINK_DETECT, KJIT_LINK_PTX },
+    { ptx, sizeof ptx - 1, KJIT_LINK_PTX, KJIT_LINK_PTX },
+    { ptx, sizeof ptx, KJIT_LINK_CUDA_C, KJIT_LINK_DETECT },
+    { "__device__ int f;", 18, KJIT_LINK_DETECT, KJIT_LINK_CUDA_C },
+    { "__device__ int f;", 17, KJIT_LINK_PTX, KJIT_LINK_DETECT },
+    { "", 0, KJIT_LINK_CUDA_C, KJIT_LINK_CUDA_C },
+    { "/* no end", 9, KJIT_LINK_DETECT, KJIT_LINK_CUDA_C },
+    { "int\0f;", 6, KJIT_LINK_DETECT, KJIT_LINK_DETECT },
+    { cubin, 30, KJIT_LINK_DETECT, KJIT_LINK_CUBIN },
+    { cubin, 30, KJIT_LINK_OBJECT, KJIT_LINK_DETECT },
+    { cubin, 19, KJIT_LINK_DETECT, KJIT_LINK_DETECT },
+    { "\177ELF..............>\0 of a CPU", 30, KJIT_LINK_DETECT, KJIT_LINK_OBJECT },
+    { "\x50\xED\x55\xBA....", 8, KJIT_LINK_DETECT, KJIT_LINK_FATBIN },
+    { "!<arch>\n", 8, KJIT_LINK_DETECT, KJIT_LINK_ARCHIVE },
+    { "!<arch>", 7, KJIT_LINK_ARCHIVE, KJIT_LINK_DETECT },
+    { "\xED\x43\x4E\x7F....", 8, KJIT_LINK_DETECT, KJIT_LINK_LTOIR },
+    { ptx, sizeof ptx, (kjit_link_format)8, KJIT_LINK_DETECT },
+    { NULL, 0, KJIT_LINK_DETECT, KJIT_LINK_DETECT },
+  };
+  kjit_module *module = open_module(*state);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kjit_module *bound = NULL;
+    const kjit_link_input input = { .format = cases[i].given,
+                                    .data = cases[i].data,
+                                    .data_bytes = cases[i].data_bytes };
+    kjit_status status = kjit_bind_linked(module, "step", NULL, &input, 1, &bound);
+    assert_int_equal(status, cases[i].found ? KJIT_OK : KJIT_ERROR_ARGUMENT);
+    if (bound)
+      assert_int_equal(ki_find_decl(bound, "step")->function->bound->linked[0].format,
+                       cases[i].found);
+    kjit_release_module(bound);
+  }
+  kjit_release_module(module);
+}
+
+static void test_link_calls(void **state)
+{
+  const kjit_link_input input = { .data = ptx, .data_bytes = sizeof ptx };
+  kjit_module *module = open_module(*state), *bound = NULL;
+  assert_int_equal(kjit_bind_linked(NULL, "step", NULL, &input, 1, &bound), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_bind_linked(module, NULL, NULL, &input, 1, &bound), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_bind_linked(module, "step", NULL, &input, 1, NULL), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_bind_linked(module, "step", NULL, NULL, 1, &bound), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_bind_linked(module, "step", NULL, &input, 0, &bound), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_bind_linked(module, "k", NULL, &input, 1, &bound), KJIT_ERROR_NAME);
+  assert_int_equal(kjit_bind_linked(module, "step", "a b", &input, 1, &bound), KJIT_ERROR_NAME);
+  assert_int_equal(kjit_bind_linked(module, "step", "", &input, 1, &bound), KJIT_ERROR_NAME);
+  assert_null(bound);
+  kjit_release_module(module);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = { TEST(test_link),    TEST(test_uncalled),  TEST(test_refused),
-                                      TEST(test_renamed), TEST(test_two_codes), TEST(test_stack),
-                                      TEST(test_kinds) };
+  const struct CMUnitTest tests[] = { TEST(test_link),          TEST(test_uncalled),
+                                      TEST(test_refused),       TEST(test_renamed),
+                                      TEST(test_two_codes),     TEST(test_stack),
+                                      TEST(test_kinds),         TEST(test_linked),
+                                      TEST(test_defined_twice), TEST(test_linked_uncalled),
+                                      TEST(test_linked_keys),   TEST(test_includes),
+                                      TEST(test_link_formats),  TEST(test_link_calls) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ enum {
 };
 
 /* What the driver's functions write is atomic: threads that compile call them beside the test. */
+enum { FAKE_INPUT_TYPES = 8 };
 typedef struct fake_driver {
   _Atomic int calls;
   int fail_at, fail_with;     /* the fail_at-th call that can fail gives fail_with; 0: none */
@@ -50,8 +51,9 @@ typedef struct fake_driver {
   _Atomic size_t bytes_in, bytes_out;
   uint64_t global[2]; /* the variable of the last module */
   _Atomic int shared_attribute;
-  _Atomic size_t stack_bytes;     /* of a thread */
-  _Atomic int limits_set, inputs; /* inputs: of links */
+  _Atomic size_t stack_bytes;        /* of a thread */
+  _Atomic int limits_set, inputs;    /* inputs: of links */
+  int input_types[FAKE_INPUT_TYPES]; /* of the first of them */
   /* the option for debug information that code was loaded and linked with */
   _Atomic int load_debug, link_debug;
   int registers, extended; /* of a thread, 0: 32; launches with attributes */
@@ -350,13 +352,13 @@ static int fake_cuLinkCreate(unsigned count, int *options, void **values, void *
 static int fake_cuLinkAddData(void *link, int type, void *data, size_t size, const char *name,
                               unsigned count, int *options, void **values)
 {
-  (void)type;
   (void)name;
   (void)count;
   (void)options;
   (void)values;
   FAKE_CALL();
   if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
+  if (cuda.inputs < FAKE_INPUT_TYPES) cuda.input_types[cuda.inputs] = type;
   if (!((void **)link)[0]) {
     ((void **)link)[0] = data;
     ((size_t *)link)[1] = size;

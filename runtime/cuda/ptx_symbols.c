@@ -1,12 +1,14 @@
-/* Renames the symbols that PTX defines for other PTX, so that functions and variables of one name
- * in several texts, or in a text and a kernel, do not meet in the driver's linker. */
-#include "code/ptx_symbols.h"
+/* Symbols that PTX defines for other PTX. Renaming them keeps functions and variables of one name
+ * in several texts, or in a text and a kernel, from meeting in a linker; where names have to stay,
+ * a name that two texts define is refused. */
+#include "cuda/ptx_symbols.h"
 
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "support/containers.h"
 
 /* ---- words ---- */
@@ -67,32 +69,82 @@ static bool is_word(const word *w, const char *text)
 
 /* ---- definitions ---- */
 
-/* What follows `.visible`: directives, attributes and the function's results in parentheses, and
- * then the name. */
-static const char *take_definition(const char *at, kj_map *symbols)
+/* The defined name in what follows `.visible`: after directives, attributes and the function's
+ * results in parentheses. Moves *text behind it. END: there is none. */
+static word take_definition(const char **text)
 {
   int depth = 0;
-  for (word w = read_word(at); w.kind != END; w = read_word(at)) {
-    at += w.length;
+  word w = read_word(*text);
+  for (; w.kind != END; w = read_word(*text)) {
+    *text += w.length;
     depth += is_word(&w, "(") - is_word(&w, ")");
-    if (depth == 0 && w.kind == NAME) {
-      kj_get_entry(symbols, w.start, w.length);
-      return at;
-    }
-    if (is_word(&w, ";") || is_word(&w, "{") || is_word(&w, "=")) return at;
+    if (depth == 0 && w.kind == NAME) return w;
+    if (is_word(&w, ";") || is_word(&w, "{") || is_word(&w, "=")) break;
   }
-  return at;
+  return (word){ END, *text, 0 };
+}
+
+/* The next definition that other PTX sees. Moves *text behind its name. is_only: no other text may
+ * define it. */
+static word next_definition(const char **text, bool *is_only)
+{
+  for (word w = read_word(*text); w.kind != END; w = read_word(*text)) {
+    *text += w.length;
+    *is_only = is_word(&w, ".visible");
+    bool is_shown =
+      w.kind == DIRECTIVE && (*is_only || is_word(&w, ".weak") || is_word(&w, ".common"));
+    word name = is_shown ? take_definition(text) : w;
+    if (is_shown && name.kind == NAME) return name;
+  }
+  return (word){ END, *text, 0 };
 }
 
 static void find_definitions(const char *ptx, kj_map *symbols)
 {
   const char *at = ptx;
-  for (word w = read_word(at); w.kind != END; w = read_word(at)) {
-    at += w.length;
-    bool is_shown = w.kind == DIRECTIVE &&
-                    (is_word(&w, ".visible") || is_word(&w, ".weak") || is_word(&w, ".common"));
-    if (is_shown) at = take_definition(at, symbols);
+  bool is_only;
+  for (word w = next_definition(&at, &is_only); w.kind == NAME; w = next_definition(&at, &is_only))
+    kj_get_entry(symbols, w.start, w.length);
+}
+
+/* ---- definitions in several texts ---- */
+
+/* The map has the input that defines each symbol. */
+static kjit_status add_definitions(const kj_link_input *input, kj_map *symbols,
+                                   kj_diagnostics *diagnostics)
+{
+  const char *at = input->data;
+  bool is_only;
+  for (word w = next_definition(&at, &is_only); w.kind == NAME;
+       w = next_definition(&at, &is_only)) {
+    if (!is_only) continue;
+    kj_map_entry *entry = kj_get_entry(symbols, w.start, w.length);
+    const kj_link_input *first = entry->value;
+    if (first && first != input)
+      return kj_error(diagnostics, KJIT_ERROR_COMPILE,
+                      "`%.*s` is defined twice in the code that is linked: by `%s` and by `%s`",
+                      (int)w.length, w.start, first->name, input->name);
+    entry->value = (void *)(uintptr_t)input;
   }
+  return KJIT_OK;
+}
+
+kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
+                                     kj_diagnostics *diagnostics)
+{
+  jmp_buf on_failure;
+  kj_arena arena;
+  volatile kjit_status status = KJIT_OK;
+  kj_init_arena(&arena, &on_failure);
+  if (setjmp(on_failure) == 0) {
+    kj_map symbols;
+    kj_init_map(&symbols, &arena);
+    for (size_t i = 0; i < count && status == KJIT_OK; i++)
+      if (inputs[i].format == KJIT_LINK_PTX)
+        status = add_definitions(&inputs[i], &symbols, diagnostics);
+  } else status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kj_free_arena(&arena);
+  return status;
 }
 
 /* ---- uses ---- */

@@ -1,0 +1,128 @@
+/* Linking: PTX, and the code that the application has bound to its extern funcs, to machine code.
+ * The driver links; nvJitLink links what the driver does not take. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+#include "cuda/linker.h"
+#include "support/assert.h"
+
+/* ---- what loading and linking ask of the driver's compiler: the same, so that the same code comes
+ * of it ---- */
+
+kj_jit_options kj_make_jit_options(const kjit_device *device, char *log)
+{
+  kjit_debug debug = device->context->config.debug;
+  int lines =
+    debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO;
+  return (
+    kj_jit_options){ .count = debug == KJIT_DEBUG_NONE ? 2 : 3,
+                     .names = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, lines },
+                     .values = { log, (void *)(uintptr_t)KJ_LOG_BYTES, (void *)(uintptr_t)1 } };
+}
+
+/* Without the blank lines at its end; its length. */
+size_t kj_trim_log(char *log)
+{
+  size_t length = strnlen(log, KJ_LOG_BYTES - 1);
+  while (length && (log[length - 1] == '\n' || log[length - 1] == ' ')) length--;
+  log[length] = 0;
+  return length;
+}
+
+/* ---- the driver's linker: the same compilation of PTX that loading does, with a result that can
+ * be kept, and from several inputs ---- */
+
+static kjit_status report_link(kjit_device *device, int result, const char *call, char *log,
+                               const char *name, kj_diagnostics *diagnostics)
+{
+  if (!kj_trim_log(log)) return kj_check_kernel_call(device, name, result, call, diagnostics);
+  return kj_error(diagnostics, KJIT_ERROR_COMPILE,
+                  "the driver cannot link the code of `%s` for %s:\n%s", name, device->target, log);
+}
+
+/* The cubin belongs to the link. */
+static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagnostics *diagnostics,
+                              void **cubin, size_t *cubin_bytes)
+{
+  if (!linked || !linked_bytes)
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver's linker gave no code");
+  void *copy = malloc(linked_bytes);
+  if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  *cubin = memcpy(copy, linked, linked_bytes);
+  *cubin_bytes = linked_bytes;
+  return KJIT_OK;
+}
+
+/* CUjitInputType; -1: not for the driver. */
+static const int input_types[] = {
+  [KJIT_LINK_DETECT] = -1, [KJIT_LINK_CUDA_C] = -1, [KJIT_LINK_CUBIN] = 0,   [KJIT_LINK_PTX] = 1,
+  [KJIT_LINK_FATBIN] = 2,  [KJIT_LINK_OBJECT] = 3,  [KJIT_LINK_ARCHIVE] = 4, [KJIT_LINK_LTOIR] = -1
+};
+
+static kjit_status add_and_complete(kjit_device *device, void *link, const kj_link_input *inputs,
+                                    size_t count, char *log, kj_diagnostics *diagnostics,
+                                    void **cubin, size_t *cubin_bytes)
+{
+  for (size_t i = 0; i < count; i++) {
+    const kj_link_input *input = &inputs[i];
+    KJ_ASSERT(input_types[input->format] >= 0 && !input->data[input->size_bytes]);
+    size_t end = input->format == KJIT_LINK_PTX; /* PTX is counted with its 0 byte */
+    int result = device->driver->cuLinkAddData(link, input_types[input->format],
+                                               (void *)(uintptr_t)input->data,
+                                               input->size_bytes + end, input->name, 0, NULL, NULL);
+    if (result) return report_link(device, result, "cuLinkAddData", log, input->name, diagnostics);
+  }
+  void *linked = NULL;
+  size_t linked_bytes = 0;
+  int result = device->driver->cuLinkComplete(link, &linked, &linked_bytes);
+  if (result)
+    return report_link(device, result, "cuLinkComplete", log, inputs[0].name, diagnostics);
+  return copy_cubin(linked, linked_bytes, diagnostics, cubin, cubin_bytes);
+}
+
+static kjit_status link_by_driver(kjit_device *device, const kj_link_input *inputs, size_t count,
+                                  kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
+{
+  void *link = NULL;
+  char *log = calloc(1, KJ_LOG_BYTES);
+  if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kj_jit_options options = kj_make_jit_options(device, log);
+  kjit_status status = KJ_DRIVER(device, diagnostics, cuLinkCreate, options.count, options.names,
+                                 options.values, &link);
+  if (status == KJIT_OK) {
+    status = add_and_complete(device, link, inputs, count, log, diagnostics, cubin, cubin_bytes);
+    device->driver->cuLinkDestroy(link);
+  }
+  free(log);
+  return status;
+}
+
+static kjit_status link_prepared(kjit_device *device, const kj_link_target *target,
+                                 const kj_link_input *inputs, size_t count,
+                                 kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
+{
+  void *previous;
+  if (kj_need_link_library(target, inputs, count))
+    return kj_link_by_library(target, inputs, count, diagnostics, cubin, cubin_bytes);
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = link_by_driver(device, inputs, count, diagnostics, cubin, cubin_bytes);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+kjit_status kj_cuda_link(kjit_device *device, const kj_link_input *inputs, size_t count,
+                         kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
+{
+  kj_prepared_inputs prepared;
+  int version = device->driver->version;
+  const kj_link_target target = { .name = device->code_target,
+                                  .debug = device->context->config.debug,
+                                  .driver_version = version,
+                                  .ptx_limit = kj_ptx_limit(version) };
+  KJ_TRY(kj_prepare_inputs(&target, inputs, count, diagnostics, &prepared));
+  kjit_status status =
+    link_prepared(device, &target, prepared.items, count, diagnostics, cubin, cubin_bytes);
+  kj_free_prepared(&prepared);
+  return status;
+}
