@@ -212,8 +212,7 @@ assert ".entry" in ptx and result is cuda.void
 assert ".entry" in both.inspect_asm(both.signatures[0])
 
 # ---- what is out of scope ----
-raises(NotImplementedError, "CUDA C", cuda.declare_device, "f", "int32(int32)")
-raises(NotImplementedError, "link=", cuda.jit, lambda x: None, link=["a.cu"])
-raises(NotImplementedError, "CUDA C", cuda.CUSource, "int f();")
+raises(RuntimeError, "a.cu not found", cuda.jit, lambda x: None, link=["a.cu"])
+raises(NotImplementedError, "nrt=True", cuda.CUSource, "int f();", nrt=True)
 raises(ValueError, "Unrecognized options", cuda.jit, lambda x: None, nonexistent=True)
 raises(AttributeError, "no attribute", getattr, cuda, "nonexistent")

@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,13 @@ class Extension(types.ModuleType):
 
 
 # Packages that are not there, or of which the tests use parts that are Numba's business.
-MOCKED = {"numba", "numba_cuda", "cuda", "llvmlite", "cffi", "cupy"}
+MOCKED = {"numba", "numba_cuda", "cuda", "llvmlite", "cupy"}
+LINKABLE = ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive", "LinkableCode")
+# On the CPU linked code does not run, and the outcomes are the same on every machine.
+IS_GPU = os.environ.get("KJIT_DEVICE") == "cuda"
+HAS_CFFI = IS_GPU and importlib.util.find_spec("cffi") is not None
+if not HAS_CFFI:
+    MOCKED.add("cffi")
 if importlib.util.find_spec("ml_dtypes") is None:
     MOCKED.add("ml_dtypes")
 
@@ -209,12 +216,13 @@ def make_testing():
     content |= {"skip_with_nvdisasm": skips(has_disassembler()), "skip_without_nvdisasm": skips(not has_disassembler())}
     # kjit needs no nvJitLink for functions that Numba links; LTO-IR it has not.
     content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, LEFT_OUT + "LTO-IR")
-    for name in ("skip_if_cuda_includes_missing", "skip_if_curand_kernel_missing"):
-        content[name] = unittest.skip(LEFT_OUT + "CUDA C")
+    for name, header in (("skip_if_cuda_includes_missing", "cuda_runtime.h"), ("skip_if_curand_kernel_missing", "curand_kernel.h")):
+        has_header = IS_GPU and os.path.exists(os.path.join("/usr/local/cuda/include", header))
+        content[name] = unittest.skipUnless(has_header, LEFT_OUT + "CUDA C")
     content["skip_if_cudadevrt_missing"] = content["skip_on_standalone_numba_cuda"] = same
     return place("numba.cuda.testing", CUDATestCase=TestCase, unittest=unittest, ForeignArray=ForeignArray,
                  xfail_unless_cudasim=same if is_simulated else unittest.expectedFailure, cc_X_or_above=lambda major, minor: True,
-                 test_data_dir=os.path.join(FOLDER, "data"), numba_cuda_dir=os.path.dirname(FOLDER), **content)
+                 test_data_dir=pathlib.Path(FOLDER, "data"), numba_cuda_dir=os.path.dirname(FOLDER), **content)
 
 
 def make_support(config):
@@ -247,7 +255,7 @@ def make_support(config):
 
     return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, CheckWarningsMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
                  ignore_internal_warnings=lambda: None, captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
-                 captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip(LEFT_OUT + "cffi"),
+                 captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skipUnless(HAS_CFFI, LEFT_OUT + "cffi"),
                  skip_if_py314=same, expected_failure_py314=same, windows_only=unittest.skip("Windows only test"),
                  skip_if_numpy_2=same, IS_NUMPY_2=False, skip_if_typeguard=same)
 
@@ -338,10 +346,9 @@ def install():
     sys.modules["numba.cuda.core.config"] = sys.modules["numba.cuda.config"] = config
     place("numba.core", errors=cuda.errors, types=cuda.types, config=config)
     cuda.core = core
-    for name in ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive", "LinkableCode"):
-        setattr(cuda, name, Tolerant(f"numba.cuda.{name}"))
-    sys.modules["cffi"] = Extension("cffi")
-    sys.modules["cffi"].FFI = Tolerant("cffi.FFI")
+    if not HAS_CFFI:
+        sys.modules["cffi"] = Extension("cffi")
+        sys.modules["cffi"].FFI = Tolerant("cffi.FFI")
     cuda.vector_types = place("numba.cuda.vector_types", vector_types=cuda.types.VECTORS)
     place("numba.cuda.libdevicefuncs", functions={}, create_signature=None)  # a table of Numba's
     place("numba.cuda.misc.special", literal_unroll=cuda.literal_unroll)
@@ -357,7 +364,7 @@ def install():
     numba.njit = numba.jit = kjit.njit
     cuda.HAS_NUMBA = True
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
-    place("numba.cuda.cudadrv.driver", _have_nvjitlink=lambda: False, LinkerError=cuda.errors.CudaAPIError,
+    place("numba.cuda.cudadrv.driver", _have_nvjitlink=lambda: False,
           **{n: v for n, v in vars(there.driver).items() if n[0] != "_"})
     place("numba.cuda.kernels.transpose", transpose=transpose)
     place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
@@ -367,7 +374,8 @@ def install():
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
     place("numba.cuda.cudadrv.nvrtc", find_closest_arch=same, _get_nvrtc_version=lambda: (0, 0))
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
-    place("cuda.core._utils.cuda_utils", CUDAError=cuda.errors.CudaAPIError)
+    place("cuda.core._utils.cuda_utils", CUDAError=cuda.errors.CudaAPIError, NVRTCError=cuda.errors.CudaAPIError)
+    place("numba.cuda.cudadrv.linkable_code", **{name: getattr(cuda, name) for name in LINKABLE})
     place("numba.cuda.cudadrv.error", CudaSupportError=cuda.errors.CudaSupportError)
     place("numba.cuda.args", wrap_arg=cuda._arguments.wrap_arg)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)

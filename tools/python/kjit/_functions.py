@@ -91,6 +91,7 @@ def _check_function(function, word):
 class _Compiled:
     """Common part of kernels and funcs: the function, its options and its module of kernel IR."""
 
+    linked: tuple = ()  # code that is linked with the function, beside that of the functions of other code which it calls
     is_typed = False  # whether Python numbers are i64 and f64
     is_njit = False  # whether np.zeros and similar functions create arrays of a thread
     _arrays_by = "kjit.local(shape, dtype)"  # how messages describe the creation of an array
@@ -150,6 +151,10 @@ class _Compiled:
         module = _state.context(*self._bits).parse(made.title, made.text, made.quoted())
         for symbol, value in made.arrays.items():
             module = module.set_constant(symbol, value)
+        for extern, external in made.externals.items():
+            inputs = external.inputs(self.linked)
+            if inputs:
+                module = module.bind_linked(extern, external.symbol, inputs)
         return module, made.name
 
     @classmethod
@@ -190,6 +195,8 @@ class Kernel(_Compiled, _kjit.Kernel):
     def _load(self):
         """For the extension: returns (module, name)."""
         module, name = self._module()
+        for external in self._made_module().externals.values():
+            external.check(self.linked)
         self._is_loaded = True
         return module, name
 

@@ -400,7 +400,58 @@ static PyObject *set_constant(PyObject *object, PyObject *args)
   return (PyObject *)changed;
 }
 
+/* The items of a list of (name, data, options) as what is linked; data is bytes. The objects keep
+ * what the result points to. */
+static kjit_link_input *read_link_inputs(PyObject *list, Py_ssize_t count)
+{
+  kjit_link_input *inputs = PyMem_Calloc((size_t)count + 1, sizeof *inputs);
+  if (!inputs) return (kjit_link_input *)PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < count; i++) {
+    int format;
+    char *data;
+    Py_ssize_t size_bytes;
+    PyObject *bytes;
+    kjit_link_input *input = &inputs[i];
+    PyObject *item = PyList_GetItem(list, i);
+    if (!item || !PyArg_ParseTuple(item, "isSs", &format, &input->name, &bytes, &input->options) ||
+        PyBytes_AsStringAndSize(bytes, &data, &size_bytes)) {
+      PyMem_Free(inputs);
+      return NULL;
+    }
+    input->format = (kjit_link_format)format;
+    input->data = data;
+    input->data_bytes = (size_t)size_bytes;
+  }
+  return inputs;
+}
+
+/* bind_linked(name, symbol, [(format, name, data, options)]): a module in which GPU code finds the
+ * extern func in linked code. */
+static PyObject *bind_linked(PyObject *object, PyObject *args)
+{
+  module_object *self = (module_object *)object;
+  const char *name, *symbol;
+  PyObject *list;
+  if (!PyArg_ParseTuple(args, "ssO!", &name, &symbol, &PyList_Type, &list)) return NULL;
+  Py_ssize_t count = PyList_Size(list);
+  kjit_link_input *inputs = read_link_inputs(list, count);
+  module_object *changed = inputs ? binding_new_object(binding_module_type) : NULL;
+  if (changed) {
+    changed->context = (context_object *)Py_NewRef((PyObject *)self->context);
+    kjit_status status =
+      kjit_bind_linked(self->module, name, symbol, inputs, (size_t)count, &changed->module);
+    if (status != KJIT_OK) changed->module = NULL;
+    if (binding_finish(self->context, status)) {
+      Py_DECREF((PyObject *)changed);
+      changed = NULL;
+    }
+  }
+  PyMem_Free(inputs);
+  return (PyObject *)changed;
+}
+
 static PyMethodDef module_methods[] = {
+  { "bind_linked", bind_linked, METH_VARARGS, NULL },
   { "set_constant", set_constant, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };

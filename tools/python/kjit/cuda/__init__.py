@@ -12,6 +12,7 @@ from . import dispatcher as _dispatcher
 from . import driver as _driver
 from . import host_arrays as _host_arrays
 from . import libdevice as _libdevice
+from . import linking as _linking
 from . import memory as _memory
 from . import records as _records
 from . import config, cudadrv, errors, types
@@ -30,7 +31,8 @@ implementation = "kjit"
 HAS_NUMBA = False
 
 _FROM = {
-    _dispatcher: "jit declare_device",
+    _dispatcher: "jit",
+    _linking: "declare_device LinkableCode CUSource PTXSource Cubin Fatbin Object Archive LTOIR",
     _arrays: "device_array device_array_like to_device as_cuda_array from_cuda_array_interface is_cuda_array",
     _host_arrays: "pinned_array pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup",
     _arguments: "In Out InOut",
@@ -48,14 +50,6 @@ for _module, _names in _FROM.items():
 
 # What numba.cuda has and kjit.cuda does not: what to do instead.
 _REFUSED = {
-    "CUSource": "CUDA C is not linked: write the function in Python",
-    "PTXSource": "PTX is not linked: kjit.ptx in a kernel",
-    "LTOIR": "code is not linked",
-    "Object": "code is not linked",
-    "Fatbin": "code is not linked",
-    "Cubin": "code is not linked",
-    "Archive": "code is not linked",
-    "LinkableCode": "code is not linked",
     "CPointer": "pointers: hand over arrays",
     "Record": "records as types: hand over the array",
     "extending": "Numba's extension API: write a function",

@@ -17,6 +17,7 @@ from . import fitting as fitting
 from . import host_arrays as host_arrays
 from . import jit_options as jit_options
 from . import layouts as layouts
+from . import linking as linking
 from . import memory as memory
 from . import random as random
 from . import records as records
@@ -25,6 +26,9 @@ from . import typed as typed
 from . import types as types
 from . import usage as usage
 from . import words as words
+class Archive(LinkableCode):
+    default_name: Any
+    kind: Any
 class BaseCUDAMemoryManager:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def defer_cleanup(self) -> Any: ...
@@ -36,8 +40,17 @@ class BaseCUDAMemoryManager:
     def memhostalloc(self, size: Any, mapped: Any, portable: Any, wc: Any) -> Any: ...
     def mempin(self, owner: Any, pointer: Any, size: Any, mapped: Any) -> Any: ...
     def reset(self) -> Any: ...
+class CUSource(LinkableCode):
+    default_name: Any
+    kind: Any
+class Cubin(LinkableCode):
+    default_name: Any
+    kind: Any
 class CudaSupportError:
     msg: Any
+class Fatbin(LinkableCode):
+    default_name: Any
+    kind: Any
 class GetIpcHandleMixin:
     def get_ipc_handle(self, memory: Any) -> Any: ...
 HAS_NUMBA: Any
@@ -57,6 +70,19 @@ class IpcHandle:
     def open_array(self, context: Any, shape: Any, dtype: Any, strides: Any = ...) -> Any: ...
     def open_direct(self, context: Any) -> Any: ...
     def open_staged(self, context: Any) -> Any: ...
+class LTOIR(LinkableCode):
+    default_name: Any
+    kind: Any
+class LinkableCode:
+    def __init__(self, data: Any, name: Any = ..., setup_callback: Any = ..., teardown_callback: Any = ..., nrt: Any = ...) -> None: ...
+    data: Any
+    default_name: Any
+    @staticmethod
+    def from_path(path: Any) -> Any: ...
+    @classmethod
+    def from_path_or_obj(cls, path_or_obj: Any) -> Any: ...
+    kind: Any
+    name: Any
 class ManagedMemory(MappedMemory): ...
 class MappedMemory:
     def __init__(self, context: Any, pointer: Any, size: Any, owner: Any = ..., finalizer: Any = ...) -> None: ...
@@ -74,7 +100,13 @@ class MemoryPointer:
     owner: Any
     refct: Any
     def view(self, start: Any, stop: Any = ...) -> Any: ...
+class Object(LinkableCode):
+    default_name: Any
+    kind: Any
 class Out: ...
+class PTXSource(LinkableCode):
+    default_name: Any
+    kind: Any
 class PinnedMemory:
     def __init__(self, context: Any, pointer: Any, size: Any, owner: Any = ..., finalizer: Any = ...) -> None: ...
     def own(self) -> Any: ...

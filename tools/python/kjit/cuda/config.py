@@ -47,6 +47,8 @@ ENABLE_AVX = LOOP_VECTORIZE = SLP_VECTORIZE = 1
 CUDA_LOG_LEVEL, CUDA_LOG_SIZE, CUDA_LOG_API_ARGS, CUDA_VERBOSE_JIT_LOG = "", 1024, 0, 1
 # The module whose _numba_memory_manager is the class of memory managers, or "default".
 CUDA_MEMORY_MANAGER = os.environ.get("NUMBA_CUDA_MEMORY_MANAGER") or "default"
+# Folders with headers for CUDA C that is linked, with colons between them.
+CUDA_NVRTC_EXTRA_SEARCH_PATHS = os.environ.get("NUMBA_CUDA_NVRTC_EXTRA_SEARCH_PATHS") or ""
 CUDA_DRIVER, CUDA_DEALLOCS_COUNT, CUDA_DEALLOCS_RATIO = "", 10, 0.2
 CUDA_PER_THREAD_DEFAULT_STREAM, CUDA_INCLUDE_PATH, FORCE_CUDA_CC = 0, "", None
 # Whether kernels run in the interpreter, thread by thread.

@@ -7,7 +7,7 @@ import types as python_types
 import warnings
 
 from .. import _arrays, _errors, _functions, _kjit
-from . import arguments, arrays, compiled, config, configurations, errors, fitting, host_arrays, jit_options, streams, types
+from . import arguments, arrays, compiled, config, configurations, errors, fitting, host_arrays, jit_options, linking, streams, types
 from . import typed as _typed
 from . import usage as _memory
 
@@ -39,6 +39,7 @@ class Dispatcher(_kjit.Dispatcher):
         self.overloads, self._signatures, self._configurations = {}, [], {}
         self._is_fixed = False
         self._kernel = compiled.Kernel(py_func, **kernel_options)
+        self._kernel.linked = linking.read_link(given.get("link"))
         self._kernel.is_careful = jit_options.checks_bounds(given) is None
         self.func_code, self.extensions = py_func.__code__, list(given.get("extensions") or ())
         functools.update_wrapper(self, py_func)
@@ -87,8 +88,16 @@ class Dispatcher(_kjit.Dispatcher):
         target = "cpu" if arrays.is_on_cpu() else compiled.target()
         if not self._is_device:
             self._inspect("typed", signature, target)
+            if not arrays.is_on_cpu():
+                self._check_linked(signature)
             return
         self._function.find_result(compiled.device_text(signature.args))
+
+    def _check_linked(self, signature):
+        """Errors in linked code come with the function, too."""
+        kernel, text = self._for_types(signature.args, compiled.laid_out)
+        if kernel._made_module().externals:
+            kernel._specialize(text)
 
     @property
     def result(self):
@@ -423,7 +432,7 @@ def jit(func_or_sig=None, device=False, **options):
     function; or a signature or a list of them, "void(float32[:], int32)". Options: device, debug, fastmath, max_registers,
     launch_bounds, inline, boundscheck, lineinfo; opt=False with debug keeps variables for debuggers; cache, lto, cooperative
     and shared_memory_carveout change nothing.
-    link= and extensions= are refused."""
+    link is a list of files and objects (CUSource, PTXSource, Cubin, Fatbin, Object, Archive, LTOIR) that are linked with the kernel."""
     for name in ("argtypes", "restype", "bind"):
         if name in options:
             raise _deprecated(name)
@@ -461,8 +470,3 @@ def _deprecated(name):
     from .errors import DeprecationError
 
     return DeprecationError(f'Deprecated keyword argument `{name}`: give a signature, cuda.jit("void(int32[:])")')
-
-
-def declare_device(name, sig=None, link=None, use_cooperative=False, abi=None):
-    """Refused: functions of CUDA C are not linked."""
-    raise NotImplementedError("kjit.cuda.declare_device: CUDA C is not linked: write the function in Python")

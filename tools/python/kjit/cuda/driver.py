@@ -7,6 +7,7 @@ import numpy
 
 from .. import _arrays, _kjit, _state
 from . import arrays, errors, streams
+from .errors import LinkerError as LinkerError
 
 CudaAPIError = errors.CudaAPIError
 Stream = streams.Stream

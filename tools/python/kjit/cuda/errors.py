@@ -40,6 +40,10 @@ class CudaSupportError(_errors.Error):
 
 
 
+class LinkerError(RuntimeError):
+    """Code that is to be linked is not there."""
+
+
 class KernelRuntimeError(RuntimeError):
     """A kernel that failed."""
 

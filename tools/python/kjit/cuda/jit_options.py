@@ -28,10 +28,6 @@ _KNOWN = _WITHOUT_EFFECT | {
     "extensions",
 }
 
-_REFUSED = {
-    "link": "link= of CUDA C or PTX is not there: write the function in Python, or use kjit.ptx in a kernel",
-}
-
 _CARVEOUTS = ("default", "maxl1", "maxshared")
 
 
@@ -76,9 +72,10 @@ def checks_bounds(given):
 
 
 def read(given):
-    for name, why in _REFUSED.items():
-        if given.get(name):
-            raise NotImplementedError(f"kjit.cuda.jit: {why}")
+    if given.get("link") and config.ENABLE_CUDASIM:
+        raise NotImplementedError("Cannot link PTX in the simulator")
+    if given.get("link") and given.get("device"):
+        raise ValueError("link keyword invalid for device function")
     unknown = set(given) - _KNOWN
     if unknown:
         raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_KNOWN)}")

@@ -184,11 +184,17 @@ class Calls:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)
             return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "from_buffer" and self.is_cffi(node.func.value):
+            return [self.source.place(node), self.use(library.FIRST_ELEMENT), *self.positional(node)]
         if isinstance(node.func, ast.Attribute) and isinstance(self.static_value(node.func.value), types.ModuleType):
             raise self.no_attribute(node.func, self.static_value(node.func.value))
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def is_cffi(self, node):
+        """Whether it is an object `cffi.FFI()`, whose from_buffer gives C functions the address of an array."""
+        return type(self.static_value(node)).__module__ in ("cffi.api", "_cffi_backend")
 
     def positional(self, node):
         if node.keywords:

@@ -287,6 +287,17 @@ func array_address(a) -> u64 @numba {
   return 0u64
 }""",
 )
+# The address of an array's first element, for functions of other languages; a pointer stays what it is.
+FIRST_ELEMENT = words.Text(
+    "first_element",
+    """
+func first_element(a) @numba {
+  if is_pointer(dtype(a)) { return a } else {
+    for at in range(a.shape) { return pointer(a[at]) }
+    return bitcast(dtype(a)*, 0u64)
+  }
+}""",
+)
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 
 

@@ -27,6 +27,7 @@ class Made:
         self.returned = returned  # see Builder.returned, of the function
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
+        self.externals: dict = {}  # name of an extern func -> words.External
 
     def quoted(self):
         """(file, text) of each source, for libkjit's messages."""
@@ -60,6 +61,7 @@ class Builder:
         self.result_shapes = {}  # id of a function -> the shape of what it returns
         self.returned = {}  # name of a function -> the shapes of tuples that it returns, None of other values
         self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
+        self.externals = {}  # name of an extern func -> words.External
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
         # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
         self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
@@ -115,7 +117,11 @@ class Builder:
             self.kept.append(thing)
             if not isinstance(thing, Specialized):  # what calls itself finds itself
                 self.symbols.setdefault(id(getattr(thing, "py_func", thing)), name)
-            if isinstance(thing, words.Text):
+            if isinstance(thing, words.External):
+                extern = self.new_name(thing.symbol)
+                self.externals[extern] = thing
+                self.constants.append([thing.write(self, extern).replace(f"func {thing.__name__}(", f"func {name}(")])
+            elif isinstance(thing, words.Text):
                 self.constants.append([self.text_of(thing, name)])
             else:
                 self.pending.append((name, thing, kind, where, shapes))
@@ -288,7 +294,7 @@ class Builder:
             texts.append("".join(text))
             plains.append("".join(plain))
             lines.append(first)
-        return Made(
+        made = Made(
             name,
             f"<kjit {name}>",
             "\n".join(texts) + "\n",
@@ -301,6 +307,8 @@ class Builder:
             self.results.get(name, False),
             self.returned.get(name, ()),
         )
+        made.externals = self.externals
+        return made
 
 
 PLAIN = (bool, int, float, complex, str, type(None))

@@ -62,6 +62,25 @@ class Text:
         self.__name__, self.text, self.needs = name, text, needs
 
 
+class External(Text):
+    """A function of linked code: `symbol` is its name there. write(builder, extern) returns the text of a func that calls
+    it, in which the extern func has the name `extern`. inputs(more) returns what is linked, as Module.bind_linked takes it; more: what the
+    kernel links."""
+
+    def __init__(self, symbol):
+        super().__init__(f"call_{symbol}", "")
+        self.symbol = symbol
+
+    def write(self, builder, extern):
+        raise NotImplementedError
+
+    def inputs(self, more):
+        raise NotImplementedError
+
+    def check(self, more):
+        """Raises an error if nothing is linked that could define the function."""
+
+
 class Form:
     """A word of a module such as kjit.cuda whose text in the kernel IR is put together from its arguments. parameters: their
     names, behind which `=` and the text of a default may stand; text: with `{name}` for each argument's text. The argument
