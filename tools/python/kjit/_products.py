@@ -128,9 +128,15 @@ class CSR:
 
     def dot(self, x, *, out=None, **options):
         """Returns the matrix product with an array x, `A @ x`. x has the shape (columns,) or (columns, n) and the type of
-        data; the result has the shape (rows,) or (rows, n). options: see `kjit.reduce`. Raises ArgumentError for shapes,
-        TypingError for different types, KernelError if `indptr` decreases, and TypeError for a sparse x."""
-        _refuse_sparse(x)
+        data; the result has the shape (rows,) or (rows, n). options: see `kjit.reduce`. If x is a sparse matrix, the result
+        is a `kjit.CSR`, and there are no options. Raises ArgumentError for shapes, TypingError for different types, and
+        KernelError if `indptr` decreases."""
+        if _is_sparse(x):
+            from ._sparse_product import product
+
+            if out is not None or options:
+                raise TypeError("the product of two sparse matrices has no options")
+            return product(self, x)
         name = "spmv" if len(x.shape) == 1 else "spmm"
         return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))
 
@@ -141,6 +147,8 @@ class CSR:
         return self.dot(x) if hasattr(x, "shape") else NotImplemented
 
     def __rmatmul__(self, x):
+        if _is_sparse(x):
+            return csr(x).dot(self)
         if not hasattr(x, "shape") or len(x.shape) > 2:
             return NotImplemented
         if len(x.shape) == 1:
@@ -284,12 +292,10 @@ class CSR:
         return f"<kjit.CSR {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
 
 
-def _refuse_sparse(x):
-    """Refuses the product of two sparse matrices."""
+def _is_sparse(x):
     from .sparse import COO
 
-    if isinstance(x, (CSR, COO)) or hasattr(x, "tocsr"):
-        raise TypeError("the matrix product of two sparse matrices is not supported; A @ B.to_dense() is a dense array")
+    return isinstance(x, (CSR, COO)) or hasattr(x, "tocsr")
 
 
 def _is_factor(x):

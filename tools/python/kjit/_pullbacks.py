@@ -118,6 +118,8 @@ def _entries(matrix, g, x):
 
 def _dot(matrix, x):
     """The derivative by the matrix is that by its entries, `data`."""
+    if _products._is_sparse(x):
+        raise TypeError("the product of two sparse matrices has no rule; give the right matrix as an array, B.to_dense()")
     return matrix.dot(x), lambda g: (_entries(matrix, g, x), matrix.T.dot(g))
 
 

@@ -85,7 +85,29 @@ def _check_array(name, x):
 
 
 def _matrix_of(a):
-    return csr(a) if hasattr(a, "tocsr") else a
+    if hasattr(a, "tocsr"):
+        return csr(a)
+    return _operator_of(a) if hasattr(a, "matvec") and hasattr(a, "shape") else a
+
+
+def _operator_of(a):
+    """Wraps a LinearOperator of SciPy, whose functions take and return NumPy arrays. On a GPU each product copies its vectors."""
+    if getattr(getattr(a, "dtype", None), "kind", "f") == "c":
+        raise TypeError("the solvers take real matrices, and the LinearOperator is complex")
+
+    def stored(name):
+        def multiply(result, x):
+            synchronize(x.device)
+            given = x.to_host()
+            found = getattr(a, name)(given)
+            if tuple(found.shape) != tuple(result.shape):
+                raise ArgumentError(f"{name} of the LinearOperator returned the shape {tuple(found.shape)}, not {tuple(result.shape)}")
+            result[...] = array(found.astype(given.dtype, copy=False), device=result.device)
+            synchronize(x.device)
+
+        return multiply
+
+    return LinearOperator(a.shape, stored("matvec"), stored("rmatvec"))
 
 
 def _transposed_of(a):
@@ -137,8 +159,8 @@ def _solve(name, a, b, out, transposed, numbers, limit, device, stream):
 
 def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
     """Solves A x = b for a symmetric positive definite matrix with conjugate gradients, starting from zeros, and
-    returns a `kjit.Solution`. a is a SciPy matrix, `kjit.csr`, an array with two axes or a `kjit.LinearOperator`, and
-    is square. b is an array of f32 or f64, the type of the matrix.
+    returns a `kjit.Solution`. a is a SciPy matrix or LinearOperator, `kjit.csr`, an array with two axes or a
+    `kjit.LinearOperator`, and is square. b is an array of f32 or f64, the type of the matrix.
 
     The solver stops when |b - A x| is at most `residual_tolerance` |b|, or after `iteration_limit` iterations, by
     default 10 for each row. out is an array for x. If the system does not converge, no exception is raised: see
