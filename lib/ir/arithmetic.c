@@ -418,6 +418,7 @@ static double floor_modulo(kjit_type type, double x, double y)
 static double floor_quotient(kjit_type type, double x, double y)
 {
   KJ_ASSERT(ki_is_floating(type));
+  if (y == 0) return x / y;
   double rest = fmod(x, y), q = round_to_computed(type, round_to_computed(type, x - rest) / y);
   if (rest != 0 && (rest < 0) != (y < 0)) q = round_to_computed(type, q - 1);
   if (q == 0) return copysign(0, x / y);

@@ -228,7 +228,7 @@ typedef struct float_division {
 } float_division;
 
 /* As CPython's float_divmod: fmod, corrected to the divisor's sign, and the floor that goes with
- * it. */
+ * it. CPython refuses a divisor of 0: the quotient is x / y then, as NumPy's and Numba's. */
 static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
@@ -243,9 +243,11 @@ static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef
   LLVMValueRef floor = kl_intrinsic1(l, "llvm.floor", q);
   LLVMValueRef is_low = kl_fcmp(l, LLVMRealOGT, kl_fsub(l, q, floor), LLVMConstReal(type, .5));
   LLVMValueRef whole = kl_select(l, is_low, kl_fadd(l, floor, one), floor);
-  LLVMValueRef signed_zero = kl_intrinsic2(l, "llvm.copysign", zero, kl_fdiv(l, x, y));
+  LLVMValueRef exact = kl_fdiv(l, x, y),
+               signed_zero = kl_intrinsic2(l, "llvm.copysign", zero, exact);
+  LLVMValueRef quotient = kl_select(l, kl_fcmp(l, LLVMRealOEQ, q, zero), signed_zero, whole);
   return (float_division){
-    .quotient = kl_select(l, kl_fcmp(l, LLVMRealOEQ, q, zero), signed_zero, whole),
+    .quotient = kl_select(l, kl_fcmp(l, LLVMRealOEQ, y, zero), exact, quotient),
     .remainder = kl_select(l, is_zero, kl_intrinsic2(l, "llvm.copysign", zero, y),
                            kl_select(l, differ, kl_fadd(l, r, y), r)),
   };

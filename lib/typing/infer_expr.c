@@ -302,10 +302,11 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a function here; call it or pass it to a parameter", decl->name);
   if (meaning->kind == KJ_MEANS_FIELDS)
-    kt_fail(s->c, expr->location, KJIT_ERROR_NAME,
-            "`%s` is `.%s` of an array of structs, which is no array of its own: index it here, "
-            "`%s[i]`",
-            decl->name, meaning->fields->name, decl->name);
+    kt_fail_code(
+      s->c, expr->location, KJIT_ERROR_NAME, KJIT_CODE_ARRAY_OF_FIELDS,
+      "`%s` is `.%s` of an array of structs, which is no array of its own: index it here, "
+      "`%s[i]`",
+      decl->name, meaning->fields->name, decl->name);
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
   if (is_unknown) kt_wait_for_type(s, decl, expr->location);

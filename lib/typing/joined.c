@@ -143,8 +143,9 @@ static const char *reason_of(kt_scope *s, kjit_type a, kjit_type b)
 
 static kjit_error_code code_of(const kt_scope *s, kjit_type a, kjit_type b)
 {
-  bool are_arrays = kt_is_array(s->c, a) && kt_is_array(s->c, b);
-  bool differ = are_arrays && ki_type(s->c->types, a)->element != ki_type(s->c->types, b)->element;
+  if (kt_is_array(s->c, a) != kt_is_array(s->c, b)) return KJIT_CODE_ARRAY_AS_NUMBER;
+  bool differ =
+    kt_is_array(s->c, a) && ki_type(s->c->types, a)->element != ki_type(s->c->types, b)->element;
   return differ ? KJIT_CODE_ARRAY_ELEMENTS : KJIT_CODE_NONE;
 }
 

@@ -1,9 +1,10 @@
 # REQUIRES: numba
-# RUN: %numba-python %s 20261128 40
+# RUN: %numba-python %s 20261129 60
 """njit beside Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types. Results have the
 same type and the same value. The suite has one seed, so that a change decides and not chance; `beside_numba.py [SEED [COUNT]]`
 draws others."""
 import collections
+import copy
 import math
 import os
 import random
@@ -30,6 +31,26 @@ UFUNCS = "add subtract multiply maximum minimum fmax fmin floor_divide remainder
 EXPRESSIONS = """a + b; a - b; a * b; a / b; a // b; a % b; a & b; a ^ b; (a << 3) + b; (a >> 1) - b; a < b; -a + b; ~a - b; a * 2 + b
 a * a + b; a * b - 3; (a + b) / 2; (a + b) // 2; (a * 3) % b; a * 0.5 + b; (a < b) * a + b; np.sqrt(a * a) + b; np.maximum(a * 2, b)
 np.abs(a * 2) - b; 1 - a * b; (a + b) > 3; np.minimum(a, 100) * b; a * 200 * a""".replace("\n", "; ").split("; ")
+FUNCTIONS = """np.where(a > 1, a, 0); np.where(a > 1, a, 0.5); np.where(a > 1, a, b); np.where(a > 1)[0]; np.where(a > 1, a, a[0])
+np.cumsum(a); a.cumprod(); np.var(a); a.std(); np.sum(a); np.prod(a); a.mean(); np.full_like(a, 3); np.append(a, a); np.diff(a)
+np.repeat(a, 2); np.sort(a)[::-1]; a[a > 1]; np.unique(a); a[::-2]; a[4:0:-2]; a[-2:-5:-1].sum(); np.clip(a, 1, 3); np.nonzero(a)[0]
+a.astype(np.int32); a.astype(np.uint8); np.flip(a); np.argmax(a); a.reshape(5, 1).sum(axis=0); np.median(a); np.count_nonzero(a)
+a[np.array([1, -1])]; np.roll(a, 1); np.bitwise_and(a, 3); np.left_shift(a, 2); np.logical_not(a); np.any(a > 2)""".replace(
+    "\n", "; "
+).split("; ")
+CASTS = [f"np.{t}(a)" for t in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 bool_".split()]
+# Expressions of numbers in functions that make arrays and so stay in Python.
+IN_PYTHON = [*CASTS, "divmod(a, b)", "a if a > b else b", "b if a == 3 else 0", "int(a)", "round(a)", "min(a, b)", "abs(a) // 2", "-a"]
+RECORDS = [
+    "return a.x * 2 + a.y",
+    "return a.x.sum() + len(a.y), a[1:].x[0]",
+    "a.x[:] = b; return a.x[0]",
+    "a['y'][1] += 2; a[0].x = b; return a.y",
+    "return outer(a.x) + outer(a['y'])",
+    "return a.x[::-1], a.y[a.y > 1], a[::-1].x",
+    "return a.x.shape, a.y.size, np.sum(a.x * a.y)",
+    "v = a.x; v[1] = b; return v * 2",
+]
 Pair = collections.namedtuple("Pair", "x y")
 # Numba computes these otherwise on purpose or by mistake, each with its reason.
 KNOWN = {
@@ -38,6 +59,7 @@ KNOWN = {
     "shifts by more than the width": "Numba leaves the result open",
     "quotients of complex arrays by zero": "Numba raises ZeroDivisionError, kjit has NumPy's inf and nan",
     "integers ** integers beyond 53 bits": "Numba computes some of them in float64",
+    "the least integer // -1": "Numba's quotient is 0",
 }
 
 
@@ -75,14 +97,10 @@ def value(dtype):
 
 def case():
     """A function's text, its arguments, and whether its values may differ by rounding."""
-    kind = random.choice("operator operator operator element unary math ufunc variable literal arrays statement arguments".split())
+    kind = random.choice(KINDS)
     a, b = value(random.choice(TYPES)), value(random.choice(TYPES))
-    if kind == "arrays":
-        return case_of_arrays()
-    if kind == "statement":
-        return case_of_statement()
-    if kind == "arguments":
-        return case_of_arguments()
+    if kind in OTHER_CASES:
+        return OTHER_CASES[kind]()
     operator = random.choice(BINARY)
     if operator in ("<<", ">>"):
         b = np.dtype(random.choice("i1 i2 i4 i8 u1 u2 u4 u8".split())).type(random.randrange(0, 60))
@@ -131,6 +149,40 @@ def case_of_statement():
     return f"out = np.zeros(6, np.{np.dtype(kind).name})\n    for k in range(1):\n        {text}\n    return out", (a, b)
 
 
+def case_of_functions():
+    """A function of NumPy or a method of whole arrays."""
+    a, b = (np.array([value(np.dtype(t)) for _ in range(5)]) for t in random.choices("i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split(), k=2))
+    return f"return {random.choice(FUNCTIONS)}", (a, b)
+
+
+def case_in_python():
+    """An expression of numbers, or an assignment to an element, in a function that makes an array."""
+    a, b = (value(np.dtype(t)) for t in random.choices("i1 i2 i4 i8 u1 u4 f4 f8".split(), k=2))
+    if random.random() < 0.3:
+        a = random.choice([np.float64, np.float32])(random.choice([1e10, -1e10, 1e20, -3.7, 300.5, np.nan, np.inf, 2**31]))
+    if random.random() < 0.3:
+        kind = random.choice("int8 int32 int64 uint8 uint32 float32 bool_".split())
+        return f"r = np.zeros(2, np.{kind})\n    r[0] = a\n    r[1] += {random.choice(['1', '300', '2.5'])}\n    return r", (a, b)
+    b = b or type(b)(1)
+    return f"r = np.zeros(2)\n    return {random.choice([*IN_PYTHON, *CASTS])}, r", (a, b)
+
+
+def case_of_zeros():
+    """Divisions by zero under both error models."""
+    a, b = value(np.dtype(random.choice("i4 i8 u4 f4 f8".split()))), np.dtype(random.choice("i4 i8 u4 f4 f8".split())).type(0)
+    text = random.choice(["a / b", "a // b", "a % b", "divmod(a, b)", "a // (b + 1)"])
+    made = random.choice(["", "r = np.zeros(1)\n    "])
+    return f"{made}return {text}", (a, b), {"error_model": random.choice(["python", "numpy"])}
+
+
+def case_of_records():
+    """Fields of all elements of an array of records, which may be packed."""
+    dtype = np.dtype([("x", random.choice(["f8", "f4", "i8"])), ("y", random.choice(["i4", "i2", "f8"]))], align=random.random() < 0.5)
+    a = np.zeros(4, dtype)
+    a["x"], a["y"] = rng.integers(0, 9, 4), rng.integers(0, 4, 4)
+    return random.choice(RECORDS).replace("; ", "\n    "), (a, random.choice([3, 2.5]))
+
+
 def case_of_arguments():
     """Tuples, named tuples and None as arguments."""
     a, b, c = (value(np.dtype(random.choice("i4 i8 f4 f8".split()))) for _ in range(3))
@@ -144,13 +196,30 @@ def case_of_arguments():
     return text, arguments
 
 
+OTHER_CASES = {
+    "arrays": case_of_arrays, "statement": case_of_statement, "arguments": case_of_arguments, "functions": case_of_functions,
+    "in_python": case_in_python, "zeros": case_of_zeros, "records": case_of_records,
+}
+KINDS = ["operator"] * 3 + "element unary math ufunc variable literal".split() + [*OTHER_CASES]
+
+
+def total(x):
+    s = 0.0
+    for v in x:
+        s += v
+    x[0] += 1
+    return s
+
+
 def result(compiled, arguments):
     """(kind of the type, its bytes, value), or the error's class."""
     try:
         got = compiled(*arguments)
-    except (numba.core.errors.NumbaError, kjit.Error, TypeError) as error:
+    except ZeroDivisionError:
+        return "ZeroDivisionError"
+    except (numba.core.errors.NumbaError, kjit.Error, TypeError, AttributeError, AssertionError, NotImplementedError) as error:
         return error
-    except (ZeroDivisionError, ValueError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         return type(error).__name__
     if isinstance(got, tuple):
         return type(got).__name__, *(np.asarray(item) if not isinstance(item, tuple) else (type(item).__name__, *map(np.asarray, item)) for item in got)
@@ -174,7 +243,8 @@ def same(mine, theirs, is_single):
 folder = tempfile.TemporaryDirectory()
 tried, refused, wrong = 0, 0, []
 while tried < count:
-    body, arguments = case()
+    body, arguments, *options = case()
+    options = options[0] if options else {}
     space = {"math": math, "np": np, "Pair": Pair}
     text = f"def f(a, b):\n    {body}\n"
     file = os.path.join(folder.name, "function.py")
@@ -183,12 +253,18 @@ while tried < count:
     exec(compile(text, file, "exec"), space)
     if is_known(body, arguments):
         continue
-    theirs = result(numba.njit(space["f"]), arguments)
+    changed = [copy.deepcopy(arguments) for _ in range(2)]
+    space["outer"] = numba.njit(total)
+    theirs = result(numba.njit(**options)(space["f"]), changed[0])
     if isinstance(theirs, Exception):
         refused += 1  # Numba has no such function of these types
         continue
     tried += 1
-    mine = result(kjit.njit(space["f"]), arguments)
+    space["outer"] = kjit.njit(total)
+    mine = result(kjit.njit(**options)(space["f"]), changed[1])
+    records = [x for x in changed if isinstance(x[0], np.ndarray) and x[0].dtype.names]
+    if records and not np.array_equal(*(changed_array for changed_array, _ in records)):
+        wrong.append(f"{body!r}: the array becomes {records[1][0]}, Numba {records[0][0]}")
     if not same(mine, theirs, any(t in (np.float32, np.complex64) for t in types_in(arguments))):
         shown = [x if not isinstance(x, np.ndarray) else f"{x!r} {x.dtype}" for x in (mine, theirs)]
         given = ", ".join(f"{x!r}: {getattr(x, 'dtype', '')}" for x in arguments)

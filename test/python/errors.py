@@ -21,6 +21,7 @@ CODES = [
     (lambda x, r: 1 if x else 2, "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
     (lambda x, r: x, "C_TYPE", (np.ones(2), np.ones(2))),
     (lambda x, r: x(3), None, (np.ones(2), np.ones(2))),
+    (lambda x, r: x.v + r[0], "ARRAY_OF_FIELDS", (np.ones(2, [("v", "f8"), ("n", "i8")]), np.ones(2))),
 ]
 
 

@@ -67,8 +67,10 @@ def modulo(t, x, y):
 def floor_quotient(t, x, y):
     if finite(x, y) and x and y:
         return encode(t, Fraction(math.floor(Fraction(x) / Fraction(y)))) if math.floor(Fraction(x) / Fraction(y)) else 0
+    if y == 0 and x and not math.isnan(x):
+        return encode(t, math.copysign(math.inf, x) * math.copysign(1, y))
     if math.isnan(x) or math.isnan(y) or math.isinf(x) or y == 0:
-        return OPEN if math.isinf(x) or y == 0 else nan_of(t)
+        return OPEN if math.isinf(x) else nan_of(t)
     return encode(t, -1.0 if x and (x < 0) != (y < 0) else math.copysign(0, math.copysign(1, x) * math.copysign(1, y)))
 
 

@@ -7,9 +7,9 @@ import operator
 import sys
 import types
 
-from . import _algorithms, _functions
+from . import _aligned, _algorithms, _functions, _numpy_types
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
-from .frontend import elementwise, parallel
+from .frontend import elementwise, parallel, static
 
 _SMALL = 2**20
 _UNCOMPILED = "__kjit_uncompiled"
@@ -78,6 +78,7 @@ class Computed:
         shape = numpy.broadcast_shapes(*(value.shape for value in typed))
         if 0 in shape or not shape:  # the types alone
             return self.python(*typed)
+        typed, _ = _aligned.copies(typed) or (typed, None)
         return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
 
 
@@ -158,7 +159,30 @@ class _Rewriter(ast.NodeTransformer):
         thing = self.finder.names.value(node.func)
         if isinstance(thing, types.FunctionType) and getattr(thing, "kjit_loop", None) is None and not _is_numpys(thing):
             node.func = self.keep("function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"}))
+        if _numpy_types.is_of_random(thing) and thing.__name__ == "seed":
+            text = "random.seed(): kjit has no generator whose numbers would be those of Numba; np.random.seed() has one"
+            raise self.whole._splitter.source.error(node, text)
+        own = _numpy_types.function_of(thing)
+        if own:
+            node.func = self.keep("numpy", own)
+        elif thing is static.UNKNOWN and isinstance(node.func, ast.Attribute) and node.func.attr in _numpy_types.METHODS:
+            method = self.keep("method", _numpy_types.method_of(node.func.attr))
+            node = ast.copy_location(ast.Call(method, [node.func.value, *node.args], node.keywords), node)
         return self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        made = self.generic_visit(node)
+        if len(made.targets) == 1:
+            made.value = self.stored(made.targets[0], made.value)
+        return made
+
+    def stored(self, target, value):
+        """The value of an assignment to a target."""
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, (ast.Name, ast.Attribute)):
+            return value
+        base = _copy(target.value)
+        base.ctx = ast.Load()
+        return ast.copy_location(ast.Call(self.keep("stored", _numpy_types.stored), [base, value], []), value)
 
     def visit_AugAssign(self, node):
         target = node.target
@@ -170,7 +194,8 @@ class _Rewriter(ast.NodeTransformer):
         leaves = elementwise.Expression(whole, [], ["leaf_0", "leaf_1"], _binary(node, "leaf_0", "leaf_1"))
         in_place = self.keep("in_place", InPlace(type(node.op), Computed(self.whole, leaves)))
         call = ast.Call(in_place, [self.visit(old), self.visit(node.value)], [])
-        return ast.copy_location(ast.Assign([self.visit(target)], ast.copy_location(call, node)), node)
+        value = self.stored(target, ast.copy_location(call, node))
+        return ast.copy_location(ast.Assign([self.visit(target)], value), node)
 
 
 def _is_numpys(function):

@@ -1,6 +1,6 @@
 """Compiled parts of a function made by kjit.njit that stays in Python: its loops and expressions."""
 
-from . import _functions, _kjit, _state, dtypes
+from . import _aligned, _functions, _kjit, _state, dtypes
 from ._composed import Composed
 from ._errors import Error, NotCompiledError
 from ._shapes import Known, shape_of, take_apart
@@ -52,6 +52,10 @@ class SerialPart(_Part, Composed, _kjit.Function):
         module, name = self._module()
         return module, name, self._parameters(), (), True, True
 
+    def _call_otherwise(self, args, error):
+        """The extension calls this after a compiled call has failed."""
+        return _aligned.call_again(self, args, error)
+
     def _write(self):
         from .frontend import module as modules
 
@@ -95,6 +99,11 @@ class ParallelLoop(_Part, _kjit.Kernel):
     def _launch(self, *args):
         """Launches the kernel with the items of tuples as separate arguments, and functions and constants as part of
         the code."""
+        aligned = _aligned.copies(args)
+        if aligned is not None:
+            self._launch(*aligned[0])
+            aligned[1]()
+            return
         shapes = tuple(shape_of(value, True, True) for value in args)
         if not any(shape is not None for shape in shapes):
             if not any(_is_record(value) for value in args):

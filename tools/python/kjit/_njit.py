@@ -6,7 +6,7 @@ import os
 import threading
 import types
 
-from . import _functions, _kjit
+from . import _aligned, _functions, _kjit
 from ._composed import Composed, result_shape
 from ._errors import CLASSES, Error, NotCompiledError, SourceError, warn
 from ._shapes import shape_of
@@ -27,7 +27,7 @@ _REFUSED = {
 }
 _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
 # Codes of the compiler's errors that are about arrays as values.
-_OF_ARRAYS = frozenset(("ARRAY_AS_NUMBER", "ARRAY_ASSIGNED", "ARRAY_ELEMENTS"))
+_OF_ARRAYS = frozenset(("ARRAY_AS_NUMBER", "ARRAY_ASSIGNED", "ARRAY_ELEMENTS", "ARRAY_OF_FIELDS"))
 _ERRORS = {kind.__name__: kind for kind in CLASSES.values()}
 _COMPILING = (SourceError, NotCompiledError, _ERRORS["TypingError"], _ERRORS["UnknownNameError"])
 _AGAIN = object()
@@ -264,6 +264,9 @@ class Njit(Composed, _functions.Function):
         if self._is_decided_by_texts(error):
             self._forget()
             return self(*args)
+        again = _aligned.call_again(self, args, error)
+        if again is not NotImplemented:
+            return again
         if self._splitter.node is None or self._wants_driver or not self.is_of_arrays(error):
             return NotImplemented
         self.__dict__["_wants_driver"] = True

@@ -5,10 +5,13 @@ import ast
 import builtins
 import math
 
+from .. import dtypes
 from . import element_types, static, ufuncs
 from .element_types import OPERATORS
 
-_BUILTINS = tuple(getattr(builtins, name) for name in ("abs", "min", "max", "int", "float", "bool", "round", "pow", "complex"))
+_BUILTINS = tuple(
+    getattr(builtins, name) for name in ("abs", "min", "max", "int", "float", "bool", "round", "pow", "complex", "divmod")
+)
 # Operators whose results Python and 64 bits agree on, if the operands are small.
 _HARMLESS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div)
 _MOST_PRODUCTS = 2
@@ -68,6 +71,8 @@ def _has_elements(node):
     """Whether an expression has a meaning for the elements of arrays: it consists of operators and ufuncs."""
     if isinstance(node, (ast.Name, ast.Constant)):
         return True
+    if isinstance(node, ast.IfExp):
+        return False
     name, operands = _ufunc_of(node)
     return name is not None and all(map(_has_elements, operands))
 
@@ -86,7 +91,7 @@ class Expression:
         self.is_harmless = (
             all(isinstance(op, _HARMLESS) for op in binary)
             and products <= _MOST_PRODUCTS
-            and not any(isinstance(n, (ast.Call, ast.Invert)) for n in inside)
+            and not any(isinstance(n, (ast.Call, ast.Invert, ast.IfExp)) for n in inside)
             and all(_is_small(n.value) for n in inside if isinstance(n, ast.Constant))
         )
         self.has_division = any(isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) for op in binary)
@@ -94,6 +99,12 @@ class Expression:
 
 def _is_small(value):
     return type(value) is float or type(value) is int and abs(value) < 2**20
+
+
+def _is_number(node):
+    is_negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    operand = node.operand if is_negative else node
+    return isinstance(operand, ast.Constant) and type(operand.value) in (bool, int, float, complex)
 
 
 class Finder:
@@ -125,9 +136,20 @@ class Finder:
             return len(node.args) > 1 or thing not in (min, max)
         return getattr(math, getattr(thing, "__name__", ""), None) is thing and callable(thing)
 
+    def is_alone(self, node):
+        """Whether a node is an expression of numbers that has no meaning for the elements of arrays, and so is no part of another
+        one: a conversion or a conditional expression, whose operands are both evaluated."""
+        if isinstance(node, ast.IfExp):
+            return all(isinstance(operand, ast.Name) or _is_number(operand) for operand in (node.body, node.orelse))
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+            return False
+        thing = self.names.value(node.func)
+        return thing is not static.UNKNOWN and callable(thing) and dtypes.name_of(thing) in dtypes.SCALARS
+
     def find(self, node):
         """The Expression that a node is, or None: a leaf."""
-        if not self.is_inner(node):
+        is_alone = self.is_alone(node)
+        if not is_alone and not self.is_inner(node):
             return None
         leaves, names = [], {}
 
@@ -138,24 +160,25 @@ class Finder:
                 leaves.append(inner)
             return ast.copy_location(ast.Name(names[key], ast.Load()), inner)
 
-        scalar = self._scalar(node, leaf)
+        scalar = self._inner(node, leaf) if is_alone else self._scalar(node, leaf)
         if not leaves:
             return None
         return Expression(node, leaves, list(names.values()), scalar)
 
     def _scalar(self, node, leaf):
-        if isinstance(node, ast.Constant) and type(node.value) in (bool, int, float, complex):
+        if _is_number(node):
             return node
-        if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and isinstance(node.op, ast.USub):
-            return node
-        if not self.is_inner(node):
-            return leaf(node)
+        return self._inner(node, leaf) if self.is_inner(node) else leaf(node)
+
+    def _inner(self, node, leaf):
         if isinstance(node, ast.BinOp):
             made = ast.BinOp(self._scalar(node.left, leaf), node.op, self._scalar(node.right, leaf))
         elif isinstance(node, ast.UnaryOp):
             made = ast.UnaryOp(node.op, self._scalar(node.operand, leaf))
         elif isinstance(node, ast.Compare):
             made = ast.Compare(self._scalar(node.left, leaf), node.ops, [self._scalar(node.comparators[0], leaf)])
+        elif isinstance(node, ast.IfExp):
+            made = ast.IfExp(*(self._scalar(part, leaf) for part in (node.test, node.body, node.orelse)))
         else:
             function = ast.copy_location(ast.Constant(self.names.value(node.func)), node.func)
             made = ast.Call(function, [self._scalar(a, leaf) for a in node.args], [])

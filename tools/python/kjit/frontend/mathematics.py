@@ -55,9 +55,24 @@ func math_isqrt(n) {
 }""",
 )
 _HYPOT = Text("math_hypot", "\nfunc math_hypot(a, b) { return hypot(a, b) }")
+
+
+def _of_integers(name):
+    """math.gcd or math.lcm: NumPy's ufunc, except that a u64 and a signed integer are computed as i64, as Numba does it."""
+    return Text(
+        f"math_{name}",
+        f"""
+func math_{name}(a, b) {{
+  if dtype(a) == u64 and is_signed(dtype(b)) or dtype(b) == u64 and is_signed(dtype(a)) {{ return np_{name}(i64(a), i64(b)) }}
+  return np_{name}(a, b)
+}}""",
+        (ufuncs.BY_NAME[name],),
+    )
+
+
 _OF_TWO = {
-    (math.gcd, 2): ufuncs.named("gcd"),
-    (math.lcm, 2): ufuncs.named("lcm"),
+    (math.gcd, 2): _of_integers("gcd"),
+    (math.lcm, 2): _of_integers("lcm"),
     (math.log, 2): _LOG_BASE,
     (math.ldexp, 2): ufuncs.named("ldexp"),  # takes exponents of any size
 }
@@ -73,7 +88,7 @@ _OF_ONE = {
 }
 _FUNCTIONS = _OF_TWO | _OF_ONE
 # Functions of any number of arguments, by that of two.
-_FOLDED = {math.gcd: ufuncs.named("gcd"), math.lcm: ufuncs.named("lcm"), math.hypot: _HYPOT}
+_FOLDED = {math.gcd: _of_integers("gcd"), math.lcm: _of_integers("lcm"), math.hypot: _HYPOT}
 _PYTHON = {math.isclose: _isclose, cmath.isclose: _complex_isclose}
 # What kernels do not have: what to write instead.
 _REFUSED = {

@@ -85,7 +85,19 @@ func cmath_exp(x) @numba {
 }""",
     needs=(_WIDEN,),
 )
-_DIVMOD = words.Text("divmod_of", "\nfunc divmod_of(a, b) @numba { return (a // b, a % b) }")
+# Numba computes divmod of a uint64 and a signed integer in float64, other than `//` and `%`.
+_DIVMOD = words.Text(
+    "divmod_of",
+    """
+func divmod_of(a, b) @numba {
+  if is_integer(dtype(a)) and is_integer(dtype(b)) {
+    if dtype(a) == u64 and is_signed(dtype(b)) or dtype(b) == u64 and is_signed(dtype(a)) {
+      return (f64(a) // f64(b), f64(a) % f64(b))
+    }
+  }
+  return (a // b, a % b)
+}""",
+)
 
 
 def _least(name, operator):

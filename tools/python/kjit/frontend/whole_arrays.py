@@ -3,6 +3,7 @@
 import ast
 import types
 
+from .. import _numpy_types
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
 
@@ -48,6 +49,8 @@ class WholeArrays:
             return is_method and not (is_in_loop and not call.args and not call.keywords and call.func.attr in library.METHODS)
         if getattr(thing, "runs_in_python", False):
             return not (is_in_loop and thing.has_code)
+        if _numpy_types.is_of_random(thing):
+            return True
         if is_in_loop and not call.keywords and library.instead(thing, len(call.args)) is not thing:
             return False
         is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
