@@ -63,16 +63,21 @@ class Computed:
         is_elementwise = self.expression.has_elements and all(_is_number(v) or _is_array(v) for v in values)
         return self.compute_elements(values) if is_elementwise else self.python(*values)
 
+    def _name(self):
+        """The function's name, for messages."""
+        name = self.whole.py_func.__name__
+        return name if name.isidentifier() else "expression"
+
     def compute(self, values):
         if self.scalar is None:
-            self.scalar = SerialPart(self.whole, elementwise.function_of(self.expression, self.expression.scalar, "expression"))
+            self.scalar = SerialPart(self.whole, elementwise.function_of(self.expression, self.expression.scalar, self._name()))
         return self.scalar(*values)
 
     def compute_elements(self, values):
         import numpy
 
         if self.elements is None:
-            node = elementwise.function_of(self.expression, elementwise.of_elements(self.expression), "elements")
+            node = elementwise.function_of(self.expression, elementwise.of_elements(self.expression), self._name())
             self.elements = _Elements(self.whole, node)
         typed = [value if _is_array(value) else numpy.asarray(value)[()] for value in values]
         shape = numpy.broadcast_shapes(*(value.shape for value in typed))

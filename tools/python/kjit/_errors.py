@@ -1,5 +1,6 @@
 """Errors and warnings of libkjit as Python exceptions with locations in the Python source."""
 
+import re
 import warnings
 
 from . import _kjit, _phrases, _state
@@ -216,14 +217,25 @@ def make(status, diagnostics):
 
 
 def _at_call(diagnostics):
-    """Moves the location of an error in kjit's own library to the call in the program."""
+    """Moves the location of an error in kjit's own library to the call in the program, and names the called function in errors of the
+    compiler, whose messages are about names in the library."""
     rows = [list(row) for row in diagnostics]
     calls = [i for i, row in enumerate(rows) if row[0] == 3 and row[1] and not _phrases.is_of_library(row[1:4])]
     if rows and rows[0][0] == 0 and rows[0][1] and _phrases.is_of_library(rows[0][1:4]) and calls:
         message, rest = rows[0][4], rows[0][6:]
         rows = rows[calls[0] :]
+        called = _called(rows[0][5], rows[0][3]) if len(rest) == 1 else None
+        if called:
+            message = f"`{called}` with these arguments: {message}"
         rows[0] = [0, *rows[0][1:4], message, rows[0][5], *rest]
     return rows
+
+
+def _called(line, column):
+    """The name of the function that a line of source calls at a column, or None."""
+    start = character_column(line, column)
+    found = re.match(r"[A-Za-z_][\w.]*(?=\()", line[start - 1 :]) if line and start else None
+    return found and found[0]
 
 
 def warn(file, line, column, message, quoted):
