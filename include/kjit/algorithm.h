@@ -612,6 +612,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
                                                    const kjit_operand *x, const kjit_operand *y,
                                                    size_t y_count, const kjit_operator *operator_,
                                                    const kjit_algorithm_options *options);
+/* What `by` of kjit_pairs_gradient can hold beside numbers of parameters. */
+enum {
+  KJIT_PAIRS_VALUE = 0x7fffffff /* the result of kjit_pairs itself */
+};
 /* Computes derivatives of kjit_pairs without the matrix of all pairs.
  *
  * cotangents has an element for each row of x: the derivative of some number with respect to
@@ -625,6 +629,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
  * that length; the derivative is their sum over the rows. The derivatives by x and the last
  * arguments are computed in one pass over the pairs, and those by y in another pass. Messages call
  * the gradients g0, g1, by parameter index.
+ *
+ * If the last item of by is KJIT_PAIRS_VALUE, the last gradient is the result of kjit_pairs, from
+ * the pass by x. This needs the operator "add" and a derivative by x or by an argument.
  *
  * operator_ is "add", "logaddexp", "max" or "min". "add" needs no result. For "logaddexp" it is the
  * result of kjit_pairs. For "max" and "min" it is the result of "argmax" and "argmin", integers;

@@ -11,6 +11,8 @@
  *     let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
  *   }
  *
+ * A sum over j of f itself (KJIT_PAIRS_VALUE) takes the value that vjp returns.
+ *
  * vjp adds the derivative by a row to the row that it is handed; it returns that by a number. On
  * the CPU, where rows stand side by side as columns of an array, it gets copies of them: the loops
  * of the func need constant lengths, which columns do not have. */
@@ -69,7 +71,9 @@ void ka_read_gradient(ka_pairs *p)
     ka_pair_value *v = &p->values[i];
     uint32_t parameter = p->gradient->by[i];
     *v = (ka_pair_value){ .operator_ = { .name = "add", .commutes = true, .has_identity = true } };
-    if (parameter < row_count) {
+    if (parameter == KJIT_PAIRS_VALUE) {
+      v->element = result;
+    } else if (parameter < row_count) {
       v->element = rows[parameter]->operand.element;
       check_derived(p, parameter, v->element);
       if (rows[parameter]->operand.rank == 2) v->width = rows[parameter]->width;
@@ -163,13 +167,23 @@ static const char *write_row(const ka_pairs *p, const char *type, size_t index, 
   return row;
 }
 
+/* Where vjp returns the value: alone if there are derivatives by rows only. */
+static const char *value_of_all(const ka_pairs *p)
+{
+  for (size_t i = 0; i < p->value_count; i++)
+    if (p->gradient->by[i] != KJIT_PAIRS_VALUE && !p->values[i].width) return "all[0]";
+  return "all";
+}
+
 static void write_sum(const ka_pairs *p, ka_kernel *kernel, size_t index, uint32_t rows,
                       size_t *returned, gradient_text *t)
 {
   kj_arena *arena = &p->call->arena;
   const ka_pair_value *v = &p->values[index];
+  bool is_value = p->gradient->by[index] == KJIT_PAIRS_VALUE;
   const char *type = ka_use_type(kernel, v->element), *element = element_of_sum(p, index),
-             *numbers = kj_format(arena, "%s, %u", t->numbers, p->gradient->by[index]),
+             *numbers = is_value ? t->numbers
+                                 : kj_format(arena, "%s, %u", t->numbers, p->gradient->by[index]),
              *extents = !v->width            ? kj_format(arena, "%u", rows)
                         : ka_is_cpu(p->call) ? kj_format(arena, "%u, %u", v->width, rows)
                                              : kj_format(arena, "%u, %u", rows, v->width);
@@ -179,6 +193,7 @@ static void write_sum(const ka_pairs *p, ka_kernel *kernel, size_t index, uint32
   t->begin = kj_format(arena, "%s%s", t->begin,
                        for_elements(p, v->width, kj_format(arena, "%s = 0", element)));
   if (v->width) t->shadows = kj_format(arena, "%s, %s", t->shadows, write_row(p, type, index, t));
+  else if (is_value) t->add = kj_format(arena, "%s  %s += %s\n", t->add, element, value_of_all(p));
   else t->add = kj_format(arena, "%s  %s += all[%zu]\n", t->add, element, ++*returned);
   const char *place = v->width ? kj_format(arena, "i * dtype(i)(%u) + dtype(i)(q)", v->width) : "i";
   t->store =
@@ -257,6 +272,25 @@ static bool read_weight(const kjit_operator *operator_, ka_pair_weight *weight)
   return false;
 }
 
+static bool is_by_y(const gradient_call *g, uint32_t parameter)
+{
+  return parameter >= 1 && parameter <= g->y_count;
+}
+
+/* The value needs a pass of its operator: the one by x and the func's last arguments, of a sum. */
+static void check_value(ka_call *call, const gradient_call *g)
+{
+  bool has_pass = false;
+  if (g->by[g->count - 1] != KJIT_PAIRS_VALUE) return;
+  for (size_t i = 0; i + 1 < g->count; i++) has_pass |= !is_by_y(g, g->by[i]);
+  if (g->weight != KA_WEIGHT_ONE)
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "KJIT_PAIRS_VALUE: only `add` has its value in the pass of the derivatives");
+  if (!has_pass)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "KJIT_PAIRS_VALUE stands beside a derivative by x or by an argument: call kjit_pairs");
+}
+
 static void check_call(ka_call *call, gradient_call *g)
 {
   const kjit_operator *o = g->operator_;
@@ -282,11 +316,7 @@ static void check_call(ka_call *call, gradient_call *g)
   for (size_t i = 1; i < g->count; i++)
     if (g->by[i] <= g->by[i - 1])
       ka_fail(call, KJIT_ERROR_ARGUMENT, "by: the numbers of parameters must ascend");
-}
-
-static bool is_by_y(const gradient_call *g, uint32_t parameter)
-{
-  return parameter >= 1 && parameter <= g->y_count;
+  check_value(call, g);
 }
 
 /* Fills a pass; false: the call asks for none of its derivatives. */

@@ -163,3 +163,19 @@ refused(kjit.TypingError, "derivatives are by f32 and f64", lambda: kjit.pairs_g
 large = {"cotangents": c, "arguments": (np.ones(65),)}
 refused(kjit.UnsupportedError, "1 to 64 elements", lambda: kjit.pairs_gradient(lambda u, w, i, j, a: u[0] * a[j], x, y, **large))
 print("ok")
+
+
+# ---- the value beside the derivatives ----
+
+x, y, b, s, t = draw(65, 40, 3)
+c = rng.standard_normal(65)
+values, derivatives = matrices(x, y, b, s, t)
+sums = {"add": values.sum(1), "mean": values.mean(1), "logaddexp": np.log(np.exp(values).sum(1)), "max": values.max(1)}
+for operator, wanted in sums.items():
+    want = expected(operator, c, values, derivatives)
+    for by in ((0,), (5,), (0, 1, 5, 6), (1, 2)):
+        for more in ({}, {"chunk": 16}) if operator == "add" else ({},):
+            result, *found = kjit.pairs_gradient(score, x, (y, b), operator, cotangents=c, arguments=(s, t), by=by, value=True, **more)
+            close(result, wanted)
+            for number, got in zip(by, found, strict=True):
+                close(got, want[NUMBERS.index(number)])

@@ -69,6 +69,7 @@ def pairs(
 # ---- derivatives ----
 
 # Result that the derivative needs, by operator: the reduction with this name.
+_VALUE = 0x7FFFFFFF  # KJIT_PAIRS_VALUE
 _PAIR_RESULTS = {"add": None, "mean": None, "logaddexp": "logaddexp", "max": "argmax", "min": "argmin"}
 
 
@@ -91,7 +92,19 @@ def chosen(by, rows, further):
 
 
 def pairs_gradient(
-    function, x, y, operator="add", *, cotangents, by=None, result=None, arguments=(), chunk=0, devices=None, **options
+    function,
+    x,
+    y,
+    operator="add",
+    *,
+    cotangents,
+    by=None,
+    result=None,
+    arguments=(),
+    value=False,
+    chunk=0,
+    devices=None,
+    **options,
 ):
     """Returns the derivatives of `kjit.pairs` as a tuple of arrays, without storing the matrix of all pairs. cotangents
     has an element for each row of x: the derivative of some number with respect to the result of that row. The results
@@ -107,6 +120,9 @@ def pairs_gradient(
     and "min". If it is None, it is computed again.
 
         gx, gy = kjit.pairs_gradient(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y, cotangents=np.ones(len(x)))
+
+    If value is true, the tuple begins with the result of `kjit.pairs`. For "add" and "mean" the pass that computes the
+    derivatives by x or by an argument computes it, too.
 
     chunk and devices: see `kjit.pairs`; derivatives by y also need no more than `chunk` rows of y on a device. options:
     see `kjit.reduce`. Raises ArgumentError for shapes, and TypingError for another operator, for elements other than
@@ -126,15 +142,27 @@ def pairs_gradient(
     elif result is None:
         result = pairs(function, x, y, name, arguments=further, **shared)
     inner = _of_rows(function, y, arguments)
+    if value and name:
+        values = result if name == operator else pairs(function, x, y, operator, arguments=further, **shared)
+    elif value and all(1 <= number < len(rows) for number in numbers):
+        values = pairs(function, x, y, operator, arguments=further, **shared)
+    else:
+        values = None
+        numbers = (*numbers, _VALUE) if value else numbers
     operator, scale = ("add", 1 / rows[1].shape[0]) if operator == "mean" else (operator, None)
     given = Plain(numbers), cotangents, perhaps(result), inner, x, _rows(y), Plain(operator)
     own = {"chunk": chunk, **_shared(devices, options)}
     found = perform("pairs_gradient", None, given, None, together=True, options=options, **own)
     first = len(rows) + 2
     found = tuple(
-        reduce(g, "add", axis=0, **_of_stream(options)) if number >= first else g for number, g in zip(numbers, found)
+        reduce(g, "add", axis=0, **_of_stream(options)) if first <= number < _VALUE else g
+        for number, g in zip(numbers, found)
     )
-    return found if scale is None else tuple(map(lambda g: g * scale, g, **_of_stream(options)) for g in found)
+    if scale is not None:
+        found = tuple(map(lambda g: g * scale, g, **_of_stream(options)) for g in found)
+    if not value:
+        return found
+    return (values, *found) if values is not None else (found[-1], *found[:-1])
 
 
 def _of_stream(options):
