@@ -191,6 +191,15 @@ for maker in MAKERS:
             "size": [1, 2],
         }
 
+# Sums of small numbers and of bools.
+for kind in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "?"):
+    k, x = rng.integers(0, 3, 500), rng.integers(0, 2 if kind == "?" else 120, 500).astype(kind)
+    got = kjit.table({"k": k, "x": x}).groupby("k").agg(s=("x", "sum"), m=("x", "mean"), v=("x", "var"), high=("x", "max"))
+    wide = [x[k == key].astype("f8") for key in range(3)]
+    assert got["s"].tolist() == [w.sum() for w in wide] and got["s"].dtype == ("u8" if kind[0] == "u" else "i8"), kind
+    assert got["high"].tolist() == [w.max() for w in wide] and got["high"].dtype == kind
+    assert np.allclose(got["m"], [w.mean() for w in wide]) and np.allclose(got["v"], [w.var(ddof=1) for w in wide])
+
 # Texts of groups.
 for maker in MAKERS:
     texts = np.ma.array(["b", "a", "c", "", ""], mask=[0, 0, 0, 1, 1])

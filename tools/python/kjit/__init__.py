@@ -48,7 +48,7 @@ _LATER = {
         "_progress": "set_progress",
         "_formulas": "eval",
         "numpy._fusing": "explain",
-        "tables": "NA isna table",
+        "tables": "NA isna scan_table table",
         "frontend.source": "keep_sources",
     }.items()
     for name in names.split()

@@ -193,3 +193,12 @@ def _of_capsules(x):
             return pyarrow.chunked_array(x)
     made = pyarrow.array(x)
     return pyarrow.RecordBatch.from_struct_array(made) if pyarrow.types.is_struct(made.type) else made
+
+
+def __getattr__(name):
+    """`scan_table`, whose module imports this one."""
+    if name == "scan_table":
+        from .scanning import scan_table
+
+        return scan_table
+    raise AttributeError(name)

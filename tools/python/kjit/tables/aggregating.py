@@ -108,7 +108,7 @@ class Values:
         """The array of partial results for a fold, with the value from which it starts."""
         plain = self.plain.dtype
         if kind == SUM:
-            return numpy.zeros(shape, {"f": "f8", "c": "c16", "u": "u8"}.get(plain.kind, "i8"))
+            return numpy.zeros(shape, {"f": "f8", "c": "c16"}.get(plain.kind, "u8" if plain == "u8" else "i8"))
         if kind == TOTAL:
             return numpy.zeros(shape)
         if kind in (COUNT, FIRST, LAST):
@@ -163,7 +163,8 @@ def _sum(values):
         if (numpy.abs(values.fold(TOTAL)) > 9e18).any():
             raise OverflowError("the sum of decimals does not fit into 64 bits")
         return Result(found, None, values.kind, None, values.decimal._replace(precision=38, bits=128))
-    return Result(found.astype(values.dtype, copy=False) if values.dtype.kind in "fc" else found, None, values.kind)
+    kind = values.dtype if values.dtype.kind in "fc" else "u8" if values.dtype.kind == "u" else "i8"
+    return Result(found.astype(kind, copy=False), None, values.kind)
 
 
 def _means(values):

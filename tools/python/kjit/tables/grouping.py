@@ -21,6 +21,14 @@ class GroupBy:
                 raise KeyError(name)
         self._table, self._found = table, None
 
+    @classmethod
+    def of_all(cls, table):
+        """All rows in one group, without keys."""
+        made = cls.__new__(cls)
+        made._selected, made._names, made._table = None, [], table
+        made._found = keys.Groups(numpy.zeros(len(table), "i4"), numpy.zeros(1, "i8")), []
+        return made
+
     def agg(self, how=None, **aggregations):
         """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, aggregation)`.
 

@@ -4,17 +4,23 @@ from . import capsules
 from .columns import Chunk, Column, Data, Refused
 
 
-def columns_of(table):
-    """The columns of a Table or a RecordBatch by name."""
+def columns_of(table, has_flags=False):
+    """The columns of a Table or a RecordBatch by name. has_flags: functions take all columns as such that can have missing elements, so
+    that batches with and without missing elements have the same compiled code."""
     names = table.schema.names
     for name in names:
         if names.count(name) > 1:
             raise TypeError(f"two columns of the table are called {name!r}")
-    return {name: _column(table, at, name) for at, name in enumerate(names)}
+    return {name: _column(table, at, name, has_flags) for at, name in enumerate(names)}
 
 
-def _column(table, at, name):
-    return Column(name, lambda: read(table.column(at)))
+def _column(table, at, name, has_flags):
+    def read_column():
+        data = read(table.column(at))
+        data.may_be_missing = data.may_be_missing or has_flags
+        return data
+
+    return Column(name, read_column)
 
 
 def read(column):
