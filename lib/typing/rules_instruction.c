@@ -62,7 +62,7 @@ kt_expr *kt_rule_sad(kt_scope *s, const kt_operands *o)
   return apply_types(s, o, (const kjit_type[]){ x, x, KJIT_U32 }, KJIT_U32);
 }
 
-/* Result rule of inline PTX. */
+/* Result rule of inline PTX. Its operands in the text are the results first, then the values. */
 
 static bool is_operand_type(const kt_compilation *c, kjit_type type)
 {
@@ -73,16 +73,40 @@ static bool is_operand_type(const kt_compilation *c, kjit_type type)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* A tuple type has a result for each of its items. */
+static size_t count_results(const kt_scope *s, const kt_operands *o)
+{
+  if (o->builtin->id != KJ_BUILTIN_PTX) return 0;
+  return kt_is_tuple(s->c, o->type_argument) ? ki_type(s->c->types, o->type_argument)->count : 1;
+}
+
+static void check_results(kt_scope *s, const kt_operands *o)
+{
+  const ki_type_info *info = ki_type(s->c->types, o->type_argument);
+  bool is_tuple = kt_is_tuple(s->c, o->type_argument);
+  const kjit_type *types = is_tuple ? info->items : &o->type_argument;
+  for (size_t i = 0; i < count_results(s, o); i++)
+    if (!is_operand_type(s->c, types[i]))
+      kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+              "the result of `ptx` is an integer, a float or a tuple of these, not %s",
+              kt_type_text(s->c, o->type_argument));
+}
+
 /* The bit of an operand that is written into the text. */
 static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
 {
-  size_t result = o->builtin->id == KJ_BUILTIN_PTX;
-  const kt_expr *value = number < result ? NULL : o->values.items[number - result];
+  size_t results = count_results(s, o);
+  const kt_expr *value = number < results ? NULL : o->values.items[number - results];
   if (!value || !kt_is_constant(value) || !kt_is_integer(s->c, value->type))
     kt_fail(s->c, value ? value->location : o->text->location, KJIT_ERROR_TYPE,
             "%%n%zu of `%s` is an integer known at compile time; %s", number, o->builtin->name,
-            value ? "this operand is not" : "%0 is the result");
-  return UINT32_C(1) << (number - result);
+            value ? "this operand is not" : kj_format(s->arena, "%%%zu is a result", number));
+  if (number - results >= 32)
+    kt_fail(s->c, o->text->location, KJIT_ERROR_UNSUPPORTED,
+            "only the first 32 operands of `%s` can be written into the text, and %%n%zu is "
+            "operand %zu",
+            o->builtin->name, number, number - results + 1);
+  return UINT32_C(1) << (number - results);
 }
 
 /* %0 becomes $0, %n1 too, %% a percent sign, a dollar sign $$; a number that no operand has is an
@@ -103,7 +127,7 @@ static const char *translate(kt_scope *s, const kt_operands *o, size_t count, ui
       if (number >= count)
         kt_fail(s->c, o->text->location, KJIT_ERROR_TYPE,
                 "`%s` has no operand %%%zu: the %s are %%0 to %%%zu", o->builtin->name, number,
-                o->builtin->id == KJ_BUILTIN_PTX ? "result and the operands" : "operands",
+                o->builtin->id == KJ_BUILTIN_PTX ? "results and the operands" : "operands",
                 count ? count - 1 : 0);
       if (is_constant) *constants |= take_constant(s, o, number);
     }
@@ -118,14 +142,12 @@ static const char *translate(kt_scope *s, const kt_operands *o, size_t count, ui
 kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
 {
   bool has_result = o->builtin->id == KJ_BUILTIN_PTX;
+  size_t count = count_results(s, o) + o->values.count;
   if (s->c->request->target.kind == KJ_TARGET_CPU && !s->is_quiet)
     kt_fail(s->c, o->location, KJIT_ERROR_UNSUPPORTED,
             "`%s` works on GPUs only: the CPU has no PTX (put it under `if target == gpu`)",
             o->builtin->name);
-  if (has_result && !is_operand_type(s->c, o->type_argument))
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "the result of `ptx` is an integer or a float, not %s",
-            kt_type_text(s->c, o->type_argument));
+  if (has_result) check_results(s, o);
   kt_operands typed = *o;
   typed.values = (kt_exprs){ 0 };
   for (size_t i = 0; i < o->values.count; i++) {
@@ -137,7 +159,7 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
     KJ_PUSH(s->arena, &typed.values, value);
   }
   kt_expr *expr = kt_new_builtin(s, &typed, has_result ? o->type_argument : KJIT_VOID);
-  expr->text = translate(s, o, o->values.count + has_result, &expr->dimension);
+  expr->text = translate(s, o, count, &expr->dimension);
   return expr;
 }
 

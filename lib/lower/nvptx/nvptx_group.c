@@ -549,26 +549,63 @@ static LLVMValueRef from_result(kl_lowering *l, kjit_type type, LLVMValueRef val
   return kl_trunc(l, value, kl_register_type(l, type));
 }
 
+/* The types of the results: the items of a tuple, or the type itself. */
+static const kjit_type *list_results(kl_lowering *l, const kt_expr *expr, size_t *count)
+{
+  bool is_tuple = kl_is_tuple_type(l, expr->type);
+  *count = is_tuple ? kl_type_info(l, expr->type)->count : expr->type != KJIT_VOID;
+  return is_tuple ? kl_type_info(l, expr->type)->items : &expr->type;
+}
+
+static LLVMTypeRef result_type(kl_lowering *l, const kjit_type *types, size_t count)
+{
+  LLVMTypeRef *items = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, count + 1);
+  for (size_t i = 0; i < count; i++) items[i] = operand_type(l, types[i]);
+  if (!count) return l->void_;
+  return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, (unsigned)count, false);
+}
+
+/* The value of the call as the built-in's: LLVM has one result as it is, and several in a struct.
+ */
+static LLVMValueRef take_results(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
+{
+  size_t count;
+  const kjit_type *types = list_results(l, expr, &count);
+  if (!count) return NULL;
+  if (!kl_is_tuple_type(l, expr->type)) return from_result(l, expr->type, value);
+  LLVMValueRef tuple = LLVMGetPoison(kl_register_type(l, expr->type));
+  for (size_t i = 0; i < count; i++) {
+    LLVMValueRef item = count == 1 ? value : kl_extract_value(l, value, (unsigned)i);
+    tuple = kl_set_part(l, expr->type, tuple, from_result(l, types[i], item), (uint32_t)i);
+  }
+  return tuple;
+}
+
+static const char *add_constraint(kl_lowering *l, const char *to, const char *prefix, char more)
+{
+  return kj_format(l->c->arena, "%s%s%s%c", to, to[0] ? "," : "", prefix, more);
+}
+
 LLVMValueRef kl_nvptx_ptx(kl_lowering *l, const kt_expr *expr)
 {
-  bool has_result = expr->type != KJIT_VOID;
+  size_t count;
+  const kjit_type *results = list_results(l, expr, &count);
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 1);
-  const char *constraints =
-    has_result ? kj_format(l->c->arena, "=%c", constraint_of(l, expr->type)) : "";
+  const char *constraints = "";
+  for (size_t i = 0; i < count; i++)
+    constraints = add_constraint(l, constraints, "=", constraint_of(l, results[i]));
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = expr->args.items[i]->type;
-    bool is_constant = expr->dimension >> i & 1;
+    bool is_constant = i < 32 && expr->dimension >> i & 1;
     args[i] = is_constant ? kl_const64(l, (int64_t)expr->args.items[i]->integer)
                           : as_operand(l, type, kl_lower_expr(l, expr->args.items[i]));
-    constraints = kj_format(l->c->arena, "%s%s%c", constraints, constraints[0] ? "," : "",
-                            is_constant ? 'n' : constraint_of(l, type));
+    constraints = add_constraint(l, constraints, "", is_constant ? 'n' : constraint_of(l, type));
   }
   kl_asm code = { .text = expr->text,
                   .constraints = constraints,
-                  .result = has_result ? operand_type(l, expr->type) : l->void_,
+                  .result = result_type(l, results, count),
                   .is_convergent = true };
-  LLVMValueRef value = kl_build_asm(l, &code, args, (unsigned)expr->args.count);
-  return has_result ? from_result(l, expr->type, value) : NULL;
+  return take_results(l, expr, kl_build_asm(l, &code, args, (unsigned)expr->args.count));
 }
 
 /* ---- fences ---- */
