@@ -5,6 +5,7 @@
 
 #include "lower/instruction.h"
 #include "lower/debug.h"
+#include "native/functions.h"
 
 const kl_lower_builtin kl_lower_table[KJ_BUILTIN_COUNT] = {
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
@@ -52,35 +53,63 @@ void kl_begin_body(kl_lowering *l)
   kl_begin_debug_function(l);
 }
 
+static LLVMValueRef define_constant(kl_lowering *l, const kt_var *var, uint64_t bytes)
+{
+  const ki_type_info *info = kl_type_info(l, var->type);
+  LLVMTypeRef element = kl_is_composed_type(l, info->element) ? l->i8 /* bytes to LLVM */
+                                                              : kl_memory_type(l, info->element);
+  /* LLVM's C API takes no half data: the same bits as i16 */
+  LLVMValueRef data = LLVMConstDataArray(element == l->f16 ? l->i16 : element, var->data, bytes);
+  LLVMValueRef global =
+    kl_add_variable(l, var->name, "const", LLVMTypeOf(data), l->target->constant_space);
+  LLVMSetInitializer(global, data);
+  LLVMSetGlobalConstant(global, true);
+  uint32_t alignment = kl_type_alignment(l, info->element);
+  LLVMSetAlignment(global, alignment > 16 ? alignment : 16);
+  return global;
+}
+
+static _Noreturn void refuse_name(kl_lowering *l, const kt_var *var, const char *other)
+{
+  kt_fail(l->c, var->location, KJIT_ERROR_NAME,
+          "extern constant `%s` has the same name as %s, so the program that loads the code could "
+          "not tell the two apart; rename one of them",
+          var->name, other);
+}
+
+/* A variable of the program that loads the code. The functions of one compilation share it. */
+static LLVMValueRef declare_outside(kl_lowering *l, const kt_var *var, uint64_t bytes)
+{
+  LLVMTypeRef type = LLVMArrayType2(l->i8, bytes);
+  LLVMValueRef known = LLVMGetNamedGlobal(l->module, var->name);
+  if (known && LLVMGlobalGetValueType(known) != type) refuse_name(l, var, "one of another size");
+  if (known) return known;
+  if (LLVMGetNamedFunction(l->module, var->name)) refuse_name(l, var, "a function of the code");
+  if (kn_is_library_name(var->name)) refuse_name(l, var, "a function that generated code calls");
+  LLVMValueRef variable =
+    LLVMAddGlobalInAddressSpace(l->module, type, var->name, l->target->constant_space);
+  if (l->target->defines_outside) LLVMSetInitializer(variable, LLVMConstNull(type));
+  LLVMSetExternallyInitialized(variable, l->target->defines_outside);
+  LLVMSetGlobalConstant(variable, true);
+  LLVMSetAlignment(variable, kl_type_alignment(l, kl_type_info(l, var->type)->element));
+  return variable;
+}
+
 LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_CONST);
   if (var->lowered) return var->lowered;
   const ki_type_info *info = kl_type_info(l, var->type);
-  LLVMTypeRef element = kl_memory_type(l, info->element);
   uint64_t count = ki_element_count(info);
   if (!count) count = 1; /* ptxas takes no variable without bytes */
-  uint32_t size = kl_scalar_bytes(l, info->element);
-  uint64_t limit = l->target->most_constant_bytes;
-  l->constant_bytes += (count * size + 15) / 16 * 16;
+  uint64_t bytes = count * kl_scalar_bytes(l, info->element),
+           limit = l->target->most_constant_bytes;
+  l->constant_bytes += (bytes + 15) / 16 * 16;
   if (limit && l->constant_bytes > limit)
     kt_fail(l->c, var->location, KJIT_ERROR_UNSUPPORTED,
             "the constant arrays up to `%s` take %llu bytes; %s has %llu", var->name,
             (unsigned long long)l->constant_bytes, l->target->name, (unsigned long long)limit);
-  bool is_composed = kl_is_composed_type(l, info->element); /* bytes to LLVM */
-  if (is_composed) element = l->i8;
-  LLVMValueRef data =
-    element == l->f16 ? NULL : LLVMConstDataArray(element, var->data, count * size);
-  if (!data) { /* LLVM's C API takes no half data: the same bits as i16 */
-    element = l->i16;
-    data = LLVMConstDataArray(element, var->data, count * size);
-  }
-  LLVMValueRef global =
-    kl_add_variable(l, var->name, "const", LLVMTypeOf(data), l->target->constant_space);
-  LLVMSetGlobalConstant(global, true);
-  LLVMSetInitializer(global, data);
-  uint32_t alignment = kl_type_alignment(l, info->element);
-  LLVMSetAlignment(global, alignment > 16 ? alignment : 16);
+  LLVMValueRef global = var->data ? define_constant(l, var, bytes) : declare_outside(l, var, bytes);
   ((kt_var *)var)->lowered = global;
   return global;
 }

@@ -12,6 +12,9 @@ typedef struct kl_lower_target kl_lower_target;
 struct kl_lower_target {
   const char *name;
   unsigned global_space, shared_space, constant_space;
+  /* Code defines the variables that the program sets which loads it (extern constants without a
+   * value), because no linker takes part. Otherwise the program defines them. */
+  bool defines_outside;
   uint64_t most_static_shared_bytes; /* 0: no limit */
   uint64_t most_constant_bytes;      /* 0: no limit */
   const char *scopes[3]; /* LLVM's sync scopes of atomics and fences, by ki_memory_scope */

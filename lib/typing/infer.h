@@ -150,8 +150,9 @@ typedef struct kt_constant {
   bool is_array;
   uint32_t rank;
   int64_t extents[KJ_MAX_RANK];
-  KJ_LIST(kt_expr *) elements; /* row-major */
+  KJ_LIST(kt_expr *) elements; /* row-major; none if is_outside */
   bool is_being_made;
+  bool is_outside; /* a variable of the program that loads the code */
 } kt_constant;
 
 typedef struct kt_inference {

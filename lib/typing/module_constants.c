@@ -1,5 +1,8 @@
 /* Module constants: scalars, tuples and arrays, with a type or weak. A weak array takes, where it
- * is used, the type that its elements meet. */
+ * is used, the type that its elements meet.
+ *
+ * An extern constant without a value is a variable of the program that loads the code, if the code
+ * is compiled ahead of time. It is a variable in constant memory without data. */
 #include <math.h>
 #include <string.h>
 
@@ -160,6 +163,30 @@ static void read_value(kt_scope *s, const ki_decl *decl, kt_constant *constant)
   unify_elements(s, constant, annotation);
 }
 
+/* A variable of the program that loads the code: its type says everything. */
+static void read_outside(kt_scope *s, const ki_decl *decl, kt_constant *constant)
+{
+  const ki_type_expr *written = decl->type_expr;
+  bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
+  constant->is_outside = true;
+  constant->is_array = is_array;
+  constant->element = kt_infer_type(s, is_array ? written->element : written);
+  if (!ki_is_element(s->c->types, constant->element))
+    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+            "the program that loads the code sets `%s`, so the type is a scalar, a vector, a "
+            "struct, or an array of these with extents, not %s",
+            decl->name, kt_type_text(s->c, constant->element));
+  constant->rank = is_array ? (uint32_t)written->extents.count : 0;
+  for (uint32_t i = 0; i < constant->rank; i++) {
+    constant->extents[i] =
+      kt_infer_constant(s, written->extents.items[i], "an extent of a constant");
+    if (constant->extents[i] < 1)
+      kt_fail(s->c, written->extents.items[i]->location, KJIT_ERROR_TYPE,
+              "an extent of `%s` is at least 1, not %lld", decl->name,
+              (long long)constant->extents[i]);
+  }
+}
+
 const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
 {
   kt_inference *inference = s->inference;
@@ -168,7 +195,8 @@ const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
     kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself",
             decl->name);
   if (known) return known;
-  if (!decl->value && !decl->data)
+  bool is_outside = !decl->value && !decl->data;
+  if (is_outside && !s->c->request->is_ahead)
     kt_fail(s->c, decl->location, KJIT_ERROR_NAME,
             "extern constant `%s` has no value; set it with kjit_set_constant", decl->name);
   kt_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kt_constant);
@@ -180,7 +208,8 @@ const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
   kt_stmts ignored = { 0 };
   kt_init_scope(&outside, inference);
   outside.out = &ignored;
-  if (decl->value) read_value(&outside, decl, constant);
+  if (is_outside) read_outside(&outside, decl, constant);
+  else if (decl->value) read_value(&outside, decl, constant);
   else read_data(&outside, decl, constant);
   constant->is_being_made = false;
   return constant;
@@ -228,6 +257,7 @@ static void write_value(const kt_compilation *c, kjit_type type, const kt_expr *
 static const void *make_data(kt_scope *s, const kt_constant *constant, kjit_type type)
 {
   KJ_ASSERT(ki_type(s->c->types, type)->size_bytes);
+  if (constant->is_outside) return NULL;
   size_t size = ki_type(s->c->types, type)->size_bytes;
   char *data = KJ_NEW_ARRAY(s->arena, char, size *(constant->elements.count + 1));
   for (size_t i = 0; i < constant->elements.count; i++) {
@@ -274,9 +304,19 @@ const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array)
            : NULL;
 }
 
+/* The value of a variable of the program that loads the code: an array without dimensions, read. */
+static kt_expr *load_outside(kt_scope *s, const kt_constant *constant, kj_location location)
+{
+  kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, constant->element, location);
+  load->x = kt_make_constant_array(s, constant, constant->element, location);
+  return load;
+}
+
 kt_expr *kt_make_constant(kt_scope *s, const ki_decl *decl, kj_location location)
 {
   const kt_constant *constant = kt_get_constant(s, decl);
+  if (constant->is_outside && !constant->is_array) return load_outside(s, constant, location);
+  if (constant->is_outside) return kt_make_constant_array(s, constant, constant->element, location);
   if (constant->is_array) return make_weak_array(s, constant, location);
   kt_expr *value = kt_copy_texpr(s, constant->elements.items[0]);
   value->location = location;

@@ -312,7 +312,9 @@ typedef enum kt_tvar_kind {
      (is_static false) */
   KJ_V_SHARED,
   KJ_V_LOCAL, /* array with static extents, the thread's own */
-  KJ_V_CONST  /* constant array: .data row-major elements of the type */
+  /* constant array: .data row-major elements of the type. NULL: a variable of the program that
+   * loads the code, whose symbol is .name; rank 0 if it is no array */
+  KJ_V_CONST
 } kt_tvar_kind;
 
 struct kt_var {

@@ -437,6 +437,7 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .global_space = 1,
   .shared_space = 3,
   .constant_space = 4,
+  .defines_outside = true,
   .most_static_shared_bytes = STATIC_SHARED_LIMIT,
   .most_constant_bytes = CONSTANT_LIMIT,
   .scopes = { [KJ_SCOPE_DEVICE] = "device", [KJ_SCOPE_BLOCK] = "block", [KJ_SCOPE_SYSTEM] = "" },
