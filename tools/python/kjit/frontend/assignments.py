@@ -141,8 +141,11 @@ class Assignments:
         while isinstance(base, (ast.Subscript, ast.Attribute)):
             base = base.value
         is_around = isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters
-        if is_around and base is not target and self.is_captured(self.static_value(base)):
+        around = self.static_value(base) if is_around and base is not target else None
+        if around is not None and self.is_captured(around):
             return
+        if hasattr(type(around), "kernel_attribute"):
+            return around.check_assignment(self, target)
         if is_around:
             raise self.error(
                 target,

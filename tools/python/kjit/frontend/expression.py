@@ -144,6 +144,8 @@ class Expressions(Forms):
             return [self.source.place(node), f"{base.name}.{node.attr}"]
         if isinstance(base, types.ModuleType):
             raise self.no_attribute(node, base)
+        if hasattr(type(base), "kernel_attribute"):
+            return base.kernel_attribute(self, node)
         if is_array_of_numpy(base):
             base = static.UNKNOWN
         if base is not static.UNKNOWN:

@@ -82,6 +82,23 @@ class Builder:
         self.names.add(name)
         return name
 
+    def import_module(self, name):
+        """Imports a module of the kernel IR's library."""
+        line = [f'import "{name}"']
+        if line not in self.constants:
+            self.constants.insert(0, line)
+
+    def outside(self, name, dtype, owner):
+        """The name of a variable in constant memory that the program sets which loads the code; it keeps its name there."""
+        if id(owner) not in self.symbols:
+            if name in self.names:
+                raise SourceError(f"two objects of the module are called `{name}`, which is the name of launch parameters")
+            self.names.add(name)
+            self.symbols[id(owner)] = name
+            self.kept.append(owner)
+            self.constants.append([f"extern const {name}: {self.record(dtype)}"])
+        return self.symbols[id(owner)]
+
     def record(self, dtype):
         """The name of the struct that a dtype of NumPy with fields is, which the module declares; None: it is another dtype."""
         from .. import _records

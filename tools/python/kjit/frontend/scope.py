@@ -54,8 +54,12 @@ class Scope:
     def __init__(self, body, parameters):
         self.mentions, self.stores, self.types = {}, {}, {}
         self.declare, self.hoist, self.outer, self.unassigned = {}, {}, set(), []
+        self._fields = {}  # name -> how many of its assignments are to fields of it
         for statement in body:
             self._collect(statement)
+        for name, count in self._fields.items():  # of a value around the function: Python binds no name there
+            if count == self.stores[name] and name not in parameters:
+                del self.stores[name]
         self.names = set(self.stores)
         for name in sorted(self.names - set(parameters)):
             self._place(body, name)
@@ -79,6 +83,7 @@ class Scope:
                 base = target.value if isinstance(target, ast.Attribute) else target
                 if isinstance(base, ast.Name):
                     self._store(base.id)
+                    self._fields[base.id] = self._fields.get(base.id, 0) + (base is not target)
                     if isinstance(statement, ast.AnnAssign) and base is target:
                         self.types.setdefault(base.id, []).append(statement.annotation)
         self.mentions[id(statement)] = names
