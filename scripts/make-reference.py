@@ -21,6 +21,7 @@ from tables import ROOT, rows, split_row
 DOXYFILE = """
 INPUT = {include}/kjit
 FILE_PATTERNS = {patterns}
+RECURSIVE = YES
 INPUT_FILTER = "{python} {script} --filter"
 OUTPUT_DIRECTORY = {output}
 GENERATE_HTML = NO
@@ -32,7 +33,7 @@ EXTRACT_ALL = YES
 EXTRACT_STATIC = YES
 MACRO_EXPANSION = YES
 INCLUDE_PATH = {include}
-PREDEFINED = KJIT_API= KJIT_CHECK= __cplusplus=201703L
+PREDEFINED = KJIT_API= KJIT_CHECK= __cplusplus=201703L __cpp_lib_mdspan=1
 QUIET = YES
 WARN_IF_UNDOCUMENTED = NO
 WARN_AS_ERROR = YES
@@ -218,17 +219,25 @@ def read_cpp(include):
     def public(compound):
         return [(prototype_of(member), " ".join(words_of(member))) for member in compound.iter("memberdef")
                 if member.get("prot") == "public" and member.get("kind") in ("function", "variable")
-                and (not member.find("name").text.startswith("~"))]
+                and not member.find("name").text.startswith("~") and not re.search(r"=\s*delete$", "".join(member.find("argsstring").itertext()) if member.find("argsstring") is not None else "")]
     for name, compound in compounds.items():
         if compound.get("kind") == "namespace" and name == "kjit":
             for member in compound.iter("memberdef"):
                 own = f"kjit::{member.find('name').text}"
-                if member.get("kind") == "function":
+                if member.get("kind") == "function" and not own.startswith("kjit::operator"):
+                    if own in entries:  # an overload
+                        entries[own].declaration += f"\n{prototype_of(member)};"
+                        continue
                     entries[own] = Entry("function", own, path.name, prototype_of(member) + ";", words_of(member))
         elif compound.get("kind") in ("class", "struct") and re.fullmatch(r"kjit::\w+", name):
             base = compound.find("basecompoundref")
-            handle = re.match(r"(?:kjit::)?(detail::(?:owned|borrowed))\s*<\s*(\w+)", base.text) if base is not None else None
-            members = public(compound)
+            between = []  # what arrays have in common
+            if base is not None and "array_base" in (base.text or ""):
+                common = compounds["kjit::detail::array_base"]
+                between = [pair for pair in public(common) if pair[1]]
+                base = common.find("basecompoundref")
+            handle = re.match(r"(?:kjit::)?(detail::(?:owned|borrowed))\s*<\s*(\w+)", base.text or "") if base is not None else None
+            members = public(compound) + between
             if handle:  # what a handle has of its base; a kernel has a constructor of its own
                 own = name.split("::")[1]
                 inherited = [(re.sub(r"\b(owned|borrowed)\(", f"{own}(", text.replace("T *", f"{handle[2]} *")), words)

@@ -51,6 +51,12 @@ static inline kjit_operand kjit_operand_array(kjit_array *array)
 {
   return kjit_operand_of(kjit_arg_array(array));
 }
+/* Returns an operand for a DLTensor or kjit_tensor, which kjit reads during the call. The memory of
+ * the tensor must live until the work on the stream is done. */
+static inline kjit_operand kjit_operand_tensor(const void *dl_tensor)
+{
+  return kjit_operand_of(kjit_arg_tensor(dl_tensor));
+}
 /* Returns an operand for a func with `count` last arguments and rank extents. kjit borrows the
  * pointers and copies nothing. */
 static inline kjit_operand kjit_operand_function(kjit_function *function, const kjit_arg *arrays,

@@ -164,6 +164,12 @@ KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_
  * text with kjit_free. Returns NULL only if memory is exhausted. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
+/* Prints what failed, the name of the status and all diagnostics to stderr, for programs that
+ * report errors in this way. action says what the program tried, for example "vector_add". action
+ * and context can be NULL. If status is KJIT_OK, the function prints nothing. It keeps the
+ * diagnostics. */
+KJIT_API void kjit_print_error(kjit_context *context, kjit_status status, const char *action);
+
 /* Returns a diagnostic as text with its source line and caret, for use in on_diagnostic. Free the
  * text with kjit_free. Returns NULL if memory is exhausted or diagnostic is NULL. */
 KJIT_API char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic);

@@ -57,6 +57,8 @@ KJIT_API void *kjit_get_native_stream(const kjit_stream *stream);
 KJIT_API void kjit_destroy_stream(kjit_stream *stream);
 /* Returns the context that the stream belongs to. */
 KJIT_API kjit_context *kjit_get_stream_context(const kjit_stream *stream);
+/* Returns the device that the stream belongs to, borrowed from the context, or NULL for NULL. */
+KJIT_API kjit_device *kjit_get_stream_device(const kjit_stream *stream);
 /* Waits for the work on a stream and returns errors of kernels, like kjit_synchronize_device.
  * Failures of kernels on other streams of the device can be among them. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_stream(kjit_stream *stream);

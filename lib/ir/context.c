@@ -2,6 +2,7 @@
 
 #include <kjit/kjit.h>
 #include <stdalign.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -448,6 +449,16 @@ char *kjit_copy_diagnostics_text(kjit_context *context)
   const ki_thread_record *record = context ? find_record(context) : NULL;
   if (record) kj_print_diagnostics(&record->diagnostics, &buffer);
   return kj_take_text(&buffer);
+}
+
+void kjit_print_error(kjit_context *context, kjit_status status, const char *action)
+{
+  if (status == KJIT_OK) return;
+  char *text = kjit_copy_diagnostics_text(context);
+  /* One call, so that messages of several threads do not mix. */
+  fprintf(stderr, "%s%s%s\n%s", action ? action : "", action ? ": " : "",
+          kjit_get_status_name(status), text ? text : "");
+  kjit_free(context, text);
 }
 
 char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic)

@@ -187,6 +187,11 @@ kjit_context *kjit_get_stream_context(const kjit_stream *stream)
   return kj_told_context(stream ? &stream->object : NULL);
 }
 
+kjit_device *kjit_get_stream_device(const kjit_stream *stream)
+{
+  return stream ? stream->object.device : NULL;
+}
+
 void kjit_destroy_stream(kjit_stream *stream)
 {
   if (stream && !stream->is_borrowed && kj_take_object(&stream->object)) end_stream(stream);

@@ -62,7 +62,7 @@ def pairs(
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
     out = out if out is None or isinstance(out, tuple) else (out,)
     shared = _shared(devices, options)
-    outcome = perform("pairs", None, given, out, together=True, chunk=chunk, options=options, **shared)
+    outcome = perform("pairs_several", None, given, out, together=True, chunk=chunk, options=options, **shared)
     return outcome[0] if not isinstance(outcome, Plan) and len(outcome) == 1 else outcome
 
 
