@@ -205,8 +205,9 @@ kjit_status ki_check_extern(kjit_module *module, const char *name)
   const char *source = module->sources.count ? module->sources.items[0].name : "the module";
   if (!found || !is_extern(found))
     return ki_fail_call(module->context, KJIT_ERROR_NAME,
-                        found ? "`%s` in %s is no extern func: it is declared `extern func %s(...)`"
-                              : "%2$s has no extern func `%1$s`",
+                        found
+                          ? "`%s` in %s is not an extern func; declare it as `extern func %s(...)`"
+                          : "%2$s has no extern func `%1$s`",
                         name, source, name);
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
@@ -216,7 +217,7 @@ kjit_status ki_check_extern(kjit_module *module, const char *name)
     if (status != KJIT_OK)
       return ki_fail_call(module->context, status,
                           "%s has two extern funcs `%s` with different types, which cannot be the "
-                          "same function; bind both before the modules are linked",
+                          "same function; bind both before you link the modules",
                           source, name);
   }
   return KJIT_OK;
@@ -244,9 +245,9 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_bind_extern: %s is NULL",
                         name ? "bound" : "name");
   if (!host_function && !device_code)
-    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
-                        "kjit_bind_extern: neither a host function nor code is given for `%s`",
-                        name);
+    return ki_fail_call(
+      module->context, KJIT_ERROR_MISUSE,
+      "kjit_bind_extern: pass a CPU function or GPU code for `%s`; both are missing", name);
   kjit_status status = ki_check_extern(module, name);
   if (status != KJIT_OK) return status;
   ki_bound_extern given = { .host_function = host_function,

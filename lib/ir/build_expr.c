@@ -41,9 +41,10 @@ kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl)
 static ki_node *find_node(kjit_builder *builder, kjit_node node)
 {
   /* A node that is 0 because of a failure never comes here: the builder has failed then. */
-  if (node == 0) ki_fail_build(builder, KJIT_ERROR_MISUSE, "node 0 is no node");
+  if (node == 0)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "a node number of 0 does not name a node");
   if (node > builder->nodes.count)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "there is no node %u", node);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "node %u does not exist", node);
   return &builder->nodes.items[node - 1];
 }
 
@@ -56,8 +57,8 @@ static _Noreturn void fail_used(kjit_builder *builder, kjit_node node, kj_locati
                                     sources->items[first.file].name, first.line, first.column)
                         : "";
   kj_report(&builder->diagnostics, sources, now, KJIT_SEVERITY_ERROR, KJIT_ERROR_MISUSE,
-            "node %u is used a second time%s: a node can be used once; name a value that is used "
-            "several times with kjit_build_let",
+            "node %u is used a second time%s: a node can be used only once; use kjit_build_let to "
+            "name a value that is used several times",
             node, where);
   kj_report(&builder->diagnostics, sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_MISUSE,
             "node %u is used here first", node);
@@ -84,7 +85,7 @@ void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 {
   if (count && !nodes)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "%zu nodes are announced, but the pointer to them is NULL", count);
+                  "the node count is %zu, but the pointer to the nodes is NULL", count);
   for (size_t i = 0; i < count; i++) {
     ki_expr *expr = ki_use_node(builder, nodes[i]);
     KJ_PUSH(ki_builder_arena(builder), list, expr);
@@ -256,7 +257,7 @@ kjit_node kjit_build_float(kjit_builder *builder, double value)
 const char *ki_copy_text(kjit_builder *builder, const char *text)
 {
   if (!ki_is_utf8(text))
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8, as the text form is");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "a string in a kernel must be UTF-8");
   return kj_copy_string(ki_builder_arena(builder), text, strlen(text));
 }
 
@@ -280,7 +281,8 @@ kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *va
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!value)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_value needs the address of a value");
-  if (!ki_is_scalar(type)) ki_fail_build(builder, KJIT_ERROR_TYPE, "a literal has a scalar type");
+  if (!ki_is_scalar(type))
+    ki_fail_build(builder, KJIT_ERROR_TYPE, "a literal must have a scalar type");
   return ki_add_expr(builder, ki_make_literal(builder, type, value));
 }
 
@@ -289,7 +291,8 @@ kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *va
 static const ki_op_info *get_op(kjit_builder *builder, kjit_op op)
 {
   if ((unsigned)op >= KJIT_OP_COUNT || op == KJIT_OP_STORE)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "%d is not an operator of expressions", (int)op);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "operator %d cannot be used in an expression",
+                  (int)op);
   return &ki_op_table[op];
 }
 
@@ -298,7 +301,8 @@ kjit_node kjit_build_unary(kjit_builder *builder, kjit_op op, kjit_node x)
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   const ki_op_info *info = get_op(builder, op);
   if (info->class_ != KJ_OP_UNARY)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` has two operands", info->text);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is a binary operator and needs two operands",
+                  info->text);
   return ki_add_expr(builder, make_unary(builder, op, ki_use_node(builder, x)));
 }
 
@@ -307,7 +311,8 @@ kjit_node kjit_build_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   const ki_op_info *info = get_op(builder, op);
   if (info->class_ == KJ_OP_UNARY)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` has one operand", info->text);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is a unary operator and needs one operand",
+                  info->text);
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_BINARY);
   expr->op = op;
   expr->x = ki_use_node(builder, x);
@@ -330,7 +335,7 @@ kjit_node kjit_build_cast(kjit_builder *builder, kjit_type type, kjit_node x)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!ki_is_scalar(type) && !ki_is_type_of_node(type))
-    ki_fail_build(builder, KJIT_ERROR_TYPE, "a value is converted to a scalar type");
+    ki_fail_build(builder, KJIT_ERROR_TYPE, "the target of a conversion must be a scalar type");
   return ki_add_expr(builder, make_cast(builder, type, ki_use_node(builder, x)));
 }
 
@@ -347,8 +352,9 @@ kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit
     callee->type_expr->kind == KJ_TYPE_FIXED ? ki_type(builder->module->types, type) : NULL;
   bool is_made = info && info->size_bytes && info->class_ != KJ_CLASS_POINTER;
   if (!is_made && !ki_is_type_of_node(type))
-    ki_fail_build(builder, KJIT_ERROR_TYPE,
-                  "kjit_build_construct makes structs, vectors and scalars");
+    ki_fail_build(
+      builder, KJIT_ERROR_TYPE,
+      "kjit_build_construct creates structs, vectors and scalars; the type is none of these");
   ki_measure_expr(callee);
   call->x = callee;
   ki_use_nodes(builder, parts, count, &call->args);
@@ -378,7 +384,7 @@ static ki_expr *make_name(kjit_builder *builder, const char *name, size_t length
 static kjit_node add_field(kjit_builder *builder, ki_expr *x, const char *field)
 {
   if (!ki_is_name(field))
-    ki_fail_build(builder, KJIT_ERROR_NAME, "`%s` is no name of a field", field);
+    ki_fail_build(builder, KJIT_ERROR_NAME, "`%s` is not a valid field name", field);
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_FIELD);
   expr->x = x;
   expr->name = kj_copy_string(ki_builder_arena(builder), field, strlen(field));
@@ -400,7 +406,8 @@ kjit_node kjit_build_call(kjit_builder *builder, const char *function, const kji
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_call needs the name of a function");
   const char *dot = strchr(function, '.');
   if (dot && count)
-    ki_fail_build(builder, KJIT_ERROR_TYPE, "`%s` is a value and takes no arguments", function);
+    ki_fail_build(builder, KJIT_ERROR_TYPE,
+                  "`%s` is a value, not a function: it takes no arguments", function);
   if (dot)
     return add_field(builder, make_name(builder, function, (size_t)(dot - function)), dot + 1);
   ki_expr *callee = make_name(builder, function, strlen(function));

@@ -49,7 +49,7 @@ static kjit_node add_storage(kjit_builder *builder, ki_decl_kind kind, const cha
   if (!ki_is_type_of_node(element) && !ki_is_element(builder->module->types, element))
     ki_fail_build(
       builder, KJIT_ERROR_TYPE,
-      "the elements of a shared or local array are scalars, vectors, structs or pointers");
+      "the elements of a shared or local array must be scalars, vectors, structs or pointers");
   if (rank > KJ_MAX_RANK)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu",
                   KJ_MAX_RANK, rank);
@@ -100,7 +100,8 @@ void kjit_build_evaluate(kjit_builder *builder, kjit_node call)
   if (!KJ_ENTER_BUILDER(builder)) return;
   ki_expr *expr = ki_use_node(builder, call);
   if (expr->kind != KJ_EXPR_CALL)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "only a call can be a statement on its own; this expression is not a call");
   add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
 }
 
@@ -206,7 +207,7 @@ static void add_grid_loop(kjit_builder *builder, ki_range range, const kjit_node
 {
   if (rank < 1 || rank > 3 || !variables)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "a grid has 1, 2 or 3 dimensions, each with a variable");
+                  "a grid must have 1, 2 or 3 dimensions and one variable for each dimension");
   ki_exprs args = { 0 };
   ki_use_nodes(builder, extents, rank, &args);
   ki_stmt *stmt = add_for(builder, range, &args);

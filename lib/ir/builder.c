@@ -64,7 +64,7 @@ kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!builder)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_create_builder needs a place for the builder");
+                        "kjit_create_builder: the pointer that receives the builder is NULL");
   kjit_builder *made = calloc(1, sizeof *made);
   if (made) {
     made->context = context;
@@ -117,7 +117,7 @@ kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
   if (ki_is_forked(builder->context)) return KJIT_ERROR_FORKED;
   if (!module)
     return ki_fail_call(builder->context, KJIT_ERROR_MISUSE,
-                        "kjit_finish_builder needs a place for the module");
+                        "kjit_finish_builder: the pointer that receives the module is NULL");
   if (builder->module) finish(builder);
   else
     kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR,
@@ -137,7 +137,8 @@ void kjit_set_builder_trust(kjit_builder *builder, kjit_trust trust)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!ki_is_trust(trust))
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_set_builder_trust: %d is no trust", (int)trust);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "kjit_set_builder_trust: %d is not a value of kjit_trust", (int)trust);
   builder->trust = trust;
 }
 
@@ -166,7 +167,9 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_set_builder_source: text is NULL");
   if (size_bytes > KJ_MAX_SOURCE_BYTES)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "kjit_set_builder_source: %zu bytes are more than a source may have", size_bytes);
+                  "kjit_set_builder_source: the text has %zu bytes, which is more than the maximum "
+                  "size of a source",
+                  size_bytes);
   uint32_t number = find_source(builder, file); /* the list may move */
   kj_source *source = &builder->sources.items[number];
   source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);
@@ -223,7 +226,8 @@ static void begin_function(kjit_builder *builder, const char *name, bool is_kern
   if (builder->function)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_build_end is missing",
                   builder->function->decl->name);
-  if (is_kernel && !name) ki_fail_build(builder, KJIT_ERROR_MISUSE, "a kernel has a name");
+  if (is_kernel && !name)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "the name of a kernel is missing");
   ki_decl *decl = new_decl(builder, KJ_DECL_FUNCTION, name, "f", builder->module->decls.count);
   ki_function *function = KJ_NEW(ki_builder_arena(builder), ki_function);
   function->decl = decl;
@@ -321,18 +325,18 @@ static size_t measure_constant(kjit_builder *builder, kjit_type element, const i
 {
   if (!ki_is_element(builder->module->types, element) ||
       ki_holds_pointer(builder->module->types, element))
-    ki_fail_build(builder, KJIT_ERROR_TYPE,
-                  "the elements of a constant are scalars, vectors or structs without pointers");
+    ki_fail_build(
+      builder, KJIT_ERROR_TYPE,
+      "the elements of a constant must be scalars, vectors or structs without pointers");
   if (rank > KJ_MAX_RANK || (rank && !shape))
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents",
-                  KJ_MAX_RANK);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has at most %d dimensions", KJ_MAX_RANK);
   int64_t size = ki_type(builder->module->types, element)->size_bytes;
   for (uint32_t i = 0; i < rank; i++) {
     if (shape[i] < 0)
-      ki_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 0, not %lld",
+      ki_fail_build(builder, KJIT_ERROR_MISUSE, "an extent must be at least 0, got %lld",
                     (long long)shape[i]);
     if (__builtin_mul_overflow(size, shape[i], &size) || size > INT32_MAX)
-      ki_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
+      ki_fail_build(builder, KJIT_ERROR_MISUSE, "a constant must be smaller than 2 GiB");
   }
   return (size_t)size;
 }
@@ -340,7 +344,9 @@ static size_t measure_constant(kjit_builder *builder, kjit_type element, const i
 static ki_decl *new_constant(kjit_builder *builder, const char *name)
 {
   if (builder->function)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
+    ki_fail_build(
+      builder, KJIT_ERROR_MISUSE,
+      "kjit_build_constant was called inside a function; create constants outside of functions");
   ki_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
   decl->is_const = true;
   return decl;

@@ -67,9 +67,8 @@ kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes)
   return ki_intern(types, &wanted);
 }
 
-const char ki_no_vector[] =
-  "a vector has 2, 3, 4, 8 or 16 lanes, a number known at compile time, of a scalar type that is "
-  "not complex";
+const char ki_no_vector[] = "a vector must have 2, 3, 4, 8 or 16 lanes, known at compile time, and "
+                            "a scalar element type that is not complex";
 
 bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes)
 {
@@ -212,9 +211,9 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
   const kjit_field *field = &fields[index];
   if (!field->name || !ki_is_name(field->name))
     return ki_fail_call(context, KJIT_ERROR_NAME,
-                        "field %zu of a struct has no name of the language", index);
+                        "the name of struct field %zu is not a valid identifier", index);
   if (is_declared_twice(fields, index))
-    return ki_fail_call(context, KJIT_ERROR_NAME, "two fields of a struct are called `%s`",
+    return ki_fail_call(context, KJIT_ERROR_NAME, "two fields of the struct have the name `%s`",
                         field->name);
   if (!ki_is_element(context->types, field->type))
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
@@ -231,7 +230,7 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
   uint64_t size = ki_type(context->types, field->type)->size_bytes;
   for (uint32_t i = 0; i < field->rank; i++) {
     if (field->shape[i] < 1)
-      return ki_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: an extent is at least 1",
+      return ki_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: an extent must be at least 1",
                           field->name);
     if (__builtin_mul_overflow(size, (uint64_t)field->shape[i], &size) || size > MAX_STRUCT_BYTES)
       size = MAX_STRUCT_BYTES + 1;
@@ -249,13 +248,15 @@ static kjit_status check_struct(kjit_context *context, const char *name, const k
   if (!name || !ki_is_name(name) || ki_is_type_name(name, strlen(name)) ||
       strcmp(name, KJ_TYPE_WORD) == 0)
     return ki_fail_call(context, KJIT_ERROR_NAME,
-                        "`%s` cannot be the name of a struct: letters, digits and `_`, no digit "
-                        "first, no word or type of the language",
+                        "`%s` is not a valid struct name: use letters, digits and `_`, do not "
+                        "start with a digit, and do not use a keyword or type name",
                         name ? name : "");
   if (!fields || count < 1 || count > MAX_FIELDS)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "a struct has from 1 to %d fields", MAX_FIELDS);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "a struct must have 1 to %d fields",
+                        MAX_FIELDS);
   if (flags & ~(unsigned)KJIT_STRUCT_PACKED)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "flags %#x of a struct are not known", flags);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "the struct flags %#x contain unknown bits",
+                        flags);
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; i++) {
     kjit_status status = check_field(context, fields, i, &bytes);

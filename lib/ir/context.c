@@ -98,8 +98,8 @@ kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized whic
   for (uint32_t i = known; i < size_bytes; i++)
     if (((const char *)given)[i])
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "%s: a field of the %s, at byte %u of %u, is newer than this version of "
-                          "kjit, which knows %u bytes; the field must be 0",
+                          "%s: this version of kjit does not know a field of the %s, at byte %u of "
+                          "%u: it knows the first %u bytes only, and the rest must be 0",
                           call, row->name, i, size_bytes, row->size_bytes);
   return KJIT_OK;
 }
@@ -232,7 +232,7 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
     KJ_TRY(ki_read_sized(made, call, KI_EXECUTOR, config->executor, &made->executor));
     config->executor = &made->executor;
     if (!made->executor.run)
-      return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the executor has no run", call);
+      return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: executor->run is NULL", call);
   }
   if (config->device_allocator) {
     kjit_device_allocator *own = &made->device_allocator;
@@ -240,13 +240,14 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
     config->device_allocator = own;
     if (!own->allocate || !own->release)
       return ki_fail_call(made, KJIT_ERROR_MISUSE,
-                          "%s: the device_allocator has no allocate, or no release", call);
+                          "%s: device_allocator->allocate or device_allocator->release is NULL",
+                          call);
   }
   if (config->cache_store) {
     KJ_TRY(ki_read_sized(made, call, KI_CACHE_STORE, config->cache_store, &made->cache_store));
     config->cache_store = &made->cache_store;
     if (!made->cache_store.load)
-      return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the cache_store has no load", call);
+      return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: cache_store->load is NULL", call);
   }
   KJ_TRY(ki_read_limits(made, call, config->compile_limits, NULL, &made->compile_limits));
   config->compile_limits = &made->compile_limits;

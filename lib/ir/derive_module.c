@@ -430,11 +430,12 @@ static void check_meaning(const kjit_module *module, const kjit_module *library,
   size_t declared = decl->function->params.count, taken = found->function->params.count;
   if (found->function->is_kernel)
     kj_report(diagnostics, &module->sources, decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE,
-              "`%s` is a kernel of the library: only funcs are called", decl->name);
+              "`%s` is a kernel of the linked library, but only its funcs can be called",
+              decl->name);
   else if (!takes(found->function, declared))
     kj_report(diagnostics, &module->sources, decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE,
-              "`%s` is declared with %zu parameter%s, in the library it has %zu", decl->name,
-              declared, declared == 1 ? "" : "s", taken);
+              "`%s` is declared with %zu parameter%s, but has %zu in the linked library",
+              decl->name, declared, declared == 1 ? "" : "s", taken);
 }
 
 kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_module **linked)
@@ -446,7 +447,7 @@ kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_mod
                         library ? "linked" : "library");
   if (library->context != module->context)
     return ki_fail_call(module->context, KJIT_ERROR_ARGUMENT,
-                        "the library is a module of another context");
+                        "kjit_link_module: the library belongs to another context");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *made = NULL;
   for (size_t i = 0; i < module->decls.count; i++)

@@ -110,12 +110,14 @@ static void ask_host(importer *in, const ki_import *import)
   ki_leave_host(&code);
   if (!is_found) {
     if (!add_from_library(in, import))
-      fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
+      fail(in, import, KJIT_ERROR_NAME, "the source `%s`, which is imported, does not exist%s",
+           import->name, "");
   } else if (!found.name || (!found.text && found.text_bytes))
-    fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no %s for `%s`",
+    fail(in, import, KJIT_ERROR_MISUSE, "the application's find_import returned no %s for `%s`",
          found.name ? "text" : "name", import->name);
   else if (found.text_bytes > KJ_MAX_SOURCE_BYTES)
-    fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
+    fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than the maximum size of a source%s",
+         import->name, "");
   else if (!ki_is_trust(found.trust))
     fail(in, import, KJIT_ERROR_MISUSE, "find_import returned an unknown trust for `%s`%s",
          import->name, "");
@@ -188,8 +190,8 @@ static void read_import_file(importer *in, const ki_import *import)
   if (!path) {
     if (!add_from_library(in, import))
       fail(in, import, KJIT_ERROR_IO,
-           "file `%s` to import does not exist: it is neither in the folder of this source nor in "
-           "the import path%s",
+           "cannot import `%s`: the file is neither in the directory of this source nor in a "
+           "directory of the import path%s",
            import->name, "");
     return;
   }
@@ -201,8 +203,8 @@ static void read_import_file(importer *in, const ki_import *import)
   char *text = read_file(in, path, &size_bytes);
   if (!text) {
     fail(in, import, KJIT_ERROR_IO, "`%s` cannot be imported: %s", path,
-         errno == EINVAL  ? "it is no file of text"
-         : errno == EFBIG ? "it is larger than a source may be"
+         errno == EINVAL  ? "it is not a regular file"
+         : errno == EFBIG ? "it is larger than the maximum size of a source"
                           : strerror(errno));
     return;
   }
@@ -317,8 +319,8 @@ static void read_text(kjit_module *module, const ki_text *text, bool with_import
                               text->quoted[i].text_bytes);
   if (is_too_long)
     kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR,
-              KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", text->size_bytes,
-              KJ_MAX_SOURCE_BYTES);
+              KJIT_ERROR_SYNTAX, "the source has %zu bytes, but the maximum is %d",
+              text->size_bytes, KJ_MAX_SOURCE_BYTES);
   else if (text->expression) ki_parse_expression(module, 0, text->expression, diagnostics);
   else {
     for (size_t i = 0; i < text->type_count; i++)
@@ -348,7 +350,7 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
   made->arena.most_bytes = 0;
   if (jump == KJ_JUMP_LIMIT)
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_LIMIT,
-              "the limit `memory` of a compilation is %llu bytes, and parsing `%s`, a text of %zu "
+              "the compilation limit `memory` is %llu bytes, but parsing `%s`, a source with %zu "
               "bytes, needs more",
               (unsigned long long)most_bytes, text->name ? text->name : "module", text->size_bytes);
   if (jump == KJ_JUMP_MEMORY)

@@ -128,7 +128,7 @@ static bool is_at_directive(const ki_lexer *lexer)
 static _Noreturn void refuse_directive(ki_lexer *lexer)
 {
   ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
-             "a line directive has a line and an optional column and file: `@line(12, "
+             "expected a line directive with a line and an optional column and file: `@line(12, "
              "\"prog.py\")`, `@line(12, 5, \"prog.py\")` or `@line()`");
 }
 
@@ -155,11 +155,11 @@ static uint32_t read_directed_number(ki_lexer *lexer)
     if (__builtin_mul_overflow(value, 10u, &value) ||
         __builtin_add_overflow(value, (uint32_t)(peek(lexer, 0) - '0'), &value))
       ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
-                 "lines and columns of a line directive are at most 4294967295");
+                 "the line and column of a line directive must be at most 4294967295");
   if (lexer->at == start) refuse_directive(lexer);
   if (value == 0)
     ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
-               "lines and columns of a line directive count from 1");
+               "the line and column of a line directive must be at least 1");
   return value;
 }
 
@@ -186,7 +186,7 @@ static void read_directive(ki_lexer *lexer)
   lexer->token.column = column_here(lexer);
   lexer->token.start = lexer->at;
   if (!lexer->module)
-    ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX, "a type has no line directives");
+    ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX, "a line directive cannot appear in a type");
   lexer->at += strlen("@line");
   if (!accept_character(lexer, '(')) refuse_directive(lexer);
   if (accept_character(lexer, ')')) return;
@@ -221,7 +221,8 @@ static bool skip_blanks(ki_lexer *lexer)
       lexer->line_start = lexer->at + 1;
     } else if (c == '#') {
       if (lexer->is_expression)
-        ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX, "an expression has no comments");
+        ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
+                   "a comment cannot appear in an expression");
       skip_comment(lexer);
       lexer->at--;
     } else if (c == '@' && !lexer->is_expression && is_at_directive(lexer)) {
@@ -279,9 +280,9 @@ static void read_quoted_name(ki_lexer *lexer)
   while (peek(lexer, 0) && peek(lexer, 0) != '`' && peek(lexer, 0) != '\n') lexer->at++;
   if (peek(lexer, 0) != '`')
     ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-               "the name has no end: expected a second backtick on the same line");
+               "unterminated name: expected a second backtick on the same line");
   if (lexer->at == start)
-    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "there is no name in the backticks");
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "expected a name between the backticks");
   token->kind = KJ_TOKEN_NAME;
   token->name = kj_get_entry(&lexer->names, start, (size_t)(lexer->at - start));
   lexer->at++;
@@ -329,7 +330,7 @@ static uint64_t read_integer(ki_lexer *lexer, const char *digits, const char *en
     if (__builtin_mul_overflow(value, (uint64_t)radix, &value) ||
         __builtin_add_overflow(value, (uint64_t)digit_value(*digits), &value))
       ki_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX,
-                 "an integer has at most 64 bits; the largest is 18446744073709551615");
+                 "an integer literal has at most 64 bits; the largest is 18446744073709551615");
   }
   return value;
 }
@@ -374,10 +375,9 @@ static _Noreturn void refuse_suffix(ki_lexer *lexer, const char *suffix, size_t 
       has_only(suffix, length, "uU")   ? "u32"
       : has_only(suffix, length, "lL") ? "i64"
                                        : "u64");
-  ki_fail_at(
-    lexer, token->location, KJIT_ERROR_SYNTAX,
-    "`%.*s` is not the suffix of a number: expected the name of a type, as in `2.5f32` or `7u64`",
-    word, suffix);
+  ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+             "`%.*s` is not a valid number suffix: expected a type name, as in `2.5f32` or `7u64`",
+             word, suffix);
 }
 
 static kjit_type read_suffix(ki_lexer *lexer)
@@ -390,7 +390,7 @@ static kjit_type read_suffix(ki_lexer *lexer)
   if (type == KJIT_ANY || type == KJIT_BOOL) refuse_suffix(lexer, suffix, length);
   if (type == KJIT_C64 || type == KJIT_C128)
     ki_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED,
-               "complex numbers have no literals: write `c64(re, im)`");
+               "complex numbers have no literal syntax: write `c64(re, im)`");
   return type;
 }
 
@@ -412,7 +412,7 @@ static void read_number(ki_lexer *lexer)
   kjit_type type = read_suffix(lexer);
   token->length = (size_t)(lexer->at - token->start);
   if (is_float_type(type) && radix != 10)
-    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a binary number is an integer");
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a binary literal must be an integer");
   if (is_float_type(type)) token->kind = KJ_TOKEN_FLOAT;
   token->type = type != KJIT_ANY              ? type
                 : token->kind == KJ_TOKEN_INT ? (kjit_type)KJ_WEAK_INT
@@ -420,13 +420,13 @@ static void read_number(ki_lexer *lexer)
   if (token->kind == KJ_TOKEN_FLOAT) {
     if (type != KJIT_ANY && !is_float_type(type))
       ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-                 "a number with a point or an exponent is no integer");
+                 "a literal with a point or an exponent cannot have an integer type");
     token->number = read_float(lexer, digits, end, type);
     return;
   }
   if (radix == 10 && end - digits > 1 && *digits == '0')
     ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-               "a leading 0 does not mean octal here: leave it out, or write `0x`");
+               "a leading 0 does not mean octal in kernel IR: omit it, or write `0x`");
   token->integer = read_integer(lexer, digits, end, radix);
 }
 
@@ -453,7 +453,7 @@ static void read_string(ki_lexer *lexer)
     char c = peek(lexer, 0);
     if (c == 0 || c == '\n')
       ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-                 "the string has no end: expected `\"` on the same line");
+                 "unterminated string: expected `\"` on the same line");
     if (c == '\\') lexer->at++, c = read_escape(lexer);
     *to++ = c;
     lexer->at++;
@@ -471,11 +471,11 @@ static _Noreturn void refuse_character(ki_lexer *lexer)
   char c = peek(lexer, 0);
   kj_location place = lexer->token.location;
   if (c == '!') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "`!` is `not` here");
-  if (c == '\'') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "strings stand in double quotes");
+  if (c == '\'') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "write strings in double quotes");
   if (c == '\\')
     ki_fail_at(
       lexer, place, KJIT_ERROR_SYNTAX,
-      "a line continues while a bracket is open or when it ends in an operator; no `\\` is needed");
+      "omit the `\\`: a line continues if a bracket is open or if the line ends in an operator");
   int length = (unsigned char)c < 0x80   ? 1
                : (unsigned char)c < 0xe0 ? 2
                : (unsigned char)c < 0xf0 ? 3
@@ -554,8 +554,8 @@ bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *dia
     size_t length = kj_character_bytes(text + i, size_bytes - i);
     if (length == 0) {
       kj_report(diagnostics, sources, place, KJIT_SEVERITY_ERROR, KJIT_ERROR_SYNTAX,
-                text[i] ? "byte 0x%02x is not UTF-8: the text of a module is"
-                        : "byte 0x%02x in the text",
+                text[i] ? "byte 0x%02x is not valid UTF-8; the source of a module must be UTF-8"
+                        : "unexpected byte 0x%02x in the source",
                 (unsigned char)text[i]);
       return false;
     }

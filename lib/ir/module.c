@@ -132,7 +132,8 @@ static kjit_status check_quoted(kjit_context *context, const kjit_parse_options 
                           quoted->file ? "the text" : "the name");
     if (quoted->text_bytes > KJ_MAX_SOURCE_BYTES)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "kjit_parse_options.quoted: %zu bytes are more than a source may have",
+                          "kjit_parse_options.quoted: the text has %zu bytes, which is more than "
+                          "the maximum size of a source",
                           quoted->text_bytes);
   }
   return KJIT_OK;
@@ -145,15 +146,18 @@ kjit_status kjit_parse_module_with(kjit_context *context, const kjit_parse_optio
   if (!context) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!module || (!text && size_bytes))
-    return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_parse_module needs a text and a place for the module");
+    return ki_fail_call(
+      context, KJIT_ERROR_MISUSE,
+      "kjit_parse_module: the source or the pointer that receives the module is NULL");
   kjit_parse_options given;
   KJ_TRY(ki_read_sized(context, "kjit_parse_module_with", KI_PARSE_OPTIONS, options, &given));
   if (!ki_is_trust(given.trust))
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.trust: %d is no trust",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_parse_options.trust: %d is not a value of kjit_trust",
                         (int)given.trust);
   if (given.rules & ~(uint32_t)KI_ALL_RULES)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.rules: 0x%x is no rule",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_parse_options.rules contains unknown bits: 0x%x",
                         given.rules & ~(uint32_t)KI_ALL_RULES);
   KJ_TRY(check_quoted(context, &given));
   const ki_text source = { .name = name,
@@ -190,7 +194,7 @@ kjit_status kjit_copy_module_text(kjit_module *module, char **text)
   if (!module) return KJIT_ERROR_MISUSE;
   if (!text)
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
-                        "kjit_copy_module_text needs a place for the text");
+                        "kjit_copy_module_text: the pointer that receives the text is NULL");
   kj_buffer buffer = { 0 };
   ki_print_module(module, &buffer);
   char *copy = kj_take_text(&buffer);
@@ -261,12 +265,12 @@ const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **
   const ki_builtin *builtin = decl ? NULL : ki_find_builtin(name);
   *reason = NULL;
   if (decl && decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel) return decl;
-  if (!builtin) *reason = decl ? ": the name is that of a kernel or constant" : "";
-  else if (builtin->flags & KJ_NAME) *reason = ": the built-in of that name is a value";
+  if (!builtin) *reason = decl ? ": it is the name of a kernel or constant" : "";
+  else if (builtin->flags & KJ_NAME) *reason = ": it is the name of a built-in value";
   else if (!ki_can_hand_over(builtin))
-    *reason = ": that built-in cannot be handed over; declare a func that calls it";
+    *reason = ": this built-in cannot be passed as a func; declare a func that calls it";
   else if (ki_is_writer(builtin))
-    *reason = ": that built-in changes what it is given; declare a func that calls it";
+    *reason = ": this built-in modifies its arguments; declare a func that calls it";
   else return get_builtin_func(module, builtin);
   return NULL;
 }
@@ -288,8 +292,9 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   if (!module) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !function)
-    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
-                        "kjit_get_function needs a name and a place for the function");
+    return ki_fail_call(
+      module->context, KJIT_ERROR_MISUSE,
+      "kjit_get_function: the name or the pointer that receives the function is NULL");
   const char *reason;
   const ki_decl *decl = ki_find_func(module, name, &reason);
   if (!decl && !reason) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
@@ -341,7 +346,7 @@ kjit_status kjit_get_struct(kjit_module *module, const char *name, kjit_type *ty
   if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !type)
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
-                        "kjit_get_struct needs a name and a place for the type");
+                        "kjit_get_struct: the name or the pointer that receives the type is NULL");
   const ki_decl *decl = find_named(module, name, true);
   if (decl) {
     *type = decl->struct_type;
@@ -360,7 +365,7 @@ kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int re
   kjit_status status = KJIT_OK;
   if (!ki_is_element(context->types, element))
     status = ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "a pointer points to a scalar, vector, struct or pointer type");
+                          "a pointer must point to a scalar, vector, struct or pointer type");
   else if (ki_is_too_deep(context->types, element))
     status = ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
                           "structs and pointers nest at most %d levels deep", KJ_MAX_TYPE_LEVELS);
@@ -379,13 +384,15 @@ kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
   if (!ki_is_element(context->types, element))
-    status = ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "the element of an array is a scalar, vector, struct or pointer type");
+    status =
+      ki_fail_call(context, KJIT_ERROR_MISUSE,
+                   "the element type of an array must be a scalar, vector, struct or pointer type");
   else if (rank > KJ_MAX_RANK)
     status = ki_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u",
                           KJ_MAX_RANK, rank);
   else if (!is_layout)
-    status = ki_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
+    status =
+      ki_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a value of kjit_layout", (int)layout);
   else type = ki_array_type(context->types, element, rank, layout, read_only != 0);
   if (status == KJIT_OK && type == KJIT_ANY)
     status = ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
@@ -398,7 +405,7 @@ kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!text || !type)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_parse_type needs a text and a place for the type");
+                        "kjit_parse_type: the text or the pointer that receives the type is NULL");
   kj_diagnostics diagnostics = { 0 };
   kjit_type parsed = KJIT_ANY;
   ki_parse_type(context->types, NULL, text, &diagnostics, &parsed);

@@ -20,7 +20,7 @@ static ki_expr *seal(ki_parser *parser, ki_expr *expr)
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
     ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
                   "an expression has more than %d levels%s", KJ_MAX_HEIGHT,
-                  parser->lexer.is_expression ? "" : "; name parts of it with `let`");
+                  parser->lexer.is_expression ? "" : "; name subexpressions with `let`");
   return expr;
 }
 
@@ -40,7 +40,7 @@ static uint64_t largest_integer(kjit_type type)
 static _Noreturn void refuse_range(ki_parser *parser, const ki_expr *literal)
 {
   ki_fail_parse(parser, literal->location, KJIT_ERROR_SYNTAX,
-                "%llu does not fit %s, whose largest value is %llu",
+                "%llu is too large for %s, whose largest value is %llu",
                 (unsigned long long)literal->integer, ki_type(parser->types, literal->type)->name,
                 (unsigned long long)largest_integer(literal->type));
 }
@@ -190,10 +190,10 @@ static _Noreturn void refuse_operand(ki_parser *parser)
                   "expected a value, found `*`; an element is `p[i]`");
   if (kind == KJ_TOKEN_FLOORDIV)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "`//` divides and rounds down; a comment starts with `#`");
+                  "`//` is floor division here, not a comment; a comment starts with `#`");
   if (kind == KJ_TOKEN_NOT)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "`not` binds weaker than this operator: put parentheses around `not ...`");
+                  "`not` has lower precedence than this operator: write `not ...` in parentheses");
   if ((before == KJ_TOKEN_STAR) &&
       (kind == KJ_TOKEN_RIGHT_PAREN || kind == KJ_TOKEN_COMMA || kind == KJ_TOKEN_LEFT_BRACKET))
     ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX,
@@ -238,7 +238,7 @@ void ki_parse_arguments(ki_parser *parser, ki_exprs *list)
     KJ_PUSH(parser->arena, list, argument);
     if (ki_at(parser, KJ_TOKEN_ASSIGN))
       ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                    "arguments are given by position, not by name");
+                    "pass arguments by position; named arguments are not supported");
     if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
   }
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the arguments");
@@ -399,8 +399,8 @@ static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
   if (!is_bits) return;
   const char *bits = ki_op_table[operand->op].text, *compares = ki_op_table[op].text;
   ki_fail_parse(parser, operand->location, KJIT_ERROR_SYNTAX,
-                "`%s` binds tighter than `%s`: put the comparisons in parentheses, as in `(a %s b) "
-                "%s (c %s d)`",
+                "`%s` has higher precedence than `%s`: write the comparisons in parentheses, as in "
+                "`(a %s b) %s (c %s d)`",
                 bits, compares, compares, bits, compares);
 }
 
@@ -427,7 +427,7 @@ static void refuse_chain(ki_parser *parser, kjit_op op)
   kjit_op next = next_comparison(parser);
   if (next == KJ_NO_OP) return;
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                "comparisons do not chain: write `a %s b and b %s c`", ki_op_table[op].text,
+                "comparisons cannot be chained: write `a %s b and b %s c`", ki_op_table[op].text,
                 ki_op_table[next].text);
 }
 

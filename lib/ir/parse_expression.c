@@ -93,14 +93,14 @@ static kjit_status check_parameter(kjit_context *context, const kjit_expression_
                                    uint32_t index)
 {
   const char *name = options->parameters[index];
-  if (!name || !ki_is_name(name)) return refuse(context, "parameters", name, "is no name");
+  if (!name || !ki_is_name(name)) return refuse(context, "parameters", name, "is not a valid name");
   for (uint32_t i = 0; i < index; i++)
     if (!strcmp(options->parameters[i], name))
       return refuse(context, "parameters", name, "comes twice");
   const kjit_type type = options->types ? options->types[index] : KJIT_ANY;
   if (type == KJIT_ANY) return KJIT_OK;
   if (!ki_has_type(context->types, type) || !ki_is_argument_type(ki_type(context->types, type)))
-    return refuse(context, "types", name, "has no type that a parameter may have");
+    return refuse(context, "types", name, "has a type that a parameter cannot have");
   return KJIT_OK;
 }
 
@@ -112,18 +112,19 @@ static bool means_built_in(const char *name)
 static kjit_status check_options(kjit_context *context, const kjit_expression_options *options)
 {
   if (!ki_is_trust(options->trust))
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_expression_options.trust: %d is no trust",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_expression_options.trust: %d is not a value of kjit_trust",
                         (int)options->trust);
   if (options->reserved)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_expression_options.reserved is not 0");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_expression_options.reserved must be 0");
   if (options->function_name && !ki_is_name(options->function_name))
-    return refuse(context, "function_name", options->function_name, "is no name");
+    return refuse(context, "function_name", options->function_name, "is not a valid name");
   if (options->function_name && means_built_in(options->function_name))
     return refuse(context, "function_name", options->function_name,
-                  "is the name of a built-in or a type, which the text could not mean any more");
+                  "is the name of a built-in or type, which the func would hide");
   if (options->parameter_count > MOST_PARAMETERS)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_expression_options.parameter_count: %u are more than %d",
+                        "kjit_expression_options.parameter_count is %u; the maximum is %d",
                         options->parameter_count, MOST_PARAMETERS);
   if (options->parameter_count && !options->parameters)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_expression_options.parameters is NULL");

@@ -34,7 +34,7 @@ static _Noreturn void refuse_rest(ki_parser *parser)
                (token->kind == KJ_TOKEN_PLUS || token->kind == KJ_TOKEN_MINUS) &&
                token->start[1] == token->start[0];
   if (twice)
-    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "kernel IR has no `%c%c`: write `x %c= 1`",
                   *token->start, *token->start, *token->start);
   const ki_token *words[] = { token, &parser->previous };
   for (size_t i = 0; i < 2; i++) {
@@ -49,8 +49,9 @@ static _Noreturn void refuse_rest(ki_parser *parser)
                   "there is no `:=`: a variable is declared `var x = value`, a name for a value "
                   "`let x = value`");
   if (token->kind == KJ_TOKEN_COLON)
-    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "expected the end of the statement, found `:`; blocks stand in braces");
+    ki_fail_parse(
+      parser, place, KJIT_ERROR_SYNTAX,
+      "expected the end of the statement, found `:`; write the body of a block in braces");
   if (token->kind == KJ_TOKEN_ASSIGN)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected the end of the statement, found `=`; equality is `==`");
@@ -107,9 +108,9 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
   ki_type_expr *type = NULL;
   if (ki_at(parser, KJ_TOKEN_COLON)) {
     if (names.count > 1)
-      ki_fail_parse(
-        parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-        "a type annotation needs a single name; several names take the types of their values");
+      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+                    "a type annotation needs a single name; variables that are declared together "
+                    "take the types of their values");
     ki_advance(parser);
     type = ki_parse_type_expr(parser);
     ki_make_argument_type(parser, type);
@@ -134,8 +135,8 @@ static ki_stmt *parse_storage(ki_parser *parser)
   ki_expect(parser, KJ_TOKEN_COLON, "and a type, as in `f32[16]`");
   ki_type_expr *type = ki_parse_type_expr(parser);
   if (ki_at(parser, KJ_TOKEN_ASSIGN))
-    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "`%s` memory has no initial value",
-                  is_shared ? "shared" : "local");
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+                  "`%s` memory cannot have an initial value", is_shared ? "shared" : "local");
   ki_decl *decl = declare_local(parser, is_shared ? KJ_DECL_SHARED : KJ_DECL_LOCAL, &name);
   decl->type_expr = type;
   ki_parse_attributes(parser, &decl->attributes);
@@ -308,16 +309,16 @@ static _Noreturn void refuse_bare(ki_parser *parser, const ki_expr *expr)
       ((op != KJ_NO_OP && !(twice && start + 1 < parser->lexer.end && start[1] == start[0])) ||
        ki_at(parser, KJ_TOKEN_QUESTION)))
     ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
-                  "a value alone does nothing: a statement is an assignment or a call");
+                  "this statement has no effect: write an assignment or a call");
   if (!parser->lexer.token.newline_before && !ki_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
       !ki_at(parser, KJ_TOKEN_SEMICOLON))
     refuse_rest(parser);
   const ki_builtin *builtin = expr->kind == KJ_EXPR_NAME ? ki_find_builtin(expr->name) : NULL;
   if (builtin && !(builtin->flags & KJ_NAME))
-    ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a call has parentheses: `%s(%s)`",
+    ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a call needs parentheses: `%s(%s)`",
                   expr->name, builtin->most ? "..." : "");
   ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
-                "a value alone does nothing: a statement is an assignment or a call");
+                "this statement has no effect: write an assignment or a call");
 }
 
 /* A second sign before a name at the begin of a statement. */
@@ -326,8 +327,9 @@ static void refuse_prefix(ki_parser *parser)
   const ki_token *token = &parser->lexer.token;
   if (token->kind != KJ_TOKEN_PLUS && token->kind != KJ_TOKEN_MINUS) return;
   if (token->start + 1 < parser->lexer.end && token->start[1] == token->start[0])
-    ki_fail_parse(parser, token->location, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
-                  *token->start, *token->start, *token->start);
+    ki_fail_parse(parser, token->location, KJIT_ERROR_SYNTAX,
+                  "kernel IR has no `%c%c`: write `x %c= 1`", *token->start, *token->start,
+                  *token->start);
 }
 
 static ki_stmt *parse_assignment(ki_parser *parser, ki_expr *first)
@@ -342,10 +344,10 @@ static ki_stmt *parse_assignment(ki_parser *parser, ki_expr *first)
   stmt->op = ki_token_table[parser->lexer.token.kind].assign;
   if (stmt->op == KJ_NO_OP)
     ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "expected `=` after the places, found %s", ki_describe_token(parser));
+                  "expected `=` after the assignment targets, found %s", ki_describe_token(parser));
   if (stmt->op != KJIT_OP_STORE && stmt->places.count > 1)
     ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "%s changes one variable or element only", ki_describe_token(parser));
+                  "%s can only change a single variable or element", ki_describe_token(parser));
   ki_advance(parser);
   if (stmt->op == KJIT_OP_FLOORDIV) parser->slashes = parser->previous;
   stmt->value = ki_parse_exprs(parser);

@@ -44,8 +44,9 @@ static ki_type_expr *parse_tuple(ki_parser *parser)
 static ki_type_expr *parse_dtype(ki_parser *parser, kj_location place)
 {
   if (!parser->module)
-    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "`dtype` needs a parameter, but only a type by itself is expected here");
+    ki_fail_parse(
+      parser, place, KJIT_ERROR_SYNTAX,
+      "`dtype` names the type of a parameter, but there are no parameters here: write the type");
   ki_type_expr *type = new_type(parser, KJ_TYPE_DTYPE, place);
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
   type->expr = ki_parse_expr(parser);
@@ -104,8 +105,9 @@ static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32
   if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY ||
       (element->kind == KJ_TYPE_FIXED &&
        ki_type(parser->types, element->type)->class_ == KJ_CLASS_ARRAY))
-    ki_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED,
-                  "arrays of arrays are not supported; an array of rank 2 is `f32[:, :]`");
+    ki_fail_parse(
+      parser, element->location, KJIT_ERROR_UNSUPPORTED,
+      "arrays of arrays are not supported; write a two-dimensional array as `f32[:, :]`");
   ki_type_expr *array =
     new_type(parser, element->kind == KJ_TYPE_FIXED ? KJ_TYPE_FIXED : KJ_TYPE_ARRAY,
              element->location);
@@ -164,13 +166,15 @@ static ki_type_expr *parse_dimensions(ki_parser *parser, ki_type_expr *element)
   do {
     rank++;
     if (!parse_dimension(parser)) continue;
-    if (marked) ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only one dimension can be `::1`");
+    if (marked)
+      ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                    "only one dimension can be marked with `::1`");
     marked = rank;
   } while (ki_accept(parser, KJ_TOKEN_COMMA));
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the dimensions");
   if (rank > KJ_MAX_RANK)
     ki_fail_parse(parser, place, KJIT_ERROR_UNSUPPORTED,
-                  "an array can have at most %d dimensions, this one has %u", KJ_MAX_RANK, rank);
+                  "an array has at most %d dimensions, this one has %u", KJ_MAX_RANK, rank);
   kjit_layout layout = find_layout(parser, place, rank, marked);
   if (!marked)
     layout = accept_layout(parser, "C")   ? KJIT_LAYOUT_C
@@ -186,7 +190,7 @@ static ki_type_expr *parse_extents(ki_parser *parser, ki_type_expr *element)
   while (!ki_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
     if (!parser->module)
       ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                    "the type of an argument has no extents: expected `:` for every dimension");
+                    "an argument type has no extents: expected `:` for each dimension");
     ki_expr *extent = ki_parse_expr(parser);
     KJ_PUSH(parser->arena, &array->extents, extent);
     if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
@@ -194,7 +198,7 @@ static ki_type_expr *parse_extents(ki_parser *parser, ki_type_expr *element)
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the extents");
   if (array->extents.count > KJ_MAX_RANK)
     ki_fail_parse(parser, array->location, KJIT_ERROR_UNSUPPORTED,
-                  "an array can have at most %d dimensions, this one has %zu", KJ_MAX_RANK,
+                  "an array has at most %d dimensions, this one has %zu", KJ_MAX_RANK,
                   array->extents.count);
   return array;
 }
@@ -228,7 +232,7 @@ static void fix_element(ki_parser *parser, ki_type_expr *type)
 static void refuse_height(ki_parser *parser, const ki_type_expr *type)
 {
   if (ki_measure_type(type) > KJ_MAX_NESTING)
-    ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
+    ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "the type has more than %d levels",
                   KJ_MAX_NESTING);
 }
 
@@ -239,7 +243,7 @@ static ki_type_expr *parse_suffixes(ki_parser *parser)
     bool is_pointer = ki_at(parser, KJ_TOKEN_STAR) || ki_at(parser, KJ_TOKEN_POWER);
     if (!is_pointer && !ki_at(parser, KJ_TOKEN_LEFT_BRACKET)) break;
     if (count == KJ_MAX_NESTING)
-      ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
+      ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "the type has more than %d levels",
                     KJ_MAX_NESTING);
     fix_element(parser, type);
     type = is_pointer ? parse_pointer(parser, type) : parse_brackets(parser, type);
@@ -258,7 +262,7 @@ ki_type_expr *ki_parse_type_expr(ki_parser *parser)
                       type->kind == KJ_TYPE_POINTER || (type->kind == KJ_TYPE_FIXED && type->rank);
   if (read_only && !is_reference)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "`const` before a type is for arrays: `const f32[:]`");
+                  "`const` before a type is only for arrays: `const f32[:]`");
   type->read_only = read_only;
   fix_element(parser, type);
   ki_leave(parser);

@@ -99,7 +99,7 @@ void ki_close_bracket(ki_parser *parser, ki_token_kind kind, const char *where)
 void ki_enter(ki_parser *parser)
 {
   if (++parser->nesting > KJ_MAX_NESTING)
-    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "nested more than %d levels deep",
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "the nesting exceeds %d levels",
                   KJ_MAX_NESTING);
 }
 
@@ -205,7 +205,7 @@ static void parse_defaults(ki_parser *parser)
     const unsigned places = KJ_PLACE_KERNEL | KJ_PLACE_FUNC;
     if ((attribute->info->places & places) != places || attribute->values.count)
       ki_fail_parse(parser, attribute->location, KJIT_ERROR_SYNTAX,
-                    "`@%s` is no default: it is not for every kernel and func",
+                    "`@%s` cannot be a default, because it does not apply to every kernel and func",
                     attribute->info->name);
   }
 }
@@ -217,7 +217,7 @@ static void refuse_type_first(ki_parser *parser, const ki_token *name)
 {
   if (ki_at(parser, KJ_TOKEN_STAR) || ki_at(parser, KJ_TOKEN_NAME))
     ki_fail_parse(parser, name->location, KJIT_ERROR_SYNTAX,
-                  "the type of a parameter comes after its name: `x: %s`",
+                  "write the type of a parameter after its name: `x: %s`",
                   ki_at(parser, KJ_TOKEN_STAR) ? "f32[:]" : "f32");
 }
 
@@ -239,7 +239,7 @@ static void parse_parameter_type(ki_parser *parser, ki_decl *param)
   param->is_type = !param->is_func && accept_type_word(parser);
   if (param->is_type && param->is_const)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "a type is known at compile time anyway: `%s: type`, without `const`",
+                  "omit `const`: a type parameter `%s: type` is always known at compile time",
                   param->name);
   if (param->is_func || param->is_type) return;
   parser->takes_any = parser->function->is_kernel;
@@ -268,7 +268,8 @@ static void split_tuple(ki_parser *parser, ki_decl *tuple)
   note_shape(parser, KI_SHAPE_OPEN);
   if (value && (value->kind != KJ_EXPR_TUPLE || value->args.count != type->items.count))
     ki_fail_parse(parser, value->location, KJIT_ERROR_TYPE,
-                  "the default of a tuple is a tuple of %zu values", type->items.count);
+                  "the default of a tuple parameter must be a tuple with %zu values",
+                  type->items.count);
   for (size_t i = 0; i < type->items.count; i++) {
     ki_decl *item = KJ_NEW(parser->arena, ki_decl);
     *item = (ki_decl){ .kind = KJ_DECL_PARAM,
@@ -332,7 +333,7 @@ static void parse_result(ki_parser *parser)
   if (!ki_accept(parser, KJ_TOKEN_ARROW)) return;
   if (parser->function->is_kernel)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "a kernel returns no value; it writes to its array arguments");
+                  "a kernel cannot return a value; it writes its results to array arguments");
   parser->function->result = ki_parse_type_expr(parser);
   ki_make_argument_type(parser, parser->function->result);
 }
@@ -417,7 +418,7 @@ static void parse_field(ki_parser *parser, ki_decl *decl)
   KJ_PUSH(parser->arena, &decl->fields, field);
   if (ki_at(parser, KJ_TOKEN_COMMA))
     ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "fields are separated by `;` or a line's end, found `,`");
+                  "separate fields with `;` or a new line, not with `,`");
   ki_end_statement(parser);
 }
 
@@ -426,8 +427,9 @@ static void parse_struct(ki_parser *parser)
   ki_advance(parser);
   ki_token name = ki_expect(parser, KJ_TOKEN_NAME, "of the struct");
   if (strcmp(name.name->key, KJ_TYPE_WORD) == 0)
-    ki_fail_parse(parser, name.location, KJIT_ERROR_NAME,
-                  "`type` is no name for a struct: `x: type` is a parameter that takes a type");
+    ki_fail_parse(
+      parser, name.location, KJIT_ERROR_NAME,
+      "a struct cannot have the name `type`, because `x: type` declares a type parameter");
   ki_decl *decl = ki_new_decl(parser, KJ_DECL_STRUCT, &name);
   ki_parse_attributes(parser, &decl->attributes);
   ki_expect(parser, KJ_TOKEN_LEFT_BRACE, "before the fields");

@@ -140,14 +140,14 @@ static kjit_type array_field(ki_verifier *v, const ki_type_expr *type)
     ki_value extent;
     const ki_expr *expr = type->extents.items[i];
     if (!evaluate(&e, expr, &extent)) {
-      ki_fail_verify(
-        v, expr->location, KJIT_ERROR_TYPE,
-        "an extent of a field must consist of integers, integer constants, and + - * // %% <<");
+      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                     "an extent of a field must be a constant expression of integers, integer "
+                     "constants, and + - * // %% <<");
       return KJIT_ANY;
     }
     if (extent.integer < 1 || extent.integer > MAX_STRUCT_BYTES) {
-      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d",
-                     MAX_STRUCT_BYTES);
+      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                     "an extent of a field must be from 1 to %d", MAX_STRUCT_BYTES);
       return KJIT_ANY;
     }
     info.extents[i] = (int64_t)extent.integer;
@@ -164,8 +164,8 @@ static void refuse_field(ki_verifier *v, const ki_decl *field)
   bool is_sizeless = type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count == 0;
   if (is_array || is_sizeless)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "`%s`: an array inside a struct has extents, `f32[3]`; data elsewhere is "
-                   "reached by a pointer, `f32*`",
+                   "`%s`: an array in a struct needs extents, as in `f32[3]`; to refer to elements "
+                   "elsewhere, use a pointer, `f32*`",
                    field->name);
   else
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
@@ -203,9 +203,10 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
   /* the verifier says so */
   if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
-  ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
-                 "an alignment is a power of two from 1 to %d bytes, known without types",
-                 MAX_ALIGNMENT);
+  ki_fail_verify(
+    v, attribute->location, KJIT_ERROR_TYPE,
+    "an alignment must be a power of two from 1 to %d bytes, known without the types of arguments",
+    MAX_ALIGNMENT);
   return 0;
 }
 
@@ -220,8 +221,8 @@ static bool is_too_large(const ki_verifier *v, const kjit_type *items, size_t co
 static void fail_depth(ki_verifier *v, const ki_decl *decl)
 {
   ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
-                 "`%s` is too deep: structs and pointers nest at most %d levels deep", decl->name,
-                 KJ_MAX_TYPE_LEVELS);
+                 "`%s` is nested too deeply: structs and pointers can nest at most %d levels deep",
+                 decl->name, KJ_MAX_TYPE_LEVELS);
 }
 
 static void make_type(ki_verifier *v, ki_decl *decl)
@@ -260,8 +261,8 @@ void ki_resolve_struct(ki_verifier *v, ki_decl *decl)
   if (*state == BUSY || v->struct_depth >= KJ_MAX_TYPE_LEVELS) {
     if (*state == BUSY)
       ki_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
-                     "the struct `%s` holds itself, or a pointer to itself: keep an index or the "
-                     "address as a u64, and `bitcast(%s*, address)`",
+                     "the struct `%s` contains itself or a pointer to itself: store an index, or "
+                     "the address as a u64, and convert it with `bitcast(%s*, address)`",
                      decl->name, decl->name);
     else fail_depth(v, decl);
     return;
@@ -274,9 +275,9 @@ void ki_resolve_struct(ki_verifier *v, ki_decl *decl)
   v->struct_depth++;
   if (decl->fields.count == 0)
     ki_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
-                   "a struct needs at least one field; `%s` has no fields", decl->name);
+                   "struct `%s` has no fields; a struct needs at least one", decl->name);
   else if (decl->fields.count > MAX_FIELDS)
-    ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields",
+    ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct can have at most %d fields",
                    MAX_FIELDS);
   else make_type(v, decl);
   v->struct_depth--;

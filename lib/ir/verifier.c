@@ -23,7 +23,7 @@ static void verify_alignment(ki_verifier *v, const ki_attribute *attribute)
   bool is_power = value->kind != KJ_EXPR_INT ||
                   (value->integer > 0 && (value->integer & (value->integer - 1)) == 0);
   if (is_negative || value->kind == KJ_EXPR_FLOAT || !is_power)
-    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an alignment is a power of two");
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an alignment must be a power of two");
 }
 
 static void verify_positive(ki_verifier *v, const ki_attribute *attribute)
@@ -34,7 +34,7 @@ static void verify_positive(ki_verifier *v, const ki_attribute *attribute)
       value->kind == KJ_EXPR_UNARY && value->op == KJIT_OP_NEG && value->x->kind == KJ_EXPR_INT;
     if (is_negative || value->kind == KJ_EXPR_FLOAT ||
         (value->kind == KJ_EXPR_INT && value->integer == 0))
-      ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "`@%s` takes integers from 1",
+      ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "`@%s` takes integers of at least 1",
                      attribute->info->name);
   }
 }
@@ -45,7 +45,7 @@ static void verify_general(ki_verifier *v, const ki_attribute *attribute)
   bool is_param = value->kind == KJ_EXPR_DECL && value->decl->kind == KJ_DECL_PARAM;
   if (!is_param && value->kind != KJ_EXPR_NAME)
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@general` names a parameter of the kernel");
+                   "`@general` must name a parameter of the kernel");
 }
 
 /* The func that it names counts as called by the one that it belongs to: whoever has that may ask
@@ -67,11 +67,10 @@ static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
                    value->decl->name, function->params.count,
                    function->params.count == 1 ? "" : "s");
   if (v->function->params.count < 2)
-    ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
-                   "`@identity` belongs to an operator, a func of two values: `%s` has %zu "
-                   "parameter%s",
-                   v->decl->name, v->function->params.count,
-                   v->function->params.count == 1 ? "" : "s");
+    ki_fail_verify(
+      v, attribute->location, KJIT_ERROR_TYPE,
+      "`@identity` is only for operators, funcs with two parameters, but `%s` has %zu parameter%s",
+      v->decl->name, v->function->params.count, v->function->params.count == 1 ? "" : "s");
 }
 
 /* The derivative of a func that is written by hand. */
@@ -82,8 +81,8 @@ static void verify_own_derivative(ki_verifier *v, const ki_attribute *attribute)
   if (value->kind == KJ_EXPR_NAME) return; /* reported */
   if (value->kind != KJ_EXPR_DECL || value->decl->kind != KJ_DECL_FUNCTION)
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@%s` names a func: the derivative of `%s`", attribute->info->name,
-                   v->decl->name);
+                   "`@%s` must name a func that computes the derivative of `%s`",
+                   attribute->info->name, v->decl->name);
 }
 
 static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned place)
@@ -91,7 +90,7 @@ static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned p
   const ki_attribute_info *info = attribute->info;
   size_t count = attribute->values.count;
   if (!(info->places & place)) {
-    ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE, "`@%s` does not belong to %s",
+    ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE, "`@%s` cannot be applied to %s",
                    info->name, describe_place(place));
     return;
   }
@@ -176,7 +175,7 @@ static void visit(ki_verifier *v, const ki_decl *decl, uint32_t depth)
     if (depth < MAX_CALL_HEIGHT) visit(v, site->callee, depth + 1);
     if (depth >= MAX_CALL_HEIGHT || callee->height >= MAX_CALL_HEIGHT) {
       ki_fail_verify(v, site->location, KJIT_ERROR_UNSUPPORTED,
-                     "calls nest more than %d functions deep", MAX_CALL_HEIGHT);
+                     "calls are nested more than %d functions deep", MAX_CALL_HEIGHT);
       longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
     }
     if (callee->height + 1 > summary->height) summary->height = callee->height + 1;
@@ -195,10 +194,10 @@ static void verify_ranges(ki_verifier *v, const ki_decl *decl)
     const ki_call_site *site = &summary->calls.items[i];
     const ki_summary *callee = summary_of(v, site->callee);
     if (!site->range || !callee->forbidden) continue;
-    ki_fail_verify(
-      v, site->location, KJIT_ERROR_TYPE,
-      "`%s` is called inside a %s and holds %s: iterations are independent and run in any order",
-      site->callee->name, ki_range_names[site->range->range], callee->forbidden);
+    ki_fail_verify(v, site->location, KJIT_ERROR_TYPE,
+                   "`%s` is called in the body of a %s and contains %s: iterations are independent "
+                   "and can run in any order",
+                   site->callee->name, ki_range_names[site->range->range], callee->forbidden);
     ki_note_verify(v, callee->forbidden_at, "%s is here", callee->forbidden);
   }
 }
@@ -275,7 +274,8 @@ static void verify_result(ki_verifier *v)
   if (function->is_kernel || function->is_extern || !needs_value) return;
   if (found.without) {
     ki_fail_verify(v, found.without->location, KJIT_ERROR_TYPE,
-                   "`%s` returns a value elsewhere, but not here", function->decl->name);
+                   "`%s` returns a value at another `return`, but not at this one",
+                   function->decl->name);
     if (found.with) ki_note_verify(v, found.with->location, "here it returns a value");
   } else if (reaches_end(&function->body)) {
     ki_fail_verify(v, function->decl->location, KJIT_ERROR_TYPE,
@@ -291,13 +291,15 @@ static void verify_type_parameter(ki_verifier *v, ki_decl *param)
 {
   KJ_ASSERT(param->is_type);
   if (v->function->is_kernel)
-    ki_fail_verify(v, param->location, KJIT_ERROR_UNSUPPORTED,
-                   "`%s`: a kernel cannot take a type; use the type of an argument, `dtype(x)`",
-                   param->name);
+    ki_fail_verify(
+      v, param->location, KJIT_ERROR_UNSUPPORTED,
+      "`%s`: a kernel cannot have a type parameter; for the type of an argument write `dtype(x)`",
+      param->name);
   if (v->function->is_extern)
-    ki_fail_verify(v, param->location, KJIT_ERROR_UNSUPPORTED,
-                   "`%s`: an extern func takes no types, only a func of the module does",
-                   param->name);
+    ki_fail_verify(
+      v, param->location, KJIT_ERROR_UNSUPPORTED,
+      "`%s`: an extern func cannot have a type parameter; only a func of the module can",
+      param->name);
   if (!param->value) return;
   v->fixed = "a default";
   ki_convert_to_type(v, param->value);
@@ -316,15 +318,15 @@ static void verify_parameter(ki_verifier *v, ki_decl *param)
   const ki_type_expr *type = param->type_expr;
   if (type && type->kind == KJ_TYPE_TUPLE && v->function->is_kernel)
     ki_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
-                   "a kernel takes the items of a tuple separately; declare a parameter for each "
-                   "item and combine them with `kjit_build_tuple`");
+                   "a kernel receives the items of a tuple separately: declare a parameter for "
+                   "each item and combine them with `kjit_build_tuple`");
   if (param->value) {
     v->fixed = "a default";
     ki_verify_expr(v, param->value, KJ_ROLE_VALUE);
     v->fixed = NULL;
     if (param->is_func)
       ki_fail_verify(v, param->value->location, KJIT_ERROR_UNSUPPORTED,
-                     "defaults of func parameters are not supported");
+                     "a func parameter cannot have a default");
   }
 }
 
@@ -338,18 +340,18 @@ void ki_verify_function(ki_verifier *v, ki_decl *decl)
   v->visible = KJ_NEW_ARRAY(v->arena, bool, function->local_count + 1);
   if (!ki_is_name(decl->name) && function->is_kernel)
     ki_fail_verify(v, decl->location, KJIT_ERROR_NAME,
-                   "`%s` is no name for a kernel: letters, digits and `_`, no digit first, no word "
-                   "of the language",
+                   "`%s` is not a valid kernel name: use letters, digits and `_`, do not start "
+                   "with a digit, and do not use a keyword",
                    decl->name);
   if (function->is_extern && !ki_is_name(decl->name))
-    ki_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is no name of a C function",
+    ki_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is not a valid name of a C function",
                    decl->name);
   if (function->is_extern && function->body.count)
-    ki_fail_verify(v, decl->location, KJIT_ERROR_MISUSE, "the extern func `%s` has statements",
+    ki_fail_verify(v, decl->location, KJIT_ERROR_MISUSE, "the extern func `%s` cannot have a body",
                    decl->name);
   if (function->is_kernel && function->result)
     ki_fail_verify(v, function->result->location, KJIT_ERROR_TYPE,
-                   "a kernel returns no value; it writes to its array arguments");
+                   "a kernel cannot return a value; it writes its results to array arguments");
   for (size_t i = 0; i < function->params.count; i++) ki_show_local(v, function->params.items[i]);
   for (size_t i = 0; i < function->params.count; i++)
     verify_parameter(v, function->params.items[i]);

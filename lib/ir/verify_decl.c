@@ -55,12 +55,14 @@ static void verify_type_name(ki_verifier *v, ki_type_expr *type)
 static void verify_static_array(ki_verifier *v, ki_type_expr *type, bool static_extents)
 {
   if (!static_extents)
-    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "an array with extents is declared `local a: f32[16]` or `shared a: f32[16]`; "
-                   "the type of an argument has a `:` for every dimension");
+    ki_fail_verify(
+      v, type->location, KJIT_ERROR_TYPE,
+      "this array type has extents: declare the array with `local a: f32[16]` or `shared a: "
+      "f32[16]`; the type of an array argument has a `:` for each dimension");
   if (type->read_only)
-    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "an array that nothing writes is of no use here: leave `const` out");
+    ki_fail_verify(
+      v, type->location, KJIT_ERROR_TYPE,
+      "omit `const`: nothing could write to this array, so its elements would never have values");
   for (size_t i = 0; i < type->extents.count; i++) {
     ki_expr *extent = type->extents.items[i];
     ki_verify_expr(v, extent, KJ_ROLE_VALUE);
@@ -68,10 +70,10 @@ static void verify_static_array(ki_verifier *v, ki_type_expr *type, bool static_
       extent->kind == KJ_EXPR_UNARY && extent->op == KJIT_OP_NEG && extent->x->kind == KJ_EXPR_INT;
     bool is_constant = v->decl->kind == KJ_DECL_CONST;
     if (is_negative || (extent->kind == KJ_EXPR_INT && extent->integer == 0 && !is_constant))
-      ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is at least %d",
+      ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent must be at least %d",
                      is_constant ? 0 : 1);
     if (extent->kind == KJ_EXPR_FLOAT)
-      ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is an integer");
+      ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent must be an integer");
   }
 }
 
@@ -147,7 +149,7 @@ void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents)
                      type->decl->name);
     else if (v->fixed && strcmp(v->fixed, "a default") == 0)
       ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                     "a default is made from constants, not from `%s`", type->decl->name);
+                     "a default value can use only constants, not `%s`", type->decl->name);
     break;
   }
 }
@@ -206,9 +208,9 @@ static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t
       memcpy(extents + depth + 1, row + depth + 1, (KJ_MAX_RANK - depth - 1) * sizeof *extents);
     } else if (row_rank != rank || memcmp(extents + depth + 1, row + depth + 1,
                                           (KJ_MAX_RANK - depth - 1) * sizeof *extents) != 0) {
-      ki_fail_verify(v, value->args.items[i]->location, KJIT_ERROR_TYPE,
-                     "the rows of a constant have equal lengths: row %zu differs from the first",
-                     i + 1);
+      ki_fail_verify(
+        v, value->args.items[i]->location, KJIT_ERROR_TYPE,
+        "the rows of a constant must have equal lengths: row %zu differs from the first", i + 1);
       break;
     }
   }
@@ -251,7 +253,7 @@ static void verify_shape(ki_verifier *v, const ki_decl *decl)
                    "of these with extents: `f32[3]`");
   else if (is_array && (has_none ? type->extents.count < rank : type->extents.count != rank))
     ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
-                   "the type of `%s` has %zu dimensions, its value %u", decl->name,
+                   "the type of `%s` has %zu dimensions, but its value has %u", decl->name,
                    type->extents.count, rank);
   else if (is_scalar && rank)
     ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
@@ -261,7 +263,7 @@ static void verify_shape(ki_verifier *v, const ki_decl *decl)
     const ki_expr *extent = type->extents.items[i];
     if (extent->kind == KJ_EXPR_INT && extent->integer != extents[i])
       ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
-                     "dimension %u of `%s` has %lld elements in its type and %lld in its value", i,
+                     "dimension %u of `%s` has %lld elements in its type, but %lld in its value", i,
                      decl->name, (long long)extent->integer, (long long)extents[i]);
   }
 }
@@ -316,8 +318,7 @@ static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *height
   static const char too_deep[] =
     "the value of the constant `%s`, with the constants that it uses, has more than 500 levels";
   uint32_t *height = &heights[decl->index];
-  if (*height == UNDER_WAY)
-    refuse_constant(v, decl, "the value of the constant `%s` depends on the constant itself");
+  if (*height == UNDER_WAY) refuse_constant(v, decl, "the constant `%s` depends on itself");
   if (*height) return *height;
   if (level > MOST_LEVELS) refuse_constant(v, decl, too_deep);
   *height = UNDER_WAY;

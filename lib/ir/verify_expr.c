@@ -25,7 +25,7 @@ static void verify_index(ki_verifier *v, ki_expr *expr, ki_role role)
   ki_verify_expr(v, expr->x, KJ_ROLE_VALUE);
   if (expr->args.count > KJ_MAX_RANK)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "an array has at most %d dimensions, here are %zu indices", KJ_MAX_RANK,
+                   "an array has at most %d dimensions, but %zu indices are given", KJ_MAX_RANK,
                    expr->args.count);
   for (size_t i = 0; i < expr->args.count; i++) {
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE) verify_operands(v, expr->args.items[i]);
@@ -47,7 +47,7 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
   if (role == KJ_ROLE_VALUE)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "expected a value, found a type; `f32(x)` converts");
+                   "expected a value, found a type; to convert, write `f32(x)`");
 }
 
 /* The func that bind_back or jvp makes. A derivative of a func that writes to an array writes to
@@ -76,7 +76,7 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
   case KJ_EXPR_NAME: break;
   case KJ_EXPR_STRING:
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "a string can only be printed: it is not a value");
+                   "a string is not a value; it can only be printed");
     break;
   case KJ_EXPR_DECL: ki_verify_decl(v, expr, role); break;
   case KJ_EXPR_BUILTIN: ki_verify_builtin(v, expr, role); break;
@@ -123,10 +123,10 @@ static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, si
   KJ_ASSERT(least <= most);
   size_t count = call->args.count;
   if (least == most)
-    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, not %zu", name,
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name,
                    least, least == 1 ? "" : "s", count);
   else
-    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, not %zu",
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu",
                    name, least, most, count);
 }
 
@@ -160,7 +160,7 @@ static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
   }
   ki_fail_verify(
     v, call->location, KJIT_ERROR_TYPE,
-    "`%s` takes %u arguments, not %zu; the element is the first argument, `%s(a[i], ...)`",
+    "`%s` takes %u arguments, got %zu; the first argument is the element, `%s(a[i], ...)`",
     builtin->name, builtin->most, call->args.count, builtin->name);
   return true;
 }
@@ -218,8 +218,8 @@ static void note_forbidden(ki_verifier *v, const char *what, kj_location locatio
   ki_summary *summary = &v->summaries[v->decl->index];
   if (v->range)
     ki_fail_verify(v, location, KJIT_ERROR_TYPE,
-                   "%s inside a %s: its iterations are independent and run in any order", what,
-                   ki_range_names[v->range->range]);
+                   "%s in the body of a %s: iterations are independent and can run in any order",
+                   what, ki_range_names[v->range->range]);
   if (summary->forbidden) return;
   summary->forbidden = what;
   summary->forbidden_at = location;
@@ -230,7 +230,8 @@ static void verify_text(ki_verifier *v, const ki_expr *call, size_t index)
 {
   if (index < call->args.count && call->args.items[index]->kind == KJ_EXPR_STRING) return;
   ki_fail_verify(v, call->location, KJIT_ERROR_TYPE,
-                 "`%s` takes the instructions as a string: `%s`", call->x->builtin->name,
+                 "the first argument of `%s` must be a string with the instructions, as in `%s`",
+                 call->x->builtin->name,
                  index ? "ptx(i32, \"add.s32 %0, %1, %2;\", x, y)"
                        : "ptx_effect(\"nanosleep.u32 %0;\", n)");
 }
@@ -244,11 +245,12 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
   size_t most = has_parameters ? bound->decl->function->params.count : SIZE_MAX;
   if (!ki_is_func_value(bound) && bound->kind != KJ_EXPR_NAME)
     ki_fail_verify(v, bound->location, KJIT_ERROR_TYPE,
-                   "the first argument of `bind_back` is a func: `bind_back(f, x)` is f with x as "
-                   "its last argument");
+                   "the first argument of `bind_back` must be a func: `bind_back(f, x)` is f with "
+                   "x as its last argument");
   else if (call->args.count - 1 > most)
-    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` has %zu parameter%s, here are %zu",
-                   bound->decl->name, most, most == 1 ? "" : "s", call->args.count - 1);
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE,
+                   "`%s` has %zu parameter%s, but %zu values are bound", bound->decl->name, most,
+                   most == 1 ? "" : "s", call->args.count - 1);
 }
 
 /* identity_of(op, like): op counts as handed over, and its identity as called by it. */
@@ -259,8 +261,8 @@ static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
   ki_verify_expr(v, operator_, KJ_ROLE_ARGUMENT);
   v->takes_kernel = false;
   if (!ki_is_func_value(operator_) && operator_->kind != KJ_EXPR_NAME)
-    ki_fail_verify(v, operator_->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
-                   call->x->builtin->name);
+    ki_fail_verify(v, operator_->location, KJIT_ERROR_TYPE,
+                   "the first argument of `%s` must be a func", call->x->builtin->name);
 }
 
 static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
@@ -301,7 +303,7 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
     note_forbidden(v, kj_format(v->arena, "`%s`", builtin->name), call->location);
   bool is_grid = builtin->id == KJ_BUILTIN_GRID || builtin->id == KJ_BUILTIN_GRIDSIZE;
   if (is_grid && count == 1 && !is_literal_rank(call->args.items[0]))
-    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid has 1, 2 or 3 dimensions");
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid must have 1, 2 or 3 dimensions");
   if ((builtin->id == KJ_BUILTIN_DTYPE && count == 1) ||
       (builtin->id == KJ_BUILTIN_VECTOR && count == 2))
     convert_type(v, call);
@@ -326,8 +328,8 @@ static void verify_function_call(ki_verifier *v, ki_expr *call)
                      "parameter `%s` of `%s` takes a value, not a function: declare it `%s: func`",
                      param->name, callee->name, param->name);
     else if (param->is_func && !ki_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
-      ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE, "parameter `%s` of `%s` takes a func",
-                     param->name, callee->name);
+      ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
+                     "parameter `%s` of `%s` must be a func", param->name, callee->name);
     else if (!param->is_type && argument->kind == KJ_EXPR_TYPE)
       ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
                      "parameter `%s` of `%s` takes a value, not a type: declare it `%s: type`",
@@ -344,8 +346,8 @@ static void verify_cast(ki_verifier *v, const ki_expr *call)
   /* types of several parts are made from them: inference counts */
   if (call->args.count == 1 || !is_scalar || is_complex) return;
   const char *name = ki_type(v->module->types, type->type)->name;
-  ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts one value, not %zu", name,
-                 call->args.count);
+  ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts exactly one value, got %zu",
+                 name, call->args.count);
 }
 
 static void verify_argument(ki_verifier *v, const ki_expr *call, size_t index)
@@ -374,13 +376,13 @@ static void refuse_method(ki_verifier *v, const ki_expr *callee)
   while (root->kind == KJ_EXPR_FIELD) root = root->x;
   if (root->kind == KJ_EXPR_NAME) return;
   if (is_function)
-    ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "values have no methods; write `%s(%s)`",
+    ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "values have no methods: write `%s(%s)`",
                    name, subject);
   else
-    ki_fail_verify(v, callee->location, KJIT_ERROR_NAME,
-                   "values have no methods, and no func has this name, `%s`; declare `func %s(%s)` "
-                   "in the module",
-                   name, name, subject);
+    ki_fail_verify(
+      v, callee->location, KJIT_ERROR_NAME,
+      "values have no methods, and there is no func `%s`: declare `func %s(%s)` in the module",
+      name, name, subject);
 }
 
 void ki_verify_call(ki_verifier *v, ki_expr *call)

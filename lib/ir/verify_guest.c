@@ -15,7 +15,7 @@ static void walk_expr(ki_verifier *v, const ki_expr *expr)
 {
   if (!expr) return;
   if (expr->kind == KJ_EXPR_BUILTIN && !(expr->builtin->flags & KJ_GUEST))
-    ki_fail_verify(v, expr->location, KJIT_ERROR_REFUSED, "guests may not use `%s`",
+    ki_fail_verify(v, expr->location, KJIT_ERROR_REFUSED, "guest code must not use `%s`",
                    expr->builtin->name);
   const ki_expr *children[] = { expr->x, expr->y, expr->z };
   for (size_t i = 0; i < sizeof children / sizeof *children; i++) walk_expr(v, children[i]);
@@ -78,8 +78,8 @@ static void walk_function(ki_verifier *v, const ki_function *function)
 {
   if (function->is_extern)
     ki_fail_verify(v, function->decl->location, KJIT_ERROR_REFUSED,
-                   "a guest source cannot declare an extern func; the application can declare `%s` "
-                   "in a source of its own that the guest imports",
+                   "guest code cannot declare an extern func; the application can declare `%s` in "
+                   "a trusted source that the guest imports",
                    function->decl->name);
   for (size_t i = 0; i < function->params.count; i++) walk_decl(v, function->params.items[i]);
   walk_type(v, function->result);
@@ -94,10 +94,10 @@ static void walk_pure(ki_verifier *v, const ki_expr *expr)
 {
   if (!expr) return;
   if (expr->kind == KJ_EXPR_BUILTIN && !(expr->builtin->flags & KJ_PURE))
-    ki_fail_verify(
-      v, expr->location, KJIT_ERROR_REFUSED,
-      "an expression cannot use `%s`, which has an effect or depends on more than its arguments",
-      expr->builtin->name);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_REFUSED,
+                   "an expression cannot use `%s`, because it has an effect or depends on more "
+                   "than its arguments",
+                   expr->builtin->name);
   const ki_expr *children[] = { expr->x, expr->y, expr->z };
   for (size_t i = 0; i < sizeof children / sizeof *children; i++) walk_pure(v, children[i]);
   for (size_t i = 0; i < expr->args.count; i++) walk_pure(v, expr->args.items[i]);

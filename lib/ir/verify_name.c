@@ -164,7 +164,7 @@ static void verify_function_name(ki_verifier *v, ki_expr *expr, ki_role role)
                    "calls of functions in %s are not supported", v->fixed);
   else if (role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT && role != KJ_ROLE_COMPARED)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a function; call it or pass it to a `func` parameter",
+                   "`%s` is a function: call it, or pass it to a `func` parameter",
                    expr->decl->name);
   else if (role != KJ_ROLE_COMPARED) note_call(v, expr);
 }
@@ -173,8 +173,8 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
   const ki_decl *decl = expr->decl;
   if (!decl->function) {
-    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a field and has no value here",
-                   decl->name);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a field of a struct and has no value here", decl->name);
     return;
   }
   if (decl->function != v->function) {
@@ -184,7 +184,7 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
   }
   if (v->fixed && strcmp(v->fixed, "a default") == 0) {
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "a default is made from constants, not from `%s`", decl->name);
+                   "a default value can use only constants, not `%s`", decl->name);
     return;
   }
   if (!v->visible[decl->index]) {
@@ -194,18 +194,19 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
   }
   if (role == KJ_ROLE_CALLEE && !decl->is_func)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   decl->kind == KJ_DECL_PARAM ? "`%s` is called: declare the parameter `%s: func`"
-                                               : "`%s` is no function%.0s",
+                   decl->kind == KJ_DECL_PARAM
+                     ? "`%s` is called, so it must be a func: declare the parameter as `%s: func`"
+                     : "`%s` is not a function%.0s",
                    decl->name, decl->name);
   if (decl->is_func && v->fixed)
-    ki_fail_verify(
-      v, expr->location, KJIT_ERROR_TYPE,
-      "`%s` is a function and has no value in %s, which is evaluated before the launch", decl->name,
-      v->fixed);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a function and has no value in %s, because kjit evaluates that "
+                   "expression before the launch",
+                   decl->name, v->fixed);
   else if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
            role != KJ_ROLE_COMPARED)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a function; call it or pass it to a `func` parameter", decl->name);
+                   "`%s` is a function: call it, or pass it to a `func` parameter", decl->name);
 }
 
 void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
@@ -215,11 +216,12 @@ void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
   if (decl->kind == KJ_DECL_FUNCTION) verify_function_name(v, expr, role);
   else if (decl->kind != KJ_DECL_CONST) verify_local(v, expr, role);
   else if (role == KJ_ROLE_CALLEE)
-    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, no function",
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, not a function",
                    decl->name);
   if (role == KJ_ROLE_TYPE && decl->kind != KJ_DECL_FUNCTION)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "expected a type, found `%s`; `dtype(%s)` is its type", decl->name, decl->name);
+                   "expected a type, found the value `%s`; write `dtype(%s)` for its type",
+                   decl->name, decl->name);
 }
 
 void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name)
@@ -228,7 +230,7 @@ void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name)
   bool is_kernel = decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
   if (is_kernel)
     ki_fail_verify(v, expr->location, KJIT_ERROR_NAME,
-                   "`%s` is used here and is also the name of a kernel", name);
+                   "`%s` is used here as a name, but is also the name of a kernel", name);
 }
 
 /* Whether a built-in has a value before any thread runs. */
@@ -246,14 +248,17 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
   bool is_value = builtin->flags & KJ_NAME;
   ki_refuse_hidden(v, expr, name);
   if (v->fixed && !is_fixed(builtin))
-    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` has no value in %s, which is evaluated before the launch", name, v->fixed);
+    ki_fail_verify(
+      v, expr->location, KJIT_ERROR_TYPE,
+      "`%s` has no value in %s, because kjit evaluates that expression before the launch", name,
+      v->fixed);
   else if (builtin->flags & KJ_XYZ)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` has three parts: write `%s.x`, `%s.y` or `%s.z`", name, name, name, name);
+                   "`%s` has three components: write `%s.x`, `%s.y` or `%s.z`", name, name, name,
+                   name);
   else if (is_value && role == KJ_ROLE_CALLEE)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a value, no function: write it without parentheses", name);
+                   "`%s` is a value, not a function: omit the parentheses", name);
   else if (role == KJ_ROLE_TYPE)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
   else if (!is_value && role == KJ_ROLE_ARGUMENT && !ki_can_hand_over(builtin))
@@ -262,7 +267,7 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
            (role != KJ_ROLE_COMPARED || v->fixed))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a function; write it before its arguments, `%s(%s)`", name, name,
+                   "`%s` is a function: write it with its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");
   if (role == KJ_ROLE_ARGUMENT && !is_value) v->module->hands_over_writer |= ki_is_writer(builtin);
 }
@@ -285,8 +290,9 @@ void ki_verify_field(ki_verifier *v, ki_expr *expr)
   bool is_part = expr->name[0] >= 'x' && expr->name[0] <= 'z' && expr->name[1] == 0;
   if (is_position && v->fixed) ki_verify_builtin(v, x, KJ_ROLE_VALUE);
   else if (is_position && !is_part)
-    ki_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` has `.x`, `.y` and `.z`, no `.%s`",
-                   x->builtin->name, expr->name);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_NAME,
+                   "`%s` has the components `.x`, `.y` and `.z`, not `.%s`", x->builtin->name,
+                   expr->name);
   if (is_position) return;
   ki_verify_expr(v, x, KJ_ROLE_VALUE); /* which fields there are, its type says */
 }

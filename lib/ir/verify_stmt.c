@@ -24,20 +24,22 @@ static void verify_name_place(ki_verifier *v, ki_expr *place, bool is_atomic)
   bool is_memory = decl->kind == KJ_DECL_SHARED || decl->kind == KJ_DECL_LOCAL;
   if (is_memory && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY)
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   "`%s` is an array: its elements are changed, `%s[i]`", decl->name, decl->name);
+                   "`%s` is an array and cannot be assigned: assign its elements, `%s[i]`",
+                   decl->name, decl->name);
   else if (decl->kind == KJ_DECL_SHARED) return;
   else if (is_atomic)
-    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   "an atomic changes an element of an array, `a[i]`, or shared memory; `%s` is %s",
-                   decl->name, decl_kinds[decl->kind]);
+    ki_fail_verify(
+      v, place->location, KJIT_ERROR_TYPE,
+      "an atomic function needs an array element, `a[i]`, or shared memory, but `%s` is %s",
+      decl->name, decl_kinds[decl->kind]);
   else if (decl->kind == KJ_DECL_VAR) decl->is_assigned = true;
   else if (decl->kind == KJ_DECL_LET)
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   "`%s` is a `let` and cannot be changed; declare it with `var %s`", decl->name,
-                   decl->name);
+                   "`%s` is declared with `let` and cannot be changed: declare it with `var %s`",
+                   decl->name, decl->name);
   else if (!is_memory)
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   "`%s` is %s and keeps its value: assign to a `var`", decl->name,
+                   "`%s` is %s and cannot be changed: copy it to a `var`", decl->name,
                    decl_kinds[decl->kind]);
 }
 
@@ -53,11 +55,11 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
   if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,
-      "this cannot be changed; only a `var`, elements of arrays and fields of these can");
+      "this expression cannot be assigned: only a `var`, an array element or a field of these can");
   if (root->kind != KJ_EXPR_DECL) return;
   ki_decl *decl = root->decl;
   if (decl->kind == KJ_DECL_CONST)
-    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is a constant and keeps its values",
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is a constant and cannot be changed",
                    decl->name);
   if (decl->kind == KJ_DECL_VAR) decl->is_assigned = true;
   bool is_fixed =
@@ -66,7 +68,7 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
                             : decl->type_expr && decl->type_expr->read_only;
   if (decl->kind == KJ_DECL_PARAM && read_only)
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   "`%s` is declared `const`: %s cannot be changed", decl->name,
+                   "`%s` is declared `const`, so %s cannot be changed", decl->name,
                    has_index ? "its elements" : "what it points to");
 }
 
@@ -88,8 +90,9 @@ void ki_verify_place(ki_verifier *v, ki_expr *place, bool is_atomic)
   else if (place->kind == KJ_EXPR_INDEX || place->kind == KJ_EXPR_FIELD) verify_root(v, place);
   else
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   is_atomic ? "an atomic changes an element of an array, `a[i]`, or shared memory"
-                             : "expected a place to assign to: a `var` or an element, `a[i]`");
+                   is_atomic
+                     ? "an atomic function needs an array element, `a[i]`, or shared memory"
+                     : "expected a variable to assign to: a `var`, or an array element, `a[i]`");
 }
 
 /* Statements: what is declared where it is used, what may stand where. */
@@ -157,11 +160,11 @@ static void verify_storage(ki_verifier *v, ki_stmt *stmt)
     ki_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
                    "tuples in %s memory are not supported", word);
   else if (!is_scalar && (element->kind == KJ_TYPE_FIXED || element->kind == KJ_TYPE_ARRAY))
-    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`",
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array needs extents: `%s %s: f32[16]`",
                    word, word, decl->name);
   if (is_array && type->extents.count == 0 && !is_shared)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "a local array has extents: `local %s: f32[16]`", decl->name);
+                   "a local array needs extents: `local %s: f32[16]`", decl->name);
   ki_show_local(v, decl);
 }
 
@@ -222,22 +225,21 @@ static void verify_range(ki_verifier *v, ki_stmt *stmt)
   ki_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
   if (stmt->range == KJ_ITEMS) {
     if (is_number(stmt->args.items[0]))
-      ki_fail_verify(
-        v, stmt->args.items[0]->location, KJIT_ERROR_TYPE,
-        "a loop iterates over a tuple or a range: `for i in range(n)`; this is a number");
+      ki_fail_verify(v, stmt->args.items[0]->location, KJIT_ERROR_TYPE,
+                     "expected a tuple or a range, found a number: write `for i in range(n)`");
     return;
   }
   if (count < 1 || count > 3)
-    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu",
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, got %zu",
                    range_name(stmt), count);
   else if (stmt->range == KJ_RANGE && names != 1 && (count != 1 || is_number(stmt->args.items[0])))
-    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu",
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` has one loop variable, got %zu",
                    names);
   else if (stmt->range != KJ_RANGE && names != count &&
            (count != 1 || is_number(stmt->args.items[0])))
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
-                   "`%s` has a name for every extent: here are %zu for %zu", range_name(stmt),
-                   names, count);
+                   "`%s` has one loop variable for each extent: got %zu variables for %zu extents",
+                   range_name(stmt), names, count);
 }
 
 static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
@@ -253,7 +255,7 @@ static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
   }
   if (stmt->attributes.count)
     ki_fail_verify(v, stmt->attributes.items[0].location, KJIT_ERROR_TYPE,
-                   "`@%s` does not belong to a %s", stmt->attributes.items[0].info->name,
+                   "`@%s` cannot be applied to a %s", stmt->attributes.items[0].info->name,
                    range_name(stmt));
 }
 
@@ -265,10 +267,11 @@ static void verify_own_loop(ki_verifier *v, ki_stmt *stmt)
   ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
   if (is_static && unroll)
     ki_fail_verify(v, unroll->location, KJIT_ERROR_TYPE,
-                   "`@static` makes copies of the body already: `@unroll` has nothing to unroll");
+                   "`@static` already copies the body for each iteration, so `@unroll` has no "
+                   "effect: omit one of them");
   if (is_static && stmt->range == KJ_ITEMS)
     ki_fail_verify(v, is_static->location, KJIT_ERROR_TYPE,
-                   "`@static` is for a `range`: a loop through a tuple is static anyway");
+                   "omit `@static`: a loop over a tuple is always static");
 }
 
 static void verify_for(ki_verifier *v, ki_stmt *stmt)
@@ -294,23 +297,23 @@ static void verify_jump(ki_verifier *v, const ki_stmt *stmt)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
   else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR &&
            ki_is_shared_out(v->loop->range))
-    ki_fail_verify(
-      v, stmt->location, KJIT_ERROR_TYPE,
-      "`break` in a %s, whose iterations are independent; `continue` ends an iteration",
-      range_name(v->loop));
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+                   "`break` cannot leave a %s, because its iterations are independent; `continue` "
+                   "ends an iteration",
+                   range_name(v->loop));
 }
 
 static void verify_return(ki_verifier *v, ki_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_STMT_RETURN);
   if (v->range)
-    ki_fail_verify(
-      v, stmt->location, KJIT_ERROR_TYPE,
-      "`return` in a %s, whose iterations are independent; `continue` ends an iteration",
-      range_name(v->range));
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+                   "`return` cannot leave a %s, because its iterations are independent; `continue` "
+                   "ends an iteration",
+                   range_name(v->range));
   if (stmt->value && v->function->is_kernel)
     ki_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE,
-                   "a kernel returns no value; it writes to its array arguments");
+                   "a kernel cannot return a value; it writes its results to array arguments");
   if (stmt->value) ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
 }
 

@@ -162,7 +162,7 @@ static void assert_relation(kl_lowering *l, uint32_t a, uint32_t b)
                same = kl_icmp(l, LLVMIntEQ, x[0], y[0]);
   kl_assert_fact(l, is_disjoint ? apart : same, x[0],
                  kj_format(l->c->arena, "the arguments `%s` and `%s` %s", name_of(l, a),
-                           name_of(l, b), is_disjoint ? "do not meet" : "are the same memory"));
+                           name_of(l, b), is_disjoint ? "do not overlap" : "are the same memory"));
 }
 
 static void assert_grid(kl_lowering *l)

@@ -79,7 +79,7 @@ static void count_stack(kl_lowering *l, LLVMTypeRef type)
   const ki_decl *decl = l->kernel->function->decl;
   kt_fail(l->c, decl->location, KJIT_ERROR_UNSUPPORTED,
           "the local arrays and variables of `%s` and of the functions that it calls need more "
-          "than %u KiB of a thread's stack",
+          "than %u KiB of stack in each thread",
           decl->name, l->target->stack_limit_bytes / 1024);
 }
 

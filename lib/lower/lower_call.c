@@ -56,11 +56,12 @@ bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
   uint32_t most = is_asked || plan->size <= SMALL_BODY ? MOST_SMALL_INLINED : MOST_INLINED;
   bool fits = l->inlined_size + plan->size <= most;
   if (is_asked && !fits)
-    kt_fail(l->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` %s, and with it more than %d statements and expressions would be inlined",
-            instance->function->decl->name,
-            is_needed ? "returns a local array and therefore must be inlined" : "is @inline",
-            MOST_SMALL_INLINED);
+    kt_fail(
+      l->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
+      "`%s` %s, but inlining it would exceed the limit of %d inlined statements and expressions",
+      instance->function->decl->name,
+      is_needed ? "returns a local array and therefore must be inlined" : "is @inline",
+      MOST_SMALL_INLINED);
   return fits;
 }
 

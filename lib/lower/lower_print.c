@@ -24,7 +24,8 @@ static void add_word(line *p, LLVMValueRef word)
 {
   if (p->count == KJ_MOST_PRINT_WORDS)
     kt_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED,
-            "a line can have at most %d numbers; print several lines", KJ_MOST_PRINT_WORDS);
+            "`print` takes at most %d numbers; write several `print` statements",
+            KJ_MOST_PRINT_WORDS);
   p->words[p->count++] = word;
 }
 
@@ -158,7 +159,7 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt)
             "launch that delivers the printed lines");
   if (l->print_count == MOST_SITES)
     kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "a kernel has at most %d places that print", MOST_SITES);
+            "a kernel can have at most %d `print` statements", MOST_SITES);
   size_t next = 0;
   for (const char *at = stmt->message; *at; at++) {
     if (*at == KJ_PRINT_VALUE) {

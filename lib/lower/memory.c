@@ -290,7 +290,8 @@ static void place_static(planner *p, const ki_type_info *info, struct kl_shared_
            most = kt_most_shared_bytes(&l->c->request->target);
   if (all > most)
     kt_fail(l->c, place->var->location, KJIT_ERROR_UNSUPPORTED,
-            "the shared arrays up to `%s` take %llu bytes; a block has at most %llu on %s",
+            "the shared arrays up to and including `%s` need %llu bytes; a block has at most %llu "
+            "bytes on %s",
             place->var->name, (unsigned long long)all, (unsigned long long)most,
             kt_target_text(l->c));
 }

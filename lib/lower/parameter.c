@@ -258,7 +258,9 @@ static void add_map(finder *p, const kt_expr *copy, kj_tensor_map map)
     if (is_same_map(&l->c->code->tensor_maps[i], &map)) return;
   if (l->c->code->tensor_map_count == KJ_MOST_MAPS)
     kt_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
-            "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
+            "a kernel can have at most %d different kinds of tensor copies (array, element type "
+            "and tile)",
+            KJ_MOST_MAPS);
   l->c->code->tensor_maps[l->c->code->tensor_map_count++] = map;
 }
 
@@ -552,10 +554,9 @@ void kl_check_parameters(kl_lowering *l)
        i++) {}
   const char *version =
     is_cpu ? "" : kj_format(l->c->arena, " with PTX %u.%u", l->c->ptx / 10, l->c->ptx % 10);
-  kt_fail(
-    l->c, location_of(l, &l->parameters.items[i].parameter), KJIT_ERROR_UNSUPPORTED,
-    "the parameters of `%s` take %u bytes, and a kernel has at most %u%s%s: hand large values "
-    "over in an array",
-    l->kernel->function->decl->name, l->c->code->parameter_bytes, most, version,
-    is_small ? " (32764 with PTX 8.1, which drivers for CUDA 12.1 take)" : "");
+  kt_fail(l->c, location_of(l, &l->parameters.items[i].parameter), KJIT_ERROR_UNSUPPORTED,
+          "the parameters of `%s` take %u bytes, but the maximum is %u%s%s; pass large values in "
+          "an array",
+          l->kernel->function->decl->name, l->c->code->parameter_bytes, most, version,
+          is_small ? " (32764 with PTX 8.1, which drivers for CUDA 12.1 take)" : "");
 }

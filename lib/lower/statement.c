@@ -182,8 +182,8 @@ static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
     l->copies = made = UINT64_MAX - 1;
   if (made > most)
     kt_check_limit(l->c, KJ_LIMIT_UNROLLED, made, stmt->location,
-                   "@unroll makes %llu copies of this loop's body of %llu expressions, %llu times "
-                   "by the loops around it; unroll by a factor",
+                   "@unroll makes %llu copies of a loop body with %llu expressions, and the "
+                   "unrolled loops around it multiply them by %llu; unroll by a smaller factor",
                    (unsigned long long)copies, (unsigned long long)size, (unsigned long long)outer);
   if (made > l->unrolled_size) l->unrolled_size = made;
   return outer;
@@ -663,8 +663,8 @@ static void fail_instructions(kl_lowering *l, kj_location location)
 {
   const ki_decl *decl = l->frame->instance->function->decl;
   kt_check_limit(l->c, KJ_LIMIT_INSTRUCTIONS, l->instruction_count, location,
-                 "this statement of `%s` makes the code too large%s", decl->name,
-                 l->copies > 1 ? ", by the loops around it that are unrolled" : "");
+                 "the code of `%s` becomes too large at this statement%s", decl->name,
+                 l->copies > 1 ? ", because the loops around the statement are unrolled" : "");
 }
 
 void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)

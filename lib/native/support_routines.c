@@ -49,8 +49,9 @@ void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const u
 #ifndef NDEBUG
 void kn_report_fact(const char *fact, uint64_t value)
 {
-  fprintf(stderr, "kjit: internal error: code relies on what does not hold: %s; got %lld\n", fact,
-          (long long)value);
+  fprintf(stderr,
+          "kjit: internal error: an assumption of the compiled code does not hold: %s; got %lld",
+          fact, (long long)value);
   abort();
 }
 

@@ -267,11 +267,10 @@ void kp_push_inlined(kp_inliner *in, kt_stmts *out, kt_stmt *stmt)
 {
   KJ_ASSERT(stmt);
   if (++in->statement_count > MAX_STATEMENTS)
-    kt_fail(
-      in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-      "kernel `%s` is too large: functions that hold a barrier or warp operation, or return a "
-      "local array, are inlined, to more than %d statements",
-      in->s->kernel->function->decl->name, MAX_STATEMENTS);
+    kt_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+            "kernel `%s` is too large: functions that contain a barrier or warp operation, or "
+            "return a local array, must be inlined, which makes more than %d statements",
+            in->s->kernel->function->decl->name, MAX_STATEMENTS);
   kp_append_stmt(in->s, out, stmt);
 }
 
@@ -288,8 +287,8 @@ static void check_recursion(kp_inliner *in, const kt_expr *call)
   for (const kp_activation *at = in->at; at; at = at->caller)
     if (at->instance == call->instance)
       kt_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
-              "`%s` calls itself and holds a barrier, a warp operation or a grid_range: that "
-              "cannot be compiled",
+              "`%s` is recursive and contains a barrier, a warp operation or a grid_range; a "
+              "recursive function cannot contain these",
               name);
   if (in->at->depth >= MAX_DEPTH)
     kt_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,

@@ -386,8 +386,8 @@ static void refuse(const finder *f, const char *where)
   const char *name = f->c->instances.items[0]->function->decl->name;
   if (f->what)
     kt_fail(f->c, f->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` in a function that is called from outside of kernels%s: `%s`", f->what, where,
-            name);
+            "`%s` cannot be used in a function that is called outside of a kernel%s: `%s`", f->what,
+            where, name);
 }
 
 /* A function whose caller has no record traps where it fails. */
@@ -412,10 +412,10 @@ void kp_check_c_function(kt_compilation *c)
     if (is_cpu) kt_walk_tstmts(&instance->body, find_in_stmt, find_in_expr, &f);
     if (is_cpu) find_storage(&f, instance);
   }
-  refuse(&f, ", where there are no threads and blocks");
+  refuse(&f, ", because there are no threads and blocks");
   for (size_t i = 0; i < c->instances.count; i++) {
     kt_walk_tstmts(&c->instances.items[i]->body, find_print, NULL, &f);
     if (!c->request->has_record) c->instances.items[i]->may_fail = false;
   }
-  refuse(&f, ", where no launch delivers the printed lines");
+  refuse(&f, ", because no launch delivers the printed lines");
 }

@@ -17,8 +17,8 @@ const kjit_diagnostic kj_forked_diagnostic = {
   .size_bytes = sizeof kj_forked_diagnostic,
   .severity = KJIT_SEVERITY_ERROR,
   .status = KJIT_ERROR_FORKED,
-  .message = "the context was made before this process was forked from another one; make a context "
-             "in this process"
+  .message = "the context was created before fork(), and a child process cannot use it; create a "
+             "context in the child process"
 };
 
 static pthread_mutex_t remains_mutex = PTHREAD_MUTEX_INITIALIZER;

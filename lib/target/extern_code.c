@@ -153,7 +153,7 @@ static void try_source(linking *k, const ki_bound_extern *bound)
              *invalid = take_message(k, t.invalid);
   LLVMDisposeMemoryBuffer(t.buffer);
   LLVMContextDispose(t.context);
-  if (t.has_failed) fail(k, "is no LLVM IR that LLVM 22 reads", reason);
+  if (t.has_failed) fail(k, "is not LLVM IR that LLVM 22 can read", reason);
   if (t.is_invalid) fail(k, "is not valid LLVM IR", invalid);
 }
 
@@ -167,7 +167,7 @@ static void read_source(linking *k, const ki_bound_extern *bound)
   LLVMDisposeMemoryBuffer(t.buffer);
   LLVMDisposeMessage(t.message);
   k->source = t.module;
-  if (t.has_failed) fail(k, "is no LLVM IR that LLVM 22 reads", "");
+  if (t.has_failed) fail(k, "is not LLVM IR that LLVM 22 can read", "");
 }
 
 static bool starts_with(const char *text, const char *start)
@@ -189,10 +189,11 @@ static void check_types(linking *k, LLVMValueRef function)
   if (!declared || LLVMGlobalGetValueType(function) == LLVMGlobalGetValueType(declared)) return;
   char *has = LLVMPrintTypeToString(LLVMGlobalGetValueType(function)),
        *wants = LLVMPrintTypeToString(LLVMGlobalGetValueType(declared));
-  const char *detail = kj_format(k->c->arena, "it is %s, the declaration says %s", has, wants);
+  const char *detail =
+    kj_format(k->c->arena, "its type is %s, but the declaration has the type %s", has, wants);
   LLVMDisposeMessage(has);
   LLVMDisposeMessage(wants);
-  fail(k, "has other types", detail);
+  fail(k, "has another type than its declaration", detail);
 }
 
 /* Attributes of another processor would keep the functions from being inlined. */
@@ -212,7 +213,7 @@ static void check_call(linking *k, LLVMValueRef declaration)
   const char *name = LLVMGetValueName2(declaration, &length);
   LLVMValueRef met = LLVMGetNamedFunction(k->module, name);
   if (met && !LLVMIsDeclaration(met) && LLVMGetFirstUse(declaration))
-    fail(k, kj_format(k->c->arena, "calls `%s`, which nothing defines", name), "");
+    fail(k, kj_format(k->c->arena, "calls `%s`, which is not defined", name), "");
 }
 
 static void hide(LLVMValueRef value)
@@ -255,7 +256,8 @@ static void show_function(linking *k)
   KJ_ASSERT(strcmp(name, symbol) != 0);
   LLVMValueRef function = LLVMGetNamedFunction(k->source, symbol);
   if (!function) function = LLVMGetNamedFunction(k->source, name);
-  if (!function || LLVMIsDeclaration(function)) fail(k, "defines no function of that name", "");
+  if (!function || LLVMIsDeclaration(function))
+    fail(k, "does not define a function with that name", "");
   check_types(k, function);
   LLVMSetValueName2(function, symbol, strlen(symbol));
   LLVMSetLinkage(function, LLVMExternalLinkage);

@@ -250,8 +250,8 @@ static void bound_stack(kg_emission *e)
   const ki_decl *root = e->c->instances.items[0]->function->decl;
   if (bytes > KJ_MOST_STACK_BYTES)
     kt_fail(e->c, root->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` and the functions that it calls need %llu KiB of stack, more than the limit of "
-            "%d; use fewer or smaller local arrays and structs, or shared ones",
+            "`%s` and the functions that it calls need %llu KiB of stack, but the limit is %d; use "
+            "fewer or smaller local arrays and structs, or shared arrays",
             root->name, (unsigned long long)(bytes / 1024), KJ_MOST_STACK_BYTES / 1024);
   e->c->code->stack_bytes = (uint32_t)bytes;
 }

@@ -187,7 +187,7 @@ static kjit_status report_llvm(kj_diagnostics *diagnostics, const char *entry, L
 {
   char *message = LLVMGetErrorMessage(error);
   kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_COMPILE,
-            "loading the native code of `%s`: %s", entry, message);
+            "cannot load the native code of `%s`: %s", entry, message);
   LLVMDisposeErrorMessage(message);
   return KJIT_ERROR_COMPILE;
 }

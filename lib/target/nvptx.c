@@ -66,7 +66,7 @@ static const kg_nvptx_arch *select_arch(kt_compilation *c)
             suffix);
   if (target->ptx_version && highest_version(target->ptx_version) < row->least_ptx)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "sm_%u%s needs PTX %u.%u; PTX %u.%u was asked for", row->arch, suffix,
+            "sm_%u%s needs PTX %u.%u or later, but PTX %u.%u was requested", row->arch, suffix,
             row->least_ptx / 10, row->least_ptx % 10, target->ptx_version / 10,
             target->ptx_version % 10);
   return row;
@@ -107,17 +107,18 @@ kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
   if (is_full && least < LEAST_FOR_DEBUG) least = LEAST_FOR_DEBUG;
   if (is_full && limit && highest_version(limit) < LEAST_FOR_DEBUG)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "full debug information needs PTX 7.5; PTX %u.%u was asked for", limit / 10,
-            limit % 10);
+            "full debug information needs PTX 7.5 or later, but PTX %u.%u was requested",
+            limit / 10, limit % 10);
   if (has_recursion(c) && least < STACK_PTX) least = STACK_PTX;
   if (c->least_ptx > least) least = c->least_ptx; /* a lower limit was refused by name */
   if (!limit && least < KJ_LARGE_PARAMETER_PTX &&
       count_parameter_bytes(c) > KJ_SMALL_PARAMETER_BYTES)
     least = KJ_LARGE_PARAMETER_PTX;
   if (limit && highest_version(limit) < least)
-    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "recursion needs PTX %u.%u (a driver for CUDA 11.3); PTX %u.%u was asked for",
-            least / 10, least % 10, limit / 10, limit % 10);
+    kt_fail(
+      c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+      "recursion needs PTX %u.%u or later (a driver for CUDA 11.3), but PTX %u.%u was requested",
+      least / 10, least % 10, limit / 10, limit % 10);
   return (kg_nvptx_choice){ .arch = row, .ptx = limit ? highest_version(limit) : least };
 }
 
@@ -126,8 +127,8 @@ void kg_check_nvptx(kt_compilation *c)
   const kg_nvptx_arch *row = select_arch(c);
   if (row->arch < c->request->target.arch)
     kt_warn(c, (kj_location){ 0 }, KJIT_SEVERITY_REMARK,
-            "sm_%u is unknown to this version of kjit: compiled for sm_%u", c->request->target.arch,
-            row->arch);
+            "this version of kjit does not know sm_%u and compiles for sm_%u instead",
+            c->request->target.arch, row->arch);
 }
 
 /* ---- the state ---- */
@@ -302,7 +303,7 @@ void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
                                            .prepare_unoptimized = prepare_unoptimized };
   if (c->request->stage == KJIT_STAGE_ASM || c->request->stage == KJIT_STAGE_OBJECT)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "GPU targets have no stage `%s`; the last stage is PTX",
+            "a GPU target has no stage `%s`; its last stage is PTX",
             c->request->stage == KJIT_STAGE_ASM ? "asm" : "object");
   nvptx_emission *own = KJ_NEW(c->arena, nvptx_emission);
   own->nvptx = nvptx;

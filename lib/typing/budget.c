@@ -45,7 +45,7 @@ static _Noreturn void fail_limit(kt_compilation *c, kt_limit limit, uint64_t nee
                                  kj_location location, const char *large)
 {
   kt_fail(c, location, KJIT_ERROR_LIMIT,
-          "the limit `%s` of a compilation is %s, but this compilation needs at least %s: %s",
+          "the compilation limit `%s` is %s, but this compilation needs at least %s: %s",
           rows[limit].name, amount_text(c, limit, c->budget->limits[limit]),
           amount_text(c, limit, needed), large);
 }
@@ -88,7 +88,7 @@ void kt_report_memory_limit(kt_compilation *c)
 {
   kj_location location = (c->chain ? c->chain->function : c->request->kernel)->decl->location;
   kj_report(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR, KJIT_ERROR_LIMIT,
-            "the limit `%s` of a compilation is %s, but this compilation exceeds it in %s",
+            "this compilation exceeds the compilation limit `%s`, which is %s, in %s",
             rows[KJ_LIMIT_MEMORY].name,
             amount_text(c, KJ_LIMIT_MEMORY, c->budget->limits[KJ_LIMIT_MEMORY]), c->budget->step);
 }

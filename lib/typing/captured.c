@@ -53,7 +53,8 @@ kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
   kt_callee callee = { 0 };
   const ki_expr *first = call->args.items[0];
   if (!kt_as_callee(s, first, &callee))
-    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `bind_back` is a func");
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE,
+            "the first argument of `bind_back` must be a func");
   size_t added = call->args.count - 1, had = captured_count(&callee);
   if (added == 0) return callee;
   kt_captured *captured = KJ_NEW(s->arena, kt_captured);
@@ -72,8 +73,8 @@ kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
   const char *name = callee.function ? callee.function->decl->name : callee.builtin->name;
   if (captured->count > most)
     kt_fail(s->c, call->location, KJIT_ERROR_TYPE,
-            "`%s` takes %zu argument%s, and %zu are bound here", name, most, most == 1 ? "" : "s",
-            captured->count);
+            "`%s` takes %zu argument%s, but %zu arguments are bound", name, most,
+            most == 1 ? "" : "s", captured->count);
   callee.captured = captured;
   return callee;
 }

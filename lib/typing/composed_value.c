@@ -94,9 +94,10 @@ enum { MOST_PARTS = 1024 };
 static void check_parts(kt_scope *s, kjit_type type, kj_location location)
 {
   if (kt_count_parts(s->c, type) > MOST_PARTS)
-    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "a value of type %s has more than %d parts; assign its fields and elements separately",
-            kt_type_text(s->c, type), MOST_PARTS);
+    kt_fail(
+      s->c, location, KJIT_ERROR_UNSUPPORTED,
+      "a value of type %s has more than %d components; assign its fields and elements separately",
+      kt_type_text(s->c, type), MOST_PARTS);
 }
 
 static bool have_equal_extents(const ki_type_info *a, const ki_type_info *b)
@@ -146,7 +147,7 @@ static void add_items(kt_scope *s, kt_exprs *parts, kt_expr *value, const ki_typ
   }
   const ki_type_info *info = ki_type(s->c->types, value->type);
   if (info->class_ != KJ_CLASS_TUPLE || (int64_t)info->count != array->extents[dimension])
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s takes %lld values here, got %s", what,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s needs %lld values here, got %s", what,
             (long long)array->extents[dimension], kt_type_text(s->c, value->type));
   for (uint32_t i = 0; i < info->count; i++)
     add_items(s, parts, kt_make_item(s, kt_copy_texpr(s, value), i, location), array, dimension + 1,
@@ -209,7 +210,7 @@ kt_expr *kt_construct_struct(kt_scope *s, const kt_exprs *values, kjit_type type
   if (date) return date;
   if (values->count != info->count)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` takes a value for each of its %u field%s, got %zu", info->name, info->count,
+            "`%s` takes one value for each of its %u field%s, got %zu", info->name, info->count,
             info->count == 1 ? "" : "s", values->count);
   for (uint32_t i = 0; i < info->count; i++) {
     const char *what = kj_format(s->arena, "field `%s` of `%s`", info->field_names[i], info->name);
@@ -290,8 +291,8 @@ static _Noreturn void fail_lanes(kt_scope *s, const kt_expr *value, kjit_type ty
 {
   const char *to = kt_type_text(s->c, type);
   kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-          "%s cannot be converted to %s, which has a different number of lanes; select the lanes, "
-          "`%s(v.x, ...)`",
+          "%s cannot be converted to %s, which has a different number of lanes; select lanes, as "
+          "in `%s(v.x, ...)`",
           kt_type_text(s->c, value->type), to, to);
 }
 
@@ -300,10 +301,10 @@ static _Noreturn void fail_whole(kt_scope *s, const kt_expr *value, kjit_type ty
   const char *from = kt_type_text(s->c, value->type);
   if (kt_is_vector(s->c, value->type))
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "expected a number, got %s; write which lane: `v.x`, `v[i]`", from);
+            "expected a number, got %s; select a lane: `v.x` or `v[i]`", from);
   if (kt_is_complex(s->c, value->type))
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "%s does not become %s: write `real(z)`, `imag(z)` or `abs(z)`", from,
+            "%s cannot be converted to %s implicitly: write `real(z)`, `imag(z)` or `abs(z)`", from,
             kt_type_text(s->c, type));
   kt_fail_number(s->c, value->location, value->type, "expected a number or %s, got %s",
                  kt_type_text(s->c, type), from);
@@ -378,7 +379,7 @@ static void add_lanes(kt_scope *s, kt_exprs *parts, kt_expr *value, kjit_type la
   }
   if (!kt_is_vector(s->c, value->type))
     kt_fail_number(s->c, value->location, value->type,
-                   "the parts of a vector must be numbers or vectors, got %s",
+                   "the components of a vector must be numbers or vectors, got %s",
                    kt_type_text(s->c, value->type));
   uint32_t count = ki_type(s->c->types, value->type)->count;
   value = kt_keep_value(s, value);
@@ -397,7 +398,7 @@ static kt_expr *make_vector(kt_scope *s, const kt_exprs *values, kjit_type type,
   for (size_t i = 0; i < values->count; i++)
     add_lanes(s, &parts, values->items[i], kt_part_type(s->c, type));
   if (parts.count != lanes)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has %u lanes, here are %zu",
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has %u lanes, but %zu are given",
             kt_type_text(s->c, type), lanes, parts.count);
   return kt_make_composed(s, type, &parts, location);
 }
@@ -480,7 +481,7 @@ kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_
   if (count_values(s->c, type) > MOST_VALUES)
     kt_fail(
       s->c, location, KJIT_ERROR_UNSUPPORTED,
-      "a tuple has more than %d numbers, including those of nested tuples; use a `local` array",
+      "a tuple can have at most %d numbers, including those of nested tuples; use a `local` array",
       MOST_VALUES);
   return type;
 }

@@ -31,13 +31,14 @@ static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, con
   case KJ_NOT_COMPUTED: return NULL;
   case KJ_TOO_LARGE:
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "this literal is too large: integer literals have the range of i64 and u64");
+            "this integer literal is too large: an integer literal must fit in i64 or u64");
   case KJ_SHIFTED_TOO_FAR:
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "a literal is shifted by 0 to 100 bits, not by %s",
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "a literal can be shifted by 0 to 100 bits, not by %s",
             kt_integer_text(s->arena, y->integer));
   case KJ_NEGATIVE_EXPONENT:
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "an integer to a negative power is not an integer; write a float: `%s.0 ** %s`",
+            "the result of a negative power of an integer is not an integer; write a float base: "
+            "`%s.0 ** %s`",
             kt_integer_text(s->arena, x->integer), kt_integer_text(s->arena, y->integer));
   }
   return NULL;

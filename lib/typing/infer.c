@@ -28,7 +28,7 @@ static const char *describe_work(const kt_inference *inference)
   for (size_t i = 1; i < inference->records.count; i++)
     if (inference->records.items[i]->work > most->work) most = inference->records.items[i];
   return kj_format(inference->c->arena,
-                   "%zu instances of functions are typed, the largest is `%s%s`",
+                   "the compilation has %zu instances of functions, and the largest is `%s%s`",
                    inference->records.count, most->instance->function->decl->name,
                    most->instance->made_for);
 }
@@ -87,8 +87,8 @@ void kt_note_double(kt_scope *s, kj_location location)
 {
   if (s->inference->has_double) return;
   kt_note_message(s, location, KJIT_SEVERITY_REMARK,
-                  "f64 arithmetic here: a float literal meets no float of another type; a suffix "
-                  "(`0.5f32`) or a conversion gives it one");
+                  "this computes in f64, because a float literal is not combined with a float of "
+                  "another type; write a suffix (`0.5f32`) or a conversion to choose the type");
 }
 
 static bool is_same_place(kj_location a, kj_location b)
@@ -208,11 +208,11 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
   for (const kt_instance *at = s->instance; at; at = at->caller)
     if (at->function == function)
       kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-              "calls nest deeper than %d: `%s` calls itself with different types or functions each "
-              "time, and each such call needs a separate function",
+              "calls are nested more than %d levels deep: `%s` calls itself with different types "
+              "or functions each time, and each such call needs a separate instance",
               DEPTH_LIMIT, name);
-  kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
-          name);
+  kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls are nested more than %d levels deep: `%s`",
+          DEPTH_LIMIT, name);
 }
 
 /* For a message: text is made where it is needed only. */
@@ -224,8 +224,8 @@ static const char *describe_instances(kt_inference *inference, const ki_function
   for (size_t i = 0; i < inference->records.count; i++)
     count += inference->records.items[i]->instance->function == function;
   return kj_format(c->arena,
-                   "%zu of the instances are of `%s`; a function is one for all numbers where "
-                   "its parameters have types, and another for each literal where they have none",
+                   "%zu of the instances are of `%s`; give its parameters types, so that calls "
+                   "with different literals share one instance",
                    count, function->decl->name);
 }
 
@@ -287,7 +287,7 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
     if (!equal_key(record, function, bounds, modes)) continue;
     if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
       kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-              "`%s` calls itself and is @inline: a function cannot be inlined into itself", name);
+              "`%s` is recursive and @inline; a recursive function cannot be inlined", name);
     if (!record->is_done && !record->has_fixed_result) take_result(s, record, location);
     record->is_reentered |= !record->is_done;
     return record;
@@ -382,8 +382,8 @@ static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
   const kt_instance *instance = record->instance;
   if (instance->is_recursive && (record->has_grid_range || record->has_block_range))
     kt_fail(inference->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` calls itself and has a grid_range or block_range, but a recursive call has no "
-            "threads that could share the iterations",
+            "`%s` is recursive and has a grid_range or block_range; the threads of a recursive "
+            "call cannot share iterations",
             instance->function->decl->name);
 }
 
@@ -412,7 +412,7 @@ static void check_shared_bytes(kt_compilation *c)
       if (bytes > limit)
         kt_fail(c, locals->items[j]->location, KJIT_ERROR_UNSUPPORTED,
                 "the kernel and the functions that it calls have %llu bytes of shared arrays; a "
-                "block can have at most %llu on %s",
+                "block can have at most %llu bytes on %s",
                 (unsigned long long)bytes, (unsigned long long)limit, kt_target_text(c));
     }
   }

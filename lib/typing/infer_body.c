@@ -279,8 +279,8 @@ static void infer_rounds(kt_scope *s)
   s->may_wait = limit > ROUND_LIMIT || !s->record->has_fixed_result;
   do {
     if (++rounds > limit)
-      kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
-              s->function->decl->name);
+      kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
+              "type inference of `%s` does not converge", s->function->decl->name);
     try_round(s, rounds > limit / 2);
     if (s->is_changed || !s->waits_for) continue;
     const char *name = s->waits_for->name;

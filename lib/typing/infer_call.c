@@ -30,12 +30,12 @@ void kt_check_c_type(kt_scope *s, kjit_type type, const char *what, kj_location 
                    info->class_ == KJ_CLASS_UNSIGNED || type == KJIT_F32 || type == KJIT_F64;
   if (is_number || info->class_ == KJ_CLASS_POINTER || info->class_ == KJ_CLASS_VOID) return;
   const char *advice = type == KJIT_F16 || type == KJIT_BF16
-                         ? "; its bits go as u16: `bitcast(u16, x)`"
-                       : info->class_ == KJ_CLASS_STRUCT ? "; a pointer to it does"
+                         ? "; pass its bits as u16: `bitcast(u16, x)`"
+                       : info->class_ == KJ_CLASS_STRUCT ? "; pass a pointer to it"
                                                          : "";
   kt_fail_code(s->c, location, KJIT_ERROR_UNSUPPORTED, KJIT_CODE_C_TYPE,
-               "%s is %s, which does not go to or from a C function%s", what,
-               kt_type_text(s->c, type), advice);
+               "%s has the type %s, which cannot be passed to or returned from a C function%s",
+               what, kt_type_text(s->c, type), advice);
 }
 
 static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, const ki_decl *param,
@@ -62,9 +62,9 @@ static void check_binding(kt_scope *s, const ki_function *function, kj_location 
             "`%s` is linked code for GPUs (%s), which cannot run on the CPU", bound->symbol,
             bound->linked_count ? bound->linked[0].name : "the linked code");
   kt_fail(s->c, location, KJIT_ERROR_NAME,
-          "the extern func `%s` has no %s: kjit_bind_extern gives it %s", function->decl->name,
-          is_cpu ? "function on the CPU" : "code for GPUs",
-          is_cpu ? "one of the host" : "PTX or LLVM IR, kjit_bind_linked other code");
+          "the extern func `%s` has no %s: use kjit_bind_extern to bind it to %s",
+          function->decl->name, is_cpu ? "function on the CPU" : "code for GPUs",
+          is_cpu ? "a C function" : "PTX or LLVM IR, or kjit_bind_linked for other code");
 }
 
 void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bounds,
@@ -111,10 +111,11 @@ static kt_expr *infer_cast(kt_scope *s, const ki_expr *expr, kjit_type type)
     return kt_construct_struct(s, &values, type, expr->location);
   }
   if (!ki_is_scalar(type))
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "%s is not a scalar type, so values cannot be converted to it",
             kt_type_text(s->c, type));
   if (expr->args.count != 1)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes exactly one value, got %zu",
             expr->args.count);
   kt_expr *value = kt_infer_expr(s, expr->args.items[0]);
   if (kt_is_date(s, value->type) && kt_is_integer(s->c, type))
@@ -149,7 +150,7 @@ static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place
   if (needed > 16) needed = 16;
   if (info->alignment_bytes && info->alignment_bytes < needed)
     kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
-            "`%s` needs an aligned address: this field is aligned to %u byte%s only, but its type "
+            "`%s` needs an aligned address: this field is only aligned to %u byte%s, but its type "
             "needs %u",
             builtin->name, info->alignment_bytes, info->alignment_bytes == 1 ? "" : "s", needed);
 }
@@ -163,8 +164,8 @@ static void infer_memory_place(kt_scope *s, const ki_builtin *builtin, const ki_
                 ki_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
   if (is_own)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` needs memory that threads share: an element of an array argument or of a shared "
-            "array, or a shared scalar",
+            "`%s` needs an operand in memory that threads share: an element of an array argument "
+            "or of a shared array, or a shared scalar",
             builtin->name);
 }
 
@@ -277,8 +278,8 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
 {
   kt_operands operands = { .builtin = builtin, .location = expr->location };
   if (builtin->flags & KJ_NAME)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a name, not a function: write it without `()`", builtin->name);
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a value, not a function: omit `()`",
+            builtin->name);
   size_t most = builtin->most + (size_t)(builtin->flags & KJ_ORDER ? 1 : 0);
   size_t bound = captured ? captured->count : 0;
   check_count(s, builtin->name, expr->args.count + bound, builtin->least, most, expr->location);
@@ -296,8 +297,9 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
   else if ((builtin->flags & KJ_TYPE_ARG) &&
            !kt_as_type(s, expr->args.items[0], &operands.type_argument))
     kt_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE,
-            "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
-            builtin->name, rest.count ? ", ..." : "", builtin->name, rest.count ? ", ..." : "");
+            "the first argument of `%s` must be a type: `%s(f32%s)` or `%s(dtype(x)%s)`",
+            builtin->name, builtin->name, rest.count ? ", ..." : "", builtin->name,
+            rest.count ? ", ..." : "");
   kt_order order = { 0 };
   if (has_first) infer_first(s, builtin, expr->args.items[0], &operands);
   kt_begin_operand(s, &order);
@@ -317,7 +319,7 @@ kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builti
 {
   if (!(builtin->flags & KJ_NAME))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function; call it or pass it to a parameter", builtin->name);
+            "`%s` is a function: call it, or pass it to a func parameter", builtin->name);
   if (field && !(builtin->flags & KJ_XYZ))
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
   kt_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
@@ -409,7 +411,7 @@ static void bind_const(kt_scope *s, binding *b, size_t index, kjit_type annotati
   const char *name = b->function->params.items[index]->name;
   if (!kt_is_constant(value))
     kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-            "`%s` of `%s` is a const parameter: its argument must be known at compile time", name,
+            "the parameter `%s` of `%s` is const: its argument must be known at compile time", name,
             b->function->decl->name);
   if (annotation != KJIT_ANY)
     value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "argument `%s`", name),
@@ -476,8 +478,9 @@ static void bind_callee(kt_scope *s, binding *b, size_t index, kt_callee callee)
   const ki_decl *param = b->function->params.items[index];
   b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
   if (param->type_expr || param->is_const || param->is_type)
-    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a %s, got a function",
-            param->name, b->function->decl->name, param->is_type ? "type" : "value");
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "parameter `%s` of `%s` takes a %s, got a function", param->name,
+            b->function->decl->name, param->is_type ? "type" : "value");
 }
 
 /* A literal has no type yet: it is of the one that a variable would have. */
@@ -485,8 +488,9 @@ static void bind_type(kt_scope *s, binding *b, size_t index, kjit_type type)
 {
   const ki_decl *param = b->function->params.items[index];
   if (!param->is_type)
-    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a %s, got a type",
-            param->name, b->function->decl->name, param->is_func ? "function" : "value");
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "parameter `%s` of `%s` takes a %s, got a type", param->name, b->function->decl->name,
+            param->is_func ? "function" : "value");
   if (ki_is_weak(type)) type = type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
   b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_TYPE, .type = type };
 }
@@ -495,12 +499,14 @@ static void refuse_value(kt_scope *s, const binding *b, size_t index)
 {
   const ki_decl *param = b->function->params.items[index];
   if (param->is_type)
-    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-            "`%s` of `%s` must be a type, got a value; write `dtype(x)` for the type of a value",
-            param->name, b->function->decl->name);
+    kt_fail(
+      s->c, location_of(b, index), KJIT_ERROR_TYPE,
+      "parameter `%s` of `%s` takes a type, got a value; for the type of a value write `dtype(x)`",
+      param->name, b->function->decl->name);
   if (param->is_func)
     kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-            "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
+            "parameter `%s` of `%s` takes a function, got a value", param->name,
+            b->function->decl->name);
 }
 
 static size_t captured_count(const kt_captured *captured) { return captured ? captured->count : 0; }
@@ -586,26 +592,30 @@ static void check_synchronization(kt_scope *s, const kt_inferred *record, const 
   const kt_instance *instance = record->instance;
   if (s->range_count && (instance->has_barrier || instance->has_warp))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` has a barrier or a warp operation and is called in the body of a grid_range or "
-            "block_range: its iterations are independent",
+            "`%s` contains a barrier or a warp operation and cannot be called in the body of a "
+            "grid_range or block_range, whose iterations are independent",
             name);
   if (s->range_count && (record->has_grid_range || record->has_block_range))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` has a grid_range or block_range and is called in the body of another grid_range "
-            "or block_range",
-            name);
+    kt_fail(
+      s->c, location, KJIT_ERROR_TYPE,
+      "`%s` contains a grid_range or block_range and cannot be called in the body of another one",
+      name);
   if (record->has_grid_range && (s->level > KJ_LEVEL_GRID || s->left_level > KJ_LEVEL_GRID))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` has a grid_range and not all threads of the grid reach this call", name);
+            "`%s` contains a grid_range, so all threads of the grid must reach this call, but some "
+            "do not",
+            name);
   if (record->has_block_range && (s->level == KJ_LEVEL_THREAD || s->left_level == KJ_LEVEL_THREAD))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` has a block_range and not all threads of the block reach this call", name);
+            "`%s` contains a block_range, so all threads of the block must reach this call, but "
+            "some do not",
+            name);
   if (instance->has_barrier && s->level == KJ_LEVEL_THREAD) {
     s->c->divergent_barrier = name;
     s->c->divergent_location = location;
     kt_note_message(s, location, KJIT_SEVERITY_WARNING,
-                    "`%s` has a barrier and is called under a condition that depends on the "
-                    "thread: all threads of the block must reach it",
+                    "`%s` contains a barrier and is called in divergent control flow: all threads "
+                    "of the block must reach this call",
                     name);
   }
 }
@@ -665,7 +675,7 @@ void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location loca
 {
   if (function->is_kernel)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
+            "`%s` is a kernel and cannot be called; only funcs can", function->decl->name);
 }
 
 kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,

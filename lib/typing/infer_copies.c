@@ -186,8 +186,8 @@ static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
 {
   kj_location location = loop->stmt->location;
   if (loop->copies.count == MOST_COPIES)
-    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "a static loop makes at most %d copies of its body", MOST_COPIES);
+    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "a static loop can have at most %d iterations",
+            MOST_COPIES);
   kt_count_work(s, location);
   kt_copy *copy = find_copy(s, loop->stmt, (uint32_t)loop->copies.count);
   s->copy = copy;
@@ -338,13 +338,13 @@ void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt)
   }
   const ki_attribute *unroll = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);
   if (!kt_is_tuple(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "a loop goes through a tuple or an array, got %s; `range(n)` counts",
-            kt_type_text(s->c, value->type));
-  if (unroll)
     kt_fail(
-      s->c, unroll->location, KJIT_ERROR_TYPE,
-      "a loop through a tuple is copies of its body already: `@unroll` has nothing to unroll");
+      s->c, value->location, KJIT_ERROR_TYPE,
+      "a loop iterates over a tuple, an array or a range, got %s; for a number write `range(n)`",
+      kt_type_text(s->c, value->type));
+  if (unroll)
+    kt_fail(s->c, unroll->location, KJIT_ERROR_TYPE,
+            "omit `@unroll`: a loop over a tuple already copies its body for each item");
   kt_exprs items = kt_take_items(s, value, stmt->location);
   infer_copies(s, stmt, &items);
 }
@@ -403,7 +403,7 @@ static kt_exprs positions_in(kt_scope *s, const ki_stmt *stmt, const kt_exprs *e
 
 static _Noreturn void fail_names(kt_scope *s, const ki_stmt *stmt, size_t rank)
 {
-  kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "%zu variables for %zu extent%s",
+  kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "got %zu loop variables for %zu extent%s",
           stmt->decls.count, rank, rank == 1 ? "" : "s");
 }
 
@@ -446,7 +446,7 @@ void kt_infer_shape_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *shape)
   size_t rank = extents.count, depth = rank;
   if (rank > KJ_MAX_RANK)
     kt_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "`range` goes over at most %d extents, got %zu", KJ_MAX_RANK, rank);
+            "`range` can iterate over at most %d extents, got %zu", KJ_MAX_RANK, rank);
   for (size_t d = 0; d < rank; d++) extents.items[d] = kt_keep_value(s, extents.items[d]);
   for (size_t d = 0; d < rank; d++) {
     const ki_decl *decl = stmt->decls.items[stmt->decls.count == rank ? d : 0];

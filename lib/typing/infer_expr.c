@@ -238,7 +238,7 @@ static kt_expr *infer_type_compare(kt_scope *s, const ki_expr *expr)
   if (!kt_as_type(s, expr->x, &x)) return NULL;
   if (!kt_as_type(s, expr->y, &y))
     kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
-            "a type is compared with a type: `dtype(x) == f32`");
+            "a type can only be compared with a type: `dtype(x) == f32`");
   return kt_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_OP_EQ), expr->location);
 }
 
@@ -254,7 +254,8 @@ static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
   if (expr->op != KJIT_OP_EQ && expr->op != KJIT_OP_NE) return NULL;
   if (!kt_as_callee(s, expr->x, &x)) return NULL;
   if (!kt_as_callee(s, expr->y, &y))
-    kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE, "a func is compared with a func: `op == %s`",
+    kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
+            "a func can only be compared with a func: `op == %s`",
             x.builtin ? x.builtin->name : x.function->decl->name);
   if (has_values(&x) || has_values(&y))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
@@ -287,7 +288,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   if (decl->kind == KJ_DECL_CONST) return kt_make_constant(s, decl, expr->location);
   if (decl->kind == KJ_DECL_FUNCTION)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function; call it or pass it to a parameter", decl->name);
+            "`%s` is a function: call it, or pass it to a func parameter", decl->name);
   if (!s->meanings)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is not known at compile time: only constants are allowed here", decl->name);
@@ -300,12 +301,12 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   }
   if (meaning->kind == KJ_MEANS_CALLEE)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function here; call it or pass it to a parameter", decl->name);
+            "`%s` is a function here: call it, or pass it to a func parameter", decl->name);
   if (meaning->kind == KJ_MEANS_FIELDS)
     kt_fail_code(
       s->c, expr->location, KJIT_ERROR_NAME, KJIT_CODE_ARRAY_OF_FIELDS,
-      "`%s` is `.%s` of an array of structs, which is no array of its own: index it here, "
-      "`%s[i]`",
+      "`%s` is the field `.%s` of an array of structs, which is not an array itself: write the "
+      "index here, `%s[i]`",
       decl->name, meaning->fields->name, decl->name);
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
@@ -313,7 +314,8 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   if (meaning->kind == KJ_MEANS_NOTHING && s->waits_for) /* its declaration waits */
     kt_wait_for_type(s, s->waits_for, s->waits_at);
   if (meaning->kind == KJ_MEANS_NOTHING)
-    kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value here yet", decl->name);
+    kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value yet at this point",
+            decl->name);
   kt_check_set(s, decl, expr->location);
   kt_expr *var = kt_make_var(s, meaning->var, expr->location);
   if (!meaning->is_scalar) return var;
@@ -358,10 +360,10 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   case KJ_EXPR_TUPLE: return infer_tuple(s, expr);
   case KJ_EXPR_STRING:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a string is not a value: strings are for `assert`, `raise` and `print` only");
+            "a string is not a value; strings can only be used in `assert`, `raise` and `print`");
   case KJ_EXPR_TYPE:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a type is not a value: call it to convert, `f32(x)`");
+            "expected a value, found a type; to convert, write `f32(x)`");
   case KJ_EXPR_SLICE:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a slice can only be used as an array index: `a[first:stop:step]`");
@@ -392,7 +394,7 @@ kt_expr *kt_infer_expr(kt_scope *s, const ki_expr *expr)
 {
   kt_expr *value = kt_infer_effect(s, expr);
   if (value->type == KJIT_VOID)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this call gives no value");
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this call returns no value");
   return value;
 }
 

@@ -126,15 +126,16 @@ _Noreturn void kt_fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type a
   kjit_type element = ki_type(s->c->types, array)->element;
   if (kt_is_struct(s->c, element) && kt_find_component(s->c, element, expr->name, &component))
     kt_fail_code(s->c, expr->location, KJIT_ERROR_NAME, KJIT_CODE_ARRAY_OF_FIELDS,
-                 "`.%s` of an array of structs is not an array: index it here, `a.%s[i]`, or "
-                 "take the field of an element, `a[i].%s`",
+                 "`.%s` of an array of structs is not an array: write `a.%s[i]`, or take the "
+                 "field of an element, `a[i].%s`",
                  expr->name, expr->name, expr->name);
   static const char *const properties[] = { "shape", "strides", "size", "ndim" };
   ki_near near = { .name = expr->name };
   for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
     ki_consider(&near, properties[i]);
   if (strcmp(expr->name, "dtype") == 0)
-    kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "the element type of an array is `dtype(a)`");
+    kt_fail(s->c, expr->location, KJIT_ERROR_NAME,
+            "for the element type of an array write `dtype(a)`");
   if (near.best)
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "there is no `.%s`; did you mean `.%s`?",
             expr->name, near.best);

@@ -106,7 +106,7 @@ static void check_index_type(kt_scope *s, const kt_expr *index)
 {
   if (kt_is_integer(s->c, index->type)) return;
   const char *hint = kt_is_float(s->c, index->type) ? ": write i32(...)" : "";
-  kt_fail_number(s->c, index->location, index->type, "an index is an integer, got %s%s",
+  kt_fail_number(s->c, index->location, index->type, "an index must be an integer, got %s%s",
                  kt_type_text(s->c, index->type), hint);
 }
 
@@ -172,7 +172,7 @@ static void add_from_end(kt_scope *s, indexing *at, __int128 distance, kj_locati
   uint32_t dimension = (uint32_t)at->indices.count;
   const ki_type_info *info = ki_type(s->c->types, at->base->type);
   if (info->is_static && dimension < info->rank && distance > info->extents[dimension])
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "index -%s of an extent of %lld",
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "index -%s is out of bounds for an extent of %lld",
             kt_integer_text(s->arena, distance), (long long)info->extents[dimension]);
   if (dimension >= info->rank) KJ_PUSH(s->arena, &at->indices, NULL);
   check_rank(s, at);
@@ -318,12 +318,12 @@ static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
   uint32_t count = ki_type(s->c->types, vector->type)->count;
   __int128 distance = 0;
   if (expr->args.count != 1)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes one index, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes exactly one index, got %zu",
             expr->args.count);
   const ki_expr *arg = expr->args.items[0];
   if (arg->kind == KJ_EXPR_SLICE)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
-            "a vector has no slices: write which lanes, `v.xy`");
+            "a vector cannot be sliced: select its lanes, as in `v.xy`");
   bool is_from_end = kt_is_from_end(arg, &distance);
   kt_order order = begin_index_of(s, vector);
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
@@ -335,7 +335,8 @@ static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
   if (!kt_is_constant(index))
     return kt_read_lane(s, vector, kt_make_concrete(s, index), expr->location);
   if (index->integer < 0 || index->integer >= count)
-    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes",
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+            "index %s is out of bounds for a vector with %u lanes",
             kt_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
   ki_component lane = ki_get_component(s->c->types, vector->type, (uint32_t)index->integer);
   return kt_read_component(s, vector, lane, expr->location);
@@ -353,7 +354,7 @@ static kt_expr *infer_part_index(kt_scope *s, const ki_expr *arg, int64_t extent
   __int128 distance;
   if (arg->kind == KJ_EXPR_SLICE)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
-            "a slice of a value is not supported: name one element");
+            "a slice of an array inside a value is not supported: select one element");
   kt_expr *index = kt_is_from_end(arg, &distance)
                      ? kt_new_integer(s, KJIT_INDEX, extent - distance, arg->location)
                      : kt_infer_expr(s, arg);
@@ -417,13 +418,14 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
 {
   const ki_exprs *args = &expr->args;
   if (args->count != 1)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a pointer takes one index, got %zu: `view(%s[n, m], p)` has more dimensions",
-            args->count, kt_type_text(s->c, ki_type(s->c->types, pointer->type)->element));
+    kt_fail(
+      s->c, expr->location, KJIT_ERROR_TYPE,
+      "a pointer takes exactly one index, got %zu; for more dimensions write `view(%s[n, m], p)`",
+      args->count, kt_type_text(s->c, ki_type(s->c->types, pointer->type)->element));
   if (has_from_end(args))
     kt_fail(s->c, args->items[0]->location, KJIT_ERROR_TYPE,
-            "a pointer has no end to count from and no slices: `view(%s[n], p)` is an array of n "
-            "elements",
+            "a pointer has no length, so negative indices and slices are not possible: "
+            "`view(%s[n], p)` is an array of n elements",
             kt_type_text(s->c, ki_type(s->c->types, pointer->type)->element));
   kt_order order = begin_index_of(s, pointer);
   kt_expr *index = kt_infer_expr(s, args->items[0]);
@@ -447,8 +449,8 @@ kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
   if (kt_is_pointer(s->c, base->type)) return infer_pointed(s, expr, base);
   if (!kt_is_array(s->c, base->type))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "only arrays and tuples have an index, `%s` is %s", name_of(expr->x),
-            kt_type_text(s->c, base->type));
+            "only arrays, tuples, vectors and pointers can be indexed, but `%s` is %s",
+            name_of(expr->x), kt_type_text(s->c, base->type));
   indexing at = { .expr = expr, .base = base };
   infer_indices(s, &at);
   return make_element(s, &at);

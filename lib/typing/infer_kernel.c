@@ -45,7 +45,7 @@ static void refuse(kt_scope *s, const kt_expr *part, const char *reason)
 {
   kt_fail(s->c, part->location, KJIT_ERROR_TYPE,
           "an extent of a shared array must be known before the launch: use literals, constants, "
-          "parameters, extents of arguments and blockDim; this %s",
+          "parameters, extents of arguments and blockDim; this expression %s",
           reason);
 }
 
@@ -60,17 +60,18 @@ static void check_part(void *data, kt_expr **part)
   kt_scope *s = check->s;
   const kt_expr *e = *part;
   switch (KJ_AMONG(e->kind)) {
-  case KJ_T_LOAD: refuse(s, e, "is an element of an array"); break;
+  case KJ_T_LOAD: refuse(s, e, "loads an element of an array"); break;
   case KJ_T_CALL: refuse(s, e, "calls a func"); break;
   case KJ_T_VAR:
     if (e->var->index >= check->first_temporary) break;
-    if (e->var->kind == KJ_V_VAR) refuse(s, e, "is a variable that may change");
-    if (e->var->kind == KJ_V_LOOP) refuse(s, e, "is the variable of a loop");
+    if (e->var->kind == KJ_V_VAR) refuse(s, e, "reads a variable that may change");
+    if (e->var->kind == KJ_V_LOOP) refuse(s, e, "reads a loop variable");
     break;
   case KJ_T_BUILTIN:
-    if (kt_level_of(s, e) != KJ_LEVEL_GRID) refuse(s, e, "differs between threads or blocks");
+    if (kt_level_of(s, e) != KJ_LEVEL_GRID)
+      refuse(s, e, "has different values in different threads or blocks");
     if (e->builtin->id == KJ_BUILTIN_GRID_DIM || !(e->builtin->flags & KJ_PURE))
-      refuse(s, e, "is not known then");
+      refuse(s, e, "is not known before the launch");
     break;
   default: break;
   }
@@ -111,7 +112,7 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
             "an array has at most %d dimensions", KJ_MAX_RANK);
   if (s->runtime_count++ == KJ_MOST_SHARED_ARRAYS)
     kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-            "a kernel has at most %d shared arrays with extents of the launch",
+            "a kernel can have at most %d shared arrays whose extents depend on the launch",
             KJ_MOST_SHARED_ARRAYS);
 }
 
@@ -133,8 +134,8 @@ static void fail_argument(kt_inference *inference, const ki_decl *param, kjit_ty
                           : have == KJ_WEAK_FLOAT ? "a float"
                                                   : kt_type_text(c, have);
   kt_fail(c, param->location, KJIT_ERROR_TYPE,
-          "parameter `%s` is declared %s; the argument is %s%s", param->name, kt_type_text(c, want),
-          have_text,
+          "parameter `%s` is declared as %s, but the argument has the type %s%s", param->name,
+          kt_type_text(c, want), have_text,
           is_reason_const ? ", which is read-only"
           : is_number     ? ", which cannot represent it exactly"
                           : "");
@@ -231,7 +232,7 @@ kt_bound *kt_bind_signature(kt_inference *inference, const ki_function *kernel)
   size_t count = kernel->params.count;
   if (signature->count != count)
     kt_fail(c, kernel->decl->location, KJIT_ERROR_TYPE,
-            "kernel `%s` has %zu parameter%s, the signature %u", kernel->decl->name, count,
+            "kernel `%s` has %zu parameter%s, but the signature has %u", kernel->decl->name, count,
             count == 1 ? "" : "s", signature->count);
   kt_bound *bounds = KJ_NEW_ARRAY(c->arena, kt_bound, count + 1);
   for (size_t i = 0; i < count; i++) {
@@ -271,7 +272,8 @@ static void infer_launch_bounds(kt_scope *s)
   const kj_target *target = &s->c->request->target;
   if (s->instance->max_cluster && target->kind == KJ_TARGET_NVPTX && target->arch < 90)
     kt_fail(s->c, attribute->values.items[2]->location, KJIT_ERROR_UNSUPPORTED,
-            "the third value of @launch_bounds bounds clusters, which sm_%u lacks: from sm_90 on",
+            "the third value of @launch_bounds limits the cluster size, but sm_%u has no clusters; "
+            "they need sm_90 or later",
             target->arch);
 }
 
@@ -328,13 +330,14 @@ static void infer_cluster(kt_scope *s)
     count *= s->c->code->cluster[i];
     if (count > MOST_BLOCKS)
       kt_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE,
-              "a cluster has at most %d blocks; this one has %llu", MOST_BLOCKS,
+              "a cluster can have at most %d blocks; this one has %llu", MOST_BLOCKS,
               (unsigned long long)count);
   }
   uint32_t most = s->instance->max_cluster;
   if (most && count > most)
     kt_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
-            "@cluster has %llu blocks, @launch_bounds allows %u", (unsigned long long)count, most);
+            "@cluster has %llu blocks, but @launch_bounds allows at most %u",
+            (unsigned long long)count, most);
   kt_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
 }
 

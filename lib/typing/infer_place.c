@@ -55,7 +55,7 @@ static _Noreturn void fail_part(kt_scope *s, const ki_expr *expr, kjit_type whol
             "the parameter `%s` keeps its value: change a copy, `var copy = %s`", root->decl->name,
             root->decl->name);
   kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-          "this is a part of a value (%s) and cannot be assigned", kt_type_text(s->c, whole));
+          "this is a component of a value (%s) and cannot be assigned", kt_type_text(s->c, whole));
 }
 
 static void set_element(kt_scope *s, const ki_expr *expr, kt_expr *array, kt_exprs indices,
@@ -132,7 +132,7 @@ static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
   bool is_memory = kt_is_array(s->c, type) || kt_is_pointer(s->c, type);
   if (!has_parts && !is_memory)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "only elements of arrays can be assigned, %s is %s", spell(s, expr->x),
+            "only elements of arrays can be assigned, but %s is %s", spell(s, expr->x),
             kt_type_text(s->c, type));
   if (!t->value) {
     infer_part_target(s, expr, type, t);
@@ -151,7 +151,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
   if (t->value && kt_is_array(s->c, t->value->type)) {
     kt_expr *property = kt_infer_property(s, expr, t->value);
     if (property && !kt_is_array(s->c, property->type))
-      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` cannot be changed", expr->name);
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` cannot be assigned", expr->name);
     if (!property && !kt_is_field_of_only(s, t->value->type, expr->name, &component))
       kt_fail_array_field(s, expr, t->value->type);
     if (property) t->value = property;
@@ -166,8 +166,10 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
     bool are_lanes =
       kt_is_vector(s->c, type) && expr->name[1] && strspn(expr->name, "xyzw") == strlen(expr->name);
     if (are_lanes)
-      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-              "`.%s` cannot be assigned: assign one lane, or the whole vector", expr->name);
+      kt_fail(
+        s->c, expr->location, KJIT_ERROR_TYPE,
+        "`.%s` selects several lanes and cannot be assigned: assign one lane, or the whole vector",
+        expr->name);
     kt_fail_field(s, expr, type);
   }
   if (t->value) {

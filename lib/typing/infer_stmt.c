@@ -11,7 +11,7 @@ int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
   int64_t factor = kt_infer_constant(s, attribute->values.items[0], "an unroll factor");
   if (factor < 1 || factor > 1024)
     kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
-            "an unroll factor is from 1 to 1024, not %lld", (long long)factor);
+            "an unroll factor must be from 1 to 1024, got %lld", (long long)factor);
   return (int)factor;
 }
 
@@ -23,8 +23,8 @@ static uint32_t infer_most(kt_scope *s, const ki_stmt *stmt)
   if (!attribute) return 0;
   int64_t most = kt_infer_constant(s, attribute->values.items[0], "the number of `@most`");
   if (most < 1 || most > MOST_TRIPS)
-    kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE, "`@most` takes 1 to %d, not %lld",
-            MOST_TRIPS, (long long)most);
+    kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
+            "the number of `@most` must be from 1 to %d, got %lld", MOST_TRIPS, (long long)most);
   return (uint32_t)most;
 }
 
@@ -72,7 +72,8 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
 static _Noreturn void fail_range(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`range` of %s and %s: no integer type can represent both; convert one",
+          "the arguments of `range` have the types %s and %s, and no integer type can represent "
+          "both; convert one",
           kt_type_text(s->c, a), kt_type_text(s->c, b));
 }
 
@@ -137,7 +138,7 @@ static void cut_fractions(kt_scope *s, kt_exprs *values)
 static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
   if (stmt->decls.count != 1)
-    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`range` has one variable, got %zu",
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`range` has exactly one loop variable, got %zu",
             stmt->decls.count);
   if (values->count < 1 || values->count > 3)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
@@ -172,17 +173,17 @@ static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *e
   kt_level most = is_grid ? KJ_LEVEL_GRID : KJ_LEVEL_BLOCK;
   if (s->range_count)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "`%s` in the body of a grid_range or block_range: use `range`", name);
+            "`%s` cannot be used in the body of a grid_range or block_range; use `range`", name);
   if (s->level > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`%s` in divergent control flow: all threads of the %s must reach it", name, whole);
   if (s->left_level > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "`%s` after a `return` that only some threads of the %s take: all must reach it", name,
-            whole);
+            "`%s` follows a `return` that some threads of the %s take: all threads must reach it",
+            name, whole);
   if (kt_level_of_list(s, extents) > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "an extent of `%s` is not the same for all threads of the %s", name, whole);
+            "an extent of `%s` must be the same in all threads of the %s", name, whole);
   if (is_grid) s->record->has_grid_range = true;
   else s->record->has_block_range = true;
 }
@@ -193,7 +194,7 @@ kt_exprs kt_convert_extents(kt_scope *s, const kt_exprs *values)
   for (size_t i = 0; i < values->count; i++) {
     kt_expr *value = values->items[i];
     if (!kt_is_integer(s->c, value->type))
-      kt_fail_number(s->c, value->location, value->type, "an extent is an integer, got %s",
+      kt_fail_number(s->c, value->location, value->type, "an extent must be an integer, got %s",
                      kt_type_text(s->c, value->type));
     KJ_PUSH(s->arena, &extents, kt_convert_to_index(s, value, value->location));
   }
@@ -218,8 +219,8 @@ static void bind_loop_variables(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop,
   kt_exprs items = { 0 };
   size_t names = stmt->decls.count;
   if (names != 1 && names != rank)
-    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "%zu variables for %zu extent%s", names, rank,
-            rank == 1 ? "" : "s");
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "got %zu loop variables for %zu extent%s", names,
+            rank, rank == 1 ? "" : "s");
   for (size_t i = 0; i < loop->extents.count; i++) {
     const ki_decl *decl = stmt->decls.items[names == 1 ? 0 : i];
     kt_var *var =
@@ -238,7 +239,7 @@ static void infer_range_loop(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
     *values = kt_take_items(s, values->items[0], stmt->location);
   kt_exprs extents = kt_convert_extents(s, values);
   if (extents.count > 3)
-    kt_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu",
+    kt_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` takes 1 to 3 dimensions, got %zu",
             ki_range_names[stmt->range], extents.count);
   check_range_loop(s, stmt, &extents);
   size_t rank = extents.count;
@@ -278,7 +279,7 @@ void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location
 {
   uint32_t count = kt_is_tuple(s->c, value->type) ? ki_type(s->c->types, value->type)->count : 1;
   if (count == names) return;
-  kt_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count,
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "got %zu names for %u value%s (%s)", names, count,
           count == 1 ? "" : "s", kt_type_text(s->c, value->type));
 }
 
@@ -405,8 +406,8 @@ static void infer_break(kt_scope *s, const ki_stmt *stmt)
 {
   if (s->is_range_body)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "`break` out of a grid_range or block_range: every index is visited; write `continue` "
-            "or a condition");
+            "`break` cannot leave a grid_range or block_range, because every index is visited; "
+            "write `continue` or a condition");
   s->skipped_level = kt_higher_level(s->skipped_level, s->level);
   kt_emit(s, kt_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
 }
@@ -427,7 +428,7 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
     value = kt_fit_annotation(s, value, record->result, "the result", location);
     if (!kt_is_array(s->c, value->type) || value->type == record->result) return value;
     if (kt_join_arrays(s, value->type, record->result) == KJIT_ANY)
-      kt_fail(s->c, location, KJIT_ERROR_TYPE, "the result must be %s, got %s",
+      kt_fail(s->c, location, KJIT_ERROR_TYPE, "the result must have the type %s, got %s",
               kt_type_text(s->c, record->result), kt_type_text(s->c, value->type));
     return kt_give_array_type(s, value, record->result);
   }
@@ -456,10 +457,10 @@ static void infer_return(kt_scope *s, const ki_stmt *stmt)
   kt_stmt *leave = kt_new_tstmt(s->c, KJ_TS_RETURN, stmt->location);
   if (s->range_count)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "`return` out of a grid_range or block_range: write `continue`");
+            "`return` cannot leave a grid_range or block_range; write `continue`");
   if (s->instance->is_kernel && stmt->value)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "a kernel returns nothing: store the result in an array argument");
+            "a kernel cannot return a value: store the result in an array argument");
   if (stmt->value) {
     kt_expr *value = kt_infer_expr(s, stmt->value);
     if (ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_RECORD_COPIES))
@@ -471,7 +472,7 @@ static void infer_return(kt_scope *s, const ki_stmt *stmt)
     if (s->result_annotation != KJIT_ANY ||
         (record->result != KJIT_ANY && record->result != KJIT_VOID))
       kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-              "`%s` returns a value elsewhere, so `return` needs a value here",
+              "`%s` returns a value at another `return`, so this one needs a value, too",
               s->function->decl->name);
     record->result = KJIT_VOID;
   }

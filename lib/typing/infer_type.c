@@ -24,7 +24,7 @@ static kjit_type infer_array_type(kt_scope *s, const ki_type_expr *type)
                         .read_only = type->read_only };
   if (!ki_type(s->c->types, info.element)->size_bytes)
     kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
-            "the elements of an array are scalars, vectors, structs or pointers, got %s",
+            "the element type of an array must be a scalar, vector, struct or pointer, got %s",
             kt_type_text(s->c, info.element));
   return kt_intern_array(s, &info);
 }
@@ -219,7 +219,7 @@ static uint32_t alignment_of(kt_scope *s, const ki_decl *decl)
   bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
   if (!is_power || alignment > ALIGNMENT_LIMIT)
     kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
-            "an alignment is a power of two from 1 to %d bytes, not %lld", ALIGNMENT_LIMIT,
+            "an alignment must be a power of two from 1 to %d bytes, got %lld", ALIGNMENT_LIMIT,
             (long long)alignment);
   return (uint32_t)alignment;
 }
@@ -258,12 +258,14 @@ static void check_size(kt_scope *s, const ki_decl *decl, const ki_type_info *inf
   if (*total <= limit) return;
   if (is_shared)
     kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-            "the shared arrays up to `%s` take %llu bytes; a block has at most %llu on %s",
+            "the shared arrays up to and including `%s` need %llu bytes; a block has at most %llu "
+            "bytes on %s",
             decl->name, (unsigned long long)*total, (unsigned long long)limit,
             kt_target_text(s->c));
   kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-          "the local arrays up to `%s` take %llu bytes a thread; the limit is %llu", decl->name,
-          (unsigned long long)*total, (unsigned long long)limit);
+          "the local arrays up to and including `%s` need %llu bytes in each thread; the limit is "
+          "%llu bytes",
+          decl->name, (unsigned long long)*total, (unsigned long long)limit);
 }
 
 static kjit_type storage_element(kt_scope *s, const ki_type_expr *type)
@@ -271,7 +273,7 @@ static kjit_type storage_element(kt_scope *s, const ki_type_expr *type)
   kjit_type element = kt_infer_type(s, type);
   if (!ki_type(s->c->types, element)->size_bytes)
     kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
-            "the elements of an array are scalars, vectors, structs or pointers, got %s",
+            "the element type of an array must be a scalar, vector, struct or pointer, got %s",
             kt_type_text(s->c, element));
   return element;
 }
@@ -279,12 +281,12 @@ static kjit_type storage_element(kt_scope *s, const ki_type_expr *type)
 static void check_dynamic(kt_scope *s, const ki_decl *decl)
 {
   if (decl->kind == KJ_DECL_LOCAL)
-    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
-            "a local array needs its extents: `local %s: T[8]`", decl->name);
+    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "a local array needs extents: `local %s: T[8]`",
+            decl->name);
   if (!s->instance->is_kernel)
-    kt_fail(
-      s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-      "shared memory of the launch's size (`T[]`) is declared in the kernel; hand it to the func");
+    kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+            "shared memory whose size comes from the launch (`T[]`) must be declared in the "
+            "kernel; pass it to the func");
 }
 
 void kt_declare_storage(kt_scope *s, const ki_decl *decl)
@@ -303,8 +305,8 @@ void kt_declare_storage(kt_scope *s, const ki_decl *decl)
   } else if (is_sized) {
     if (s->copy->outer)
       kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-              "the launch determines the size of `%s`, and this is a copy of the body of a static "
-              "loop; declare the array before the loop",
+              "the size of `%s` depends on the launch, and the declaration is in the body of a "
+              "static loop, which is copied; declare the array before the loop",
               decl->name);
     kt_check_runtime_extents(s, decl);
     info.rank = (uint32_t)written->extents.count;

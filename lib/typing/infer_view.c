@@ -50,8 +50,8 @@ static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, const char *what)
   kt_expr *value = kt_infer_expr(s, expr);
   if (!kt_is_integer(s->c, value->type)) {
     const char *hint = kt_is_float(s->c, value->type) ? ": write i32(...)" : "";
-    kt_fail_number(s->c, expr->location, value->type, "%s of a slice is an integer, got %s%s", what,
-                   kt_type_text(s->c, value->type), hint);
+    kt_fail_number(s->c, expr->location, value->type, "%s of a slice must be an integer, got %s%s",
+                   what, kt_type_text(s->c, value->type), hint);
   }
   return kt_keep_value(s, kt_convert_to_index(s, value, expr->location));
 }
@@ -120,7 +120,7 @@ static void check_bound(kt_scope *s, const ki_expr *expr, const kt_expr *bound,
                      ? kj_format(s->arena, "%s", kt_integer_text(s->arena, extent->integer))
                      : "any extent";
   kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-          "position %s is outside of %s: slices do not clamp",
+          "position %s is out of bounds for %s; slices are not clamped",
           kt_integer_text(s->arena, bound->integer), of);
 }
 
@@ -393,10 +393,11 @@ static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)
 {
   if (!kt_is_integer(s->c, value->type))
     kt_fail_number(s->c, value->location, value->type,
-                   "an extent of `reshape` is an integer, got %s", kt_type_text(s->c, value->type));
+                   "an extent of `reshape` must be an integer, got %s",
+                   kt_type_text(s->c, value->type));
   if (kt_is_constant(value) && value->integer < 0)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "an extent of `reshape` must be at least 0, got %s; kjit does not compute an extent "
+            "an extent of `reshape` must be at least 0, got %s; kjit does not infer one extent "
             "from the others",
             kt_integer_text(s->arena, value->integer));
   KJ_PUSH(s->arena, extents, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
@@ -417,7 +418,7 @@ static kt_exprs read_extents(kt_scope *s, const kt_operands *o)
       add_extent(s, &extents, kt_make_item(s, kt_copy_texpr(s, value), k, value->location));
   }
   if (extents.count > KJ_MAX_RANK)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions, here are %zu",
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions, got %zu",
             KJ_MAX_RANK, extents.count);
   return extents;
 }
@@ -444,7 +445,8 @@ static kjit_type type_of_shape(kt_scope *s, kjit_type array, const kt_exprs *ext
   have = (__int128)ki_element_count(info);
   if (want != have) {
     const char *text = kt_integer_text(s->arena, have);
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`reshape` of %s elements to %s", text,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`reshape` of an array with %s elements to %s elements", text,
             kt_integer_text(s->arena, want));
   }
   type.is_static = true;

@@ -123,7 +123,7 @@ static const char *memory_of(const ki_type_info *array)
   case KJ_SPACE_SHARED: return "shared";
   case KJ_SPACE_LOCAL: return "local";
   case KJ_SPACE_CONST: return "constant";
-  case KJ_SPACE_GENERIC: return "what a pointer leads to as";
+  case KJ_SPACE_GENERIC: return "generic";
   case KJ_SPACE_VALUE: break;
   }
   return "no";
@@ -133,11 +133,11 @@ static const char *reason_of(kt_scope *s, kjit_type a, kjit_type b)
 {
   const ki_type_info *x = ki_type(s->c->types, a), *y = ki_type(s->c->types, b);
   if (!kt_is_array(s->c, a) || !kt_is_array(s->c, b)) return "no type can represent both";
-  if (x->element != y->element) return "their elements are of different types";
+  if (x->element != y->element) return "the element types differ";
   if (x->rank != y->rank)
-    return kj_format(s->arena, "one has %u dimension%s, the other %u", y->rank,
+    return kj_format(s->arena, "one array has %u dimension%s, the other has %u", y->rank,
                      y->rank == 1 ? "" : "s", x->rank);
-  return kj_format(s->arena, "one is in %s memory, the other in %s memory", memory_of(y),
+  return kj_format(s->arena, "one array is in %s memory, the other in %s memory", memory_of(y),
                    memory_of(x));
 }
 
@@ -174,8 +174,9 @@ kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value)
   kjit_type annotation = s->meanings[decl->index].annotation;
   bool starts_with_number = !decl->is_open && is_numeric(s->c, guess->type);
   if (starts_with_number && !is_numeric(s->c, value->type))
-    kt_fail_number(s->c, value->location, value->type, "`%s` is a number, the value is %s",
-                   decl->name, kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type,
+                   "`%s` is a number, but the value has the type %s", decl->name,
+                   kt_type_text(s->c, value->type));
   if (annotation != KJIT_ANY)
     value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
                               value->location);

@@ -35,7 +35,7 @@ static void read_data(kt_scope *s, const ki_decl *decl, kt_constant *constant)
     if (__builtin_mul_overflow(count, decl->extents[i], &count) || count < 0 ||
         count > ELEMENT_LIMIT)
       kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-              "a constant array has at most %d elements", ELEMENT_LIMIT);
+              "a constant array can have at most %d elements", ELEMENT_LIMIT);
   }
   size_t size = ki_type(s->c->types, constant->element)->size_bytes;
   for (int64_t i = 0; i < count; i++)
@@ -76,7 +76,7 @@ static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *consta
   }
   if (depth >= constant->rank)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a constant array has the same depth everywhere: expected a value");
+            "all elements of a constant array must have the same nesting depth: expected a value");
   if ((int64_t)expr->args.count != constant->extents[depth])
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "expected %lld values, got %zu",
             (long long)constant->extents[depth], expr->args.count);
@@ -104,7 +104,7 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
     type = i == 0 ? element->type : kt_join_values(s, type, element->type, element->location);
     if (type == KJIT_ANY)
       kt_fail(s->c, element->location, KJIT_ERROR_TYPE,
-              "no type can represent this value and the values before it");
+              "no type can represent both this value and the values before it");
   }
   for (size_t i = 0; i < constant->elements.count; i++) {
     kt_expr **element = &constant->elements.items[i];
@@ -130,14 +130,14 @@ static void check_extents(kt_scope *s, const ki_decl *decl, kt_constant *constan
   if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)
     kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
-            "`%s` is declared with %zu dimensions, its value has %u", decl->name, extents->count,
-            constant->rank);
+            "`%s` is declared with %zu dimensions, but its value has %u", decl->name,
+            extents->count, constant->rank);
   for (size_t i = 0; i < extents->count; i++) {
     int64_t extent = kt_infer_constant(s, extents->items[i], "an extent of a constant");
     if (i >= measured && extent >= 0) constant->extents[i] = extent;
     if (extent != constant->extents[i])
       kt_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE,
-              "`%s` is declared with %lld elements, its value has %lld", decl->name,
+              "`%s` is declared with %lld elements, but its value has %lld", decl->name,
               (long long)extent, (long long)constant->extents[i]);
   }
 }
@@ -154,7 +154,7 @@ static void read_value(kt_scope *s, const ki_decl *decl, kt_constant *constant)
     bool is_value =
       ki_is_element(s->c->types, annotation) || (!is_array && kt_is_tuple(s->c, annotation));
     if (!is_value || is_array != constant->is_array)
-      kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`",
+      kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "write the type of `%s` as %s: `%s`",
               decl->name, constant->is_array ? "an array with its extents" : "a scalar or tuple",
               constant->is_array ? "f32[3, 3]" : "f32");
     if (is_array) check_extents(s, decl, constant);

@@ -9,16 +9,17 @@ static void require_numbers(kt_scope *s, kjit_op op, const kt_expr *x)
   if (kt_is_number(s->c, x->type)) return;
   bool compares = ki_op_table[op].class_ == KJ_OP_COMPARE;
   if (compares && kt_is_struct(s->c, x->type))
-    kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "structs are compared field by field: `a.x %s b.x`",
+    kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "compare structs field by field: `a.x %s b.x`",
             text_of(op));
   if (compares && kt_is_pointer(s->c, x->type))
     kt_fail(s->c, x->location, KJIT_ERROR_TYPE,
-            "pointers are compared as addresses: `bitcast(u64, p) %s 0`", text_of(op));
+            "compare pointers as addresses: `bitcast(u64, p) %s 0`", text_of(op));
   if (kt_is_pointer(s->c, x->type))
     kt_fail(s->c, x->location, KJIT_ERROR_TYPE,
-            "a pointer has no arithmetic: `p[i]` is an element, `pointer(p[i])` its address");
-  const char *hint = kt_is_array(s->c, x->type)   ? "; write its index: `a[i]`"
-                     : kt_is_tuple(s->c, x->type) ? "; write which item: `t[0]`"
+            "pointer arithmetic is not supported: `p[i]` is an element, and `pointer(p[i])` is its "
+            "address");
+  const char *hint = kt_is_array(s->c, x->type)   ? "; index the array: `a[i]`"
+                     : kt_is_tuple(s->c, x->type) ? "; select an item: `t[0]`"
                                                   : "";
   kt_fail_number(s->c, x->location, x->type, "`%s` needs numbers, got %s%s", text_of(op),
                  kt_type_text(s->c, x->type), hint);
@@ -62,7 +63,7 @@ static kjit_type promote(kt_scope *s, kjit_op op, const kt_expr *x, const kt_exp
   if (type != KJIT_ANY) return type;
   const char *a = kt_type_text(s->c, x->type), *b = kt_type_text(s->c, y->type);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`%s` of %s and %s: no integer type can represent both; convert one, `%s(...)`",
+          "`%s` on %s and %s: no integer type can represent both; convert one, `%s(...)`",
           text_of(op), a, b, a);
 }
 
@@ -93,8 +94,8 @@ static kt_expr *make_division(kt_scope *s, kt_expr *x, kt_expr *y, kj_location l
   if (is_unsettled(x) || is_unsettled(y))
     return new_binary(s, KJIT_OP_DIV, KJ_WEAK_FLOAT, x, y, location);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`/` divides floats, but both operands are integers; write `//` (rounds down), "
-          "`div_trunc(x, y)` (rounds to zero, as C), or convert an operand to a float");
+          "`/` is for floats, but both operands are integers; write `//` (rounds down) or "
+          "`div_trunc(x, y)` (rounds to zero, like C), or convert an operand to a float");
 }
 
 static kt_expr *make_bits(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
@@ -319,8 +320,8 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
                      : has_zero ? "; write `!= 0`"
                                 : "";
   kt_fail_number(s->c, value->location, value->type,
-                 "a condition is a bool or an integer, got %s%s", kt_type_text(s->c, value->type),
-                 hint);
+                 "a condition must be a bool or an integer, got %s%s",
+                 kt_type_text(s->c, value->type), hint);
 }
 
 kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
@@ -332,7 +333,7 @@ kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location loca
   require_numbers(s, op, x);
   if (op == KJIT_OP_INVERT) require_integers(s, op, x);
   if (op == KJIT_OP_INVERT && x->type == KJIT_BOOL)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got a bool; write `not`");
   if (op != KJIT_OP_NOT) x = kt_convert(s, x, ki_arithmetic_type(x->type), location);
   if (op == KJIT_OP_POS) return x;
   kt_expr *folded = kt_fold_unary(s, op, x, location);

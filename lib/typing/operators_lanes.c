@@ -21,9 +21,10 @@ static kt_expr *join_lanes(kt_scope *s, kt_exprs *lanes, kj_location location)
   for (size_t i = 0; i < lanes->count; i++) lanes->items[i] = kt_make_concrete(s, lanes->items[i]);
   kjit_type lane = lanes->items[0]->type;
   if (!ki_is_scalar(lane) || kt_is_complex(s->c, lane))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "a result of %s for each lane: the lanes of a vector are real numbers or bools",
-            kt_type_text(s->c, lane));
+    kt_fail(
+      s->c, location, KJIT_ERROR_TYPE,
+      "the result for a lane would be %s, but the lanes of a vector must be real numbers or bools",
+      kt_type_text(s->c, lane));
   for (size_t i = 1; i < lanes->count; i++)
     lanes->items[i] = kt_convert(s, lanes->items[i], lane, location);
   return kt_make_composed(s, kt_vector_of(s, lane, (uint32_t)lanes->count), lanes, location);
@@ -60,16 +61,16 @@ static _Noreturn void fail_operands(kt_scope *s, kjit_op op, const kt_expr *x, c
   bool differ =
     are_vectors && ki_type(s->c->types, x->type)->count != ki_type(s->c->types, y->type)->count;
   if (differ)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: the numbers of lanes differ",
-            text_of(op), a, b);
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` on %s and %s: the vectors have different numbers of lanes", text_of(op), a, b);
   if (kt_is_complex(s->c, x->type) != kt_is_complex(s->c, y->type) &&
       kt_is_vector(s->c, x->type) != kt_is_vector(s->c, y->type))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` of %s and %s: the lanes of a vector are no complex numbers", text_of(op), a, b);
+            "`%s` on %s and %s: a vector cannot have complex lanes", text_of(op), a, b);
   if (are_vectors || kt_is_vector(s->c, x->type) != kt_is_vector(s->c, y->type))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` of %s and %s: no vector type can represent both; convert one", text_of(op), a, b);
-  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no type can represent both",
+            "`%s` on %s and %s: no vector type can represent both; convert one", text_of(op), a, b);
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` on %s and %s: no type can represent both",
           text_of(op), a, b);
 }
 
@@ -239,8 +240,10 @@ static kt_expr *make_complex_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr
        is_equality = op == KJIT_OP_EQ || op == KJIT_OP_NE;
   if (!is_sum && !is_equality && op != KJIT_OP_MUL && op != KJIT_OP_DIV && op != KJIT_OP_POW)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` is not for complex numbers: they have `+ - * / ** == !=`%s", text_of(op),
-            ki_op_table[op].class_ == KJ_OP_COMPARE ? "; `abs(z)` is a number that compares" : "");
+            "`%s` does not support complex numbers, which only have `+ - * / ** == !=`%s",
+            text_of(op),
+            ki_op_table[op].class_ == KJ_OP_COMPARE ? "; compare their absolute values, `abs(z)`"
+                                                    : "");
   if (op == KJIT_OP_POW && kt_is_complex(s->c, x->type))
     return make_complex_power(s, x, y, location);
   kjit_type type = kt_promote_parts(s, x->type, y->type, location);
@@ -275,7 +278,7 @@ kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
   kjit_type part = kt_part_type(c, x->type);
   bool is_vector = kt_is_vector(c, x->type), is_sign = op == KJIT_OP_NEG || op == KJIT_OP_POS;
   if (!is_vector && !is_sign)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` is not for complex numbers", text_of(op));
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` does not support complex numbers", text_of(op));
   if (op == KJIT_OP_NOT && kt_is_float(c, part))
     kt_fail_number(s->c, location, x->type, "`not` needs bools or integers, got %s",
                    kt_type_text(s->c, x->type));
@@ -304,8 +307,9 @@ static uint32_t count_lanes(kt_scope *s, const kt_operands *o)
     if (!kt_is_vector(s->c, value->type)) continue;
     uint32_t count = ki_type(s->c->types, value->type)->count;
     if (lanes && count != lanes)
-      kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` of %u and %u lanes: the numbers differ",
-              o->builtin->name, lanes, count);
+      kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
+              "`%s` on %u and %u lanes: the numbers of lanes must be equal", o->builtin->name,
+              lanes, count);
     lanes = count;
   }
   return lanes;
@@ -435,7 +439,7 @@ static kt_expr *choose_parts(kt_scope *s, const kt_operands *o)
   kjit_type type =
     kt_promote_parts(s, o->values.items[1]->type, o->values.items[2]->type, o->location);
   if (type == KJIT_ANY || kt_has_parts(s->c, o->values.items[0]->type))
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`select` of %s, %s and %s",
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`select` does not support the types %s, %s and %s",
             kt_type_text(s->c, o->values.items[0]->type),
             kt_type_text(s->c, o->values.items[1]->type),
             kt_type_text(s->c, o->values.items[2]->type));

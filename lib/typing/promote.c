@@ -101,8 +101,8 @@ static kt_expr *constant_to_float(kt_scope *s, const kt_expr *constant, kjit_typ
   if (ki_is_weak(value.type) && overflows && !is_open_round(s)) {
     const char *text = value.type == KJ_WEAK_INT ? kt_integer_text(s->arena, value.integer)
                                                  : kj_format(s->arena, "%g", ki_number_of(value));
-    kt_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", text,
-            kt_type_text(s->c, type));
+    kt_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s cannot be represented as %s",
+            text, kt_type_text(s->c, type));
   }
   return kt_new_value(s, converted, location);
 }
@@ -112,7 +112,7 @@ static kt_expr *constant_to_integer(kt_scope *s, const kt_expr *value, kjit_type
 {
   KJ_ASSERT(value->kind == KJ_T_CONST);
   if (value->type == KJ_WEAK_INT && !ki_integer_fits(type, value->integer) && !is_open_round(s))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s cannot be represented as %s",
             kt_integer_text(s->arena, value->integer), kt_type_text(s->c, type));
   return kt_new_value(s, ki_convert_value(kt_value_of(value), type), location);
 }
@@ -255,8 +255,9 @@ static const char *missing_indices(const kt_scope *s, kjit_type value, kjit_type
 {
   const ki_type_info *info = ki_type(s->c->types, value);
   if (!kt_is_array(s->c, value) || kt_is_array(s->c, type) || !info->rank) return "";
-  if (info->rank == 1) return ", an array: an index is missing";
-  return kj_format(s->c->arena, ", an array: %u indices are missing", (unsigned)info->rank);
+  if (info->rank == 1) return ", which is an array: an index is missing";
+  return kj_format(s->c->arena, ", which is an array: %u indices are missing",
+                   (unsigned)info->rank);
 }
 
 kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
@@ -271,7 +272,7 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
   if (date) return date;
   kjit_type from = kt_part_type(s->c, value->type), to = kt_part_type(s->c, type);
   if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s%s", what,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has the type %s, but the value is %s%s", what,
             kt_type_text(s->c, type), kt_type_text(s->c, value->type),
             missing_indices(s, value->type, type));
   bool drops_fraction = kt_is_float(s->c, from) && !kt_is_float(s->c, to) && !s->has_numba_types;
@@ -279,7 +280,8 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
     const char *wanted = kt_type_text(s->c, type);
     const char *given = value->type == KJ_WEAK_FLOAT ? "a float" : kt_type_text(s->c, value->type);
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)",
+            "%s has the type %s, but the value is %s, which is not converted implicitly: "
+            "write %s(...)",
             what, wanted, given, wanted);
   }
   return kt_convert(s, value, type, location);

@@ -43,7 +43,7 @@ kt_expr *kt_rule_position(kt_scope *s, const kt_operands *o)
   bool is_field = o->field && o->field[0] >= 'x' && o->field[0] <= 'z' && o->field[1] == 0;
   if (!is_field)
     kt_fail(s->c, o->location, KJIT_ERROR_NAME,
-            "`%s` has the parts `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name,
+            "`%s` has the components `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name,
             o->builtin->name);
   expr->dimension = (uint32_t)(o->field[0] - 'x');
   uint32_t known =
@@ -57,7 +57,7 @@ kt_expr *kt_rule_grid(kt_scope *s, const kt_operands *o)
   if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 1 ||
       count->integer > 3)
     kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
-            "`%s` takes the number of dimensions: 1, 2 or 3", o->builtin->name);
+            "the argument of `%s` is the number of dimensions: 1, 2 or 3", o->builtin->name);
   kt_exprs items = { 0 };
   if (s->instance) s->instance->uses_positions = true;
   for (uint32_t i = 0; i < count->integer; i++) {
@@ -111,16 +111,16 @@ kt_expr *kt_rule_len(kt_scope *s, const kt_operands *o)
   if (!kt_is_array(s->c, array->type) && !kt_is_value_array(s->c, array->type))
     fail_operand(s, o, array, "an array or a tuple");
   if (ki_type(s->c->types, array->type)->rank == 0)
-    kt_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
+    kt_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array without dimensions has no length");
   return kt_make_extent(s, array, 0, o->location);
 }
 
 kt_expr *kt_rule_type(kt_scope *s, const kt_operands *o)
 {
-  kt_fail(
-    s->c, o->location, KJIT_ERROR_TYPE,
-    "`%s(...)` is a type, not a value: it converts, `dtype(r)(v)`, and compares, `dtype(x) == f32`",
-    o->builtin->name);
+  kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+          "`%s(...)` is a type, not a value: use it to convert, `dtype(r)(v)`, or compare it, "
+          "`dtype(x) == f32`",
+          o->builtin->name);
 }
 
 /* A type whose values lie in memory. */
@@ -213,7 +213,7 @@ static kjit_type promote_all(kt_scope *s, const kt_operands *o)
     if (i && kt_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
     if (common == KJIT_ANY)
       kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-              "`%s` of %s and %s: no integer type can represent both; convert one",
+              "`%s` on %s and %s: no integer type can represent both; convert one",
               o->builtin->name, kt_type_text(s->c, type), kt_type_text(s->c, value->type));
     type = common;
   }
@@ -335,7 +335,7 @@ kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
   kjit_type type = concrete_float(s, o);
   if (type != KJIT_F32 && type != KJIT_F64)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` is for f32 and f64, not %s: convert its operands", o->builtin->name,
+            "`%s` supports only f32 and f64, not %s: convert its operands", o->builtin->name,
             kt_type_text(s->c, type));
   return apply_float(s, o, type, type);
 }
@@ -439,16 +439,15 @@ static void check_synchronization(kt_scope *s, const kt_operands *o)
   if (!is_barrier && !is_warp) return;
   if (s->range_count)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` in the body of a grid_range or block_range, whose iterations are independent: "
-            "not every thread executes an iteration",
+            "`%s` cannot be used in the body of a grid_range or block_range: its iterations are "
+            "independent, and not every thread executes one",
             o->builtin->name);
   if (is_barrier && s->level == KJ_LEVEL_THREAD) {
     s->c->divergent_barrier = o->builtin->name;
     s->c->divergent_location = o->location;
-    kt_note_message(
-      s, o->location, KJIT_SEVERITY_WARNING,
-      "`%s` under a condition that depends on the thread: all threads of the block must reach it",
-      o->builtin->name);
+    kt_note_message(s, o->location, KJIT_SEVERITY_WARNING,
+                    "`%s` in divergent control flow: all threads of the block must reach it",
+                    o->builtin->name);
   }
   if (!s->instance) return;
   s->instance->has_barrier |= is_barrier;

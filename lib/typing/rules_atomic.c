@@ -27,10 +27,10 @@ static uint32_t take_order(kt_scope *s, const kt_operands *o, size_t value_count
   const kt_expr *order = o->values.items[value_count];
   if (!kt_is_constant(order) || !kt_is_integer(s->c, order->type) || order->integer < 0 ||
       order->integer > KJ_ORDER_SEQ_CST)
-    kt_fail(
-      s->c, order->location, KJIT_ERROR_TYPE,
-      "the last argument of `%s` is a memory order: relaxed, acquire, release, acq_rel or seq_cst",
-      o->builtin->name);
+    kt_fail(s->c, order->location, KJIT_ERROR_TYPE,
+            "the last argument of `%s` must be a memory order: relaxed, acquire, release, acq_rel "
+            "or seq_cst",
+            o->builtin->name);
   kt_memory_order given = (kt_memory_order)order->integer;
   bool is_load = !value_count, is_store = !has_result;
   bool is_wrong =
@@ -74,12 +74,12 @@ static void check_whole(kt_scope *s, const kt_operands *o)
   uint32_t bytes = ki_type(s->c->types, place->type)->size_bytes;
   if (!is_access_size(bytes))
     kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
-            "`%s` works on vectors and structs of 4, 8 or 16 bytes, and %s has %u", name, type,
+            "`%s` supports vectors and structs with 4, 8 or 16 bytes, but %s has %u", name, type,
             bytes);
   const char *gap = kt_find_gap(s, place->type);
   if (gap)
     kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
-            "`%s` is about all bytes of the place, and %s has %s", name, type, gap);
+            "`%s` compares all bytes of the value, but %s has %s", name, type, gap);
   uint32_t alignment = alignment_of(s, place);
   if (alignment >= bytes) return;
   kt_fail(s->c, place->location, KJIT_ERROR_TYPE,

@@ -11,7 +11,7 @@ static const char *find_gap(kt_scope *s, kjit_type type, const char *name);
 static const char *padding_text(kt_scope *s, uint32_t bytes, const char *where, const char *field)
 {
   KJ_ASSERT(bytes);
-  return kj_format(s->arena, "%u byte%s of padding %s `%s`: make a field of them", bytes,
+  return kj_format(s->arena, "%u byte%s of padding %s `%s`: declare a field for the padding", bytes,
                    bytes == 1 ? "" : "s", where, field);
 }
 
@@ -23,20 +23,20 @@ static const char *find_gap_in_struct(kt_scope *s, const ki_type_info *info, con
   for (uint32_t i = 0; i < info->count; i++) {
     field = kj_format(s->arena, "%s%s%s", name, name[0] ? "." : "", info->field_names[i]);
     if (info->offsets_bytes[i] > end)
-      return padding_text(s, info->offsets_bytes[i] - end, "in front of", field);
+      return padding_text(s, info->offsets_bytes[i] - end, "before", field);
     const char *gap = find_gap(s, info->items[i], field);
     if (gap) return gap;
     end = info->offsets_bytes[i] + ki_type(s->c->types, info->items[i])->size_bytes;
   }
-  return end < info->size_bytes ? padding_text(s, info->size_bytes - end, "behind", field) : NULL;
+  return end < info->size_bytes ? padding_text(s, info->size_bytes - end, "after", field) : NULL;
 }
 
 static const char *find_gap(kt_scope *s, kjit_type type, const char *name)
 {
   const ki_type_info *info = ki_type(s->c->types, type);
-  if (type == KJIT_BOOL && !name[0]) return "bits that a bool has no use for";
+  if (type == KJIT_BOOL && !name[0]) return "bits that a bool does not use";
   if (type == KJIT_BOOL)
-    return kj_format(s->arena, "a bool, `%s`, whose byte is 0 or 1: declare it a u8", name);
+    return kj_format(s->arena, "a bool, `%s`, whose byte must be 0 or 1: declare it as u8", name);
   if (info->class_ == KJ_CLASS_STRUCT) return find_gap_in_struct(s, info, name);
   bool has_elements = info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_ARRAY;
   return has_elements ? find_gap(s, info->element, name) : NULL;
@@ -60,12 +60,11 @@ static void check_struct(kt_scope *s, const kt_operands *o, kjit_type type)
   uint32_t bytes = ki_type(s->c->types, type)->size_bytes;
   if (gap)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`bitcast` is about all bytes of a value, and %s has %s", kt_type_text(s->c, type),
-            gap);
+            "`bitcast` copies all bytes of a value, but %s has %s", kt_type_text(s->c, type), gap);
   if (kt_is_struct(s->c, type) && bytes > MOST_STRUCT_BYTES)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`bitcast` takes structs of up to %u bytes, but %s has %u; a pointer to the struct can "
-            "be `bitcast`",
+            "`bitcast` supports structs with up to %u bytes, but %s has %u; a pointer to the "
+            "struct can be `bitcast`",
             MOST_STRUCT_BYTES, kt_type_text(s->c, type), bytes);
 }
 
@@ -107,8 +106,8 @@ kt_expr *kt_rule_bitcast(kt_scope *s, const kt_operands *o)
     kt_part_type(s->c, type) == KJIT_BOOL || kt_part_type(s->c, value->type) == KJIT_BOOL;
   if (ki_type(s->c->types, value->type)->size_bytes != size || has_bool)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`bitcast` needs two types of one size, got %s and %s", kt_type_text(s->c, value->type),
-            kt_type_text(s->c, type));
+            "`bitcast` needs two types with the same size, got %s and %s",
+            kt_type_text(s->c, value->type), kt_type_text(s->c, type));
   check_struct(s, o, type);
   check_struct(s, o, value->type);
   uint64_t bits = 0;

@@ -57,7 +57,8 @@ kt_expr *kt_rule_sad(kt_scope *s, const kt_operands *o)
   kjit_type x = word_type(s, o, 0, o->values.items[1]->type),
             y = word_type(s, o, 1, o->values.items[0]->type);
   if (x != y)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s; convert one", o->builtin->name,
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`%s` on %s and %s: the types must be equal; convert one", o->builtin->name,
             kt_type_text(s->c, x), kt_type_text(s->c, y));
   return apply_types(s, o, (const kjit_type[]){ x, x, KJIT_U32 }, KJIT_U32);
 }
@@ -99,7 +100,7 @@ static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
   const kt_expr *value = number < results ? NULL : o->values.items[number - results];
   if (!value || !kt_is_constant(value) || !kt_is_integer(s->c, value->type))
     kt_fail(s->c, value ? value->location : o->text->location, KJIT_ERROR_TYPE,
-            "%%n%zu of `%s` is an integer known at compile time; %s", number, o->builtin->name,
+            "%%n%zu of `%s` must be an integer known at compile time; %s", number, o->builtin->name,
             value ? "this operand is not" : kj_format(s->arena, "%%%zu is a result", number));
   if (number - results >= 32)
     kt_fail(s->c, o->text->location, KJIT_ERROR_UNSUPPORTED,
@@ -145,7 +146,8 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
   size_t count = count_results(s, o) + o->values.count;
   if (s->c->request->target.kind == KJ_TARGET_CPU && !s->is_quiet)
     kt_fail(s->c, o->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` works on GPUs only: the CPU has no PTX (put it under `if target == gpu`)",
+            "`%s` is not supported on the CPU, which cannot execute PTX (write it under `if target "
+            "== gpu`)",
             o->builtin->name);
   if (has_result) check_results(s, o);
   kt_operands typed = *o;
@@ -154,7 +156,7 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
     kt_expr *value = kt_make_concrete(s, o->values.items[i]);
     if (!is_operand_type(s->c, value->type))
       kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-              "an operand of `%s` is an integer or a float, not %s", o->builtin->name,
+              "an operand of `%s` must be an integer or a float, not %s", o->builtin->name,
               kt_type_text(s->c, value->type));
     KJ_PUSH(s->arena, &typed.values, value);
   }
@@ -180,14 +182,15 @@ void kt_require_arch(kt_scope *s, const char *what, kj_location location, uint32
   const char given[2] = { target->suffix, 0 }, wanted[2] = { suffix, 0 };
   bool fits = suffix ? target->arch == arch && target->suffix == suffix : target->arch >= arch;
   if (!fits && suffix)
-    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works on sm_%u%s only; this is sm_%u%s", what,
-            arch, wanted, target->arch, given);
+    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED,
+            "%s is supported on sm_%u%s only, but the target is sm_%u%s", what, arch, wanted,
+            target->arch, given);
   if (!fits)
     kt_fail(c, location, KJIT_ERROR_UNSUPPORTED,
-            "%s needs sm_%u or later; this is sm_%u%s (put it under `if arch >= %u`)", what, arch,
-            target->arch, given, arch);
+            "%s needs sm_%u or later, but the target is sm_%u%s (write it under `if arch >= %u`)",
+            what, arch, target->arch, given, arch);
   if (target->ptx_version && target->ptx_version < ptx)
-    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; the driver supports %s", what,
+    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s, but the driver supports %s", what,
             version_text(c, ptx), version_text(c, target->ptx_version));
   if (c->least_ptx < ptx) c->least_ptx = ptx;
 }

@@ -104,9 +104,10 @@ _Noreturn static void fail_fragments(kt_scope *s, const kt_operands *o, const kt
     if (strcmp(one, last) != 0) all = kj_format(s->arena, "%s%s%s", all, all[0] ? ", " : "", one);
     last = one;
   }
-  kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` takes the fragments %s; got (%s, %s, %s)",
-          o->builtin->name, all, kt_type_text(s->c, values->items[0]->type),
-          kt_type_text(s->c, values->items[1]->type), kt_type_text(s->c, values->items[2]->type));
+  kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+          "the fragments of `%s` must have the types %s; got (%s, %s, %s)", o->builtin->name, all,
+          kt_type_text(s->c, values->items[0]->type), kt_type_text(s->c, values->items[1]->type),
+          kt_type_text(s->c, values->items[2]->type));
 }
 
 kt_expr *kt_rule_mma(kt_scope *s, const kt_operands *o)
@@ -156,8 +157,9 @@ kt_expr *kt_rule_stmatrix(kt_scope *s, const kt_operands *o)
   kjit_type type = fragment_type(s, o);
   kt_expr *value = o->values.items[0];
   if (value->type != type)
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` stores a %s here, got %s",
-            o->builtin->name, kt_type_text(s->c, type), kt_type_text(s->c, value->type));
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
+            "the value that `%s` stores must have the type %s, got %s", o->builtin->name,
+            kt_type_text(s->c, type), kt_type_text(s->c, value->type));
   KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   KJ_PUSH(s->arena, &values, value);
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
@@ -205,7 +207,7 @@ static void check_columns(kt_scope *s, const kt_operands *o, int64_t held, bool 
                   (!is_integer || held <= FEW || held % INTEGER_STEP == 0);
   if (!is_shape)
     kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
-            "`%s` takes an array of n / 2 elements, where n is %s: got %lld elements",
+            "`%s` needs an array with n / 2 elements, where n is %s: got %lld elements",
             o->builtin->name,
             is_integer ? "8, 24 or a multiple of 16 up to 256" : "a multiple of 8 up to 256",
             (long long)held);
@@ -219,8 +221,8 @@ static void check_accumulator(kt_scope *s, const kt_operands *o, ki_mma_kind kin
   bool fits = is_integer ? info->element == KJIT_I32
                          : info->element == KJIT_F32 || (may_be_half && info->element == KJIT_F16);
   if (!fits)
-    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` adds to %s, not to %s",
-            o->builtin->name,
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
+            "the accumulator of `%s` must have the type %s, not %s", o->builtin->name,
             is_integer    ? "i32"
             : may_be_half ? "f32 or f16"
                           : "f32",
@@ -242,7 +244,7 @@ static void check_operands(kt_scope *s, const kt_operands *o, ki_mma_kind kind, 
             o->builtin->name, kt_type_text(s->c, element), kt_type_text(s->c, a->type));
   if (b->type != KJIT_U64)
     kt_fail(s->c, b->location, KJIT_ERROR_TYPE,
-            "the second matrix of `%s` is a matrix_descriptor (u64), got %s", o->builtin->name,
+            "the second matrix of `%s` must be a matrix_descriptor (u64), got %s", o->builtin->name,
             kt_type_text(s->c, b->type));
 }
 
@@ -252,7 +254,7 @@ static bool take_flag(kt_scope *s, const kt_operands *o, size_t index)
   const kt_expr *flag = o->values.items[index];
   if (!kt_is_constant(flag) || (flag->type != KJIT_BOOL && !kt_is_integer(s->c, flag->type)))
     kt_fail(s->c, flag->location, KJIT_ERROR_TYPE,
-            "whether a matrix is transposed is known at compile time");
+            "whether a matrix is transposed must be known at compile time");
   return flag->integer != 0;
 }
 
@@ -281,7 +283,7 @@ kt_expr *kt_rule_wgmma(kt_scope *s, const kt_operands *o)
   bool is_a_transposed = take_flag(s, o, TRANSPOSE_A);
   if (is_a_transposed && a->type != KJIT_U64)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "a fragment cannot be transposed: only matrices in shared memory can");
+            "a fragment in registers cannot be transposed; only a matrix in shared memory can");
   expr->dimension = (is_a_transposed ? KJ_WGMMA_TRANSPOSE_A : 0) |
                     (take_flag(s, o, TRANSPOSE_B) ? KJ_WGMMA_TRANSPOSE_B : 0);
   return expr;
@@ -298,8 +300,8 @@ kt_expr *kt_rule_wgmma_group(kt_scope *s, const kt_operands *o)
   if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 0 ||
       count->integer > MOST_GROUPS)
     kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
-            "`%s` takes a number of groups known at compile time, 0 to %d", o->builtin->name,
-            MOST_GROUPS);
+            "the argument of `%s` must be a number of groups from 0 to %d, known at compile time",
+            o->builtin->name, MOST_GROUPS);
   KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
   return apply_array(s, o, values);
 }
@@ -312,7 +314,7 @@ kt_expr *kt_rule_matrix_descriptor(kt_scope *s, const kt_operands *o)
   if (!is_known || (swizzle->integer != 0 && swizzle->integer != 32 && swizzle->integer != 64 &&
                     swizzle->integer != 128))
     kt_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
-            "the swizzle is 0, 32, 64 or 128 bytes, known at compile time");
+            "the swizzle must be 0, 32, 64 or 128 bytes and known at compile time");
   KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   for (size_t i = 0; i < 2; i++)
     KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[i], KJIT_I64));

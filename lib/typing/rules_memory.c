@@ -87,8 +87,9 @@ kt_expr *kt_rule_is_aligned(kt_scope *s, const kt_operands *o)
   bool is_known = kt_is_constant(alignment) && kt_is_integer(s->c, alignment->type);
   __int128 bytes = is_known ? alignment->integer : 0;
   if (bytes < 1 || bytes > INT32_MAX || (bytes & (bytes - 1)) != 0)
-    kt_fail(s->c, alignment->location, KJIT_ERROR_TYPE,
-            "an alignment is a power of two known at compile time, in bytes, from 1 to 1073741824");
+    kt_fail(
+      s->c, alignment->location, KJIT_ERROR_TYPE,
+      "an alignment must be a power of two from 1 to 1073741824 bytes and known at compile time");
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, pointer);
   KJ_PUSH(s->arena, &values, kt_convert(s, alignment, KJIT_U64, alignment->location));
@@ -100,13 +101,16 @@ kt_expr *kt_rule_is_aligned(kt_scope *s, const kt_operands *o)
 static kt_expr *make_extent(kt_scope *s, kt_expr *value)
 {
   if (!kt_is_integer(s->c, value->type))
-    kt_fail_number(s->c, value->location, value->type, "an extent of `view` is an integer, got %s",
+    kt_fail_number(s->c, value->location, value->type,
+                   "an extent of `view` must be an integer, got %s",
                    kt_type_text(s->c, value->type));
   if (kt_is_constant(value) && value->integer < 0)
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is at least 0, got %s",
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
+            "an extent of `view` must be at least 0, got %s",
             kt_integer_text(s->arena, value->integer));
   if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer)) /* of u64 */
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is an i64, got %s",
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
+            "an extent of `view` must fit in an i64, got %s",
             kt_integer_text(s->arena, value->integer));
   return kt_keep_value(s, kt_convert_to_index(s, value, value->location));
 }
@@ -163,7 +167,7 @@ static void check_room(kt_scope *s, kt_expr *view)
     have = (__int128)ki_element_count(from) * ki_type(s->c->types, from->element)->size_bytes;
   for (uint32_t d = 0; d < to->rank && need <= (__int128)1 << 63; d++) need *= to->extents[d];
   if (need <= have) return;
-  kt_fail(s->c, view->location, KJIT_ERROR_TYPE, "the view takes %s bytes, %s has %s%s",
+  kt_fail(s->c, view->location, KJIT_ERROR_TYPE, "the view needs %s bytes, but %s has %s%s",
           kt_integer_text(s->arena, need),
           from->is_static ? kt_type_text(s->c, view->x->type)
                           : (is_shared ? "a block" : "a local array"),
@@ -181,8 +185,8 @@ static void check_start(kt_scope *s, kt_expr *view)
   if (needed <= of_elements || needed <= start) return;
   if (start)
     kt_fail(s->c, view->location, KJIT_ERROR_TYPE,
-            "%s is aligned to %u bytes, and the array begins at a multiple of %u: begin further "
-            "on, or declare it with `@align(%u)`",
+            "%s needs an alignment of %u bytes, but the array is only aligned to %u bytes: start "
+            "the view at a later element, or declare the array with `@align(%u)`",
             kt_type_text(s->c, element), needed, start, needed);
   view->dimension = needed;
 }
@@ -210,7 +214,8 @@ static kt_expr *view_of_array(kt_scope *s, const kt_operands *o)
 static void add_stride(kt_scope *s, kt_exprs *args, kt_expr *value)
 {
   if (!kt_is_integer(s->c, value->type))
-    kt_fail_number(s->c, value->location, value->type, "a stride of `view` is an integer, got %s",
+    kt_fail_number(s->c, value->location, value->type,
+                   "a stride of `view` must be an integer, got %s",
                    kt_type_text(s->c, value->type));
   KJ_PUSH(s->arena, args, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
 }
@@ -224,7 +229,7 @@ static void add_strides(kt_scope *s, const kt_operands *o, kt_exprs *args)
   uint32_t count = is_tuple ? ki_type(s->c->types, strides->type)->count : 1;
   if (count != rank)
     kt_fail(s->c, strides->location, KJIT_ERROR_TYPE,
-            "`view` needs one stride for each extent: %u extents, %u strides", rank, count);
+            "`view` needs one stride for each extent: got %u extents and %u strides", rank, count);
   if (!is_tuple) {
     add_stride(s, args, strides);
     return;
@@ -249,9 +254,10 @@ kt_expr *kt_rule_view(kt_scope *s, const kt_operands *o)
   const ki_type_info *to = ki_type(s->c->types, pointer->type);
   if (to->element != o->type_argument) {
     const char *wanted = kt_type_text(s->c, o->type_argument);
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`view` of %s through a %s: `bitcast(%s*, p)` is a pointer to the same bytes", wanted,
-            kt_type_text(s->c, pointer->type), wanted);
+    kt_fail(
+      s->c, o->location, KJIT_ERROR_TYPE,
+      "a `view` of %s cannot be created from a %s: convert the pointer with `bitcast(%s*, p)`",
+      wanted, kt_type_text(s->c, pointer->type), wanted);
   }
   ki_type_info array = { .element = to->element,
                          .space = KJ_SPACE_GENERIC,
@@ -283,13 +289,14 @@ kt_expr *kt_bitcast_pointer(kt_scope *s, const kt_operands *o)
   bool drops_const = from_pointer && to_pointer && ki_type(s->c->types, value->type)->read_only &&
                      !ki_type(s->c->types, type)->read_only;
   if (drops_const)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`bitcast` keeps `const`: write `const %s`",
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`bitcast` must keep `const`: write `const %s`",
             kt_type_text(s->c, type));
   if (from_pointer && to_pointer) return new_convert(s, value, type, o->location);
   kjit_type number = from_pointer ? type : value->type;
   if (number != KJIT_U64 && number != KJIT_I64 && number != KJ_WEAK_INT)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "the address in a pointer is a u64 or an i64, not %s", kt_type_text(s->c, number));
+            "the address for a pointer must be a u64 or an i64, not %s",
+            kt_type_text(s->c, number));
   if (from_pointer)
     return kt_convert(s, new_convert(s, value, KJIT_U64, o->location), type, o->location);
   return new_convert(s, kt_convert(s, value, KJIT_U64, o->location), type, o->location);
@@ -314,7 +321,8 @@ static kt_expr *take_source(kt_scope *s, const kt_operands *o)
             o->builtin->name);
   if (source->type != o->place.type)
     kt_fail(s->c, source->location, KJIT_ERROR_TYPE,
-            "`%s` copies elements of one type: the destination has %s, the source %s",
+            "`%s` cannot convert elements: the destination has elements of type %s, the source of "
+            "type %s",
             o->builtin->name, kt_type_text(s->c, o->place.type), kt_type_text(s->c, source->type));
   return source;
 }
@@ -338,10 +346,10 @@ kt_expr *kt_rule_cp_async(kt_scope *s, const kt_operands *o)
   bool is_known = kt_is_constant(count) && kt_is_integer(s->c, count->type);
   __int128 bytes = is_known ? count->integer * size : 0;
   if (bytes != 4 && bytes != 8 && bytes != 16)
-    kt_fail(
-      s->c, count->location, KJIT_ERROR_TYPE,
-      "`%s` copies 4, 8 or 16 bytes, a number of elements known at compile time; %s has %u bytes",
-      o->builtin->name, kt_type_text(s->c, o->place.type), size);
+    kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
+            "`%s` must copy 4, 8 or 16 bytes, a number of elements known at compile time; %s has "
+            "%u bytes",
+            o->builtin->name, kt_type_text(s->c, o->place.type), size);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
   if (o->values.count == 3)
@@ -356,8 +364,8 @@ kt_expr *kt_rule_copy_wait(kt_scope *s, const kt_operands *o)
   if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 0 ||
       count->integer > MOST_GROUPS)
     kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
-            "`%s` takes a number of groups known at compile time, 0 to %d", o->builtin->name,
-            MOST_GROUPS);
+            "the argument of `%s` must be a number of groups from 0 to %d, known at compile time",
+            o->builtin->name, MOST_GROUPS);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
@@ -381,9 +389,10 @@ kt_expr *kt_rule_cp_async_bulk(kt_scope *s, const kt_operands *o)
   if (has_barrier == is_out)
     kt_fail(
       s->c, o->location, KJIT_ERROR_TYPE,
-      is_out ? "`%s` to global memory takes no barrier: cp_async_bulk_commit and cp_async_bulk_wait"
-             : "`%s` to shared memory needs an mbarrier as its last argument, which counts the "
-               "copied bytes",
+      is_out
+        ? "`%s` to global memory takes no barrier: use cp_async_bulk_commit and cp_async_bulk_wait"
+        : "`%s` to shared memory needs an mbarrier as its last argument, which counts the "
+          "copied bytes",
       o->builtin->name);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[1], KJIT_I64));
@@ -391,10 +400,11 @@ kt_expr *kt_rule_cp_async_bulk(kt_scope *s, const kt_operands *o)
     kt_expr *barrier = o->values.items[2];
     if (barrier->type != KJIT_U64 && barrier->type != KJIT_I64)
       kt_fail(s->c, barrier->location, KJIT_ERROR_TYPE,
-              "the barrier is a u64 in shared memory, got %s", kt_type_text(s->c, barrier->type));
+              "the barrier must be a u64 in shared memory, got %s",
+              kt_type_text(s->c, barrier->type));
     if (barrier->kind == KJ_T_LOAD && kt_is_other_block(s, barrier->x) != is_across)
       kt_fail(s->c, barrier->location, KJIT_ERROR_TYPE,
-              "the barrier lies in the block that the elements are copied to");
+              "the barrier must be in the shared memory of the block that receives the elements");
     KJ_PUSH(s->arena, &values, kt_take_shared_address(s, o->builtin->name, barrier));
   }
   return apply_copy(s, o, source, values);
@@ -419,24 +429,26 @@ static void check_tile(kt_scope *s, const kt_operands *o, const kt_expr *tile, c
       "`%s` needs an array argument of layout C with at most %d dimensions, `f32[:, ::1]`; got %s",
       o->builtin->name, KJ_MAP_RANK, kt_type_text(s->c, array->type));
   if (info->element != whole->element || info->rank != whole->rank)
-    kt_fail(
-      s->c, tile->location, KJIT_ERROR_TYPE,
-      "the tile of `%s` has the array's element type and number of dimensions: %s does not fit %s",
-      o->builtin->name, kt_type_text(s->c, tile->type), kt_type_text(s->c, array->type));
+    kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
+            "the tile of `%s` must have the element type and number of dimensions of the array: "
+            "got a tile of type %s for an array of type %s",
+            o->builtin->name, kt_type_text(s->c, tile->type), kt_type_text(s->c, array->type));
   for (uint32_t d = 0; d < info->rank; d++)
     if (info->extents[d] > MOST_EXTENT)
-      kt_fail(s->c, tile->location, KJIT_ERROR_TYPE, "an extent of a tile is at most %d, got %lld",
-              MOST_EXTENT, (long long)info->extents[d]);
+      kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
+              "an extent of a tile must be at most %d, got %lld", MOST_EXTENT,
+              (long long)info->extents[d]);
   uint64_t row =
     (uint64_t)info->extents[info->rank - 1] * ki_type(s->c->types, info->element)->size_bytes;
   if (row % UNIT)
     kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
-            "the rows of a tile must be a multiple of %d bytes; these have %llu", UNIT,
-            (unsigned long long)row);
+            "the size of a row of the tile must be a multiple of %d bytes; this one has %llu bytes",
+            UNIT, (unsigned long long)row);
   if (!ki_is_scalar(info->element) || info->element == KJIT_BOOL ||
       kt_class_of(s->c, info->element) == KJ_CLASS_COMPLEX)
-    kt_fail(s->c, tile->location, KJIT_ERROR_TYPE, "`%s` copies numbers, got elements of %s",
-            o->builtin->name, kt_type_text(s->c, info->element));
+    kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
+            "`%s` copies numbers, but the elements have the type %s", o->builtin->name,
+            kt_type_text(s->c, info->element));
 }
 
 static kt_expr *take_swizzle(kt_scope *s, const kt_operands *o, size_t index, const kt_expr *tile)
@@ -448,13 +460,14 @@ static kt_expr *take_swizzle(kt_scope *s, const kt_operands *o, size_t index, co
   if (!is_known || (swizzle->integer != 0 && swizzle->integer != 32 && swizzle->integer != 64 &&
                     swizzle->integer != 128))
     kt_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
-            "the swizzle is 0, 32, 64 or 128 bytes, known at compile time");
+            "the swizzle must be 0, 32, 64 or 128 bytes and known at compile time");
   uint64_t row =
     (uint64_t)info->extents[info->rank - 1] * ki_type(s->c->types, info->element)->size_bytes;
   if (swizzle->integer && (__int128)row != swizzle->integer)
-    kt_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
-            "a swizzle of %s bytes needs rows of that size; the rows of the tile have %llu bytes",
-            kt_integer_text(s->arena, swizzle->integer), (unsigned long long)row);
+    kt_fail(
+      s->c, swizzle->location, KJIT_ERROR_TYPE,
+      "a swizzle of %s bytes needs rows of that size, but the rows of the tile have %llu bytes",
+      kt_integer_text(s->arena, swizzle->integer), (unsigned long long)row);
   return kt_convert(s, swizzle, KJIT_U32, swizzle->location);
 }
 
@@ -462,14 +475,15 @@ kt_expr *kt_rule_cp_async_tensor(kt_scope *s, const kt_operands *o)
 {
   kt_expr *source = o->values.items[0], *barrier = o->values.items[1], *tile = o->place.array;
   if (source->kind != KJ_T_LOAD)
-    kt_fail(
-      s->c, source->location, KJIT_ERROR_TYPE,
-      "`%s` copies from where an element of an array argument lies: `%s(tile, x[i, j], barrier)`",
-      o->builtin->name, o->builtin->name);
+    kt_fail(s->c, source->location, KJIT_ERROR_TYPE,
+            "the second argument of `%s` must be an element of an array argument, where the copy "
+            "starts: `%s(tile, x[i, j], barrier)`",
+            o->builtin->name, o->builtin->name);
   check_tile(s, o, tile, source->x, source->location);
   if (barrier->type != KJIT_U64 && barrier->type != KJIT_I64)
     kt_fail(s->c, barrier->location, KJIT_ERROR_TYPE,
-            "the barrier is a u64 in shared memory, got %s", kt_type_text(s->c, barrier->type));
+            "the barrier must be a u64 in shared memory, got %s",
+            kt_type_text(s->c, barrier->type));
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, take_swizzle(s, o, 2, tile));
   KJ_PUSH(s->arena, &values, kt_take_shared_address(s, o->builtin->name, barrier));

@@ -9,7 +9,7 @@
 static kt_expr *convert_mask(kt_scope *s, kt_expr *mask)
 {
   if (!kt_is_integer(s->c, mask->type))
-    kt_fail_number(s->c, mask->location, mask->type, "a mask of lanes is an integer (u32), got %s",
+    kt_fail_number(s->c, mask->location, mask->type, "a lane mask must be an integer (u32), got %s",
                    kt_type_text(s->c, mask->type));
   return kt_convert(s, mask, KJIT_U32, mask->location);
 }
@@ -68,8 +68,9 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
   bool is_power =
     lane->integer >= 2 && lane->integer <= 32 && (lane->integer & (lane->integer - 1)) == 0;
   if (is_width && !is_power)
-    kt_fail(s->c, lane->location, KJIT_ERROR_TYPE, "the width of `%s` is 2, 4, 8, 16 or 32, not %s",
-            o->builtin->name, kt_integer_text(s->arena, lane->integer));
+    kt_fail(s->c, lane->location, KJIT_ERROR_TYPE,
+            "the width of `%s` must be 2, 4, 8, 16 or 32, not %s", o->builtin->name,
+            kt_integer_text(s->arena, lane->integer));
   return lane;
 }
 
@@ -86,9 +87,10 @@ static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most
             "`%s` takes numbers, vectors and structs, got %s", o->builtin->name, text);
   uint32_t bytes = ki_type(s->c->types, value->type)->size_bytes;
   if (bytes > most_bytes)
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "`%s` takes values of up to %u bits, but %s has %u; pass its parts separately",
-            o->builtin->name, 8 * most_bytes, text, 8 * bytes);
+    kt_fail(
+      s->c, value->location, KJIT_ERROR_TYPE,
+      "`%s` supports values with up to %u bits, but %s has %u bits; pass its components separately",
+      o->builtin->name, 8 * most_bytes, text, 8 * bytes);
   return kt_make_concrete(s, value);
 }
 
@@ -215,9 +217,10 @@ kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
       BARRIERS - 1, kt_integer_text(s->arena, id->integer));
   if (kt_is_constant(count) &&
       (count->integer < WARP || count->integer > MOST || count->integer % WARP))
-    kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
-            "`%s` counts whole warps: a multiple of %d up to %d, not %s", o->builtin->name, WARP,
-            MOST, kt_integer_text(s->arena, count->integer));
+    kt_fail(
+      s->c, count->location, KJIT_ERROR_TYPE,
+      "the number of threads in `%s` must be a multiple of the warp size %d, at most %d, not %s",
+      o->builtin->name, WARP, MOST, kt_integer_text(s->arena, count->integer));
   KJ_PUSH(s->arena, &values, id);
   KJ_PUSH(s->arena, &values, count);
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
@@ -319,7 +322,8 @@ kt_expr *kt_rule_mbarrier(kt_scope *s, const kt_operands *o)
   check_phase_place(s, o);
   if (is_other && (!can_be_other || (o->builtin->flags & KJ_WAITS)))
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` needs an mbarrier of the thread's own block; other blocks can only arrive at it",
+            "`%s` needs an mbarrier of the thread's own block; threads of other blocks can only "
+            "arrive at it",
             o->builtin->name);
   KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   for (size_t i = 0; i < o->values.count; i++)

@@ -104,9 +104,10 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
             kt_is_linked(c, instance->function) ? "a linker knows both by this name"
                                                 : "code compiled ahead of time calls both by name");
   if (!has_same_types(c, first, instance))
-    kt_fail(c, decl->location, KJIT_ERROR_TYPE,
-            "two extern funcs `%s` are the same function, but are declared with different types",
-            decl->name);
+    kt_fail(
+      c, decl->location, KJIT_ERROR_TYPE,
+      "two extern funcs `%s` are bound to the same function, but declared with different types",
+      decl->name);
 }
 
 static void check_symbols(kt_compilation *c)

@@ -117,7 +117,8 @@ static int64_t infer_bound(kt_scope *s, const ki_expr *expr, int64_t absent, uin
   if (s->wraps && !is_from_end && bound < 0) bound += count;
   if (s->wraps) bound = bound < 0 ? 0 : bound > count ? count : bound;
   if (bound < 0 || bound > count)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "bound %s of a slice of a tuple with %u",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "bound %s of a slice is out of bounds for a tuple of length %u",
             kt_integer_text(s->arena, is_from_end ? -distance : bound), count);
   return (int64_t)bound;
 }
@@ -132,8 +133,9 @@ static kt_expr *infer_slice(kt_scope *s, const ki_expr *slice, kt_expr *tuple, k
   if (s->wraps && step < 0 && first == count) first = count - 1;
   bool is_outside = step < 0 && first == count && count;
   if (is_outside)
-    kt_fail(s->c, slice->x->location, KJIT_ERROR_TYPE, "index %lld of a tuple of %lld",
-            (long long)first, (long long)count);
+    kt_fail(s->c, slice->x->location, KJIT_ERROR_TYPE,
+            "index %lld is out of bounds for a tuple of length %lld", (long long)first,
+            (long long)count);
   kt_exprs items = { 0 };
   tuple = kt_keep_value(s, tuple);
   /* a step beyond either end is as good as any that large */
@@ -148,7 +150,7 @@ kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
   uint32_t count = count_of(s, tuple);
   __int128 distance = 0;
   if (expr->args.count != 1)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes exactly one index, got %zu",
             expr->args.count);
   const ki_expr *arg = expr->args.items[0];
   if (arg->kind == KJ_EXPR_SLICE) return infer_slice(s, arg, tuple, expr->location);
@@ -160,7 +162,7 @@ kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
                                : kt_infer_expr(s, arg);
   if (!kt_is_integer(s->c, index->type))
-    kt_fail_number(s->c, arg->location, index->type, "an index is an integer, got %s",
+    kt_fail_number(s->c, arg->location, index->type, "an index must be an integer, got %s",
                    kt_type_text(s->c, index->type));
   kt_end_operand(s, &order, index);
   kt_settle(s, &order, &tuple, 1);
@@ -168,7 +170,8 @@ kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
     index = kt_new_integer(s, index->type, index->integer + count, arg->location);
   if (!kt_is_constant(index)) return choose_item(s, arg, tuple, index, expr->location);
   if (index->integer < 0 || index->integer >= count)
-    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+            "index %s is out of bounds for a tuple of length %u",
             kt_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
   return kt_make_item(s, tuple, (uint32_t)index->integer, expr->location);
 }
@@ -209,11 +212,10 @@ static kt_expr *compare_items(kt_scope *s, const pair *p, kjit_op op, uint32_t i
   kt_expr *truth = kt_make_binary(s, op, item_of(s, p->x, index, p->location),
                                   item_of(s, p->y, index, p->location), p->location);
   if (truth->type == KJIT_BOOL) return truth;
-  kt_fail(
-    s->c, p->location, KJIT_ERROR_TYPE,
-    "item %u of the tuples is a vector, which `%s` compares lane by lane: write `all(t[%u] %s "
-    "u[%u])`",
-    index, ki_op_table[op].text, index, ki_op_table[op].text, index);
+  kt_fail(s->c, p->location, KJIT_ERROR_TYPE,
+          "item %u of the tuples is a vector, which `%s` compares lane by lane: write `all(t[%u] "
+          "%s u[%u])`",
+          index, ki_op_table[op].text, index, ki_op_table[op].text, index);
 }
 
 /* Trees are balanced: passes recurse into them. */
@@ -264,8 +266,8 @@ static kt_expr *compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_loca
   if (count != count_of(s, y) && s->has_numba_types) return compare_lengths(s, op, x, y, location);
   if (count != count_of(s, y))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "tuples of %u and %u items are compared (%s and %s); compare their `len`, which is "
-            "known at compile time",
+            "tuples with %u and %u items cannot be compared (%s and %s); compare their `len`, "
+            "which is known at compile time",
             count, count_of(s, y), kt_type_text(s->c, x->type), kt_type_text(s->c, y->type));
   pair p = { .location = location };
   p.x = kt_keep_value(s, x);
@@ -281,9 +283,9 @@ static _Noreturn void fail_mixed(kt_scope *s, kjit_op op, const kt_expr *x, cons
                                  kj_location location)
 {
   const kt_expr *tuple = kt_is_tuple(s->c, x->type) ? x : y, *other = tuple == x ? y : x;
-  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of a tuple, %s, and %s, which is not a tuple%s",
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` on a tuple, %s, and %s, which is not a tuple%s",
           ki_op_table[op].text, kt_type_text(s->c, tuple->type), kt_type_text(s->c, other->type),
-          kt_is_number(s->c, other->type) ? "; write which item: `t[0]`" : "");
+          kt_is_number(s->c, other->type) ? "; select an item: `t[0]`" : "");
 }
 
 kt_expr *kt_make_tuple_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)

@@ -55,7 +55,7 @@ static bool read_letters(reader *r, uint8_t *letters, uint32_t *count, uint32_t 
   for (skip_blanks(r); *r->at && *r->at != ',' && *r->at != '-'; skip_blanks(r)) {
     if (*r->at == '.') {
       if (strncmp(r->at, "...", 3) != 0) fail_at(r, "expected three dots");
-      if (has_ellipsis) fail_at(r, "a second ellipsis of one operand");
+      if (has_ellipsis) fail_at(r, "an operand has two ellipses");
       has_ellipsis = true;
       *ellipsis = *count;
       r->at += 3;
@@ -64,7 +64,8 @@ static bool read_letters(reader *r, uint8_t *letters, uint32_t *count, uint32_t 
     uint32_t letter = letter_of(*r->at);
     if (letter == KA_LETTERS)
       fail_at(r, "expected a letter of A to Z or a to z, '...', ',' or '->'");
-    if (*count == KJ_MAX_RANK) fail_at(r, "more letters than an array has axes");
+    if (*count == KJ_MAX_RANK)
+      fail_at(r, "an operand has more letters than an array can have axes");
     letters[(*count)++] = (uint8_t)letter;
     r->at++;
   }
@@ -89,9 +90,10 @@ static void read_factor(reader *r, ka_factor *factor)
   uint32_t count, ellipsis = 0, rank = factor->operand->rank;
   bool has_ellipsis = read_letters(r, letters, &count, &ellipsis);
   if (has_ellipsis ? count > rank : count != rank)
-    ka_fail(r->e->call, KJIT_ERROR_ARGUMENT, "`%s` has %u %s, and the expression has %u letter%s%s",
-            factor->operand->name, rank, rank == 1 ? "axis" : "axes", count, count == 1 ? "" : "s",
-            has_ellipsis ? " beside the ellipsis" : "");
+    ka_fail(r->e->call, KJIT_ERROR_ARGUMENT,
+            "`%s` has %u %s, but the expression gives it %u letter%s%s", factor->operand->name,
+            rank, rank == 1 ? "axis" : "axes", count, count == 1 ? "" : "s",
+            has_ellipsis ? " in addition to the ellipsis" : "");
   insert_ellipsis(factor, letters, count, ellipsis, has_ellipsis ? rank - count : 0);
   if (rank - count > r->ellipsis_rank) r->ellipsis_rank = rank - count;
   for (uint32_t i = 0; i < rank; i++) {
@@ -115,7 +117,7 @@ static void read_result(reader *r)
     found |= bit;
   }
   if (!has_ellipsis && r->ellipsis_rank)
-    fail_at(r, "the result needs the ellipsis of the operands");
+    fail_at(r, "the result needs an ellipsis, because an operand has one");
   if (count + r->ellipsis_rank > KJ_MAX_RANK) fail_at(r, "the result has more than 8 axes");
   insert_ellipsis(&r->e->result, letters, count, ellipsis, r->ellipsis_rank);
 }
@@ -139,7 +141,7 @@ static void read_expression(ka_einsum *e)
   for (size_t i = 0; i < e->count; i++) {
     if (i && *r.at != ',')
       ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-              "the expression \"%s\" has %zu operand%s: %zu are given", e->expression, i,
+              "the expression \"%s\" has %zu operand%s, but the call has %zu", e->expression, i,
               i == 1 ? "" : "s", e->count);
     if (i) r.at++;
     read_factor(&r, &e->factors[i]);
@@ -168,8 +170,9 @@ static void take_extents(ka_einsum *e, uint32_t *owners)
       for (uint32_t k = 0; k < axis; k++)
         if (factor->letters[k] == letter && factor->operand->shape[k] != extent)
           ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-                  "`%s` has the extents %lld and %lld for the letter `%s`", factor->operand->name,
-                  (long long)factor->operand->shape[k], (long long)extent, letter_text(e, letter));
+                  "`%s` has the extents %lld and %lld for the letter `%s`; they must be equal",
+                  factor->operand->name, (long long)factor->operand->shape[k], (long long)extent,
+                  letter_text(e, letter));
       if (extent == 1) continue;
       if (e->extents[letter] != 1 && e->extents[letter] != extent)
         ka_fail(e->call, KJIT_ERROR_ARGUMENT,
@@ -191,7 +194,7 @@ uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask)
   for (; mask; mask &= mask - 1)
     if (__builtin_mul_overflow(count, (uint64_t)e->extents[__builtin_ctzll(mask)], &count) ||
         count > (uint64_t)INT64_MAX / 32)
-      ka_fail(e->call, KJIT_ERROR_ARGUMENT, "the expression \"%s\" makes too many elements",
+      ka_fail(e->call, KJIT_ERROR_ARGUMENT, "the expression \"%s\" computes too many elements",
               e->expression);
   return count;
 }
@@ -203,12 +206,12 @@ static void read_format(ka_einsum *e)
   uint32_t flags = e->call->options.flags & (KJIT_ALGORITHM_E4M3 | KJIT_ALGORITHM_E5M2);
   if (!flags) return;
   if (flags & (flags - 1))
-    ka_fail(
-      e->call, KJIT_ERROR_ARGUMENT,
-      "options.flags has KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2: numbers have one format");
+    ka_fail(e->call, KJIT_ERROR_ARGUMENT,
+            "options.flags can contain only one of KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2");
   e->format = flags == KJIT_ALGORITHM_E4M3 ? KA_E4M3 : KA_E5M2;
   if (e->element != KJIT_U8)
-    ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: numbers of %s are u8",
+    ka_fail(e->call, KJIT_ERROR_TYPE,
+            "`%s` has elements of type %s, but %s values must be stored as u8",
             e->factors[0].operand->name, ka_type_text(e->call, e->element),
             e->format == KA_E4M3 ? "e4m3" : "e5m2");
 }
@@ -220,7 +223,7 @@ static void read_types(ka_einsum *e)
   for (size_t i = 0; i < e->count; i++) {
     const ka_operand *x = e->factors[i].operand;
     if (!ki_is_scalar(x->element) || x->element == KJIT_BOOL)
-      ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: a product takes numbers",
+      ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but a product needs numbers",
               x->name, ka_type_text(e->call, x->element));
     if (x->element != e->element)
       ka_fail(e->call, KJIT_ERROR_TYPE,
@@ -237,13 +240,13 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
   ka_operator operator_;
   ka_read_operator(e->call, &add, &operator_);
   if (e->call->options.accumulator == KJIT_BOOL)
-    ka_fail(e->call, KJIT_ERROR_TYPE, "`options.accumulator` is bool: a product sums numbers");
+    ka_fail(e->call, KJIT_ERROR_TYPE,
+            "`options.accumulator` is bool, but a product needs a number type");
   if (ki_is_integral(e->call->options.accumulator) && !ki_is_integral(e->element))
-    ka_fail(
-      e->call, KJIT_ERROR_TYPE,
-      "`options.accumulator` is %s, and the operands have elements of type %s: their products "
-      "are no integers",
-      ka_type_text(e->call, e->call->options.accumulator), ka_type_text(e->call, e->element));
+    ka_fail(e->call, KJIT_ERROR_TYPE,
+            "`options.accumulator` is %s, but the products of operands with elements of type %s "
+            "are not integers",
+            ka_type_text(e->call, e->call->options.accumulator), ka_type_text(e->call, e->element));
   /* numbers of 8 bits are summed as those of 16 are */
   return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);
 }
@@ -264,9 +267,9 @@ static void check_result_type(ka_einsum *e, kjit_type returned)
   if (!has_epilogue) e->accumulator = choose_accumulator(e, result->element);
   kjit_type stored = has_epilogue ? returned : e->accumulator;
   if (!result->function && !ka_converts(e->call, stored, result->element))
-    ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, and %s of type %s",
+    ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but %s of type %s",
             result->name, ka_type_text(e->call, result->element),
-            has_epilogue ? "what the epilogue returns is" : "the sums are",
+            has_epilogue ? "the results of the epilogue are" : "the sums are",
             ka_type_text(e->call, stored));
 }
 
@@ -295,8 +298,8 @@ static const char *matmul_expression(ka_einsum *e)
   int64_t across = x->shape[x->rank - 1], down = y->shape[y->rank > 1 ? y->rank - 2 : 0];
   if (across != down)
     ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-            "`y` has %lld rows, and `x` has %lld columns: both are summed over", (long long)down,
-            (long long)across);
+            "`y` has %lld rows, but `x` has %lld columns; both numbers must be equal",
+            (long long)down, (long long)across);
   return kj_format(&e->call->arena, "%s,%s->...%s%s", x->rank > 1 ? "...ij" : "j",
                    y->rank > 1 ? "...jk" : "j", x->rank > 1 ? "i" : "", y->rank > 1 ? "k" : "");
 }
@@ -336,7 +339,7 @@ static void build_einsum(ka_call *call, const void *data)
     ka_fail(call, KJIT_ERROR_MISUSE, "expression is NULL");
   if (!given->count || given->count > KA_MOST_FACTORS)
     ka_fail(call, given->count ? KJIT_ERROR_UNSUPPORTED : KJIT_ERROR_ARGUMENT,
-            "%zu operands; a call takes from one to %d", given->count, KA_MOST_FACTORS);
+            "got %zu operands; the call takes 1 to %d", given->count, KA_MOST_FACTORS);
   for (uint32_t i = 0; i < KA_LETTERS; i++) e.extents[i] = 1;
   read_operands(&e, given);
   if (given->is_matmul) e.expression = matmul_expression(&e);

@@ -56,8 +56,8 @@ static void find_path(path *p)
   }
   if (isinf(p->costs[all]))
     ka_fail(e->call, KJIT_ERROR_UNSUPPORTED,
-            "no order of evaluation of \"%s\" keeps every product within %d axes", e->expression,
-            KJ_MAX_RANK);
+            "every order of evaluation of \"%s\" has a product with more than %d axes",
+            e->expression, KJ_MAX_RANK);
 }
 
 static ka_factor store_in_work(const path *p, uint64_t mask)

@@ -210,7 +210,7 @@ static void check_x(counting *c)
   kjit_type type = c->x.element;
   bool is_integer = ka_is_integer(call, type);
   if (c->kind == OF_INDICES ? !is_integer : !(is_integer || ki_is_floating(type)))
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: %s are expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s; expected %s",
             ka_type_text(call, type), c->kind == OF_INDICES ? "integers" : "real numbers");
 }
 
@@ -231,7 +231,7 @@ static void read_weights(counting *c, const kjit_operand *given)
     c->type =
       ki_type(call->context->types, type)->class_ == KJ_CLASS_UNSIGNED ? KJIT_U64 : KJIT_I64;
   else
-    ka_fail(call, KJIT_ERROR_TYPE, "`weights` has elements of type %s: real numbers are expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`weights` has elements of type %s; expected real numbers",
             ka_type_text(call, type));
 }
 
@@ -244,7 +244,7 @@ static void read_bins(counting *c, const histogram *given)
     if (c->edges.rank != 1)
       ka_fail(call, KJIT_ERROR_ARGUMENT, "`edges` has %u axes; it must have one", c->edges.rank);
     if (!ka_is_integer(call, c->edges.element) && !ki_is_floating(c->edges.element))
-      ka_fail(call, KJIT_ERROR_TYPE, "`edges` has elements of type %s: real numbers are expected",
+      ka_fail(call, KJIT_ERROR_TYPE, "`edges` has elements of type %s; expected real numbers",
               ka_type_text(call, c->edges.element));
     bins = (int64_t)c->edges.count - 1;
   }
@@ -256,7 +256,8 @@ static void read_bins(counting *c, const histogram *given)
   c->low = given->low;
   c->high = given->high;
   if (!isfinite(c->low) || !isfinite(c->high) || c->low > c->high)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "bins from %g to %g: finite numbers in ascending order",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the range of the bins, %g to %g, must be two finite numbers in ascending order",
             c->low, c->high);
   if (c->low == c->high) { /* as NumPy has it */
     c->low -= 0.5;
@@ -275,7 +276,7 @@ static void check_result(counting *c)
                                       (c->type != KJIT_F64 || ki_is_floating(c->result.element)));
   if (!takes)
     ka_fail(call, KJIT_ERROR_TYPE,
-            "`result` has elements of type %s, but the new values have type %s",
+            "`result` has elements of type %s, but the new values have the type %s",
             ka_type_text(call, c->result.element),
             c->type == KJIT_F64 ? "a sum of weights, f64" : "an integer");
 }

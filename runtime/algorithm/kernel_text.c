@@ -148,10 +148,10 @@ const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t c
   ka_check_arity(call, function, count, what);
   if (decl->function->builtin) return decl->name;
   if (decl->function->is_extern && !decl->function->bound)
-    ka_fail(call, KJIT_ERROR_NAME, "`%s` is extern and stands for nothing: kjit_link_module",
+    ka_fail(call, KJIT_ERROR_NAME, "the extern func `%s` is not linked; use kjit_link_module",
             decl->name);
   if (kernel->functions.count == KA_MOST_FUNCTIONS)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "one call takes at most %d funcs", KA_MOST_FUNCTIONS);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "a call can use at most %d funcs", KA_MOST_FUNCTIONS);
   const char *name = kj_format(&call->arena, "hosts_%zu", kernel->functions.count);
   kj_append_format(kernel->funcs, "extern func %s(", name);
   for (size_t i = 0; i < count; i++) kj_append_format(kernel->funcs, "%sa%zu", i ? ", " : "", i);
@@ -388,7 +388,7 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   ka_call *call = kernel->call;
   kj_buffer text = { 0 };
   if (blocks > INT32_MAX) /* of a grid's first dimension */
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "this shape takes more than %d blocks", INT32_MAX);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "this shape needs more than %d blocks", INT32_MAX);
   size_t own = kernel->arguments.count,
          all = own + kernel->constant_values.count + (threads ? 1 : 0);
   kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,

@@ -39,9 +39,10 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
                           ka_operator *operator_)
 {
   if (!given || (!given->name && !given->function))
-    ka_fail(call, KJIT_ERROR_MISUSE, "the operator is NULL");
+    ka_fail(call, KJIT_ERROR_MISUSE, "the operator has neither a name nor a function");
   if (given->name && given->function)
-    ka_fail(call, KJIT_ERROR_MISUSE, "the operator has a name and a function");
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "the operator has both a name and a function; set only one of them");
   if (!given->name) {
     const ki_decl *decl = kj_function_of(given->function);
     const ki_attributes *attributes = &decl->function->attributes;
@@ -50,7 +51,7 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
                                             ki_get_attribute(attributes, KJ_ATTRIBUTE_COMMUTES),
                                 .has_identity = ki_find_identity(decl->function) != NULL };
     if (decl->function->module->context != call->context)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "the operator is a func of another context");
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "the operator is a func that belongs to another context");
     ka_check_arity(call, given->function, 2, "two values");
     return;
   }
@@ -142,7 +143,8 @@ static void check_initial(ka_call *call, kjit_type accumulator)
       ki_fit_argument(value, accumulator, &fitted))
     return;
   ki_print_value(value, false, &text);
-  ka_fail(call, KJIT_ERROR_ARGUMENT, "options.initial, %s, does not fit %s, which is computed",
+  ka_fail(call, KJIT_ERROR_ARGUMENT,
+          "options.initial is %s, which cannot be represented as %s, the type of the computation",
           kj_keep_text(&call->arena, &text), ka_type_text(call, accumulator));
 }
 
@@ -223,8 +225,9 @@ void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type el
   kjit_type type;
   if (!ka_infer_of_values(call, (kjit_function *)decl, 2, element, &type)) return;
   if (type != KJIT_BOOL)
-    ka_fail_at(call, decl, KJIT_ERROR_TYPE, "`%s` returns %s of two values of type %s: expected %s",
-               decl->name, type == KJIT_VOID ? "nothing" : ka_type_text(call, type),
+    ka_fail_at(call, decl, KJIT_ERROR_TYPE,
+               "`%s` returns %s for two values of type %s; expected %s", decl->name,
+               type == KJIT_VOID ? "nothing" : ka_type_text(call, type),
                ka_type_text(call, element), meaning);
   atomic_store_explicit(&known->combines, types, memory_order_relaxed);
 }
@@ -234,7 +237,7 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
 {
   kjit_type given = call->options.accumulator, type = element;
   if (operator_->name && !takes(call, rows[operator_->row].kind, element))
-    ka_fail(call, KJIT_ERROR_TYPE, "the operator `%s` has no meaning for elements of type %s",
+    ka_fail(call, KJIT_ERROR_TYPE, "the operator `%s` is not defined for elements of type %s",
             operator_->name, ka_type_text(call, element));
   if (given != KJIT_ANY) {
     if (given != element && !(ki_is_scalar(given) && ki_is_scalar(element)))

@@ -46,7 +46,8 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
     ki_value value = kj_argument_number(argument), converted;
     kjit_type type = common_type(call, operands, count, value.type == KJ_WEAK_INT);
     if (!ki_fit_argument(value, type, &converted))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`, %s, does not fit %s, the type of other operands",
+      ka_fail(call, KJIT_ERROR_ARGUMENT,
+              "`%s` is %s, which cannot be represented as %s, the type of the other operands",
               operand->name, ka_number_text(call, value), ka_type_text(call, type));
     operand->element = type;
     *argument = kjit_make_arg(KJIT_ARG_VALUE, type);
@@ -147,7 +148,8 @@ static void infer_results(ka_map *map)
   if (call->options.results && count && count <= call->options.result_count)
     map->result_count = count;
   if (count != map->result_count)
-    ka_fail(call, KJIT_ERROR_TYPE, "func returns %s for these operands: %zu result%s, and %zu %s",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "func returns %s for these operands, which is %zu result%s, but %zu %s",
             count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
             map->result_count, map->result_count == 1 ? "is given" : "are given");
   map->result_types = KJ_NEW_ARRAY(&call->arena, kjit_type, count);
@@ -181,7 +183,7 @@ void ka_check_stored(ka_call *call, const ka_operand *result, kjit_type computed
   if (result->function || is_asked_for || ka_converts(call, computed, result->element)) return;
   ka_fail(
     call, KJIT_ERROR_TYPE,
-    "`%s` has elements of type %s, and the computed values, of type %s, cannot be converted to it",
+    "`%s` has elements of type %s, but the computed values, of type %s, cannot be converted to it",
     result->name, ka_type_text(call, result->element), ka_type_text(call, computed));
 }
 
@@ -190,7 +192,7 @@ static void check_types(ka_map *map)
   for (size_t i = 0; i < map->result_count && map->result_types; i++) {
     const ka_operand *result = &map->results[i].operand;
     if (result->function || ka_converts(map->call, map->result_types[i], result->element)) continue;
-    ka_fail(map->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, and func returns %s",
+    ka_fail(map->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but func returns %s",
             result->name, ka_type_text(map->call, result->element),
             ka_type_text(map->call, map->result_types[i]));
   }
@@ -211,11 +213,12 @@ static void read_operands(ka_map *map, const mapping *given)
                      &map->operands[i].operand);
   if (!where) return;
   if (map->has_signature)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "options.where with options.signature");
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+            "options.where cannot be combined with options.signature");
   map->where = &map->operands[given->operand_count];
   ka_read_argument(call, "where", where, &map->where->operand);
   if (map->where->operand.element != KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`where` has elements of type %s: bool is expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`where` has elements of type %s; expected bool",
             map->where->operand.element == KJIT_ANY
               ? "a number"
               : ka_type_text(call, map->where->operand.element));
@@ -263,12 +266,13 @@ static void build_map(ka_call *call, const void *data)
   map.is_outer = (call->options.flags & KJIT_ALGORITHM_OUTER) != 0;
   if (map.is_outer && map.has_signature)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.signature with KJIT_ALGORITHM_OUTER: the operands of a signature broadcast");
+            "KJIT_ALGORITHM_OUTER cannot be combined with options.signature, because the operands "
+            "of a signature broadcast");
   if (!given->function) ka_fail(call, KJIT_ERROR_MISUSE, "function is NULL");
   if (((const ki_decl *)given->function)->function->module->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "function is of another context");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "function belongs to another context");
   if (!given->result_count && !call->options.results)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no result");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the number of results is 0");
   size_t asked = call->options.results ? call->options.result_count : 0;
   map.results =
     KJ_NEW_ARRAY(&call->arena, ka_mapped, asked > map.result_count ? asked : map.result_count);

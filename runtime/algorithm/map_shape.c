@@ -82,7 +82,7 @@ static void read_cores(reader *r, ka_mapped *mapped, size_t count, const char *w
   for (size_t i = 0; i < count; i++) {
     if (i && !skip(r, ","))
       ka_fail(r->map->call, KJIT_ERROR_ARGUMENT,
-              "options.signature \"%s\" has %zu %s, the call has %zu", r->text, i, what, count);
+              "options.signature \"%s\" has %zu %s, but the call has %zu", r->text, i, what, count);
     read_core(r, &mapped[i]);
   }
   if (skip(r, ","))
@@ -106,9 +106,9 @@ static void fit_core(ka_map *map, ka_mapped *mapped)
   if (!mapped->core_rank) return;
   if (operand->function)
     ka_fail(map->call, KJIT_ERROR_UNSUPPORTED,
-            "`%s` is a func: core dimensions are views of arrays only", operand->name);
+            "`%s` is a func, but an operand with core dimensions must be an array", operand->name);
   if (operand->rank < mapped->core_rank)
-    ka_fail(map->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes, its core dimensions are %u",
+    ka_fail(map->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes, but %u core dimensions",
             operand->name, operand->rank, mapped->core_rank);
   for (uint32_t i = 0; i < mapped->core_rank; i++) {
     ka_size *size = &map->sizes[mapped->core[i]];
@@ -160,8 +160,8 @@ void ka_broadcast(ka_map *map)
     else if (rank > map->rank) map->rank = rank;
   }
   if (map->rank > KJ_MAX_RANK)
-    ka_fail(map->call, KJIT_ERROR_ARGUMENT, "the results would have %u axes: at most %d", map->rank,
-            KJ_MAX_RANK);
+    ka_fail(map->call, KJIT_ERROR_ARGUMENT, "the results would have %u axes; the maximum is %d",
+            map->rank, KJ_MAX_RANK);
   for (uint32_t i = 0; i < map->rank; i++) map->shape[i] = 1;
   place(map);
   for (size_t i = 0; i < map->operand_count; i++) widen(map, &map->operands[i]);
@@ -171,15 +171,15 @@ uint32_t ka_result_shape(const ka_map *map, size_t index, int64_t shape[KJ_MAX_R
 {
   const ka_mapped *result = &map->results[index];
   if (map->rank + result->core_rank > KJ_MAX_RANK)
-    ka_fail(map->call, KJIT_ERROR_ARGUMENT, "r%zu would have %u axes: at most %d", index,
+    ka_fail(map->call, KJIT_ERROR_ARGUMENT, "r%zu would have %u axes; the maximum is %d", index,
             map->rank + result->core_rank, KJ_MAX_RANK);
   memcpy(shape, map->shape, map->rank * sizeof *shape);
   for (uint32_t i = 0; i < result->core_rank; i++) {
     const ka_size *size = &map->sizes[result->core[i]];
     if (size->extent < 0)
       ka_fail(map->call, KJIT_ERROR_ARGUMENT,
-              "no operand determines %.*s in the signature, a size of r%zu", (int)size->length,
-              size->name, index);
+              "no operand determines the size %.*s in the signature, which r%zu needs",
+              (int)size->length, size->name, index);
     shape[map->rank + i] = size->extent;
   }
   return map->rank + result->core_rank;
@@ -200,7 +200,7 @@ void ka_fit_results(ka_map *map)
   }
   if (!fits)
     ka_fail(map->call, KJIT_ERROR_ARGUMENT,
-            "`r0` has the shape %s, and the operands broadcast to %s",
+            "`r0` has the shape %s, but the operands broadcast to %s",
             shape_text(map, lead->operand.shape, lead_rank), shape_text(map, shape, rank));
   map->rank = lead_rank;
   memcpy(map->shape, lead->operand.shape, sizeof shape);
@@ -209,7 +209,7 @@ void ka_fit_results(ka_map *map)
     bool is_same = loop_rank(result) == lead_rank &&
                    !memcmp(result->operand.shape, map->shape, lead_rank * sizeof *shape);
     if (!is_same)
-      ka_fail(map->call, KJIT_ERROR_ARGUMENT, "`%s` has the shape %s, and `r0` has %s",
+      ka_fail(map->call, KJIT_ERROR_ARGUMENT, "`%s` has the shape %s, but `r0` has %s",
               result->operand.name, shape_text(map, result->operand.shape, loop_rank(result)),
               shape_text(map, map->shape, lead_rank));
   }
@@ -286,8 +286,9 @@ static void view_mapped(ka_map *map, ka_mapped *mapped, bool is_written_by_func)
   }
   if (!rank || (is_written_by_func && !mapped->core_rank)) {
     if (rank == KJ_MAX_RANK)
-      ka_fail(map->call, KJIT_ERROR_UNSUPPORTED, "`%s` has %d axes and a signature", operand->name,
-              KJ_MAX_RANK);
+      ka_fail(map->call, KJIT_ERROR_UNSUPPORTED,
+              "`%s` has %d axes, which is too many for a call with options.signature",
+              operand->name, KJ_MAX_RANK);
     extents[rank] = strides[rank] = 1;
     rank++;
   }

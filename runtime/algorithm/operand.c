@@ -46,7 +46,7 @@ static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argum
   if (is_own ? !argument->value.array : !argument->value.tensor)
     ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", name);
   if (is_own && argument->value.array->object.device->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is an array of another context", name);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` belongs to another context", name);
   if (is_own) (void)kj_view_array(argument->value.array, name, &diagnostics, &view);
   else
     (void)kj_view_tensor(call->context->types, argument->value.tensor, argument->type, name,
@@ -94,12 +94,13 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
   operand->arrays[0] = given->argument;
   operand->array_count = 1;
   if (given->arrays || given->shape)
-    ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is an array: arrays and shape are for funcs",
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "`%s` is an array, but its fields arrays or shape are set; they are only for funcs",
             operand->name);
   bool is_read_only =
     given->argument.kind == KJIT_ARG_ARRAY && given->argument.value.array->is_read_only;
   if (operand->is_output && is_read_only)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is written, and its array is read-only",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is an output, but its array is read-only",
             operand->name);
   if (operand->is_output && overlaps_itself(operand))
     ka_fail(call, KJIT_ERROR_ARGUMENT,
@@ -119,7 +120,7 @@ void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, 
   const char *takes = least == most ? kj_format(&call->arena, "%zu", most)
                                     : kj_format(&call->arena, "%zu to %zu", least, most);
   ka_fail_at(call, decl, KJIT_ERROR_TYPE,
-             "`%s` takes %s argument%s, and is called with %zu here: %s", decl->name, takes,
+             "`%s` takes %s argument%s, but is called with %zu here: %s", decl->name, takes,
              most == 1 ? "" : "s", count, what);
 }
 
@@ -130,7 +131,7 @@ void ka_check_operand_arity(ka_call *call, const ka_operand *operand)
   ka_check_arity(call, operand->function, operand->rank + (writes ? 1 : 0) + values,
                  kj_format(&call->arena, "%u ind%s%s and %zu of its arrays and values",
                            operand->rank, operand->rank == 1 ? "ex" : "ices",
-                           writes ? ", what is stored" : "", values));
+                           writes ? ", the value to store" : "", values));
 }
 
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument)
@@ -146,7 +147,7 @@ void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument)
     break;
   default: ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: expected a value, got none", name);
   }
-  if (!has_type) ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: a value of no type", name);
+  if (!has_type) ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: the value has an unknown type", name);
 }
 
 static bool is_array(const kjit_arg *argument)
@@ -182,8 +183,8 @@ static kjit_type infer_element(ka_call *call, const ka_operand *operand)
     types[operand->rank + i] = ka_argument_type(call, operand, &operand->arrays[i]);
   ka_try(call, ka_get_result_type(call, operand->function, types, count, &type));
   if (!ki_is_element(call->context->types, type))
-    ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s: an element is expected",
-            operand->name, type == KJIT_VOID ? "nothing" : "what no array holds");
+    ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s; expected an array element",
+            operand->name, type == KJIT_VOID ? "nothing" : "a value that no array can hold");
   return type;
 }
 
@@ -192,13 +193,14 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
   operand->function = given->argument.value.function;
   if (!operand->function) ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", operand->name);
   if (((const ki_decl *)operand->function)->function->module->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a func of another context", operand->name);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the func of `%s` belongs to another context",
+            operand->name);
   if ((given->array_count && !given->arrays) || (given->rank && !given->shape))
     ka_fail(call, KJIT_ERROR_MISUSE, "`%s`: %s is NULL", operand->name,
             given->rank && !given->shape ? "shape" : "arrays");
   if (given->rank > KJ_MAX_RANK)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: at most %d", operand->name, given->rank,
-            KJ_MAX_RANK);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; the maximum is %d", operand->name,
+            given->rank, KJ_MAX_RANK);
   operand->rank = given->rank;
   operand->count = 1;
   for (uint32_t i = 0; i < given->rank; i++) {
@@ -215,7 +217,8 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
     if (is_array(&given->arrays[i])) (void)view_array(call, operand->name, &given->arrays[i]);
     else if (given->arrays[i].kind == KJIT_ARG_FUNCTION)
       ka_fail(call, KJIT_ERROR_UNSUPPORTED,
-              "`%s` is called with a func: only arrays and values are", operand->name);
+              "`%s` is called with a func, but only arrays and values can be passed to it",
+              operand->name);
     else ka_check_value(call, operand->name, &given->arrays[i]);
   }
   if (operand->is_output) return; /* what it is called with depends on the algorithm */
@@ -288,8 +291,7 @@ static void check_written(ka_call *call, const ka_operand *output, const kj_view
     kj_view view = input->function ? view_array(call, input->name, argument) : input->view;
     if (!kj_do_overlap(written, &view)) continue;
     if (may_be_same && !input->function && is_same_place(written, &view)) continue;
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is written and overlaps `%s`", output->name,
-            input->name);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the output `%s` overlaps `%s`", output->name, input->name);
   }
 }
 
@@ -332,8 +334,8 @@ void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count)
   uint32_t bits = 8 * kj_element_bytes(call->context->types, result->element) - is_signed;
   if (count && bits < 64 && (count - 1) >> bits)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`%s` has elements of type %s, which do not hold positions up to %llu", result->name,
-            ka_type_text(call, result->element), (unsigned long long)(count - 1));
+            "`%s` has elements of type %s, which cannot represent positions up to %llu",
+            result->name, ka_type_text(call, result->element), (unsigned long long)(count - 1));
 }
 
 /* ---- axes ---- */

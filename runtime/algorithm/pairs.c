@@ -25,8 +25,8 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   if (!width) ka_fail(call, KJIT_ERROR_ARGUMENT, "rows of `%s` have no elements", name);
   unsigned long long bytes = (unsigned long long)width * rows->bytes;
   if (bytes > MOST_ROW_BYTES)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of `%s` have %llu bytes: at most %d", name, bytes,
-            MOST_ROW_BYTES);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of `%s` have %llu bytes; the maximum is %d", name,
+            bytes, MOST_ROW_BYTES);
   rows->width = (uint32_t)width;
   rows->bytes *= rows->width;
   const uint32_t ranks[] = { 1, operand->rank - 1 };
@@ -55,7 +55,7 @@ static uint32_t read_side(ka_pairs *p, const ka_pairing *given, bool is_x)
     read_rows(p, name, operands ? &operands[i] : NULL, &rows[i]);
     bytes += rows[i].bytes;
     if (rows[i].operand.shape[0] != rows[0].operand.shape[0])
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %lld rows, and `%s` %lld", name,
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %lld rows, but `%s` has %lld", name,
               (long long)rows[i].operand.shape[0], rows[0].operand.name,
               (long long)rows[0].operand.shape[0]);
   }
@@ -68,14 +68,15 @@ static void read_all_rows(ka_pairs *p, const ka_pairing *given)
   p->x_count = given->gradient ? given->x_count : 1;
   p->y_count = given->y_count;
   if (!given->gradient && (!given->y_count || given->y_count > KA_MOST_PAIRED))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "%zu operands have rows of y: 1 to %d", given->y_count,
-            KA_MOST_PAIRED);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "got %zu operands with rows of y; the call takes 1 to %d",
+            given->y_count, KA_MOST_PAIRED);
   KJ_ASSERT(p->x_count <= KA_MOST_ROWS && p->y_count <= KA_MOST_ROWS);
   (void)read_side(p, given, true);
   if (!given->y) ka_fail(call, KJIT_ERROR_MISUSE, "y is NULL");
   uint32_t bytes = read_side(p, given, false);
   if (bytes > MOST_Y_BYTES)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of all `%s` to `%s` have %u bytes: at most %d",
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+            "rows of all operands `%s` to `%s` together have %u bytes; the maximum is %d",
             p->y[0].operand.name, p->y[p->y_count - 1].operand.name, bytes, MOST_Y_BYTES);
   p->m = (uint64_t)p->x[0].operand.shape[0];
   p->n = p->total = (uint64_t)p->y[0].operand.shape[0];
@@ -90,11 +91,11 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 {
   ka_call *call = p->call;
   if (given && given->argument.kind != KJIT_ARG_FUNCTION)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` is no func");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` is not a func");
   ka_read_output(call, "func", given, &p->function);
   if (p->function.rank)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`func` has a shape: it is computed over the rows of `x` and `y0`");
+            "`func` must not have a shape, because it is computed over the rows of `x` and `y0`");
   p->function.is_output = false;
 }
 
@@ -112,7 +113,7 @@ static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
             result->name, (unsigned long long)p->m, (long long)width, p->x[0].operand.name);
   if (!is_fit && p->k)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`%s` has to have %llu rows, as many as `x`, of %lld elements", result->name,
+            "`%s` must have two axes: %llu rows, as many as `x`, of %lld elements", result->name,
             (unsigned long long)p->m, (long long)p->k);
   if (!is_fit)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
@@ -163,7 +164,8 @@ static void choose_order(ka_pairs *p)
   case KJ_CLASS_UNSIGNED:
   case KJ_CLASS_FLOAT: break;
   default:
-    ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %s, which has no order",
+    ka_fail(p->call, KJIT_ERROR_TYPE,
+            "`func` returns %s, and values of this type cannot be ordered",
             ka_type_text(p->call, v->element));
   }
   v->value = v->accumulator = v->element;
@@ -185,7 +187,7 @@ static void check_k(const ka_pairs *p, int64_t k)
   if (k < 1 || k > MOST_K)
     ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld: 1 to %d", (long long)k, MOST_K);
   if ((uint64_t)k > p->total)
-    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld, and `y0` has %llu rows", (long long)k,
+    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld, but `y0` has only %llu rows", (long long)k,
             (unsigned long long)p->total);
 }
 
@@ -259,7 +261,7 @@ static void check_count(const ka_pairs *p, const ka_pairing *given)
   if (!p->is_several) return;
   if (call->options.results && p->value_count <= call->options.result_count) return;
   if (p->value_count != count)
-    ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %zu value%s, and %zu result%s given",
+    ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %zu value%s, but %zu result%s are given",
             p->value_count, p->value_count == 1 ? "" : "s", count, count == 1 ? " is" : "s are");
 }
 

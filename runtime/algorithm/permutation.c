@@ -133,7 +133,7 @@ static void check_places(ka_call *call, const ka_operand *x)
   if (x->function) return;
   ki_type_class class_ = ki_type(call->context->types, x->element)->class_;
   if (class_ != KJ_CLASS_SIGNED && class_ != KJ_CLASS_UNSIGNED)
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: positions are integers",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, but positions are integers",
             ka_type_text(call, x->element));
   ka_check_positions(call, x, x->count);
 }
@@ -169,7 +169,8 @@ static void build_shuffle(ka_call *call, const void *data)
   uint32_t axes[KJ_MAX_RANK];
   for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
   ka_read_input(call, "x", given->x, x);
-  if (!x->rank) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axis to be shuffled along");
+  if (!x->rank)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axis along which it could be shuffled");
   if (ka_describe(call, 0, x->element, x->rank, x->shape)) return;
   ka_read_output(call, "result", given->result, result);
   check_shuffled(call, result, x);

@@ -131,7 +131,7 @@ static void check_work(ka_call *call, const kj_view *view)
   unsigned long long needed = all_work_bytes(call), bytes = view->count;
   bytes *= view->element_bytes;
   if (given->object.device != call->device)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory is on another device");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the temporary storage, options.work, is on another device");
   if (view->element_bytes != 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "options.work has elements of type %s; it must be an array of u8",
@@ -141,11 +141,11 @@ static void check_work(ka_call *call, const kj_view *view)
             "options.work must be a one-dimensional array of u8 with %llu bytes, got %llu", needed,
             bytes);
   if (view->address % WORK_ALIGNMENT)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory has to be aligned to %d bytes",
-            WORK_ALIGNMENT);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the temporary storage, options.work, must be aligned to %d bytes", WORK_ALIGNMENT);
   for (size_t i = 0; i < call->given.count; i++)
     if (kj_do_overlap(view, &call->given.items[i].view))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory overlaps `%s`",
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "the temporary storage, options.work, overlaps `%s`",
               call->given.items[i].name);
 }
 
@@ -395,7 +395,8 @@ bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
 {
   if (!call->options.results) return false;
   if (index >= call->options.result_count)
-    ka_fail(call, KJIT_ERROR_MISUSE, "options.result_count is %zu: there are more results",
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "options.result_count is %zu, but the algorithm has more results",
             call->options.result_count);
   kjit_result_info *info = &call->options.results[index];
   *info = (kjit_result_info){ .element = element, .rank = rank };
@@ -457,14 +458,15 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
             "options.flags: 0x%x contains bits that this version of kjit does not know",
             call->options.flags);
   if (call->options.axis_count && !call->options.axes)
-    ka_fail(call, KJIT_ERROR_MISUSE, "options.axes is NULL, and there are %u",
+    ka_fail(call, KJIT_ERROR_MISUSE, "options.axes is NULL, but options.axis_count is %u",
             call->options.axis_count);
   if (!ki_has_type(call->context->types, call->options.accumulator))
-    ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator is no type of this context");
+    ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator is not a type of this context");
   if (call->options.initial) ka_check_value(call, "options.initial", call->options.initial);
   if (call->options.epilogue_operand_count &&
       (!call->options.epilogue || !call->options.epilogue_operands))
-    ka_fail(call, KJIT_ERROR_MISUSE, "options.epilogue%s is NULL, and it has %zu operands",
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "options.epilogue%s is NULL, but options.epilogue_operand_count is %zu",
             call->options.epilogue ? "_operands" : "", call->options.epilogue_operand_count);
 }
 

@@ -38,7 +38,7 @@ static void check_parameters(const ka_einsum *e)
   while (least < params->count && !params->items[least]->value) least++;
   if (given + 1 < least || given + 1 > params->count)
     ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-            "the epilogue `%s` has %zu parameter%s: it is called with a sum and %zu operand%s",
+            "the epilogue `%s` has %zu parameter%s, but the call passes a sum and %zu operand%s",
             decl->name, (size_t)params->count, params->count == 1 ? "" : "s", given,
             given == 1 ? "" : "s");
 }
@@ -50,9 +50,9 @@ void ka_read_epilogue(ka_einsum *e)
   ka_epilogue *epilogue = &e->epilogue;
   if (!o->epilogue) return;
   if (((const ki_decl *)o->epilogue)->function->module->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.epilogue is of another context");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.epilogue belongs to another context");
   if (o->epilogue_operand_count > KA_MOST_EXTRAS)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "an epilogue of %zu operands: at most %d are taken",
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "the epilogue has %zu operands; the maximum is %d",
             o->epilogue_operand_count, KA_MOST_EXTRAS);
   check_parameters(e);
   epilogue->function = o->epilogue;
@@ -77,8 +77,7 @@ kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum)
   kjit_type type = ka_infer_result(call, e->epilogue.function, operands, count + 1);
   if (type == KJIT_VOID || !ki_is_element(call->context->types, type))
     ka_fail(call, KJIT_ERROR_TYPE,
-            "the epilogue returns %s for sums of type %s: an element is "
-            "expected",
+            "the epilogue returns %s for sums of type %s; expected an array element",
             type == KJIT_VOID ? "nothing" : ka_type_text(call, type), ka_type_text(call, sum));
   return type;
 }

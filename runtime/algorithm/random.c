@@ -64,16 +64,17 @@ static void check_floats(const filling *f)
   const char *names[] = { laws[given->law].first, laws[given->law].second };
   size_t type = find_float(f->type);
   if (type == FLOATS)
-    ka_fail(f->call, KJIT_ERROR_TYPE,
-            "`x` has elements of type %s: f16, bf16, f32 or f64 are expected",
+    ka_fail(f->call, KJIT_ERROR_TYPE, "`x` has elements of type %s; expected f16, bf16, f32 or f64",
             ka_type_text(f->call, f->type));
   for (size_t i = 0; i < 2 && names[i]; i++) {
     bool is_spread = (given->law == NORMAL && i == 1) || given->law == EXPONENTIAL;
     if (!isfinite(numbers[i]))
-      ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is no finite number", names[i], numbers[i]);
+      ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s` is %g, but must be a finite number", names[i],
+              numbers[i]);
     if (fabs(numbers[i]) > floats[type].most)
-      ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is beyond %s, the type of the numbers",
-              names[i], numbers[i], ka_type_text(f->call, f->type));
+      ka_fail(f->call, KJIT_ERROR_ARGUMENT,
+              "`%s` is %g, which cannot be represented as %s, the type of the numbers", names[i],
+              numbers[i], ka_type_text(f->call, f->type));
     if (is_spread && numbers[i] < 0)
       ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is negative", names[i], numbers[i]);
   }
@@ -95,7 +96,8 @@ static void check_bound(const filling *f, const char *name, int64_t bound, uint3
   if (!is_signed && bits == 64) return; /* its bits */
   if (!is_signed) most = (int64_t)(UINT64_MAX >> (64 - bits));
   if (bound < least || bound > most)
-    ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %lld, does not fit %s, the type of `x`", name,
+    ka_fail(f->call, KJIT_ERROR_ARGUMENT,
+            "`%s` is %lld, which cannot be represented as %s, the type of `x`", name,
             (long long)bound, ka_type_text(f->call, f->type));
 }
 
@@ -104,7 +106,7 @@ static void check_integers(const filling *f)
   ka_call *call = f->call;
   int64_t least = f->given->least, greatest = f->given->greatest;
   if (!ka_is_integer(call, f->type) || f->type == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: integers are expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s; expected integers",
             ka_type_text(call, f->type));
   bool is_signed = ki_type(call->context->types, f->type)->class_ == KJ_CLASS_SIGNED;
   uint32_t bits = 8 * kj_element_bytes(call->context->types, f->type);
@@ -126,7 +128,8 @@ static void choose_type(filling *f)
   f->type = f->x.function ? (is_integers ? KJIT_I64 : KJIT_F32) : f->x.element;
   if (given != KJIT_ANY && !f->x.function && given != f->type)
     ka_fail(f->call, KJIT_ERROR_TYPE,
-            "`x` has elements of type %s: options.accumulator, %s, is for funcs",
+            "`x` has elements of type %s, so options.accumulator, %s, cannot choose another type; "
+            "it is only for funcs",
             ka_type_text(f->call, f->type), ka_type_text(f->call, given));
   if (given != KJIT_ANY) f->type = given;
   f->is_double = f->type == KJIT_F64 || f->type == KJIT_I64 || f->type == KJIT_U64;

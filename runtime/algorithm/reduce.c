@@ -407,7 +407,7 @@ static void choose_all_types(ka_reduce *p, uint32_t reduced)
 static void read_operators(ka_reduce *p, const reduction *given)
 {
   ka_call *call = p->call;
-  if (!given->count) ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no operator");
+  if (!given->count) ka_fail(call, KJIT_ERROR_ARGUMENT, "the number of operators is 0");
   if (!given->operators && given->is_several) ka_fail(call, KJIT_ERROR_MISUSE, "operators is NULL");
   p->count = given->count;
   p->results = KJ_NEW_ARRAY(&call->arena, ka_reduced, p->count);

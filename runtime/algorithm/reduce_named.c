@@ -64,7 +64,7 @@ kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type ele
   ki_type_class class_ = ki_type(call->context->types, element)->class_;
   kjit_type given = call->options.accumulator;
   if (!is_of(r, class_))
-    ka_fail(call, KJIT_ERROR_TYPE, "`%s` has no meaning for elements of type %s", r->name,
+    ka_fail(call, KJIT_ERROR_TYPE, "`%s` is not defined for elements of type %s", r->name,
             ka_type_text(call, element));
   if (call->options.initial)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` takes no initial value; options.initial must be NULL",
@@ -74,8 +74,8 @@ kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type ele
     ki_type_class computed = ki_type(call->context->types, given)->class_;
     bool is_fit = averages && computed == (class_ == KJ_CLASS_COMPLEX ? class_ : KJ_CLASS_FLOAT);
     if (!is_fit)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.accumulator: `%s` is not computed in %s", r->name,
-              ka_type_text(call, given));
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.accumulator: `%s` cannot be computed in %s",
+              r->name, ka_type_text(call, given));
     return given;
   }
   if (r->elements == TRUTHS) return element;
@@ -113,7 +113,7 @@ const char *ka_reduction_operator(const ka_reduction *r) { return r->operator_; 
 const char *ka_reduction_empty(ka_call *call, const ka_reduction *r, const char *operand)
 {
   if (!r->empty)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has no elements, and `%s` has no value then", operand,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has no elements, so `%s` is undefined", operand,
             r->name);
   return r->empty;
 }

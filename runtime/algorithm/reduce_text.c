@@ -29,11 +29,11 @@ static const char *value_of_nothing(const ka_reduce *r, ka_kernel *kernel, const
   if (result->reduction) return ka_reduction_empty(call, result->reduction, "x");
   if (call->options.initial) return ka_use_value(kernel, call->options.initial);
   if (!result->operator_.has_identity && r->is_several)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no elements, and the operator of `%s` no identity",
-            result->operand.name);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`x` is empty, and the operator of `%s` has no identity element", result->operand.name);
   if (!result->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`x` has no elements, and the operator has no identity: options.initial gives a value");
+            "`x` is empty and the operator has no identity element; set options.initial");
   return ka_use_identity(kernel, &result->operator_, result->accumulator);
 }
 

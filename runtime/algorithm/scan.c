@@ -235,7 +235,7 @@ static void scan_along(const parts *p, uint32_t axis)
 
 static uint32_t read_axis(ka_call *call, const ka_operand *x)
 {
-  if (!x->rank) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axis");
+  if (!x->rank) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axis to scan along");
   if (!call->options.axes) return x->rank - 1;
   uint32_t found = ka_read_axes(call, x->rank);
   if (__builtin_popcount(found) != 1)

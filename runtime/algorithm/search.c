@@ -12,7 +12,7 @@ static void check_types(ka_call *call, const ka_operand *sorted, const ka_operan
   for (size_t i = 0; i < 2; i++) {
     kjit_type type = operands[i]->element;
     if (ki_is_scalar(type) && type < KJIT_C64) continue;
-    ka_fail(call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, which need a func less",
+    ka_fail(call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, which have no order; pass `less`",
             operands[i]->name, ka_type_text(call, type));
   }
 }
@@ -25,7 +25,7 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
   if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `values`");
   if (result->function) return;
   if (!ka_is_integer(call, result->element) || result->element == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s: it gets places, integers",
+    ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s, but positions are integers",
             ka_type_text(call, result->element));
 }
 

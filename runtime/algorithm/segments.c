@@ -225,7 +225,7 @@ static void read_inputs(parts *p, const segmentation *given)
   check_line(call, &p->x);
   check_line(call, &p->offsets);
   if (!ka_is_integer(call, p->offsets.element) || p->offsets.element == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`offsets` has elements of type %s: integers are expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`offsets` has elements of type %s; expected integers",
             ka_type_text(call, p->offsets.element));
   if (!p->offsets.count)
     ka_fail(call, KJIT_ERROR_ARGUMENT,

@@ -245,7 +245,7 @@ static void check_integers(const parts *p, const ka_operand *result)
 {
   if (!result->name || result->function) return;
   if (!ka_is_integer(p->call, result->element) || result->element == KJIT_BOOL)
-    ka_fail(p->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: it gets integers",
+    ka_fail(p->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s; expected integers",
             result->name, ka_type_text(p->call, result->element));
   ka_check_positions(p->call, result, p->n + 1);
 }
@@ -272,7 +272,7 @@ static void build(ka_call *call, const void *data)
   read_input(p, "values", given->values, &p->values);
   read_input(p, given->is_in_three ? "classes" : "flags", given->flags, &p->flags);
   if (given->is_in_three && !ka_is_integer(call, p->flags.element))
-    ka_fail(call, KJIT_ERROR_TYPE, "`classes` has elements of type %s: integers are expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`classes` has elements of type %s; expected integers",
             ka_type_text(call, p->flags.element));
   if (given->equal) ka_check_decides(call, given->equal, p->x.element, KA_EQUALITY);
   if (describe(p)) return;

@@ -196,7 +196,7 @@ static void check_outputs(const sets *s)
     ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s: expected %s",
             ka_type_text(call, result->element), ka_type_text(call, s->x.element));
   if (!count->function && (!ka_is_integer(call, count->element) || count->element == KJIT_BOOL))
-    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s: it gets an integer",
+    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s, but the count is an integer",
             ka_type_text(call, count->element));
   ka_check_positions(call, count, s->room + 1);
   ka_check_overlap(call, count, result, false);
@@ -211,7 +211,7 @@ static void build_set(ka_call *call, const void *data)
   read_line(s, "x", given->x, &s->x);
   read_line(s, "y", given->y, &s->y);
   if (s->x.element != s->y.element)
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, and `y` of type %s",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, but `y` has elements of type %s",
             ka_type_text(call, s->x.element), ka_type_text(call, s->y.element));
   read_less(s, given->less);
   s->n = s->x.count + s->y.count;

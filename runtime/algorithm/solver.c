@@ -271,7 +271,7 @@ static void check_options(ka_call *call, const kjit_solve_options *o)
                { (double)o->iteration_limit, "iteration_limit" } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!(rows[i].number >= 0) || isinf(rows[i].number))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.%s is %g: it is not negative, and finite",
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.%s is %g, but must be finite and not negative",
               rows[i].name, rows[i].number);
 }
 
@@ -282,11 +282,12 @@ static void check_matrix(ka_solver *solver, const kjit_csr *matrix, uint64_t row
   ka_read_csr(call, matrix, &csr);
   if ((uint64_t)matrix->shape[0] != rows || (uint64_t)matrix->shape[1] != columns)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the transposed matrix has the shape (%lld, %lld): expected (%llu, %llu)",
+            "the transposed matrix has the shape (%lld, %lld); expected (%llu, %llu)",
             (long long)matrix->shape[0], (long long)matrix->shape[1], (unsigned long long)rows,
             (unsigned long long)columns);
   if (csr.data.element != solver->element)
-    ka_fail(call, KJIT_ERROR_TYPE, "`data` has elements of type %s, and `b` of type %s",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "`data` has elements of type %s, but `b` has elements of type %s",
             ka_type_text(call, csr.data.element), ka_type_text(call, solver->element));
   ka_check_overlap(call, &solver->x, &csr.data, false);
   ka_check_overlap(call, &solver->x, &csr.columns, false);
@@ -299,7 +300,7 @@ static void read_operator(ka_solver *solver)
   const kjit_linear_operator *a = solver->a;
   if (!a) ka_fail(call, KJIT_ERROR_MISUSE, "the operator is NULL");
   if (!a->matrix && !a->multiply)
-    ka_fail(call, KJIT_ERROR_MISUSE, "the operator has no matrix and no function multiply");
+    ka_fail(call, KJIT_ERROR_MISUSE, "the operator has neither a matrix nor a function `multiply`");
   const int64_t *shape = a->matrix ? a->matrix->shape : a->shape;
   ka_check_extents(call, shape);
   solver->rows = (uint64_t)shape[0];
@@ -323,12 +324,12 @@ static void read_inputs(ka_solver *solver)
   read_vector(solver, &solver->b, solver->rows, "rows");
   solver->element = solver->b.element;
   if (solver->element != KJIT_F32 && solver->element != KJIT_F64)
-    ka_fail(call, KJIT_ERROR_TYPE, "`b` has elements of type %s: a solver takes f32 and f64",
+    ka_fail(call, KJIT_ERROR_TYPE, "`b` has elements of type %s; a solver needs f32 or f64",
             ka_type_text(call, solver->element));
   ka_read_output(call, "x", solver->given_x, &solver->x);
   read_vector(solver, &solver->x, solver->columns, "columns");
   if (!solver->x.function && solver->x.element != solver->element)
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, and `b` of type %s",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, but `b` has elements of type %s",
             ka_type_text(call, solver->x.element), ka_type_text(call, solver->element));
   ka_check_overlap(call, &solver->x, &solver->b, false);
   if (!solver->a->matrix) return;

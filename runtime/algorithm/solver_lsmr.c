@@ -197,7 +197,7 @@ static kjit_array *iterate(ka_solver *solver)
   const kjit_linear_operator *a = solver->a;
   if (!a->matrix && !a->multiply_transposed)
     ka_fail(solver->call, KJIT_ERROR_MISUSE,
-            "the operator has no matrix and no function multiply_transposed");
+            "the operator has neither a matrix nor a function `multiply_transposed`");
   if (!solver->rows || !solver->columns) {
     kjit_array *x = ka_new_zeros(solver, solver->columns);
     if (solver->rows) {

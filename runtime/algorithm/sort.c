@@ -35,7 +35,7 @@ void ka_read_order(ka_sort *s, kjit_function *function)
     ka_check_decides(call, function, s->x.element, KA_ORDER);
     if (options->begin_bit || options->end_bit)
       ka_fail(call, KJIT_ERROR_ARGUMENT,
-              "options.begin_bit and end_bit are for sorts without `less`");
+              "options.begin_bit and options.end_bit cannot be combined with `less`");
     return;
   }
   if (!is_number(s))
@@ -45,8 +45,10 @@ void ka_read_order(ka_sort *s, kjit_function *function)
   s->begin = options->begin_bit;
   s->end = options->end_bit ? options->end_bit : bits;
   if (s->begin >= s->end || s->end > bits)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "bits %u to %u: `x` has elements of %u bits", s->begin,
-            s->end, bits);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "options.begin_bit and options.end_bit select the bits %u to %u, but the elements of "
+            "`x` have %u bits",
+            s->begin, s->end, bits);
 }
 
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank)
@@ -113,7 +115,7 @@ static bool is_integer(const ka_sort *s, kjit_type type)
 void ka_check_places(const ka_sort *s, const ka_operand *result)
 {
   if (!result->function && !is_integer(s, result->element))
-    ka_fail(s->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: positions are integers",
+    ka_fail(s->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but positions are integers",
             result->name, ka_type_text(s->call, result->element));
 }
 
@@ -174,7 +176,8 @@ static void build_sort(ka_call *call, const void *data)
   ka_choose_device(call);
   if (!s.x.count) return;
   if (s.rows > INT32_MAX)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "more than %d rows at a time", INT32_MAX);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "the number of rows to sort is larger than %d",
+            INT32_MAX);
   ka_sort_steps(&s);
 }
 
@@ -203,7 +206,7 @@ static void build_merge(ka_call *call, const void *data)
   check_line(call, &s.x);
   check_line(call, &y);
   if (s.x.element != y.element)
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, and `y` of type %s",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, but `y` has elements of type %s",
             ka_type_text(call, s.x.element), ka_type_text(call, y.element));
   int64_t count = (int64_t)(s.x.count + y.count);
   if (ka_describe(call, 0, s.x.element, 1, &count)) return;

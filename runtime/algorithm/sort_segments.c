@@ -280,7 +280,7 @@ static void read_offsets(parts *p, const kjit_operand *given)
   ka_read_input(call, "offsets", given, &p->offsets);
   check_line(call, &p->offsets);
   if (!ka_is_integer(call, p->offsets.element) || p->offsets.element == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`offsets` has elements of type %s: places are integers",
+    ka_fail(call, KJIT_ERROR_TYPE, "`offsets` has elements of type %s, but positions are integers",
             ka_type_text(call, p->offsets.element));
   if (!p->offsets.count)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
@@ -296,7 +296,7 @@ static void build_segments(ka_call *call, const void *data)
   ka_read_input(call, "x", given->x, &s->x);
   check_line(call, &s->x);
   if (!given->values && given->result_values)
-    ka_fail(call, KJIT_ERROR_MISUSE, "`values` is NULL, and `result_values` is not");
+    ka_fail(call, KJIT_ERROR_MISUSE, "`values` is NULL, but `result_values` is not");
   s->has_values = given->values;
   if (s->has_values) ka_read_values(s, given->values);
   read_offsets(p, given->offsets);

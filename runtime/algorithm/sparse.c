@@ -61,8 +61,10 @@ void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr)
   csr->rows = (uint64_t)given->shape[0];
   csr->count = csr->data.count;
   if (csr->columns.count != csr->count)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`columns` has %llu elements, and `data` has %llu",
-            (unsigned long long)csr->columns.count, (unsigned long long)csr->count);
+    ka_fail(
+      call, KJIT_ERROR_ARGUMENT,
+      "`columns` has %llu elements, but `data` has %llu; both must have one element for each entry",
+      (unsigned long long)csr->columns.count, (unsigned long long)csr->count);
   if (csr->offsets.count != csr->rows + 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "`offsets` has %llu elements; a matrix with %llu rows needs one more than its rows",
@@ -174,7 +176,7 @@ static void check_types(const product *p)
   ka_call *call = p->call;
   kjit_type type = p->a.data.element;
   if (!ki_is_scalar(type) || type == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`data` has elements of type %s: a product takes numbers",
+    ka_fail(call, KJIT_ERROR_TYPE, "`data` has elements of type %s, but a product needs numbers",
             ka_type_text(call, type));
   if (p->x.element != type)
     ka_fail(call, KJIT_ERROR_TYPE,
@@ -190,10 +192,10 @@ static void read_x(product *p, const product_given *given)
   if (p->x.rank != given->rank)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u ax%s: %s", p->x.rank,
             p->x.rank == 1 ? "is" : "es",
-            given->rank == 1 ? "a vector has one, kjit_spmm takes a matrix"
-                             : "a matrix has two, kjit_spmv takes a vector");
+            given->rank == 1 ? "kjit_spmm needs a matrix, which has two"
+                             : "kjit_spmv needs a vector, which has one");
   if (p->x.shape[0] != given->a->shape[1])
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %lld rows, and the matrix %lld columns",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %lld rows, but the matrix has %lld columns",
             (long long)p->x.shape[0], (long long)given->a->shape[1]);
 }
 
@@ -216,7 +218,8 @@ static void read_result(product *p, const product_given *given, const int64_t *s
   p->accumulator =
     ka_accumulator(call, &operator_, p->x.element, result->function ? KJIT_ANY : result->element);
   if (!result->function && !ka_converts(call, p->accumulator, result->element))
-    ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s, and the sums are of type %s",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "`result` has elements of type %s, but the sums have the type %s",
             ka_type_text(call, result->element), ka_type_text(call, p->accumulator));
 }
 

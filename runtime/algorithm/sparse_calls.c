@@ -95,7 +95,7 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
   if (!result) ka_fail(call, KJIT_ERROR_MISUSE, "the result is NULL");
   if (result->shape[0] != shape[0] || result->shape[1] != shape[1])
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the result has the shape (%lld, %lld): expected (%lld, %lld)",
+            "the result has the shape (%lld, %lld); expected (%lld, %lld)",
             (long long)result->shape[0], (long long)result->shape[1], (long long)shape[0],
             (long long)shape[1]);
   ka_read_output(call, "result_data", result->data, &data);
@@ -117,11 +117,13 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
       "`result_offsets` has %llu elements; a matrix with %lld rows needs one more than its rows",
       (unsigned long long)offsets.count, (long long)shape[0]);
   if (columns.element == KJIT_I32 && shape[1] > INT32_MAX)
-    ka_fail(call, KJIT_ERROR_TYPE, "`result_columns` is of i32, and there are %lld columns",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "the elements of `result_columns` are i32, which cannot represent %lld columns",
             (long long)shape[1]);
   uint64_t most = room ? room : data.count; /* of a dense matrix they are not counted yet */
   if (offsets.element == KJIT_I32 && most > INT32_MAX)
-    ka_fail(call, KJIT_ERROR_TYPE, "`result_offsets` is of i32, and there may be %llu entries",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "the elements of `result_offsets` are i32, but there can be %llu entries",
             (unsigned long long)most);
   for (size_t i = 0; i < 3; i++) {
     for (size_t k = 0; k < input_count; k++) ka_check_overlap(call, outputs[i], inputs[k], false);

@@ -62,7 +62,8 @@ static void build_check(ka_call *call, const void *data)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "options.results is not an option of this algorithm, which has no results");
   if (call->options.plan)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "it waits for the device, and takes no options.plan");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "options.plan is not supported, because the call waits for the device");
   ka_begin_calls(call);
   c.shape[0] = given->a->shape[0];
   c.shape[1] = given->a->shape[1];
@@ -87,7 +88,8 @@ static void build_check(ka_call *call, const void *data)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`columns` is not sorted in its row at entry %llu",
             (unsigned long long)found[2]);
   if (is_unique && found[3] != UINT64_MAX)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`columns` has a column twice in a row at entry %llu",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`columns` contains a column twice in the same row, at entry %llu",
             (unsigned long long)found[3]);
 }
 
@@ -173,7 +175,7 @@ static void read_coo(conversion *c, ka_operand *data, ka_operand *rows, ka_opera
   const ka_operand *indices[] = { rows, columns };
   for (size_t i = 0; i < 2; i++)
     if (indices[i]->count != data->count)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %llu elements, and `data` has %llu",
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %llu elements, but `data` has %llu",
               indices[i]->name, (unsigned long long)indices[i]->count,
               (unsigned long long)data->count);
   c->shape[0] = a->shape[0];
@@ -191,7 +193,7 @@ static void build_from_coo(ka_call *call, const void *given)
   read_coo(&c, &data, &rows, &columns);
   if (__builtin_mul_overflow((uint64_t)c.shape[0], (uint64_t)c.shape[1], &places))
     ka_fail(call, KJIT_ERROR_UNSUPPORTED,
-            "a matrix of the shape (%lld, %lld): rows times columns is beyond 2^64",
+            "the matrix has the shape (%lld, %lld), but rows times columns must be at most 2^64",
             (long long)c.shape[0], (long long)c.shape[1]);
   if (ka_describe_csr(call, data.element, c.count, columns.element, c.shape)) return;
   ka_check_csr_result(call, c.result, data.element, c.count, c.shape, inputs, 3);
@@ -239,7 +241,7 @@ static void build_to_coo(ka_call *call, const void *given)
   ka_read_output(call, "rows", c.line, &rows);
   if (!rows.function) ka_check_indices(call, &rows);
   if (rows.count != c.count)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`rows` has %llu elements, and `data` has %llu",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`rows` has %llu elements, but `data` has %llu",
             (unsigned long long)rows.count, (unsigned long long)c.count);
   ka_check_overlap(call, &rows, &csr.offsets, false);
   if (!c.count) return;

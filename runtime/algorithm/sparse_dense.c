@@ -100,9 +100,10 @@ static void build_from_dense(ka_call *call, const void *given)
   const ka_operand *inputs[] = { &x };
   d.call = call;
   ka_read_input(call, "x", d.x, &x);
-  if (x.rank != 2) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes: a matrix has two", x.rank);
+  if (x.rank != 2)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes; a matrix must have two", x.rank);
   if (!ki_is_scalar(x.element))
-    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: expected numbers or bool",
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s; expected numbers or bool",
             ka_type_text(call, x.element));
   if (ka_describe_csr(call, x.element, x.count,
                       x.count > INT32_MAX || x.shape[1] > INT32_MAX ? KJIT_I64 : KJIT_I32, x.shape))
@@ -183,8 +184,7 @@ static void build_to_dense(ka_call *call, const void *given)
   ka_read_csr(call, d.csr, &csr);
   if (ka_describe(call, 0, csr.data.element, 2, d.csr->shape)) return;
   ka_read_output(call, "result", d.x, &result);
-  if (result.function)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a func: an array is expected");
+  if (result.function) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a func; expected an array");
   if (result.rank != 2 || result.shape[0] != d.csr->shape[0] || result.shape[1] != d.csr->shape[1])
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape (%lld, %lld)",
             (long long)d.csr->shape[0], (long long)d.csr->shape[1]);

@@ -185,9 +185,9 @@ static bool is_for_lists(const ka_sort *s)
 static void check_kept(ka_call *call, const ka_operand *x, uint32_t axis, int64_t k)
 {
   if (!x->rank)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axes; elements are chosen along one axis");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axes, but elements are chosen along one axis");
   if (k < 0 || k > x->shape[axis])
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "k is %lld: `x` has %lld elements along axis %u",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "k is %lld, but `x` has %lld elements along axis %u",
             (long long)k, (long long)x->shape[axis], axis);
 }
 
@@ -239,7 +239,7 @@ static void build_top_k(ka_call *call, const void *data)
   ka_choose_device(call);
   if (!s.x.count || !s.kept) return;
   if (s.rows > INT32_MAX)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "more than %d rows at a time", INT32_MAX);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "the number of rows is larger than %d", INT32_MAX);
   if (is_for_lists(&s)) add_steps(&s);
   else ka_sort_steps(&s);
 }

@@ -72,7 +72,8 @@ static void check_swap(const update *u)
   uint32_t bytes = kj_element_bytes(u->call->context->types, u->x.element);
   if (bytes > 16 || bytes & (bytes - 1))
     ka_fail(u->call, KJIT_ERROR_UNSUPPORTED,
-            "`x` has elements of %u bytes: a GPU swaps 1, 2, 4, 8 or 16 bytes", bytes);
+            "`x` has elements of %u bytes; atomic updates on a GPU support 1, 2, 4, 8 or 16 bytes",
+            bytes);
   if (u->x.view.address % bytes)
     ka_fail(u->call, KJIT_ERROR_ARGUMENT, "`x` must be aligned to the %u bytes of its elements",
             bytes);
@@ -136,19 +137,21 @@ static void read_operands(update *u, const update_given *given)
   ka_read_output(call, "x", given->x, &u->x);
   if (u->x.function)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`x` is a func: it is read and written, an array is expected");
-  if (!u->x.rank) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axes: places are along the first");
+            "`x` is a func, but must be an array, because the call reads and writes it");
+  if (!u->x.rank)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`x` has no axes, but `places` are indices into the first axis");
   ka_read_input(call, "places", given->places, &u->places);
   kjit_type type = u->places.element;
   if (!ka_is_integer(call, type) || type == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`places` has elements of type %s: integers are expected",
+    ka_fail(call, KJIT_ERROR_TYPE, "`places` has elements of type %s; expected integers",
             ka_type_text(call, type));
   ka_read_argument(call, "values", given->values, &u->values);
   ka_read_operator(call, given->operator_, &u->operator_);
   if (!u->operator_.commutes)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the operator must commute and be marked so (`@commutes`, or `commutes` of the call), "
-            "because values are combined in any order");
+            "the operator must be commutative and marked so (`@commutes`, or `commutes` of the "
+            "call), because values are combined in any order");
   (void)ka_accumulator(call, &u->operator_, u->x.element, u->x.element);
 }
 
@@ -165,7 +168,8 @@ static void settle_value(update *u)
   }
   ki_value number = kj_argument_number(value), converted;
   if (!ki_is_scalar(type) || !ki_fit_argument(number, type, &converted))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`values`, %s, does not fit %s, the type of `x`",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`values` is %s, which cannot be represented as %s, the type of `x`",
             ka_number_text(call, number), ka_type_text(call, type));
   u->values.element = type;
   *value = kjit_make_arg(KJIT_ARG_VALUE, type);
@@ -177,7 +181,8 @@ static void check_values(const update *u)
   kjit_type from = u->values.element, to = u->x.element;
   if (from == to) return;
   if (!ki_is_scalar(from) || !ki_is_scalar(to) || !ka_converts(u->call, from, to))
-    ka_fail(u->call, KJIT_ERROR_TYPE, "`values` has elements of type %s, and `x` of type %s",
+    ka_fail(u->call, KJIT_ERROR_TYPE,
+            "`values` has elements of type %s, but `x` has elements of type %s",
             ka_type_text(u->call, from), ka_type_text(u->call, to));
 }
 
@@ -190,8 +195,9 @@ static void broadcast_values(update *u)
   int64_t shape[2 * KJ_MAX_RANK], strides[KJ_MAX_RANK] = { 0 };
   if (values->is_value) return;
   if (rank > KJ_MAX_RANK)
-    ka_fail(u->call, KJIT_ERROR_UNSUPPORTED, "places and rows have %u axes together: at most %d",
-            rank, KJ_MAX_RANK);
+    ka_fail(u->call, KJIT_ERROR_UNSUPPORTED,
+            "`places` and a row of `x` have %u axes together; the maximum is %d", rank,
+            KJ_MAX_RANK);
   memcpy(shape, u->places.shape, u->places.rank * sizeof *shape);
   memcpy(shape + u->places.rank, u->x.shape + 1, (u->x.rank - 1) * sizeof *shape);
   bool fits = own <= rank, is_same = own == rank;
@@ -225,7 +231,8 @@ static void build_update(ka_call *call, const void *data)
   u->row = 1;
   for (uint32_t i = 1; i < u->x.rank; i++) u->row *= u->x.shape[i];
   if (__builtin_mul_overflow(u->places.count, (uint64_t)u->row, &u->n) || u->n > INT64_MAX / 2)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "places and rows have too many elements");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the product of the numbers of elements in `places` and in a row of `x` is too large");
   call->is_wide = call->is_wide || u->n >= (uint64_t)INT32_MAX - (1 << 20);
   broadcast_values(u);
   ka_check_overlap(call, &u->x, &u->places, false);

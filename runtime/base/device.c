@@ -104,7 +104,7 @@ kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnos
   if (!kj_has_captures(device)) return KJIT_OK;
   return kj_error(
     diagnostics, KJIT_ERROR_MISUSE,
-    "a stream of %s is being captured: nothing can wait for the device before kjit_end_capture",
+    "a stream of %s is being captured; nothing can wait for the device before kjit_end_capture",
     kj_device_text(device, place));
 }
 
@@ -207,8 +207,8 @@ static void give_up(kjit_device *device, const kj_diagnostics *reasons)
   char place[24];
   kj_buffer text = { 0 };
   kj_append_format(&text,
-                   "%s cannot be used again by this process: the driver allows no fresh context "
-                   "after the fault (%s)",
+                   "this process cannot use %s again: after the fault the driver does not allow a "
+                   "new context (%s)",
                    kj_device_text(device, place),
                    reasons->count ? reasons->items[0].message : "out of memory");
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
@@ -279,7 +279,7 @@ kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_att
   kj_diagnostics diagnostics = { 0 };
   kjit_device *asked = (kjit_device *)(uintptr_t)device; /* a fault would mark it */
   if ((unsigned)attribute >= KJIT_DEVICE_ATTRIBUTE_COUNT)
-    (void)kj_error(&diagnostics, KJIT_ERROR_ARGUMENT, "there is no attribute %d of devices",
+    (void)kj_error(&diagnostics, KJIT_ERROR_ARGUMENT, "device attribute %d does not exist",
                    (int)attribute);
   else if (kj_check_device(device, &diagnostics) == KJIT_OK)
     (void)device->operations->read_attribute(asked, attribute, &diagnostics, value);
@@ -364,10 +364,10 @@ static kjit_status change_access(kjit_device *device, kjit_device *peer, bool is
   bool can = false;
   KJ_TRY(check_pair(device, peer, diagnostics));
   if (!are_peers(device, peer))
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "peer access is between two different GPUs");
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "peer access needs two different GPUs");
   if (peer->info.ordinal >= MOST_PEERS)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "peer access is supported for the first %d GPUs", MOST_PEERS);
+                    "peer access is supported only between the first %d GPUs", MOST_PEERS);
   KJ_ASSERT(peer->info.ordinal >= 0);
   uint64_t bit = (uint64_t)1 << peer->info.ordinal;
   if (!is_on) {

@@ -131,8 +131,8 @@ static kjit_status add_page(struct kj_interrupts *all, kj_diagnostics *diagnosti
   KJ_ASSERT(kj_is_locked_here(&all->mutex) && !all->free);
   if (count == PAGES)
     return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                    "at most %d streams, interrupters, graphs and launches with a time limit are "
-                    "under way at once on a device: wait for it",
+                    "the device already has %d interruptible streams, interrupters, graphs and "
+                    "launches with a time limit in use, which is the maximum; wait for the device",
                     PAGES * SLOTS);
   page *made = calloc(1, sizeof *made);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -176,7 +176,7 @@ static void give(struct kj_interrupts *all, kj_interrupt_slot number)
 static kjit_status refuse(kj_diagnostics *diagnostics)
 {
   return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                  "the context was made without kjit_config.interruptible");
+                  "this call needs a context that was created with kjit_config.interruptible");
 }
 
 kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnostics,
@@ -255,7 +255,7 @@ static kjit_status start_watchdog(struct kj_interrupts *all, kj_diagnostics *dia
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return all->has_watchdog
            ? KJIT_OK
-           : kj_error(diagnostics, KJIT_ERROR_MEMORY, "no thread for time limits could be made");
+           : kj_error(diagnostics, KJIT_ERROR_MEMORY, "cannot create a thread for time limits");
 }
 
 static kjit_status begin_limited(struct kj_interrupts *all, kj_interrupt_slot listens,

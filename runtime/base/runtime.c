@@ -387,10 +387,13 @@ static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordin
   KJ_TRY(open_kind(runtime, kind, NULL, diagnostics));
   if (ordinal < 0 || (uint32_t)ordinal >= kind->count)
     return kind->operations->is_single
-             ? kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                        "device %s:%d does not exist; the only one is 0", name, ordinal)
+             ? kj_error(
+                 diagnostics, KJIT_ERROR_NO_DEVICE,
+                 "device %s:%d does not exist; the only device of this kind has the number 0", name,
+                 ordinal)
              : kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                        "there is no device %s:%d: the driver has %u", name, ordinal, kind->count);
+                        "device %s:%d does not exist; the driver reports %u devices", name, ordinal,
+                        kind->count);
   *device = atomic_load_explicit(&kind->devices[ordinal], memory_order_acquire);
   if (*device) return KJIT_OK;
   KJ_TRY(open_device(runtime, kind->operations, kind->shared, ordinal, diagnostics, device));
@@ -405,7 +408,7 @@ kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t o
   kj_kind *found = kj_find_kind(runtime, kind);
   if (!found)
     return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                    "there is no kind of device %d: 1 is the CPU, 2 is CUDA", (int)kind);
+                    "device kind %d does not exist: 1 is the CPU, 2 is CUDA", (int)kind);
   bool is_known = atomic_load_explicit(&found->is_open, memory_order_acquire) && ordinal >= 0 &&
                   (uint32_t)ordinal < found->count;
   if (is_known && (*device = atomic_load_explicit(&found->devices[ordinal], memory_order_acquire)))

@@ -270,7 +270,8 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
     /* of another size it would be read beyond the array's end */
     if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "%s: size_bytes of item %zu is %u, but that of the first item is %u",
+                          "%s: the size_bytes of item %zu is %u, but the size_bytes of the first "
+                          "item is %u; both must be equal",
                           call, i, item->size_bytes, items->size_bytes);
     KJ_TRY(ki_read_sized(context, call, KI_SPECIALIZE_ITEM, item, &read));
     item->status = KJIT_NOT_READY;

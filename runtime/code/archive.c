@@ -62,9 +62,9 @@ static kjit_status check_header(const char *name, const kj_archive_header *h, ui
   if (memcmp(h->magic, KJ_ARCHIVE_MAGIC, sizeof h->magic))
     return refuse(name, "it was not made by kjit_export_code or kjit-cache", diagnostics);
   if (h->size_bytes != size_bytes || size_bytes > most_archive_bytes)
-    return refuse(name, "its size is not the size that its header says", diagnostics);
+    return refuse(name, "its header states another size than the file has", diagnostics);
   if (h->entry_count > most || h->block_count > most - h->entry_count)
-    return refuse(name, "its index is longer than itself", diagnostics);
+    return refuse(name, "its index does not fit in the file", diagnostics);
   return KJIT_OK;
 }
 
@@ -104,7 +104,7 @@ static kjit_status check_index(kj_archive *archive, const kj_archive_header *h, 
   free(checked);
   if (!is_right) return refuse(archive->name, "its checksum is wrong", diagnostics);
   if (!are_sound_blocks(archive, h->size_bytes) || !are_sound_rows(archive))
-    return refuse(archive->name, "an entry lies outside of it", diagnostics);
+    return refuse(archive->name, "an entry is out of bounds", diagnostics);
   return KJIT_OK;
 }
 
@@ -147,7 +147,7 @@ static kjit_status read_index(kj_archive *archive, int file, uint64_t size_bytes
   /* last: a damaged header is damage, and names no build */
   if (kj_same_digest(h.build, build)) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                  "%s: another build of kjit has made the compiled code", archive->name);
+                  "%s: the compiled code was made by another build of kjit", archive->name);
 }
 
 /* The bytes are in memory anyway, and an application learns of the damage now. */
@@ -157,7 +157,7 @@ static kjit_status check_blocks(const kj_archive *archive, kj_diagnostics *diagn
     const kj_archive_block *block = &archive->blocks[i];
     kj_digest sum = kj_digest_bytes(archive->bytes + block->offset, block->packed_bytes);
     if (!kj_same_digest(sum, block->checksum))
-      return refuse(archive->name, "the checksum of a block is another", diagnostics);
+      return refuse(archive->name, "the checksum of a block is wrong", diagnostics);
   }
   return KJIT_OK;
 }

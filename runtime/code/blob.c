@@ -142,9 +142,9 @@ void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char 
 /* Returns NULL for code that other processes can use. */
 static const char *why_left_out(kj_disk *disk, const kj_disk_key *key, const kj_code *code)
 {
-  if (!key) return "its module has a declaration of a guest, or it has debug information";
+  if (!key) return "its module contains a guest's declaration, or has debug information";
   if (code->failures && !key->has_sources)
-    return "its threads may fail, and the text of its source is not known";
+    return "its threads can fail, and the file name of its source is not known";
   if (!kj_has_own_math(disk, code))
     return "it has math functions of a file; kjit_config.libdevice_path \"libclc\" gives the code "
            "functions that ship with kjit";

@@ -333,12 +333,12 @@ static void describe_end(int status, bool is_known, kj_buffer *text)
 {
   const char *signal = is_known && WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
   if (signal)
-    kj_append_format(text, "was ended by SIG%s (%s)", signal, sigdescr_np(WTERMSIG(status)));
+    kj_append_format(text, "was killed by SIG%s (%s)", signal, sigdescr_np(WTERMSIG(status)));
   else if (is_known && WIFSIGNALED(status))
-    kj_append_format(text, "was ended by signal %d", WTERMSIG(status));
-  else if (is_known) kj_append_format(text, "has ended with status %d", WEXITSTATUS(status));
+    kj_append_format(text, "was killed by signal %d", WTERMSIG(status));
+  else if (is_known) kj_append_format(text, "exited with status %d", WEXITSTATUS(status));
   else
-    kj_append_text(text, "has ended for an unknown reason, because this process ignores SIGCHLD or "
+    kj_append_text(text, "ended for an unknown reason, because this process ignores SIGCHLD or "
                          "waits for child processes that it did not start");
 }
 
@@ -358,13 +358,15 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
   free_child(c);
   if (how == OTHER_BUILD) {
     free(words);
-    return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
-                    "libkjit and the program %s are of different builds", all->path);
+    return kj_error(
+      diagnostics, KJIT_ERROR_NO_COMPILER,
+      "libkjit and the program %s come from different builds; install both from the same build",
+      all->path);
   }
   if (has_ended) describe_end(status, is_known, &what);
   else if (how == LATE)
     kj_append_format(&what, "took longer than %g s and was killed", (double)all->limit_ns / 1e9);
-  else kj_append_text(&what, "gave an answer that makes no sense, and was killed");
+  else kj_append_text(&what, "sent an invalid answer and was killed");
   kjit_status reported =
     kj_error(diagnostics, KJIT_ERROR_COMPILER_LOST,
              "the child process that %s `%s` %s%s%s; the next compilation starts a new one", task,
@@ -458,7 +460,7 @@ static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_out
   (void)compiler;
   if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, kernel, &reason))
     return kj_error(diagnostics, KJIT_ERROR_COMPILE,
-                    "machine code that a child process made cannot be loaded: %s", reason);
+                    "cannot load machine code that a child process compiled: %s", reason);
   *loaded = (kj_loaded *)image;
   return KJIT_OK;
 }

@@ -61,7 +61,8 @@ static kjit_status check_interface(const kj_compiler_interface *interface,
 {
   enum { FIRST_WITH_BUILD = 5 };
   if (!interface)
-    return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler gives no interface");
+    return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
+                    "the compiler library returned no interface");
   bool has_build = interface->version >= FIRST_WITH_BUILD && interface->build;
   if (interface->version == KJ_COMPILER_VERSION && interface->size_bytes == sizeof *interface &&
       has_build && !strcmp(interface->build, kj_build))
@@ -70,7 +71,8 @@ static kjit_status check_interface(const kj_compiler_interface *interface,
   (void)dladdr(kj_build, &own);
   (void)dladdr(interface, &other);
   return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
-                  "libkjit and its compiler are of different builds: %s is %s, %s is %s",
+                  "libkjit and its compiler come from different builds: %s is build %s, %s is "
+                  "build %s; install both from the same build",
                   own.dli_fname ? own.dli_fname : "libkjit", kj_build,
                   other.dli_fname ? other.dli_fname : "the compiler",
                   has_build ? interface->build : "of a version before 0.2");

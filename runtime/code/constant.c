@@ -73,8 +73,8 @@ static kjit_status check_extents(const kjit_module *module, const ki_decl *decl,
       continue;
     return kj_error_at(
       diagnostics, module, decl->location, KJIT_ERROR_TYPE,
-      "constant `%s`: dimension %u has %lld elements by its type, %lld in the array", decl->name, d,
-      (long long)extent, (long long)view->shape[d]);
+      "constant `%s`: dimension %u has %lld elements in its type, but %lld in the array",
+      decl->name, d, (long long)extent, (long long)view->shape[d]);
   }
   return KJIT_OK;
 }
@@ -110,7 +110,7 @@ static kjit_status take_scalar(const kjit_module *module, const ki_decl *decl, c
     ki_print_value(c->value, true, &text);
     kjit_status status = refuse(module, decl, diagnostics,
                                 ki_is_scalar(wanted) ? type_name(module, wanted) : "another type",
-                                text.text ? text.text : "a value that it does not hold");
+                                text.text ? text.text : "a value that the type cannot represent");
     kj_free_buffer(&text);
     return status;
   }
@@ -218,8 +218,8 @@ static kjit_status check_structs(const kjit_module *module, const ki_decl *decl,
         depends |= depends_on(item->attributes.items[k].values.items[n], decl->name);
     if (depends)
       return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
-                         "constant `%s`: the layout of struct `%s` depends on it, and is made when "
-                         "the module is parsed",
+                         "constant `%s` cannot be changed, because the layout of struct `%s` "
+                         "depends on it and is computed when the module is parsed",
                          decl->name, item->name);
   }
   return KJIT_OK;

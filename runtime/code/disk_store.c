@@ -614,7 +614,7 @@ kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
   if (!name)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
   if (!is_disk_name(name))
-    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache",
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is not the name of a disk cache entry",
                         name);
   kj_diagnostics diagnostics = { 0 };
   kj_disk *disk = get_disk(context, &diagnostics);

@@ -483,7 +483,7 @@ static bool evaluate_subscript(kj_scope *scope, const ki_expr *expr, kjit_type w
   const ki_expr *tuple = look_through(scope, expr->x, &type);
   uint32_t item, count;
   if (expr->args.count != 1 || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
-    return refuse(scope, expr, "is an element of an array");
+    return refuse(scope, expr, "loads an element of an array");
   count = kj_count_items(scope, tuple);
   return count && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
          evaluate_item(scope, expr->x, item, wanted, k);

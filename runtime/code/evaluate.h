@@ -54,7 +54,7 @@ typedef struct kj_scope {
   bool is_rounded;
   /* the first thing that could not be evaluated */
   kj_location location;
-  const char *reason; /* "is an element of an array" */
+  const char *reason; /* "loads an element of an array" */
   /* bounds the work: a chain of lets that use each other twice has exponentially many paths */
   uint32_t steps, depth;
 } kj_scope;

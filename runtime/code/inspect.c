@@ -45,11 +45,11 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
                        .binding_count = kernel->binding_count };
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->block, r->diagnostics, wanted));
     if (is_given && memcmp(block, wanted, sizeof wanted))
-      return kj_error_at(r->diagnostics, kernel->module, kernel->block->location,
-                         KJIT_ERROR_ARGUMENT,
-                         "kernel `%s`: @block is %u x %u x %u, the options give %u x %u x %u",
-                         kernel->function->decl->name, wanted[0], wanted[1], wanted[2], block[0],
-                         block[1], block[2]);
+      return kj_error_at(
+        r->diagnostics, kernel->module, kernel->block->location, KJIT_ERROR_ARGUMENT,
+        "kernel `%s`: @block is %u x %u x %u, but the options request %u x %u x %u",
+        kernel->function->decl->name, wanted[0], wanted[1], wanted[2], block[0], block[1],
+        block[2]);
     memcpy(block, wanted, sizeof wanted);
     is_given = true;
   }
@@ -159,7 +159,7 @@ static kjit_status check_stage(request *r, const kjit_compile_options *options, 
   };
   if (has_stage(stage, !is_cpu)) return KJIT_OK;
   return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
-                  "stage: %s exists for %s targets only; the target is %s", names[stage],
+                  "stage: %s exists only for %s targets, but the target is %s", names[stage],
                   is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
 }
 
@@ -289,10 +289,12 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
                         : !code    ? "code"
                                    : "size_bytes");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: stage %d is not a value of kjit_stage",
+                        call, (int)stage);
   KJ_TRY(read_options(context, call, options, &read, &limits));
   if (read.after_pass && stage != KJIT_STAGE_TYPED)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass requires the stage TYPED",
+                        call);
   KJ_TRY(ki_verify_debug(context, call, read.debug));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
@@ -341,8 +343,9 @@ static kjit_status open_result(request *r, kjit_function *function, kj_diagnosti
   const ki_decl *decl = kj_function_of(function);
   *r = (request){ 0 };
   if (decl->function->is_extern || decl->function->builtin)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "`%s` is %s: there is nothing to infer",
-                    decl->name, decl->function->builtin ? "a built-in" : "extern");
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "`%s` is %s, so kjit cannot infer its result type", decl->name,
+                    decl->function->builtin ? "a built-in" : "extern");
   kjit_kernel *kernel = kj_get_kernel_object(decl->function->module, decl->index);
   if (!kernel) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   return open_request(r, kernel, diagnostics);
@@ -412,17 +415,18 @@ kjit_status kjit_compile_function(kjit_function *function, const char *signature
   kjit_module *module = decl->function->module;
   const char *name = symbol ? symbol : decl->name;
   if (!is_symbol(name))
-    return ki_fail_call(
-      module->context, KJIT_ERROR_NAME,
-      "`%s` is no name for a C function: letters, digits, `_` and `$`, no digit first", name);
+    return ki_fail_call(module->context, KJIT_ERROR_NAME,
+                        "`%s` is not a valid name of a C function: use letters, digits, `_` and "
+                        "`$`, and do not start with a digit",
+                        name);
   if (kn_is_library_name(name))
     return ki_fail_call(module->context, KJIT_ERROR_NAME,
-                        "`%s` is the name of a function that generated code calls: the C function "
-                        "needs another symbol",
+                        "`%s` is also the name of a function that generated code calls; choose "
+                        "another symbol for the C function",
                         name);
   if (decl->function->is_extern || decl->function->builtin)
     return ki_fail_call(module->context, KJIT_ERROR_ARGUMENT,
-                        "`%s` is %s: there is nothing to compile", decl->name,
+                        "`%s` is %s, so there is no code to compile", decl->name,
                         decl->function->builtin ? "a built-in" : "extern");
   kjit_kernel *kernel = kj_get_kernel_object(module, decl->index);
   if (!kernel) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
@@ -551,10 +555,12 @@ static kjit_status copy_code(const char *call, kjit_specialization *specializati
                         : is_binary ? "binary"
                                     : "code");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: stage %d is not a value of kjit_stage",
+                        call, (int)stage);
   bool takes_ptx = specialization->device->operations->takes_ptx;
   if (!is_binary && !has_stage(stage, takes_ptx))
-    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage; it has %s",
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+                        "code for %s does not have this stage; it has %s",
                         specialization->device->info.target, own_stages(takes_ptx));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
@@ -588,7 +594,7 @@ static kjit_status refuse(const kjit_specialization *specialization, const char 
                           uint64_t given, uint64_t limit, kj_diagnostics *diagnostics)
 {
   return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                  "kernel `%s`: kjit_get_occupancy: %s %llu, at most %llu are possible",
+                  "kernel `%s`: kjit_get_occupancy: %s %llu; the maximum is %llu",
                   specialization->kernel->function->decl->name, what, (unsigned long long)given,
                   (unsigned long long)limit);
 }
@@ -596,8 +602,9 @@ static kjit_status refuse(const kjit_specialization *specialization, const char 
 static kjit_status check_block(const kjit_specialization *specialization, const uint32_t block[3],
                                uint64_t dynamic_shared_bytes, kj_diagnostics *diagnostics)
 {
-  static const char *const extents[] = { "threads a block in x are", "threads a block in y are",
-                                         "threads a block in z are" };
+  static const char *const extents[] = { "the number of threads in x is",
+                                         "the number of threads in y is",
+                                         "the number of threads in z is" };
   const kjit_device_info *info = &specialization->device->info;
   const kj_device_code *function = &specialization->cuda;
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2],
@@ -606,11 +613,11 @@ static kjit_status check_block(const kjit_specialization *specialization, const 
     if (!block[i] || block[i] > info->max_block[i])
       return refuse(specialization, extents[i], block[i], info->max_block[i], diagnostics);
   if (threads > most)
-    return refuse(specialization, "threads a block are", threads, most, diagnostics);
+    return refuse(specialization, "the number of threads is", threads, most, diagnostics);
   uint64_t memory = function->max_dynamic_shared_bytes;
   return dynamic_shared_bytes > memory
-           ? refuse(specialization, "bytes of dynamic shared memory a block are",
-                    dynamic_shared_bytes, memory, diagnostics)
+           ? refuse(specialization, "the dynamic shared memory in bytes is", dynamic_shared_bytes,
+                    memory, diagnostics)
            : KJIT_OK;
 }
 

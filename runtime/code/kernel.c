@@ -428,7 +428,7 @@ static kjit_status tell_parameter(const char *call, const kjit_kernel *kernel, c
 {
   if (index >= kernel->parameter_count)
     return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
-                        "%s `%s` has %u parameters: there is no parameter %zu", what,
+                        "%s `%s` has %u parameters, but parameter %zu was requested", what,
                         kernel->function->decl->name, kernel->parameter_count, index);
   const kj_parameter_row *row = &kernel->parameters[index];
   const ki_type_expr *written = row->decl->type_expr;

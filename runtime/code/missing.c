@@ -19,11 +19,11 @@ static const part_row parts[] = {
   { KJ_KEY_TARGET, "it is for ", "" },
   { KJ_KEY_SUFFIX, "its architecture has the suffix ", "" },
   { KJ_KEY_PROCESSOR, "it is for ", "" },
-  { KJ_KEY_CHECKS, "it has other run-time checks (", ")" },
+  { KJ_KEY_CHECKS, "it was compiled with other run-time checks (", ")" },
   { KJ_KEY_INTERRUPTIBLE, "kjit_config.interruptible was ", "" },
   { KJ_KEY_ARGUMENTS, "it is for (", ")" },
   { KJ_KEY_FACTS, NULL, NULL }, /* append_facts */
-  { KJ_KEY_EXTERNS, "other functions are bound to extern funcs", NULL },
+  { KJ_KEY_EXTERNS, "other functions were bound to its extern funcs", NULL },
   { KJ_KEY_TEXT, "it was compiled from another source", NULL },
 };
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -106,7 +106,8 @@ static void append_facts(key_text facts, kj_buffer *text)
 {
   static const char relations[] = "relations ";
   const char *end = memmem(facts.text, facts.size_bytes, relations, sizeof relations - 1);
-  kj_append_text(text, "facts of the call, block and overlap of arrays were ");
+  kj_append_text(text,
+                 "it relies on other facts about the arguments, the block and array overlap: ");
   kj_append(text, facts.text, end ? (size_t)(end - facts.text) - 1 : facts.size_bytes);
 }
 
@@ -114,7 +115,7 @@ static void append_difference(key_text found, const part_row *row, kj_buffer *te
 {
   key_text part = find_part(found, row->part);
   if (row->part == KJ_KEY_PROCESSOR && !kj_read_level(part.text, part.size_bytes)) {
-    kj_append_text(text, "it is for exactly the processor that it was compiled on");
+    kj_append_text(text, "it only runs on the processor model that it was compiled on");
     return;
   }
   if (row->part == KJ_KEY_FACTS) {
@@ -136,8 +137,7 @@ static void append_differences(key_text wanted, key_text found, kj_buffer *text)
     append_difference(found, &parts[i], text);
     separator = "; ";
   }
-  if (!*separator)
-    kj_append_text(text, "it was made by another compiler, or cannot be loaded here");
+  if (!*separator) kj_append_text(text, "another compiler made it, or it cannot be loaded here");
 }
 
 void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,
@@ -149,10 +149,10 @@ void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const
   for (const kj_archive *at = first; at; at = at->next)
     for (uint64_t k = 0; k < at->count; k++) compare_entry(at, k, key, &best);
   if (best.key) {
-    kj_append_text(&why, "the compiled code of this kernel that comes nearest is different: ");
+    kj_append_text(&why, "the most similar compiled code of this kernel differs: ");
     append_differences(key, (key_text){ best.key, best.key_bytes }, &why);
   } else {
-    kj_append_text(&why, "no compiled code of a kernel of this name was imported");
+    kj_append_text(&why, "no compiled code was imported for a kernel with this name");
   }
   (void)kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
                  "kernel `%s` is not compiled for (%s), and there is no compiler: %s", kernel,

@@ -105,7 +105,7 @@ static kjit_status read_const(reader *r, uint32_t index, char *text)
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
   ki_value value, converted;
   if (!read_value(text, &value))
-    return fail(r, index, KJIT_ERROR_ARGUMENT, "a value, as the parameter is const", text);
+    return fail(r, index, KJIT_ERROR_ARGUMENT, "a value, because the parameter is const", text);
   if (annotation->kind == KJ_ANNOTATION_SCALAR) {
     if (!ki_fit_argument(value, annotation->type, &converted))
       return fail(r, index, KJIT_ERROR_ARGUMENT,

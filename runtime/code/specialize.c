@@ -246,10 +246,11 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   bool is_linked = kj_has_outside_code(module) ||
                    (call->device->operations->link && runtime->context->config.compile_in_child);
   if (takes_ptx && is_linked && !call->device->operations->link)
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "kernel `%s` calls code that the application has bound, which only a driver "
-                    "links: it cannot be compiled for `%s` (kjit_config.target)",
-                    call->kernel->function->decl->name, call->device->code_target);
+    return kj_error(
+      diagnostics, KJIT_ERROR_UNSUPPORTED,
+      "kernel `%s` cannot be compiled for `%s` (kjit_config.target), because it calls "
+      "code that the application has bound, and only a driver can link it",
+      call->kernel->function->decl->name, call->device->code_target);
   if (takes_ptx && is_linked) KJ_TRY(link_code(call, code, diagnostics));
   else if (is_kept && takes_ptx && call->device->operations->link) is_kept = can_link(call, code);
   KJ_TRY(load_code(call, specialization, true, diagnostics));

@@ -256,8 +256,8 @@ static kjit_status name_memory(kjit_device *device, uint64_t address,
   struct stat status;
   if (allocation->file < 0 || fstat(allocation->file, &status))
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
-                    "cannot see other memory");
+                    "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported, because another "
+                    "process cannot access other memory");
   KJ_ASSERT(address >= allocation->address &&
             address - allocation->address <= allocation->size_bytes);
   *name = (kj_memory_name){ .process = (uint64_t)getpid(),
@@ -277,9 +277,10 @@ static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnosti
   unsigned long long process = name->process;
   if (file < 0 || fstat(file, &status) || status.st_ino != name->file_number ||
       status.st_dev != name->file_device)
-    return kj_error(diagnostics, KJIT_ERROR_IO,
-                    "the memory of process %llu cannot be mapped: it is gone, or another user's",
-                    process);
+    return kj_error(
+      diagnostics, KJIT_ERROR_IO,
+      "cannot map the memory of process %llu: the process has ended, or belongs to another user",
+      process);
   int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0 || !(seals & F_SEAL_SHRINK))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
@@ -306,7 +307,7 @@ static kjit_status open_memory(kjit_device *device, const kj_memory_name *name,
   if (status == KJIT_OK)
     memory = mmap(NULL, name->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (status == KJIT_OK && memory == MAP_FAILED)
-    status = kj_error(diagnostics, KJIT_ERROR_IO, "the memory of process %llu cannot be mapped",
+    status = kj_error(diagnostics, KJIT_ERROR_IO, "cannot map the memory of process %llu",
                       (unsigned long long)name->process);
   if (status != KJIT_OK && file >= 0) close(file);
   *allocation = (kj_allocation){ .memory = KJIT_MEMORY_SHARED,

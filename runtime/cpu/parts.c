@@ -134,8 +134,8 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
   uint64_t parts = volume(group) * count_warps(launch);
   if (parts <= MOST_PARTS) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                  "all blocks of a cooperative launch are resident at once: the launch has %llu "
-                  "blocks of %llu warps, the CPU holds %d %s",
+                  "all blocks of a cooperative launch must be resident at once, but the launch has "
+                  "%llu blocks of %llu warps and the CPU can hold %d %s",
                   (unsigned long long)volume(group),
                   (unsigned long long)((volume(launch->grid.block) + WARP - 1) / WARP), MOST_PARTS,
                   launch->parts == KJ_PARTS_WARPS

@@ -110,8 +110,8 @@ static kjit_status copy(kjit_device *device, const kj_transfer *transfer, void *
   (void)stream;
   if (!transfer->to_host) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                  "the context compiles for %s (kjit_config.target) and runs nothing: its arrays "
-                  "have no values",
+                  "the context only compiles for %s (kjit_config.target): it launches nothing, and "
+                  "its arrays have no values",
                   device->code_target);
 }
 

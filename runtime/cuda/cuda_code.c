@@ -16,7 +16,7 @@ static kjit_status report_log(char *log, const char *kernel_name, int result,
   device->driver->cuGetErrorName(result, &name);
   return kj_error(
     diagnostics, KJIT_ERROR_COMPILE,
-    "the driver refuses the code of kernel `%s` for %s: cuModuleLoadDataEx gives %s (%d)%s%s",
+    "the driver cannot load the code of kernel `%s` for %s: cuModuleLoadDataEx returns %s (%d)%s%s",
     kernel_name, device->target, name ? name : "an unknown error", result,
     length ? ":\n" : "; it left no log", log);
 }
@@ -266,7 +266,7 @@ static kjit_status report_local(const kjit_device *device, const kj_device_code 
   char place[24];
   return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                   "kernel `%s` on %s: a thread needs %u bytes for local arrays, including those of "
-                  "called functions; a GPU has 512 KiB",
+                  "called functions; the maximum on a GPU is 512 KiB",
                   function->mark->name, kj_device_text(device, place), function->local_bytes);
 }
 

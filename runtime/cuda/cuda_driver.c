@@ -14,7 +14,7 @@ static kjit_status find_entry_points(kj_driver *driver,
   *(void **)&driver->name = find(user, symbol); \
   if (!driver->name) \
     return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, \
-                    "the CUDA driver is too old: libcuda.so.1 has no %s", symbol);
+                    "the CUDA driver is too old: libcuda.so.1 does not define %s", symbol);
 #define X_OPTIONAL(name, symbol, parameters) *(void **)&driver->name = find(user, symbol);
 #include "cuda/driver.def"
 #undef X
@@ -39,7 +39,7 @@ static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics,
     const char *name = NULL;
     driver->cuGetErrorName(result, &name);
     return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                    "the CUDA driver cannot be used: cuInit gives %s (%d)",
+                    "the CUDA driver cannot be initialized: cuInit returns %s (%d)",
                     name ? name : "an unknown error", result);
   }
   KJ_TRY(kj_check_driver(driver, NULL, driver->cuDriverGetVersion(&driver->version),

@@ -149,8 +149,9 @@ static kjit_status check_result(const run *r)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_run_formula: the values of the result are NULL");
   if ((r->formula->flags & KJIT_COLUMN_NULLABLE) && !r->result->validity)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_run_formula: the result can be null, and its validity is NULL");
+    return ki_fail_call(
+      context, KJIT_ERROR_MISUSE,
+      "kjit_run_formula: the result can be null, but its validity pointer is NULL");
   return check_columns(r);
 }
 

@@ -39,9 +39,10 @@ static kjit_status check_column(kjit_context *context, const kjit_formula_option
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s[%u]: `%s` has unknown flags", field, index,
                         column->name);
   if ((column->flags & KJIT_COLUMN_BITS) && column->type != KJIT_BOOL)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "%s[%u]: `%s` has KJIT_COLUMN_BITS, and its type is not bool", field, index,
-                        column->name);
+    return ki_fail_call(
+      context, KJIT_ERROR_MISUSE,
+      "%s[%u]: `%s` has the flag KJIT_COLUMN_BITS, which is only for columns of type bool", field,
+      index, column->name);
   return KJIT_OK;
 }
 
@@ -170,7 +171,7 @@ static void describe(making *m, kf_writer *w, const kf_value *value)
   formula->type = kf_own_type(value);
   if (formula->type == KJIT_ANY)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
-            "the formula is null in all rows, so that its result has no type");
+            "the formula is null in all rows, so its result has no type");
   formula->operation_count = w->operation_count;
   memcpy(formula->is_used, w->is_used, w->column_count * sizeof *w->is_used);
   if (value->valid.count) formula->flags |= KJIT_COLUMN_NULLABLE;

@@ -185,7 +185,7 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
                 (long long)facts.count);
   if (!facts.is_empty && bound->address & (alignment - 1))
     return fail(call, index, diagnostics,
-                "the elements are not aligned: the address is no multiple of %lld", alignment);
+                "the elements are not aligned: the address is not a multiple of %lld", alignment);
   if (row->is_general) return KJIT_OK;
   bool has_rows = rank > 1 && bound->layout == KJIT_LAYOUT_C;
   bound->facts = (uint8_t)kj_find_array_facts(
@@ -210,15 +210,14 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
   }
   ki_types *types = call->kernel->module->types;
   if (!ki_is_element(types, argument->type))
-    return mismatch(call, index, "a value", "a value whose type is none that values have",
-                    diagnostics);
+    return mismatch(call, index, "a value", "a value whose type no value can have", diagnostics);
   const void *memory =
     argument->kind == KJIT_ARG_BY_ADDRESS ? argument->value.address : &argument->value;
   if (!memory) return mismatch(call, index, "a value", "the address NULL", diagnostics);
   if (argument->kind == KJIT_ARG_VALUE &&
       kj_element_bytes(types, argument->type) > sizeof argument->value)
-    return mismatch(call, index, "a value", "a value that is too wide to pass in place",
-                    diagnostics);
+    return mismatch(call, index, "a value",
+                    "a value that is too large for a kjit_arg; pass its address", diagnostics);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_VALUE, .type = argument->type };
   bool is_pointer = ki_type(types, argument->type)->class_ == KJ_CLASS_POINTER;
   if (is_pointer) memcpy(bound->bits, memory, sizeof(uint64_t));
@@ -238,13 +237,13 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   bool is_scalar = argument->kind == KJIT_ARG_VALUE || argument->kind == KJIT_ARG_NUMBER ||
                    argument->kind == KJIT_ARG_BY_ADDRESS;
   if (!is_scalar)
-    return mismatch(call, index, "a value, as the parameter is const", name_kind(argument),
+    return mismatch(call, index, "a value, because the parameter is const", name_kind(argument),
                     diagnostics);
   KJ_TRY(bind_scalar(call, index, argument, diagnostics));
   kj_bound *bound = &call->bound[index];
   if (bound->value.type == KJIT_ANY)
-    return mismatch(call, index, "an integer, a float or a bool, as the parameter is const",
-                    "a value made of several", diagnostics);
+    return mismatch(call, index, "an integer, a float or a bool, because the parameter is const",
+                    "a value with several components", diagnostics);
   /* At compile time any integral number is exact: only a number that goes to the kernel as data has
    * to keep to the type that literals have. */
   ki_value integer;
@@ -266,7 +265,7 @@ static kjit_status bind_function(kj_call *call, uint32_t index, const kjit_arg *
   if (!argument->value.function) return mismatch(call, index, "a func", "NULL", diagnostics);
   const ki_decl *function = kj_function_of(argument->value.function);
   if (function->function->module != call->kernel->module)
-    return mismatch(call, index, "a func of the kernel's module", "one of another module",
+    return mismatch(call, index, "a func of the kernel's module", "a func of another module",
                     diagnostics);
   call->bound[index] =
     (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = function };
@@ -279,13 +278,13 @@ static kjit_status bind_array(kj_call *call, uint32_t index, const kjit_arg *arg
   if (argument->value.address == NULL)
     return mismatch(call, index, "an array", "NULL", diagnostics);
   if (argument->access > KJIT_ACCESS_IN_OUT)
-    return mismatch(call, index, "an array with a kjit_access", "one whose access is none of them",
-                    diagnostics);
+    return mismatch(call, index, "an array whose access is a value of kjit_access",
+                    "another access value", diagnostics);
   if (argument->kind == KJIT_ARG_TENSOR)
     return kj_bind_tensor(call, index, argument->value.tensor, argument->type, diagnostics);
   const kjit_array *array = argument->value.array;
   if (array->object.device->context != call->kernel->context)
-    return mismatch(call, index, "an array of the kernel's context", "one of another context",
+    return mismatch(call, index, "an array of the kernel's context", "an array of another context",
                     diagnostics);
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
   return kj_bind_tensor(call, index, &array->tensor, array->element, diagnostics);
@@ -307,7 +306,8 @@ static kjit_status bind_one(kj_call *call, uint32_t index, const kjit_arg *argum
   case KJIT_ARG_NUMBER:
   case KJIT_ARG_BY_ADDRESS: return bind_scalar(call, index, argument, diagnostics);
   case KJIT_ARG_FUNCTION:
-    return mismatch(call, index, "a value or an array; only a parameter `: func` takes a func",
+    return mismatch(call, index,
+                    "a value or an array, because only a parameter declared `: func` takes a func",
                     "a func", diagnostics);
   default: return mismatch(call, index, "an argument", name_kind(argument), diagnostics);
   }

@@ -98,18 +98,19 @@ static kjit_status check_cluster(const kj_call *call, kj_diagnostics *diagnostic
   char place[24];
   if (call->device->operations->is_queued && !call->device->has_clusters)
     return REFUSE(call, diagnostics,
-                  "the launch has clusters of %u x %u x %u blocks, %s (%s) has none: they need "
-                  "sm_%d and a driver of CUDA 11.8",
+                  "the launch has clusters of %u x %u x %u blocks, but %s (%s) does not support "
+                  "clusters: they need sm_%d and a driver for CUDA 11.8",
                   cluster[0], cluster[1], cluster[2], kj_device_text(call->device, place),
                   call->device->info.target, FROM);
   if (kj_volume(cluster) > MOST_BLOCKS)
-    return REFUSE(call, diagnostics, "the launch has clusters of %llu blocks, a device allows %d",
+    return REFUSE(call, diagnostics,
+                  "the launch has clusters of %llu blocks; the maximum on the device is %d",
                   (unsigned long long)kj_volume(cluster), MOST_BLOCKS);
   for (int i = 0; i < 3; i++)
     if (grid[i] % cluster[i])
       return REFUSE(
         call, diagnostics,
-        "the grid of %u x %u x %u blocks is no multiple of the cluster of %u x %u x %u blocks",
+        "the grid of %u x %u x %u blocks is not a multiple of the cluster of %u x %u x %u blocks",
         grid[0], grid[1], grid[2], cluster[0], cluster[1], cluster[2]);
   return KJIT_OK;
 }
@@ -124,7 +125,7 @@ static kjit_status fit_cluster(kj_call *call, const kj_code *code, kj_diagnostic
     uint32_t extent = !is_given ? code->cluster[i] : given[i] ? given[i] : 1;
     if (code->cluster[0] && code->cluster[i] != extent)
       return REFUSE(call, diagnostics,
-                    "@cluster is %u x %u x %u, the launch gives a cluster of %u x %u x %u",
+                    "@cluster is %u x %u x %u, but the launch requests a cluster of %u x %u x %u",
                     code->cluster[0], code->cluster[1], code->cluster[2], given[0],
                     given[1] ? given[1] : 1, given[2] ? given[2] : 1);
     call->cluster[i] = extent;
@@ -148,7 +149,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   if (!device->has_cooperative_launch)
     return REFUSE(
       call, diagnostics,
-      "the launch is cooperative, and %s (%s) with its driver has no cooperative launches",
+      "the launch is cooperative, but %s (%s) or its driver does not support cooperative launches",
       kj_device_text(device, place), device->info.target);
   KJ_TRY(count_resident(call, specialization, diagnostics, &resident));
   uint64_t most = (uint64_t)resident * device->info.multiprocessor_count,
@@ -159,9 +160,9 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
     call->grid[0] = (uint32_t)(most / step * step);
   if (kj_volume(call->grid) <= most) return KJIT_OK;
   return REFUSE(call, diagnostics,
-                "all blocks of a cooperative launch are resident at once: the launch has %llu "
-                "blocks, %s holds %llu (%u multiprocessors with %u each, of %llu threads with "
-                "%u registers a thread and %llu bytes of shared memory a block)",
+                "all blocks of a cooperative launch must be resident at once, but the launch has "
+                "%llu blocks and %s can hold %llu (%u multiprocessors with %u blocks each; a block "
+                "has %llu threads with %u registers each and %llu bytes of shared memory)",
                 (unsigned long long)kj_volume(call->grid), kj_device_text(device, place),
                 (unsigned long long)most, device->info.multiprocessor_count, resident,
                 (unsigned long long)kj_volume(call->block), function->registers,
@@ -230,7 +231,7 @@ static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_sh
   return kj_refuse_launch(
     call, row->decl->location, diagnostics,
     "the launch has %" PRIu64
-    "%s bytes of dynamic shared memory a block up to array `%s`, %s allows %" PRIu64,
+    "%s bytes of dynamic shared memory per block up to array `%s`, but %s allows at most %" PRIu64,
     *end, bytes == INT32_MAX ? " or more" : "", row->decl->name,
     kj_device_text(call->device, place), most);
 }
@@ -270,15 +271,15 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
   if (code->uses_dynamic_shared &&
       call->config->dynamic_shared_bytes < code->dynamic_shared_element_bytes)
     return REFUSE(call, diagnostics,
-                  "its shared array without an extent takes the launch's dynamic shared memory: "
-                  "the launch gives %llu bytes, one element takes %u",
+                  "the launch gives %llu bytes of dynamic shared memory to the kernel's shared "
+                  "array without an extent, but one element needs %u bytes",
                   (unsigned long long)call->config->dynamic_shared_bytes,
                   code->dynamic_shared_element_bytes);
   uint64_t needed = own_shared_need(code, call->block);
   if (call->config->dynamic_shared_bytes < needed)
     return REFUSE(call, diagnostics,
-                  "its shared array without an extent takes the launch's dynamic shared memory: "
-                  "the launch gives %llu bytes, a block of %u x %u x %u uses %llu at least",
+                  "the launch gives %llu bytes of dynamic shared memory to the kernel's shared "
+                  "array without an extent, but a block of %u x %u x %u uses at least %llu bytes",
                   (unsigned long long)call->config->dynamic_shared_bytes, call->block[0],
                   call->block[1], call->block[2], (unsigned long long)needed);
   if (!call->device->operations->is_queued) return KJIT_OK;
@@ -286,15 +287,15 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
   uint64_t threads = kj_volume(call->block), most = call->device->info.max_shared_bytes,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   if (function->max_threads && threads > function->max_threads)
-    return REFUSE(
-      call, diagnostics,
-      "the launch has %llu threads a block, its use of registers (%u a thread) allows %u",
-      (unsigned long long)threads, function->registers, function->max_threads);
+    return REFUSE(call, diagnostics,
+                  "the launch has %llu threads per block, but the kernel uses %u registers per "
+                  "thread, which allows at most %u",
+                  (unsigned long long)threads, function->registers, function->max_threads);
   if (call->dynamic_shared_bytes > function->max_dynamic_shared_bytes || shared > most) {
     char place[24];
     return REFUSE(call, diagnostics,
-                  "the launch has %llu bytes of shared memory a block (%u static, %llu dynamic), "
-                  "%s allows %llu",
+                  "a block of the launch has %llu bytes of shared memory (%u static, %llu "
+                  "dynamic), but %s allows at most %llu",
                   (unsigned long long)shared, function->shared_bytes,
                   (unsigned long long)call->dynamic_shared_bytes,
                   kj_device_text(call->device, place), (unsigned long long)most);

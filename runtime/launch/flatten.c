@@ -33,18 +33,18 @@ static kjit_status walk_tuple(walk *w, const kjit_arg *tuple)
 {
   if (w->sign < w->end && *w->sign == KI_SHAPE_ARGUMENT)
     return refuse(w,
-                  "an argument that is not a tuple; only a parameter with a tuple type such as "
-                  "`box: (_, f32[:])` takes a tuple",
+                  "an argument that is not a tuple (only a parameter with a tuple type such as "
+                  "`box: (_, f32[:])` takes a tuple)",
                   "a tuple");
   if (w->sign == w->end || *w->sign == KI_SHAPE_CLOSE)
     return refuse(w, w->depth ? "the end of a tuple" : "no more arguments", "a tuple");
   if (tuple->reserved && !tuple->value.items)
-    return refuse(w, "a tuple", "one whose items are NULL");
+    return refuse(w, "a tuple", "a tuple whose items are NULL");
   w->sign++;
   w->depth++;
   KJ_TRY(walk_list(w, tuple->value.items, tuple->reserved));
   if (w->sign == w->end || *w->sign != KI_SHAPE_CLOSE)
-    return refuse(w, "a tuple of more items", "its end");
+    return refuse(w, "a tuple with more items", "its end");
   w->sign++;
   w->depth--;
   return KJIT_OK;
@@ -53,10 +53,9 @@ static kjit_status walk_tuple(walk *w, const kjit_arg *tuple)
 static kjit_status walk_one(walk *w, const kjit_arg *argument)
 {
   if (argument->kind == KJIT_ARG_TUPLE) return walk_tuple(w, argument);
-  if (w->sign < w->end && *w->sign == KI_SHAPE_OPEN)
-    return refuse(w, "a tuple, as others among these arguments are", "one item of it");
+  if (w->sign < w->end && *w->sign == KI_SHAPE_OPEN) return refuse(w, "a tuple", "a single item");
   if (w->sign == w->end || *w->sign == KI_SHAPE_CLOSE)
-    return refuse(w, w->depth ? "a tuple of fewer items" : "no more arguments", "one more");
+    return refuse(w, w->depth ? "a tuple with fewer items" : "no more arguments", "one more");
   w->sign++;
   if (w->items) w->items[w->count] = *argument;
   w->count++;
@@ -87,8 +86,8 @@ kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *argu
   walk w = start(kernel, diagnostics);
   if (!kernel->function->has_tuples)
     return refuse(&w,
-                  "arguments that are not tuples; only a parameter with a tuple type such as `box: "
-                  "(_, f32[:])` takes a tuple",
+                  "arguments that are not tuples (only a parameter with a tuple type such as `box: "
+                  "(_, f32[:])` takes a tuple)",
                   "a tuple");
   KJ_TRY(walk_list(&w, arguments, count));
   kjit_arg *items = malloc((w.count + 1) * sizeof *items);

@@ -41,12 +41,12 @@ static bool is_elsewhere(kjit_function *function)
 
 static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *function)
 {
-  return ki_fail_call(
-    context, KJIT_ERROR_ARGUMENT,
-    kj_function_of(function)->function->builtin
-      ? "`%s` is a built-in; call a func that calls it"
-      : "`%s` is extern, so the application has it already; call a func that calls it",
-    kj_function_of(function)->name);
+  return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                      kj_function_of(function)->function->builtin
+                        ? "`%s` is a built-in; call a func that calls it"
+                        : "`%s` is an extern func, whose function the application already has; "
+                          "call a func that calls it",
+                      kj_function_of(function)->name);
 }
 
 /* ---- code ---- */
@@ -445,7 +445,7 @@ static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kji
   const ki_decl *decl = kernel->function->decl;
   kjit_status status =
     kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_TYPE,
-                "func `%s` returns %s for these arguments, the signature says %s", decl->name,
+                "func `%s` returns %s for these arguments, but the signature says %s", decl->name,
                 has == KJIT_VOID ? "nothing" : returns.text,
                 wanted == KJIT_VOID ? "void" : wants.text);
   kj_free_buffer(&wants);

@@ -142,7 +142,7 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
     if (!extents[d]) return refuse_map(call, map, "it is empty", diagnostics);
     if (extents[d] > KJ_MAP_MOST_EXTENT)
       return refuse_map(call, map,
-                        "a dimension is longer than 2^31 - 256 elements, but coordinates of tensor "
+                        "a dimension has more than 2^31 - 256 elements, but coordinates of tensor "
                         "copies have 32 bits",
                         diagnostics);
     if (d == 0) continue;
@@ -274,7 +274,7 @@ static kjit_status begin_interruptible(const kj_call *call, const kj_code *code,
                     config->time_limit_ns ? "a time limit" : "an interrupter");
   if (config->interrupter && config->interrupter->object.device != call->device)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "launching `%s`: the interrupter is of another device",
+                    "launching `%s`: the interrupter belongs to another device",
                     call->kernel->function->decl->name);
   if (!code->is_interruptible) return KJIT_OK;
   if (kj_is_captured(call->stream)) return begin_captured(call, diagnostics, begun);

@@ -29,7 +29,7 @@ static kjit_status refuse(const kj_call *call, uint32_t index, const kj_number_l
   kj_location used = { limit->file, limit->line, limit->column };
   bool is_known = limit->line && limit->file < module->sources.count;
   return kj_error_at(diagnostics, module, is_known ? used : decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: %s is too %s for %s, the type that the number takes here; "
+                     "parameter `%s`: %s is too %s for %s, the type of the parameter in this call; "
                      "`%s` must be at %s %s; to wrap around, write %s(%s)",
                      decl->name, value, is_below ? "small" : "large", type, decl->name,
                      is_below ? "least" : "most", bound, type, decl->name);

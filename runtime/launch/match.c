@@ -151,8 +151,8 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
   kjit_status status =
     kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                 "kernel `%s` is sealed: %s %s%s%s%s%s", decl->name,
-                c->rival ? "these signatures take the arguments equally well,"
-                         : "no signature takes the arguments",
+                c->rival ? "these signatures match the arguments equally well,"
+                         : "no signature matches the arguments",
                 given.text ? given.text : "", c->rival ? ": " : "; on ",
                 c->rival ? "" : kj_device_text(call->device, place),
                 c->rival       ? ""

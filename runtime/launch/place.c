@@ -57,10 +57,10 @@ static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_ar
   if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
   kjit_array *array = argument->value.array;
   if (array->is_read_only && row->is_written)
-    return kj_error_at(
-      diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
-      "parameter `%s`: the kernel writes to the array, but its owner has marked it read-only",
-      row->decl->name);
+    return kj_error_at(diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
+                       "parameter `%s`: the kernel writes to the array, but the array's owner has "
+                       "marked it read-only",
+                       row->decl->name);
   if (!call->device->operations->is_queued) return KJIT_OK;
   kj_note_use(array, call->stream, call->device);
   if (!array->is_in_place || !call->bound[index].on_host) return KJIT_OK;
@@ -92,7 +92,7 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *ar
       is_in_reach(call, tensor))
     return check_kjit_array(call, index, argument, diagnostics);
   return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: the launch is on %s, the array on cuda:%d", decl->name,
+                     "parameter `%s`: the launch is on %s, but the array is on cuda:%d", decl->name,
                      kj_device_text(call->device, place), ordinal);
 }
 
@@ -102,8 +102,8 @@ kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagno
   call->stream = call->config->stream;
   char here[24], there[24];
   if (call->stream && asked && call->stream->object.device != asked)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch is on %s, its stream on %s",
-                    kj_device_text(asked, here),
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the launch is on %s, but its stream is on %s", kj_device_text(asked, here),
                     kj_device_text(call->stream->object.device, there));
   call->device = call->stream ? call->stream->object.device : asked;
   if (!call->device) KJ_TRY(place_by_arrays(call, arguments, diagnostics));
@@ -344,7 +344,7 @@ static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
   char *between = malloc(size_bytes);
   if (!between)
     return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                    "out of memory: copying back an array that is not contiguous needs %zu bytes",
+                    "out of memory: copying back a non-contiguous array needs %zu bytes",
                     size_bytes);
   kjit_status status =
     KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, between, image, size_bytes, stream);

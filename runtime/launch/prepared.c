@@ -412,7 +412,7 @@ static kjit_status replace(kjit_prepared *prepared, size_t index, const kjit_arg
   if (index >= prepared->count)
     return kj_error(
       diagnostics, KJIT_ERROR_ARGUMENT,
-      "the launch of kernel `%s` was prepared with %zu arguments: there is no argument %zu",
+      "the launch of kernel `%s` was prepared with %zu arguments, so there is no argument %zu",
       prepared->kernel->function->decl->name, prepared->count, index);
   if (!has_same_type(&prepared->arguments[index], argument))
     return refuse(prepared, index,

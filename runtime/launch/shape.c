@@ -148,7 +148,7 @@ static kjit_status refuse_shape(const kj_call *call, const ki_attribute *attribu
 {
   const char *what = attribute->info->name;
   return kj_refuse_launch(call, attribute->location, diagnostics,
-                          "@%s is %u x %u x %u, the launch gives a %s of %u x %u x %u", what,
+                          "@%s is %u x %u x %u, but the launch requests a %s of %u x %u x %u", what,
                           wanted[0], wanted[1], wanted[2], what, given[0], given[1], given[2]);
 }
 
@@ -216,7 +216,7 @@ static kjit_status choose_grid(kj_call *call, bool has_range, kj_diagnostics *di
   if (asked / threads >= most)
     return kj_refuse_launch(
       call, place_of(call), diagnostics,
-      "%llu threads in blocks of %llu were asked for, and %s allows %u blocks",
+      "%llu threads in blocks of %llu were requested, but %s allows at most %u blocks",
       (unsigned long long)asked, (unsigned long long)threads, call->device->info.target, most);
   if (!asked && !has_range) return report_missing(call, diagnostics);
   call->is_chosen = !asked;
@@ -233,7 +233,8 @@ kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uin
 {
   char place[24];
   return kj_refuse_launch(call, place_of(call), diagnostics,
-                          "the launch has %llu %s, %s allows %llu", (unsigned long long)given, what,
+                          "the launch has %llu %s, but %s allows at most %llu",
+                          (unsigned long long)given, what,
                           whose ? whose : kj_device_text(call->device, place),
                           (unsigned long long)limit);
 }
@@ -241,14 +242,14 @@ kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uin
 static kjit_status check_limits(const kj_call *call, kj_diagnostics *diagnostics)
 {
   static const char *const blocks[] = { "blocks in x", "blocks in y", "blocks in z" },
-                           *const threads[] = { "threads a block in x", "threads a block in y",
-                                                "threads a block in z" };
+                           *const threads[] = { "threads per block in x", "threads per block in y",
+                                                "threads per block in z" };
   const kjit_device_info *info = &call->device->info;
   for (int i = 0; i < 3; i++) {
     const uint32_t *shape = call->grid[i] ? call->block : call->grid;
     if (!shape[i])
       return kj_refuse_launch(call, place_of(call), diagnostics,
-                              "the launch has a %s of %u x %u x %u",
+                              "an extent is 0: the launch has a %s of %u x %u x %u",
                               call->grid[i] ? "block" : "grid", shape[0], shape[1], shape[2]);
     if (call->block[i] > info->max_block[i])
       return kj_exceed(call, threads[i], call->block[i], info->max_block[i], NULL, diagnostics);
@@ -256,10 +257,10 @@ static kjit_status check_limits(const kj_call *call, kj_diagnostics *diagnostics
       return kj_exceed(call, blocks[i], call->grid[i], info->max_grid[i], NULL, diagnostics);
   }
   if (kj_volume(call->block) > info->max_threads_per_block)
-    return kj_exceed(call, "threads a block", kj_volume(call->block), info->max_threads_per_block,
+    return kj_exceed(call, "threads per block", kj_volume(call->block), info->max_threads_per_block,
                      NULL, diagnostics);
   if (call->dynamic_shared_bytes > info->max_shared_bytes)
-    return kj_exceed(call, "bytes of dynamic shared memory a block", call->dynamic_shared_bytes,
+    return kj_exceed(call, "bytes of dynamic shared memory per block", call->dynamic_shared_bytes,
                      info->max_shared_bytes, NULL, diagnostics);
   return KJIT_OK;
 }
@@ -272,7 +273,7 @@ static kjit_status check_launch_bounds(const kj_call *call, kj_diagnostics *diag
   KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, &kernel->bounds_program, NULL, diagnostics,
                             bounds));
   uint64_t threads = kj_volume(call->block);
-  return threads > bounds[0] ? kj_exceed(call, "threads a block", threads, bounds[0],
+  return threads > bounds[0] ? kj_exceed(call, "threads per block", threads, bounds[0],
                                          "its @launch_bounds", diagnostics)
                              : KJIT_OK;
 }

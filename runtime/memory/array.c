@@ -112,7 +112,8 @@ static kjit_status measure(ki_types *types, kjit_type element, const int64_t *sh
   if (!ki_is_element(types, element))
     return kj_error(
       diagnostics, KJIT_ERROR_ARGUMENT,
-      "the element type of an array is a scalar, vector, struct or pointer type, not %u", element);
+      "the element type of an array must be a scalar, vector, struct or pointer type, not %u",
+      element);
   if (rank > KJ_MAX_RANK)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array has at most %d dimensions, not %u",
                     KJ_MAX_RANK, rank);
@@ -200,10 +201,11 @@ void kj_publish_array(kjit_array *array)
 static kjit_status check_config(const kjit_array_config *config, kj_diagnostics *diagnostics)
 {
   if (config->layout > KJIT_LAYOUT_F)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no layout %d", (int)config->layout);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "layout %d is not a value of kjit_layout",
+                    (int)config->layout);
   if ((unsigned)config->memory > KJIT_MEMORY_SHARED)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no kind of memory %d",
-                    (int)config->memory);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "memory kind %d is not a value of kjit_memory", (int)config->memory);
   return kj_check_stream(config->device, config->stream, false, diagnostics);
 }
 
@@ -380,7 +382,8 @@ static kjit_status change_pinning(kjit_device *device, void *memory, size_t size
   if (!device) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!memory || (is_on && !size_bytes))
-    return ki_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
+    return ki_fail_call(device->context, KJIT_ERROR_ARGUMENT,
+                        "the host memory to pin is NULL or empty");
   kj_diagnostics diagnostics = { 0 };
   const kj_device_operations *operations = device->operations;
   (void)(is_on ? operations->pin(device, memory, size_bytes, &diagnostics)

@@ -30,8 +30,8 @@ static kjit_status take_between(copy_job *job, kjit_device *device, kj_diagnosti
                                 kj_block **block)
 {
   KJ_TRY(kj_check_uncaptured(job->stream,
-                             "kjit_copy_async: a copy that goes through memory in between cannot "
-                             "be captured: make one side contiguous",
+                             "kjit_copy_async: cannot capture a copy that needs an intermediate "
+                             "buffer: make one side contiguous",
                              diagnostics));
   return kj_take_block(device, KJ_POOL_DEVICE, bytes_of(&job->to),
                        device == job->device ? job->stream : NULL, diagnostics, block);
@@ -156,10 +156,10 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
                                 kj_diagnostics *diagnostics)
 {
   kj_block *pinned;
-  KJ_TRY(kj_check_uncaptured(
-    job->stream,
-    "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured",
-    diagnostics));
+  KJ_TRY(
+    kj_check_uncaptured(job->stream,
+                        "kjit_copy_async: cannot capture a copy of non-contiguous host elements",
+                        diagnostics));
   KJ_TRY(kj_take_block(job->device, KJ_POOL_PINNED, bytes_of(to), NULL, diagnostics, &pinned));
   KJ_ASSERT(pinned->size_bytes >= bytes_of(to) && kj_is_on_host(from) != kj_is_on_host(to));
   kj_add_use(&pinned->use, id_of(job));
@@ -277,9 +277,9 @@ static kjit_status view_argument(kjit_context *context, const kjit_arg *argument
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
   /* whose streams mean something else there */
   if (array && array->object.device->context != context)
-    return kj_error(
-      diagnostics, KJIT_ERROR_ARGUMENT,
-      "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)", what);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the %s is an array of another context; pass it as a tensor (kjit_get_tensor)",
+                    what);
   if (array) return kj_view_array(array, what, diagnostics, view);
   if (argument->kind == KJIT_ARG_TENSOR && argument->value.tensor)
     return kj_view_tensor(context->types, argument->value.tensor, argument->type, what, diagnostics,
@@ -293,12 +293,13 @@ kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
   KJ_TRY(view_argument(context, argument, "destination", diagnostics, view));
   if (argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_read_only)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the destination is read-only: its owner has said so through DLPack");
+                    "the destination is read-only: its owner has marked it so through DLPack");
   for (uint32_t i = 0; i < view->rank && view->count; i++)
     if (view->strides[i] == 0 && view->shape[i] > 1)
-      return kj_error(
-        diagnostics, KJIT_ERROR_ARGUMENT,
-        "elements of the destination are the same memory: dimension %u has the stride 0", i);
+      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                      "dimension %u of the destination has the stride 0, so several elements have "
+                      "the same address",
+                      i);
   return KJIT_OK;
 }
 
@@ -310,23 +311,24 @@ static kjit_status check_equal(const kj_view *destination, const kj_view *source
     kj_buffer there = { 0 }, here = { 0 };
     ki_print_type(types, destination->element, &there);
     ki_print_type(types, source->element, &here);
-    kjit_status status =
-      kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-               "kjit_copy: the destination's elements are %s, the source's %s",
-               there.text ? there.text : "others", here.text ? here.text : "others");
+    kjit_status status = kj_error(
+      diagnostics, KJIT_ERROR_ARGUMENT,
+      "kjit_copy: the destination has elements of type %s, but the source has elements of type %s",
+      there.text ? there.text : "others", here.text ? here.text : "others");
     kj_free_buffer(&there);
     kj_free_buffer(&here);
     return status;
   }
   if (destination->rank != source->rank)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "kjit_copy: the destination has %u dimensions, the source %u",
+                    "kjit_copy: the destination has %u dimensions, but the source has %u",
                     destination->rank, source->rank);
   for (uint32_t i = 0; i < source->rank; i++)
     if (destination->shape[i] != source->shape[i])
-      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "kjit_copy: dimension %u is %lld in the destination, %lld in the source", i,
-                      (long long)destination->shape[i], (long long)source->shape[i]);
+      return kj_error(
+        diagnostics, KJIT_ERROR_ARGUMENT,
+        "kjit_copy: dimension %u has %lld elements in the destination, but %lld in the source", i,
+        (long long)destination->shape[i], (long long)source->shape[i]);
   return KJIT_OK;
 }
 
@@ -389,7 +391,7 @@ static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
   if (!job->device || !job->device->operations->is_queued)
     return kj_queue_host_copy(job->context, job->stream, &job->to, &job->from, NULL, diagnostics);
   KJ_TRY(kj_check_uncaptured(
-    job->stream, "kjit_copy_async: a copy from host to host cannot be captured on a GPU's stream",
+    job->stream, "kjit_copy_async: cannot capture a copy from host to host on a GPU's stream",
     diagnostics));
   if (job->is_async) return queue_host_step(job, &job->to, &job->from, NULL, diagnostics);
   KJ_TRY(wait(job, diagnostics));
@@ -484,8 +486,8 @@ static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, 
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: the host memory is NULL", call);
   if (size_bytes != bytes_of(&view))
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                        "%s: the host memory has %zu bytes, the array %zu", call, size_bytes,
-                        bytes_of(&view));
+                        "%s: the host memory has %zu bytes, but the array has %zu", call,
+                        size_bytes, bytes_of(&view));
   kjit_tensor tensor = array->tensor;
   kj_fill_strides(strides, array->shape, view.rank);
   tensor.data = memory;

@@ -230,15 +230,17 @@ static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnosti
 {
   const ki_types *types = job->context->types;
   if (!ki_is_scalar(job->to.element))
-    return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are no scalars");
+    return kj_error(diagnostics, KJIT_ERROR_TYPE,
+                    "kjit_fill: the elements of the array must be scalars");
   bool is_scalar =
     value->kind == KJIT_ARG_VALUE || (value->kind == KJIT_ARG_BY_ADDRESS && value->value.address);
   if (value->kind == KJIT_ARG_NUMBER)
     return take_number(job, kj_argument_number(value), diagnostics, job->bits);
   if (!is_scalar || value->type >= KJIT_SCALAR_COUNT)
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_fill: the value is no scalar");
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_fill: the value must be a scalar");
   if (value->type != job->to.element)
-    return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are %s, the value is %s",
+    return kj_error(diagnostics, KJIT_ERROR_TYPE,
+                    "kjit_fill: the elements have the type %s, but the value has the type %s",
                     ki_type(types, job->to.element)->name, ki_type(types, value->type)->name);
   if (value->kind == KJIT_ARG_VALUE) job->bits[0] = value->value.u;
   else memcpy(job->bits, value->value.address, job->to.element_bytes);
@@ -254,7 +256,7 @@ static kjit_status wait_for_device(const fill_job *job, kj_diagnostics *diagnost
   if (!job->device || !job->device->operations->is_queued) return KJIT_OK;
   KJ_TRY(
     kj_check_uncaptured(job->stream,
-                        "kjit_fill: host memory cannot be filled in a capture of a GPU's stream",
+                        "kjit_fill: cannot fill host memory while a GPU's stream is being captured",
                         diagnostics));
   return kj_synchronize(job->device, false, kj_native(job->stream), diagnostics);
 }
@@ -322,9 +324,9 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
 {
   KJ_TRY(kj_view_destination(destination, job->context, diagnostics, &job->to));
   if (!ki_is_scalar(job->to.element))
-    return kj_error(
-      diagnostics, KJIT_ERROR_UNSUPPORTED,
-      "kjit_fill: only scalars are filled with a value: write a kernel for other elements");
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "kjit_fill: only arrays of scalars can be filled with a value; for other "
+                    "elements write a kernel");
   KJ_TRY(take_value(job, value, diagnostics));
   job->device = job->stream                           ? job->stream->object.device
                 : destination->kind == KJIT_ARG_ARRAY ? destination->value.array->object.device

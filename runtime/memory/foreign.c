@@ -103,8 +103,8 @@ static kjit_status take(kjit_context *context, const offer *offer, kj_diagnostic
   /* of another major version only the start is known: the deleter is where it always is */
   if (versioned && versioned->major != 1)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "the tensor is of DLPack %u.%u, kjit knows 1.x", versioned->major,
-                    versioned->minor);
+                    "the tensor has DLPack version %u.%u, but kjit supports versions 1.x",
+                    versioned->major, versioned->minor);
   KJ_TRY(make_foreign(context, offer->tensor, "the tensor", diagnostics, &made));
   kjit_device *device = made->object.device;
   kjit_status status = kj_check_stream(device, offer->stream, false, diagnostics);
@@ -233,8 +233,8 @@ kjit_status kjit_export_dlpack(kjit_array *array, kjit_stream *consumer,
   KJ_TRY(kj_check_array_call(array, "kjit_export_dlpack", missing));
   if (array->is_read_only)
     return ki_fail_call(array->object.device->context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_export_dlpack: the array is read-only, which only "
-                        "kjit_export_dlpack_versioned can say");
+                        "kjit_export_dlpack: the array is read-only, which this DLPack version "
+                        "cannot express; use kjit_export_dlpack_versioned");
   KJ_TRY(make_export(array, consumer, "kjit_export_dlpack", missing, &made));
   made->managed.plain =
     (kjit_managed_tensor){ .tensor = array->tensor, .manager = made, .deleter = end_plain };
@@ -300,7 +300,7 @@ static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *
   if (!ki_is_scalar(array->element))
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
-      "only arrays of scalars can be exported; other types are known in their context only");
+      "only arrays of scalars can be exported; other element types exist only in their context");
   KJ_TRY(wait_for_array(array, diagnostics));
   return device->operations->name_memory(device,
                                          (uint64_t)(uintptr_t)array->tensor.data +
@@ -332,7 +332,7 @@ static kjit_status check_contents(kj_runtime *runtime, const contents *c,
                   c->element >= KJIT_BOOL && c->element < KJIT_SCALAR_COUNT &&
                   kj_find_kind(runtime, (kjit_device_kind)c->kind);
   if (!is_known)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the bytes are no handle of an array");
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the bytes are not a handle of an array");
   if (c->name.process == (uint64_t)getpid())
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the array belongs to this process; use it directly");
@@ -387,9 +387,10 @@ static kjit_status open_memory(kjit_device *device, const contents *c, kj_diagno
   KJ_TRY(device->operations->open_memory(device, &c->name, diagnostics, &opened));
   kjit_status status = KJIT_OK;
   if (c->name.size_bytes > opened.size_bytes)
-    status = kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "the handle is damaged: it states %llu bytes of memory, but %zu were opened",
-                      (unsigned long long)c->name.size_bytes, opened.size_bytes);
+    status = kj_error(
+      diagnostics, KJIT_ERROR_ARGUMENT,
+      "the handle is damaged: it states %llu bytes of memory, but the opened memory has %zu",
+      (unsigned long long)c->name.size_bytes, opened.size_bytes);
   else if (!(*block = kj_make_block(device, &opened_kind, &opened)))
     status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (status != KJIT_OK) (void)device->operations->close_memory(device, &opened);

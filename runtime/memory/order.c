@@ -196,7 +196,7 @@ static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostic
     if (!is_stale(stream)) KJ_TRY(ask_driver(device, stream->native, diagnostics, &is_captured));
     if (is_captured)
       return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the application captures a stream of %s, so no stream can wait for the "
+                      "the application is capturing a stream of %s, so no stream can wait for the "
                       "device before the capture has ended",
                       kj_device_text(device, place));
   }
@@ -237,7 +237,7 @@ typedef struct place {
 
 static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
 {
-  return kj_error(diagnostics, KJIT_ERROR_MISUSE, "a stream cannot be waited for now: %s", why);
+  return kj_error(diagnostics, KJIT_ERROR_MISUSE, "cannot wait for a stream: %s", why);
 }
 
 /* A stream that has gone has left its order to the default stream; another thread's own one can

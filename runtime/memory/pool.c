@@ -346,13 +346,13 @@ static kjit_status ask_again(kjit_device *device, kj_allocation *wanted,
   if (status == KJIT_ERROR_MEMORY)
     return kj_error(
       diagnostics, status,
-      "out of host memory: %s cannot allocate %zu bytes, although all cached memory was released",
+      "out of host memory: %s cannot allocate %zu bytes, although kjit released all cached memory",
       wanted->call, wanted->size_bytes);
   if (status != KJIT_ERROR_DEVICE_MEMORY) return status;
   kjit_get_memory_statistics(device, &now);
   return kj_error(diagnostics, status,
-                  "out of memory on %s: %s cannot give %zu bytes (the device has %llu, kjit's "
-                  "arrays use %llu, %llu were cached and are given back)",
+                  "out of memory on %s: %s cannot allocate %zu bytes (the device has %llu, kjit's "
+                  "arrays use %llu, and kjit released %llu of cached memory)",
                   kj_device_text(device, place), wanted->call, wanted->size_bytes,
                   (unsigned long long)device->info.memory_bytes, (unsigned long long)now.used_bytes,
                   (unsigned long long)before.cached_bytes);
@@ -507,9 +507,10 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   }
   if (!memory)
-    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
-                    "out of memory on %s: the host's device allocator cannot give %zu bytes",
-                    kj_device_text(device, place), size_bytes);
+    return kj_error(
+      diagnostics, KJIT_ERROR_DEVICE_MEMORY,
+      "out of memory on %s: the application's device allocator cannot allocate %zu bytes",
+      kj_device_text(device, place), size_bytes);
   kj_allocation given = { .size_bytes = size_bytes,
                           .address = (uint64_t)(uintptr_t)memory,
                           .file = -1 };

@@ -31,8 +31,8 @@ static kjit_status check_span(const kjit_array *array, const int64_t *shape, con
     find_span(array->shape, array->strides, (uint32_t)array->tensor.rank, &own_low, &own_high);
   if (has_elements && low + offset >= own_low && high + offset <= own_high) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                  "the view reaches elements that are not between the first and the last element "
-                  "of the array");
+                  "the view contains elements outside of the array: all its elements must be "
+                  "between the first and the last element of the array");
 }
 
 static kjit_status restride(kjit_array *array, const int64_t *shape, const int64_t *strides,
@@ -76,12 +76,13 @@ static kjit_status retype(kjit_array *array, kjit_type element, uint32_t part,
   uint64_t own = kj_element_bytes(types, array->element), other = kj_element_bytes(types, element);
   if (own % other)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "elements of %llu bytes do not consist of elements of %llu bytes",
+                    "elements of %llu bytes cannot be divided into elements of %llu bytes",
                     (unsigned long long)own, (unsigned long long)other);
   uint64_t count = own / other;
   if (part >= count)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "part %u of an element that has %llu parts",
-                    part, (unsigned long long)count);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "component %u does not exist: an element has %llu components", part,
+                    (unsigned long long)count);
   int64_t strides[KJ_MAX_RANK];
   uint32_t rank = (uint32_t)array->tensor.rank;
   bool is_empty = false;

@@ -330,7 +330,7 @@ static kjit_status check_position(int64_t position, int64_t extent, uint32_t dim
   if (position >= 0 && position < extent) return KJIT_OK;
   if (extent > 0)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "dimension %u: position %lld is outside of 0..%lld", dimension,
+                    "dimension %u: position %lld is out of bounds for 0..%lld", dimension,
                     (long long)position, (long long)extent - 1);
   return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                   "position %lld is out of bounds: dimension %u has extent 0", (long long)position,
@@ -378,8 +378,8 @@ static kjit_status slice_array(kjit_array *array, const kjit_array_slice *slices
   uint32_t rank = (uint32_t)array->tensor.rank;
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
   if (count > rank)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there are %u slices for %u dimensions",
-                    count, rank);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "got %u slices for an array with %u dimensions", count, rank);
   for (uint32_t i = 0; i < rank; i++) {
     kjit_array_slice whole = { 0, array->shape[i], 1 };
     KJ_TRY(slice_dimension(array, i, i < count ? &slices[i] : &whole, &result, diagnostics));
@@ -419,7 +419,8 @@ static kjit_status complete_shape(const kjit_array *array, const int64_t *shape,
   }
   bool fits = open < 0 ? known == *size : known && *size % known == 0;
   if (!fits)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array of %llu elements has no such shape",
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "an array with %llu elements cannot have this shape",
                     (unsigned long long)*size);
   if (open >= 0) complete[open] = (int64_t)(*size / known);
   return KJIT_OK;
@@ -503,8 +504,9 @@ static kjit_status transpose(kjit_array *array, const uint32_t *axes, kj_diagnos
     uint32_t axis = axes ? axes[i] : rank - 1 - i;
     if (axis >= rank || seen >> axis & 1)
       return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "axis %u of dimension %u: every dimension of the array must occur once", axis,
-                      i);
+                      "axis %u is given for dimension %u, but every dimension of the array must "
+                      "occur exactly once",
+                      axis, i);
     seen |= 1u << axis;
     shape[i] = array->shape[axis];
     strides[i] = array->strides[axis];

@@ -251,7 +251,7 @@ static kjit_status make_counter(kjit_device *device, kj_diagnostics *diagnostics
   kj_allocation counter = { .memory = KJIT_MEMORY_DEVICE, .size_bytes = sizeof zero };
   kjit_status status = device->operations->allocate(device, &counter, diagnostics);
   if (status == KJIT_ERROR_DEVICE_MEMORY && !diagnostics->count)
-    return kj_error(diagnostics, status, "out of memory on %s: %s cannot give %zu bytes",
+    return kj_error(diagnostics, status, "out of memory on %s: %s cannot allocate %zu bytes",
                     kj_device_text(device, place), counter.call, counter.size_bytes);
   KJ_TRY(status);
   status = write_words(device, counter.address, &zero, sizeof zero, diagnostics);

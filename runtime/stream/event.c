@@ -43,7 +43,7 @@ kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **even
                         event ? "native" : "event");
   if (!device->operations->is_queued)
     return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_wrap_event: %s has no events of a host",
+                        "kjit_wrap_event: events of %s cannot be wrapped, because it is not a GPU",
                         kj_device_text(device, place));
   kjit_event *made = calloc(1, sizeof *made);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
@@ -98,8 +98,9 @@ static kjit_status check_event(const kjit_event *event, bool waits, kj_diagnosti
   if (!event->is_recorded)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the event was never recorded");
   if (event->capture && waits)
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "the event was recorded in a capture: it never happens by itself");
+    return kj_error(
+      diagnostics, KJIT_ERROR_MISUSE,
+      "the event was recorded in a capture, so it only happens when the graph is launched");
   return kj_check_object(&event->object, "event", diagnostics);
 }
 

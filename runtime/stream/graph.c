@@ -260,8 +260,9 @@ static kjit_status check_kept(struct kj_capture *capture, bool is_kept, kj_diagn
 {
   if (is_kept) return KJIT_OK;
   if (capture) capture->is_broken = true;
-  return capture ? kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory")
-                 : kj_error(diagnostics, KJIT_ERROR_MISUSE, "the capture has ended meanwhile");
+  return capture
+           ? kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory")
+           : kj_error(diagnostics, KJIT_ERROR_MISUSE, "the capture has ended in the meantime");
 }
 
 kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
@@ -347,8 +348,9 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   bool is_default = !stream->is_owned && kj_is_default(stream);
   KJ_TRY(kj_check_stream(device, stream, true, diagnostics));
   if (is_default)
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "the default stream cannot be captured: make a stream with kjit_create_stream");
+    return kj_error(
+      diagnostics, KJIT_ERROR_MISUSE,
+      "the default stream cannot be captured; create a stream with kjit_create_stream");
   struct kj_capture *capture = calloc(1, sizeof *capture);
   kj_record *record = capture ? kj_make_record() : NULL;
   if (!record) {
@@ -533,7 +535,7 @@ static kjit_status update(kjit_executable_graph *executable, const kjit_graph *g
   else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
   if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the operations of the graph, or their order, differ from the instantiated "
+                    "the graph has other operations, or another order, than the instantiated "
                     "graph; instantiate the graph again");
   KJ_TRY(status);
   KJ_ASSERT(!executable->native == !graph->native);

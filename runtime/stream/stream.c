@@ -14,7 +14,7 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
   if (stream->object.device != device)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the stream belongs to %s, but the work queued on it to %s",
+                    "the stream belongs to %s, but the work to queue on it belongs to %s",
                     kj_device_text(stream->object.device, there), kj_device_text(device, here));
   KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
   bool is_captured = false;
@@ -115,9 +115,10 @@ kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **st
   if (!stream)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_stream: stream is NULL");
   if (!operations->is_queued)
-    return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_wrap_stream: %s has no streams of a host",
-                        kj_device_text(device, place));
+    return ki_fail_call(
+      device->context, KJIT_ERROR_UNSUPPORTED,
+      "kjit_wrap_stream: streams of %s cannot be wrapped, because it is not a GPU",
+      kj_device_text(device, place));
   uintptr_t name = (uintptr_t)native;
   bool is_default = !name || name == operations->default_stream,
        is_thread = name && name == operations->thread_stream;

@@ -326,7 +326,7 @@ def check_checks(kjit):
              ((good[0], good[1], np.array([0, 2, 1, 5])), 0, "`offsets` decreases or is out of bounds of `data` at row 1"),
              ((good[0], good[1], np.array([0, 2, 2, 6])), 0, "`offsets` decreases or is out of bounds of `data` at row 2"),
              ((good[0], good[1], np.array([-1, 2, 2, 5])), 0, "`offsets` decreases or is out of bounds of `data` at row 0"),
-             ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), UNIQUE, "`columns` has a column twice in a row at entry 4"),
+             ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), UNIQUE, "`columns` contains a column twice in the same row, at entry 4"),
              ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), SORTED, None),
              ((good[0], np.array([1, 2, 0, 1, 2]), good[2]), SORTED | UNIQUE, None)]
     for matrix, flags, message in cases:
@@ -345,17 +345,17 @@ def check_refused_conversions(kjit, device):
     room = kjit.csr(np.ones(4), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3))
     a, coo = kjit.csr(data, columns, offsets, (3, 3)), kjit.coo(data, columns, columns, (3, 3))
     refuse = kjit.refuse
-    refuse("kjit_csr_from_coo", "the result has the shape (3, 3): expected (3, 4)", room, kjit.coo(data, columns, columns, (3, 4)))
-    refuse("kjit_csr_from_coo", "`rows` has 3 elements, and `data` has 4", room, kjit.coo(data, columns[:3], columns, (3, 3)))
-    refuse("kjit_csr_from_coo", "rows times columns is beyond 2^64", room, kjit.coo(data, columns, columns, (2**40, 2**40)))
+    refuse("kjit_csr_from_coo", "the result has the shape (3, 3); expected (3, 4)", room, kjit.coo(data, columns, columns, (3, 4)))
+    refuse("kjit_csr_from_coo", "`rows` has 3 elements, but `data` has 4", room, kjit.coo(data, columns[:3], columns, (3, 3)))
+    refuse("kjit_csr_from_coo", "rows times columns must be at most 2^64", room, kjit.coo(data, columns, columns, (2**40, 2**40)))
     refuse("kjit_csr_from_coo", "`result_data` needs 4 entries; it has 3", kjit.csr(np.ones(3), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
     refuse("kjit_csr_from_coo", "`result_data` has elements of type f32: expected f64", kjit.csr(np.ones(4, "f4"), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
     refuse("kjit_csr_transpose", "`result_offsets` has 3 elements; a matrix with 3 rows", kjit.csr(np.ones(4), np.zeros(4, "i4"), np.zeros(3, "i4"), (3, 3)), a)
-    refuse("kjit_csr_transpose", "`result_data` is written and overlaps `data`", kjit.csr(data, np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), a)
+    refuse("kjit_csr_transpose", "the output `result_data` overlaps `data`", kjit.csr(data, np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), a)
     refuse("kjit_csr_to_dense", "`result` must have the shape (3, 3)", kjit.array(np.zeros((3, 4))), a)
     refuse("kjit_csr_to_dense", "options.work_bytes is not an option of this algorithm", kjit.array(np.zeros((3, 3))), a, work_bytes=c.addressof(c.c_uint64()))
-    refuse("kjit_csr_from_dense", "`x` has 1 axes: a matrix has two", room, kjit.array(data))
-    refuse("kjit_csr_check", "it waits for the device, and takes no options.plan", a, c.c_uint32(0), plan=c.addressof(c.c_void_p()))
+    refuse("kjit_csr_from_dense", "`x` has 1 axes; a matrix must have two", room, kjit.array(data))
+    refuse("kjit_csr_check", "options.plan is not supported, because the call waits for the device", a, c.c_uint32(0), plan=c.addressof(c.c_void_p()))
     if device == "cpu":
         outside = kjit.csr(data, columns + 1, offsets, (3, 3))
         refuse("kjit_csr_transpose", "one of `columns` is outside of the matrix", room, outside)
@@ -496,18 +496,18 @@ def check_refused_solvers(kjit):
     a, refuse = operator(kjit, matrix, (4, 4), "matrix"), kjit.refuse
     refuse("kjit_cg", "`b` has 3 elements, and the matrix 4 rows", x, a, b[:3])
     refuse("kjit_lsmr", "`x` has 3 elements, and the matrix 4 columns", x[:3], a, b)
-    refuse("kjit_lsmr", "`x` is written and overlaps `b`", b, a, b)
-    refuse("kjit_lsmr", "options.damp is -1: it is not negative", x, a, b, damp=-1.0)
+    refuse("kjit_lsmr", "the output `x` overlaps `b`", b, a, b)
+    refuse("kjit_lsmr", "options.damp is -1, but must be finite and not negative", x, a, b, damp=-1.0)
     refuse("kjit_lsmr", "options.b_tolerance is nan", x, a, b, b_tolerance=float("nan"))
     refuse("kjit_cg", "options.iteration_limit is -2", x, a, b, iteration_limit=-2)
-    refuse("kjit_cg", "`b` has elements of type i64: a solver takes f32 and f64", x, a, b.astype("i8"))
-    refuse("kjit_cg", "`data` has elements of type f64, and `b` of type f32", x.astype("f4"), a, b.astype("f4"))
-    refuse("kjit_cg", "the operator has no matrix and no function multiply", x, LinearOperator(shape=(c.c_int64 * 2)(4, 4)), b)
+    refuse("kjit_cg", "`b` has elements of type i64; a solver needs f32 or f64", x, a, b.astype("i8"))
+    refuse("kjit_cg", "`data` has elements of type f64, but `b` of type f32", x.astype("f4"), a, b.astype("f4"))
+    refuse("kjit_cg", "the operator has neither a matrix nor a function `multiply`", x, LinearOperator(shape=(c.c_int64 * 2)(4, 4)), b)
     wide = operator(kjit, (matrix[0], matrix[1], matrix[2]), (4, 5), "matrix")
     refuse("kjit_cg", "the matrix has the shape (4, 5); kjit_cg needs a square matrix", np.zeros(5), wide, b)
     one_way = operator(kjit, matrix, (4, 4), "functions")
     one_way.multiply_transposed = Multiply()
-    refuse("kjit_lsmr", "no function multiply_transposed", x, one_way, b)
+    refuse("kjit_lsmr", "nor a function `multiply_transposed`", x, one_way, b)
     failing = Multiply(lambda *_: 1)
     refuse("kjit_cg", "", x, LinearOperator(multiply=failing, shape=(c.c_int64 * 2)(4, 4)), b)
 
@@ -533,18 +533,18 @@ def check_errors(kjit, device):
     kjit.begin()
     result, a, vector = kjit.array(y), kjit.csr(data, columns, offsets, (3, 3)), kjit.array(x)
     refuse = kjit.refuse
-    refuse("kjit_spmv", "`x` has 3 rows, and the matrix 4 columns", result, kjit.csr(data, columns, offsets, (3, 4)), vector)
+    refuse("kjit_spmv", "`x` has 3 rows, but the matrix has 4 columns", result, kjit.csr(data, columns, offsets, (3, 4)), vector)
     refuse("kjit_spmv", "`offsets` has 4 elements; a matrix with 4 rows needs one more", result, kjit.csr(data, columns, offsets, (4, 3)), vector)
-    refuse("kjit_spmv", "`columns` has 3 elements, and `data` has 4", result, kjit.csr(data, columns[:3], offsets, (3, 3)), vector)
+    refuse("kjit_spmv", "`columns` has 3 elements, but `data` has 4; both must have one element for each entry", result, kjit.csr(data, columns[:3], offsets, (3, 3)), vector)
     refuse("kjit_spmv", "`columns` has elements of type f64: indices", result, kjit.csr(data, data, offsets, (3, 3)), vector)
     refuse("kjit_spmv", "`offsets` has elements of type u32: indices", result, kjit.csr(data, columns, offsets.astype("u4"), (3, 3)), vector)
     refuse("kjit_spmv", "`x` has elements of type f32, but `data` has type f64", result, a, kjit.array(x.astype("f4")))
-    refuse("kjit_spmv", "`data` has elements of type bool: a product takes numbers", result, kjit.csr(data > 0, columns, offsets, (3, 3)), kjit.array(x > 0))
-    refuse("kjit_spmv", "`x` has 2 axes: a vector has one, kjit_spmm takes a matrix", result, a, kjit.array(np.ones((3, 2))))
-    refuse("kjit_spmm", "`x` has 1 axis: a matrix has two, kjit_spmv takes a vector", result, a, vector)
+    refuse("kjit_spmv", "`data` has elements of type bool, but a product needs numbers", result, kjit.csr(data > 0, columns, offsets, (3, 3)), kjit.array(x > 0))
+    refuse("kjit_spmv", "`x` has 2 axes: kjit_spmm needs a matrix, which has two", result, a, kjit.array(np.ones((3, 2))))
+    refuse("kjit_spmm", "`x` has 1 axis: kjit_spmv needs a vector, which has one", result, a, vector)
     refuse("kjit_spmv", "`result` must have the shape (3)", kjit.array(np.zeros(2)), a, vector)
     refuse("kjit_spmm", "`result` must have the shape (3, 2)", kjit.array(np.zeros((3, 3))), a, kjit.array(np.ones((3, 2))))
-    refuse("kjit_spmv", "`result` is written and overlaps `x`", vector, a, vector)
+    refuse("kjit_spmv", "the output `result` overlaps `x`", vector, a, vector)
     refuse("kjit_spmv", "the matrix has the shape (-1, 3)", result, kjit.csr(data, columns, offsets, (-1, 3)), vector)
     refuse("kjit_spmv", "options.axes is not an option of this algorithm", result, a, vector, axes=[0])
     if device == "cpu":  # a GPU tells at the next synchronization

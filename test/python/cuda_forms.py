@@ -453,7 +453,7 @@ def stop(x):
 
 fails(ValueError, "In function 'stop', file", stop[1, 1], np.ones(1))
 fails(ValueError, "tid=[0, 0, 0] ctaid=[0, 0, 0]: too much", stop[1, 1], np.ones(1))
-fails(cuda.errors.CudaAPIError, "has 64 threads a block", cuda.jit(launch_bounds=32)(lambda: None)[1, 64])
+fails(cuda.errors.CudaAPIError, "has 64 threads per block", cuda.jit(launch_bounds=32)(lambda: None)[1, 64])
 try:
     cuda.jit(launch_bounds=32)(lambda: None)[1, 64]()
 except cuda.errors.CudaAPIError as error:

@@ -169,7 +169,7 @@ def first(r):
 r = np.zeros(12, np.int64)
 first[1, 1](r)
 assert all(r[i] == r[i - 1] + r[i - 2] for i in range(2, 12)) and r[1] == 1
-for signature, message in (("void(float32)", "only arrays and tuples have an index"), ("void(int32[:], int32)", "parameters")):
+for signature, message in (("void(float32)", "pointers can be indexed"), ("void(int32[:], int32)", "parameters")):
     try:
         @cuda.jit(signature)
         def wrong(r):

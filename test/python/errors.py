@@ -187,13 +187,13 @@ x[0] = helper(1, 2, 3)  # E: too many positional arguments
 ---
 x[0] = x[0] +  x  # E: got
 ---
-x[1.5] = 0  # E: an index is an integer
+x[1.5] = 0  # E: an index must be an integer
 ---
 x[0] = kjit.sqrt(x)  # E: sqrt
 ---
 x[0] = kjit.sqrt(1, 2)  # E: sqrt
 ---
-kjit.atomic_add(3, x[0])  # E: an atomic changes an element
+kjit.atomic_add(3, x[0])  # E: an atomic function needs an array element
 ---
 y = True + helper  # E: func
 ---
@@ -483,16 +483,16 @@ says(kjit.SourceError, lambda: kjit.grad(sums_all)(x), "kjit.reduce() works on w
 says(kjit.TypingError, lambda: endless_type(3), "`def endless_type(...) -> kjit.i64`", refused=IR)
 says(kjit.TypingError, lambda: chooses(x, 1), "a conditional expression", refused=IR)
 says(kjit.TypingError, lambda: picks(1), "iterate with `for v in t`", refused=["@static"])
-says(kjit.TypingError, lambda: calls_number(3), "`a` is called, and it is a value", refused=IR)
+says(kjit.TypingError, lambda: calls_number(3), "`a` is called, but it is a value", refused=IR)
 says(ZeroDivisionError, lambda: divides(1, 0), "function `divides`: ", refused=IR)
 
 # Every rule of words is for a message of libkjit.
 for rule, message in zip(_phrases.RULES, (
     "x, or `func f(...) -> i64 { ... }`", "use a `local` array", "iterate with `for v in t` or `for i in range(len(t)) @static`",
-    "the two values of `?:` have", "`f` is called: declare the parameter `f: func`",
+    "the two values of `?:` have", "`f` is called, so it must be a func: declare the parameter as `f: func`",
     "no assignment gives it a type; declare it with a type, such as `var s: f32`",
-    "`s` starts with a literal and is then assigned i32 and f32; give it a type, `var s: i64 = ...`", "a type is not a value: call it to convert, `f32(x)`",
-    "a string is not a value: strings are for", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`",
+    "`s` starts with a literal and is then assigned i32 and f32; give it a type, `var s: i64 = ...`", "expected a value, found a type; to convert, write `f32(x)`",
+    "a string is not a value; strings can only be used in `assert`, `raise` and `print`", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`",
     "at compile time: say `@most(n)` behind its head", "a smaller `@most(n)` keeps less", "a rule, `func f(...) @vjp(g)`", "a func of two values"),
     strict=True):
     assert re.search(rule[0], message) and _phrases.in_python(message) != message, rule

@@ -154,7 +154,7 @@ def whole(u, w, i, j):
 x, y = wide_x, wide_y
 c = np.ones(20)
 refused(TypeError, "not for 'mul'", lambda: kjit.pairs_gradient(product, x, y, "mul", cotangents=c))
-refused(kjit.ArgumentError, "`cotangents` has 19 rows, and `x` 20", lambda: kjit.pairs_gradient(product, x, y, cotangents=c[:19]))
+refused(kjit.ArgumentError, "`cotangents` has 19 rows, but `x` has 20", lambda: kjit.pairs_gradient(product, x, y, cotangents=c[:19]))
 refused(kjit.TypingError, "parameter 2 of `func` is the number of a row", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=2))
 refused(kjit.ArgumentError, "`func` has no parameter 9", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=9))
 refused(kjit.ArgumentError, "must ascend", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=(1, 0)))

@@ -402,7 +402,7 @@ def meets(r):
 
 
 if kjit.device().kind == "cpu":
-    fails(kjit.Error, "calls itself and holds a barrier", meets[1, 32], np.zeros(1))
+    fails(kjit.Error, "is recursive and contains a barrier", meets[1, 32], np.zeros(1))
 
 # ---- random functions ----
 

@@ -165,7 +165,7 @@ static void test_read_only(kjit_module *module, kjit_array *x)
   }
   kjit_operand written = kjit_operand_array(same);
   REQUIRE(kjit_sort(context, &written, &inputs[0], NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written, and its array is read-only"));
+  REQUIRE(says("`result` is an output, but its array is read-only"));
   kjit_array *made[] = { same, r, places, count, one };
   for (int i = 0; i < 5; i++) kjit_release_array(made[i]);
 }
@@ -203,7 +203,7 @@ static void test_plans(kjit_array *x)
   REQUIRE(kjit_wrap_tensor(context, &within, &work) == KJIT_OK);
   options.work = work;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the work memory overlaps `x`") && !plan);
+  REQUIRE(says("the temporary storage, options.work, overlaps `x`") && !plan);
   kjit_release_array(work);
   options.work = work = make_array(KJIT_U8, &extent, 1);
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
@@ -293,7 +293,7 @@ static void test_empty(kjit_module *module)
   REQUIRE(kjit_reduce(context, &result, &empty, &mul, NULL) == KJIT_OK && number_in(r) == 1);
   REQUIRE(kjit_reduce(context, &result, &hollow, &add, NULL) == KJIT_OK && number_in(r) == 0);
   REQUIRE(kjit_reduce(context, &result, &empty, &largest, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`x` has no elements, and the operator has no identity"));
+  REQUIRE(says("`x` is empty and the operator has no identity element"));
   REQUIRE(kjit_reduce(context, &result, &empty, &largest, &options) == KJIT_OK);
   REQUIRE(number_in(r) == 2.5);
   kjit_release_array(x);
@@ -405,11 +405,11 @@ static void test_refused(kjit_module *module, kjit_array *x)
     const char *message;
   } cases[] = {
     { &result, &all, &plus, NULL, KJIT_ERROR_NAME, "operator `plus` does not exist; use add" },
-    { &result, &all, &none, NULL, KJIT_ERROR_MISUSE, "the operator is NULL" },
+    { &result, &all, &none, NULL, KJIT_ERROR_MISUSE, "the operator has neither a name nor a function" },
     { &result, &all, &xor, NULL, KJIT_ERROR_TYPE,
-      "the operator `xor` has no meaning for elements of type f64" },
+      "the operator `xor` is not defined for elements of type f64" },
     { &wide, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`" },
-    { &inside, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` is written and overlaps `x`" },
+    { &inside, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "the output `result` overlaps `x`" },
     { &result, &nothing, &add, NULL, KJIT_ERROR_TYPE, "the func of `x` returns nothing" },
     { &result, &value, &add, NULL, KJIT_ERROR_ARGUMENT, "`x` is a value" },
     { NULL, &all, &add, NULL, KJIT_ERROR_MISUSE, "`result` is NULL" },

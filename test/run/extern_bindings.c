@@ -422,7 +422,7 @@ static void test_ir(void)
                                            "func g(x) { return f(i32(x)) }\n"),
                                      "f", IR("double", "helper", "fadd", "3.0")));
   EXPECT(compile(linked, "k", "sm_80", KJIT_STAGE_PTX, &text) == KJIT_ERROR_TYPE);
-  EXPECT(says("two extern funcs `f` are the same function, but are declared with different types"));
+  EXPECT(says("two extern funcs `f` are bound to the same function, but declared with different types"));
   kjit_release_module(linked);
   close_context();
 }
@@ -452,7 +452,7 @@ static void test_ahead(void)
                  "k", "two extern funcs `f` are bound to different functions");
   expect_refused(link(parse(MAIN), parse("extern func f(x: i32) -> i32\n"
                                          "func g(x) { return f(i32(x)) }\n")),
-                 "k", "two extern funcs `f` are the same function, but are declared with");
+                 "k", "two extern funcs `f` are bound to the same function, but declared with");
   expect_refused(link(parse("extern func g(x: f64) -> f64\nkernel f(r) { r[0] = g(1.0) }\n"),
                       bind(parse(LIBRARY), "f", (code)plus1)),
                  "f", "extern func `f` has the same name as the kernel that is compiled");

@@ -236,7 +236,7 @@ static void test_failures(kjit_module *module)
   REQUIRE(kjit_call_function(find(module, "at"), at, 2, &r) == KJIT_ERROR_KERNEL &&
           says("func `at`: index 3 of 0..2"));
   REQUIRE(kjit_call_function(find(module, "position"), &n, 1, &r) == KJIT_ERROR_UNSUPPORTED &&
-          says("`threadIdx` in a function that is called from outside of kernels"));
+          says("`threadIdx` cannot be used in a function that is called outside of a kernel"));
   REQUIRE(kjit_call_function(find(module, "pair"), &n, 1, &r) == KJIT_ERROR_ARGUMENT &&
           says("func `pair` returns (i32, i32); pass a KJIT_ARG_BY_ADDRESS"));
   REQUIRE(kjit_call_function(find(module, "pair"), &n, 1, NULL) == KJIT_ERROR_ARGUMENT);
@@ -277,7 +277,7 @@ static void test_pointers(kjit_module *module)
           pointer.is_even(2) && !pointer.is_even(3));
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f32(f64)", &pointer.any) ==
             KJIT_ERROR_TYPE &&
-          says("func `half` returns f64 for these arguments, the signature says f32"));
+          says("func `half` returns f64 for these arguments, but the signature says f32"));
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f64 f64", &pointer.any) ==
           KJIT_ERROR_SYNTAX);
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f64(f64", &pointer.any) ==

@@ -77,7 +77,7 @@ static void test_trust(void)
   kjit_context *none = NULL;
   REQUIRE(kjit_create_context(&config, &none) == KJIT_ERROR_MISUSE);
   open_context(KJIT_TRUST_DEFAULT, false);
-  REQUIRE(parse_as((kjit_trust)-1, peek, &module) == KJIT_ERROR_MISUSE && says("-1 is no trust"));
+  REQUIRE(parse_as((kjit_trust)-1, peek, &module) == KJIT_ERROR_MISUSE && says("-1 is not a value of kjit_trust"));
   REQUIRE(parse_as(KJIT_TRUST_GUEST, address, &module) == KJIT_ERROR_REFUSED &&
           says("guest code must not use pointers"));
   REQUIRE(parse_as(KJIT_TRUST_DEFAULT, address, &module) == KJIT_OK);
@@ -140,7 +140,7 @@ static void test_imports(void)
   kjit_module *module = NULL, *bound = NULL;
   open_context(KJIT_TRUST_DEFAULT, true);
   REQUIRE(parse_as(KJIT_TRUST_GUEST, "import \"guest\"\n", &module) == KJIT_ERROR_REFUSED &&
-          says("guests may not use `pointer`"));
+          says("guest code must not use `pointer`"));
   REQUIRE(parse_as(KJIT_TRUST_HOST, "import \"guest\"\n", &module) == KJIT_OK);
   kjit_release_module(module);
   REQUIRE(parse_as(KJIT_TRUST_HOST, "import \"nobody\"\n", &module) == KJIT_ERROR_MISUSE &&
@@ -206,7 +206,7 @@ static void test_builder(void)
 {
   open_context(KJIT_TRUST_GUEST, false);
   REQUIRE(build(KJIT_TRUST_HOST) == KJIT_OK);
-  REQUIRE(build(KJIT_TRUST_DEFAULT) == KJIT_ERROR_REFUSED && says("may not use `pointer`"));
+  REQUIRE(build(KJIT_TRUST_DEFAULT) == KJIT_ERROR_REFUSED && says("must not use `pointer`"));
   REQUIRE(build((kjit_trust)9) == KJIT_ERROR_MISUSE);
   kjit_destroy_context(context);
   open_context(KJIT_TRUST_DEFAULT, false);

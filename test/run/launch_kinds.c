@@ -175,11 +175,11 @@ int main(int argc, char **argv)
   check_refused("no shared bytes", turned,
                 (kjit_launch_config){
                   .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } },
-                "one element takes 4");
+                "one element needs 4 bytes");
   check_refused("too many threads", step,
                 (kjit_launch_config){
                   .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 2048 } },
-                "allows 1024");
+                "allows at most 1024");
   check_refused("too much memory", turned,
                 (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                       .grid = { 1 },
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
                                         .grid = { 3 },
                                         .block = { 32 },
                                         .cluster = { 2 } },
-                  "no multiple");
+                  "not a multiple");
   if (is_cuda)
     check_refused("too many blocks", step,
                   (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),

@@ -59,12 +59,12 @@ static void test_externs(void)
   void (*pointer)(void);
   kjit_arg step[2] = { kjit_arg_f64(1), kjit_arg_i32(2) };
   REQUIRE(kjit_call_function(find(both, "step"), step, 2, &r) == KJIT_ERROR_ARGUMENT &&
-          says("`step` is extern"));
+          says("`step` is an extern func"));
   REQUIRE(kjit_get_function_pointer(find(both, "step"), "f64(f64, i32)", &pointer) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_bind_extern(both, "twice", (void (*)(void))scaled, NULL, 0, &none) ==
             KJIT_ERROR_NAME &&
-          says("no extern func"));
+          says("is not an extern func"));
   REQUIRE(kjit_bind_extern(both, "nothing", (void (*)(void))scaled, NULL, 0, &none) ==
           KJIT_ERROR_NAME);
   REQUIRE(kjit_bind_extern(both, "step", NULL, NULL, 0, &none) == KJIT_ERROR_MISUSE);
@@ -117,8 +117,8 @@ static void test_builder(void)
   kjit_arg value = kjit_arg_tensor(&tensor);
   REQUIRE(kjit_set_constant(bound, "weights", &value, &changed) == KJIT_OK);
   REQUIRE(kjit_call_function(find(changed, "caller"), &x, 1, &r) == KJIT_OK && r.value.f64 == 112);
-  REQUIRE(!build_caller("no name", 0) && says("`no name` is no name of a C function"));
-  REQUIRE(!build_caller("step", 1) && says("the extern func `step` has statements"));
+  REQUIRE(!build_caller("no name", 0) && says("`no name` is not a valid name of a C function"));
+  REQUIRE(!build_caller("step", 1) && says("the extern func `step` cannot have a body"));
   kjit_release_module(built);
   kjit_release_module(bound);
   kjit_release_module(changed);
@@ -156,7 +156,7 @@ static void test_link(void)
   REQUIRE(kjit_call_function(find(again, "mix"), &t, 1, &r) == KJIT_OK && r.value.f32 == 5);
   kjit_free(context, text);
   REQUIRE(kjit_link_module(module, other, &none) == KJIT_ERROR_TYPE &&
-          says("`blend` is declared with 3 parameters, in the library it has 1"));
+          says("`blend` is declared with 3 parameters, but has 1 in the linked library"));
   REQUIRE(kjit_link_module(module, NULL, &none) == KJIT_ERROR_MISUSE);
   kjit_release_module(module);
   kjit_release_module(library);
@@ -214,7 +214,7 @@ static void test_constants(void)
   tensor.shape = &four;
   value = kjit_arg_tensor(&tensor);
   REQUIRE(kjit_set_constant(module, "TABLE", &value, &none) == KJIT_ERROR_TYPE &&
-          says("dimension 0 has 3 elements by its type, 4 in the array"));
+          says("dimension 0 has 3 elements in its type, but 4 in the array"));
   REQUIRE(kjit_set_constant(module, "SCALE", &value, &none) == KJIT_ERROR_TYPE &&
           says("expected a scalar, got an array"));
   value = kjit_arg_number(1.5);

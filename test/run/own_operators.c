@@ -125,13 +125,13 @@ static void test_refused(kjit_module *module)
   } cases[] = {
     { "is_longer", "kjit_reduce: operator `is_longer` returns bool for two values of type f64",
       "functions.kir:3:6: " },
-    { "three", "kjit_reduce: `three` takes 3 arguments, and is called with 2 here: two values",
+    { "three", "kjit_reduce: `three` takes 3 arguments, but is called with 2 here: two values",
       "functions.kir:5:6: " },
     { "both", "operator `both` returns (f64, f64) for two values of type f64",
       "functions.kir:7:6: " },
     { "nothing", "operator `nothing` returns nothing for two values of type f64",
       "functions.kir:8:6: " },
-    { "at_start", "`at_start` takes 1 argument, and is called with 2 here",
+    { "at_start", "`at_start` takes 1 argument, but is called with 2 here",
       "functions.kir:10:6: " },
   };
   double values[3] = { 1, 2, 3 };
@@ -153,14 +153,14 @@ static void test_refused(kjit_module *module)
   REQUIRE(reduce(&to, &from, find(module, "count_both"), KJIT_ANY) == KJIT_OK);
   REQUIRE(result_in(r, KJIT_F64) == 1);
   REQUIRE(reduce(&to, &computed, find(module, "longer"), KJIT_ANY) == KJIT_ERROR_TYPE);
-  REQUIRE(says("functions.kir:2:6: ") && says("`square` takes 2 arguments, and is called with 1"));
+  REQUIRE(says("functions.kir:2:6: ") && says("`square` takes 2 arguments, but is called with 1"));
   REQUIRE(kjit_sort(context, &line, &from, three, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("functions.kir:5:6: error: kjit_sort: `three` takes 3 arguments"));
   REQUIRE(kjit_search_sorted(context, &line, &from, &from, three, NULL) != KJIT_OK);
   kjit_operand store = kjit_operand_function(three, &argument, 1, NULL, 0);
   kjit_operator add = kjit_operator_named("add"), mean = kjit_operator_named("mean");
   REQUIRE(kjit_reduce(context, &store, &from, &add, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`three` takes 3 arguments, and is called with 2 here: 0 indices, what is stored"));
+  REQUIRE(says("`three` takes 3 arguments, but is called with 2 here: 0 indices, the value to store"));
   REQUIRE(kjit_scan(context, &line, &from, &mean, NULL) == KJIT_ERROR_NAME);
   REQUIRE(says("kjit_scan: operator `mean` of two values does not exist; use add, mul"));
   kjit_array *arrays[] = { x, r, y, b };
@@ -199,7 +199,7 @@ static void test_identity(kjit_module *module)
   read_array(y, scanned, (size_t)n * sizeof *scanned);
   for (int64_t i = 0; i < n; i++) REQUIRE(scanned[i] == -INFINITY);
   REQUIRE(kjit_reduce(context, &to, &nothing, &longer, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`x` has no elements, and the operator has no identity"));
+  REQUIRE(says("`x` is empty and the operator has no identity element"));
   REQUIRE(kjit_scan(context, &line, &from, &longer, &exclusive) == KJIT_ERROR_ARGUMENT);
   REQUIRE(
     says("an exclusive scan starts with the operator's identity, and this operator has none"));
@@ -229,7 +229,7 @@ static void test_commutes(kjit_module *module)
   kjit_operator above = kjit_operator_function(find(module, "above")),
                 longer = kjit_operator_function(find(module, "longer"));
   REQUIRE(kjit_update_at(context, &to, &at, &two, &longer, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the operator must commute and be marked so"));
+  REQUIRE(says("the operator must be commutative and marked so"));
   REQUIRE(kjit_update_at(context, &to, &at, &two, &above, NULL) == KJIT_OK);
   read_array(x, values, sizeof values);
   REQUIRE(values[0] == 3 && values[1] == 2);

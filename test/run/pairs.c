@@ -125,7 +125,7 @@ static void test_refused_funcs(const operands *o)
   REQUIRE(says("`nothing` returns no value for a row of x and a row of y"));
   REQUIRE(pairs_of(o, &whole, "add") == KJIT_ERROR_TYPE);
   REQUIRE(pairs_of(o, &complex_, "min") == KJIT_ERROR_TYPE);
-  REQUIRE(says("the operator `min` has no meaning for elements of type c64"));
+  REQUIRE(says("the operator `min` is not defined for elements of type c64"));
   REQUIRE(pairs_of(o, &scaled, "add") == KJIT_ERROR_TYPE); /* an argument too few */
   scaled.arrays = &untyped;
   scaled.array_count = 1;
@@ -133,14 +133,14 @@ static void test_refused_funcs(const operands *o)
   REQUIRE(says("a number passed to `func` needs a type"));
   shaped.shape = shape;
   shaped.rank = 1;
-  REQUIRE(pairs_of(o, &shaped, "add") == KJIT_ERROR_ARGUMENT && says("`func` has a shape"));
-  REQUIRE(pairs_of(o, &o->of_x, "add") == KJIT_ERROR_ARGUMENT && says("`func` is no func"));
+  REQUIRE(pairs_of(o, &shaped, "add") == KJIT_ERROR_ARGUMENT && says("`func` must not have a shape"));
+  REQUIRE(pairs_of(o, &o->of_x, "add") == KJIT_ERROR_ARGUMENT && says("`func` is not a func"));
   REQUIRE(pairs_of(o, NULL, "add") == KJIT_ERROR_MISUSE && says("`func` is NULL"));
   REQUIRE(pairs_of(o, &o->squared, "sum") == KJIT_ERROR_NAME &&
           says("operator `sum` does not exist"));
   REQUIRE(kjit_pairs_smallest(context, &o->of_r, NULL, &complex_, &o->of_x, &o->of_y, 1, 2, NULL) ==
           KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns c64, which has no order"));
+  REQUIRE(says("`func` returns c64, and values of this type cannot be ordered"));
 }
 
 static kjit_status several_of(const operands *o, const char *name, const kjit_operand *results,
@@ -166,15 +166,15 @@ static void test_several(const operands *o)
   read_array(sums, places, sizeof places);
   for (int64_t i = 0; i < M; i++) REQUIRE(places[i] == N * i + (int64_t)N * (N - 1) / 2);
   REQUIRE(several_of(o, "both", results, 1) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns 2 values, and 1 result is given"));
+  REQUIRE(says("`func` returns 2 values, but 1 result is are given"));
   REQUIRE(several_of(o, "squared", results, 2) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns 1 value, and 2 results are given"));
+  REQUIRE(says("`func` returns 1 value, but 2 results are are given"));
   REQUIRE(several_of(o, "nested", results, 2) == KJIT_ERROR_TYPE);
   REQUIRE(says("item 1 of the tuple that `func` returns is (i64, i64): an element is expected"));
   REQUIRE(several_of(o, "many", results, 2) == KJIT_ERROR_UNSUPPORTED);
   REQUIRE(says("`func` returns a tuple of 17 values: at most 16"));
   REQUIRE(several_of(o, "both", same, 2) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`r1` is written and overlaps `r0`"));
+  REQUIRE(says("the output `r1` overlaps `r0`"));
   REQUIRE(several_of(o, "both", NULL, 2) == KJIT_ERROR_MISUSE && says("results is NULL"));
   REQUIRE(pairs_of(o, &both, "add") == KJIT_ERROR_TYPE);
   REQUIRE(says("`func` returns what no array holds: an element is expected"));
@@ -201,13 +201,13 @@ static void test_refused_rows(const operands *o)
   const kjit_operator min = kjit_operator_named("min"),
                       first = kjit_operator_function(find(o->module, "first"));
   REQUIRE(pairs_with(o, &o->of_r, &of_wide, &o->of_y, 1) == KJIT_ERROR_UNSUPPORTED);
-  REQUIRE(says("rows of `x` have 4100 bytes: at most 4096"));
+  REQUIRE(says("rows of `x` have 4100 bytes; the maximum is 4096"));
   REQUIRE(pairs_with(o, &o->of_r, &of_narrow, &o->of_y, 1) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("rows of `x` have no elements"));
   REQUIRE(pairs_with(o, &o->of_r, &o->of_x, both, 2) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`y1` has 9 rows, and `y0` 5000"));
+  REQUIRE(says("`y1` has 9 rows, but `y0` has 5000"));
   REQUIRE(pairs_with(o, &o->of_r, &o->of_x, both, 9) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("9 operands have rows of y: 1 to 8"));
+  REQUIRE(says("got 9 operands with rows of y; the call takes 1 to 8"));
   REQUIRE(pairs_with(o, &o->of_r, &o->of_x, both, 0) == KJIT_ERROR_ARGUMENT);
   REQUIRE(pairs_with(o, &o->of_r, &o->of_x, NULL, 1) == KJIT_ERROR_MISUSE && says("y is NULL"));
   REQUIRE(pairs_with(o, &o->of_r, &o->of_y, &o->of_x, 1) == KJIT_ERROR_ARGUMENT);
@@ -233,7 +233,7 @@ static void test_refused_k(const operands *o)
   kjit_operand of_few = kjit_operand_array(few), of_floats = kjit_operand_array(floats),
                of_least = kjit_operand_array(least);
   const char *texts[] = { "`k` is 0: 1 to 64", "`k` is 65: 1 to 64",
-                          "`k` is 10, and `y0` has 9 rows" };
+                          "`k` is 10, but `y0` has only 9 rows" };
   for (int i = 0; i < 3; i++) {
     REQUIRE(kjit_pairs_smallest(context, &of_least, NULL, &o->squared, &o->of_x, &of_few, 1, ks[i],
                                 NULL) == KJIT_ERROR_ARGUMENT);
@@ -241,7 +241,7 @@ static void test_refused_k(const operands *o)
   }
   REQUIRE(kjit_pairs_smallest(context, &of_least, NULL, &o->squared, &o->of_x, &of_few, 1, 4,
                               NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have 700 rows, as many as `x`, of 4 elements"));
+  REQUIRE(says("`result` must have two axes: 700 rows, as many as `x`, of 4 elements"));
   REQUIRE(kjit_pairs_smallest(context, &of_least, &of_floats, &o->squared, &o->of_x, &of_few, 1, 3,
                               NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`result_places` has elements of type f32: positions are integers"));

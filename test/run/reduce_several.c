@@ -153,17 +153,17 @@ static void test_described_and_empty(void)
   for (int i = 0; i < 3; i++) REQUIRE(sum[i] == 0 && count[i] == 0);
   operators[1] = kjit_operator_named("max");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`r1` has elements of type i64, and the computed values, of type f16"));
+  REQUIRE(says("`r1` has elements of type i64, but the computed values, of type f16"));
   operators[0] = kjit_operator_named("max");
   operators[1] = kjit_operator_named("count_nonzero");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`x` has no elements, and the operator of `r0` no identity"));
+  REQUIRE(says("`x` is empty, and the operator of `r0` has no identity element"));
   operators[0] = kjit_operator_named("add");
   operators[1] = kjit_operator_named("argmin");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`argmin` has no value then"));
+  REQUIRE(says("`argmin` is undefined"));
   kjit_release_array(x);
   kjit_release_array(sums);
   kjit_release_array(places);
@@ -182,12 +182,12 @@ static void test_refused(void)
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`r1` must have the shape of `x` without the reduced axes"));
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 2, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`r1` is written and overlaps `r0`"));
+  REQUIRE(says("the output `r1` overlaps `r0`"));
   results[0] = all;
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 1, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`r0` is written and overlaps `x`"));
+  REQUIRE(says("the output `r0` overlaps `x`"));
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 0, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("there is no operator"));
+  REQUIRE(says("the number of operators is 0"));
   REQUIRE(kjit_reduce_several(context, NULL, &all, operators, 1, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("results is NULL"));
   REQUIRE(kjit_reduce_several(context, same, &all, NULL, 1, NULL) == KJIT_ERROR_MISUSE);

@@ -191,7 +191,7 @@ static void test_refused(kjit_module *module)
   REQUIRE(kjit_scan(context, &wrong, &x, &add, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` must have the shape of `x`"));
   REQUIRE(kjit_scan(context, &before, &after, &add, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(says("the output `result` overlaps `x`"));
   REQUIRE(kjit_scan(context, &none, &none, &add, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`x` has no axis"));
   REQUIRE(kjit_scan(context, &x, &x, &last, &exclusive) == KJIT_ERROR_ARGUMENT);

@@ -109,20 +109,20 @@ static void test_refused(void)
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
                real = kjit_operand_array(f), complex_ = kjit_operand_array(z);
   REQUIRE(kjit_bincount(context, &result, &real, BINS, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`x` has elements of type f32: integers are expected"));
+  REQUIRE(says("`x` has elements of type f32; expected integers"));
   REQUIRE(kjit_bincount(context, &result, &all, 7, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("an element for each of the 7 bins"));
   REQUIRE(kjit_bincount(context, &result, &all, 0, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("0 bins"));
   REQUIRE(kjit_bincount(context, &result, &all, BINS, &real, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(
-    says("`result` has elements of type i32, but the new values have type a sum of weights, f64"));
+    says("`result` has elements of type i32, but the new values have the type a sum of weights, f64"));
   REQUIRE(kjit_bincount(context, &result, &all, BINS, &result, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`weights` must have the shape of `x`"));
   REQUIRE(kjit_histogram(context, &result, &real, BINS, 2, 1, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("bins from 2 to 1"));
+  REQUIRE(says("the range of the bins, 2 to 1"));
   REQUIRE(kjit_search_sorted(context, &result, &complex_, &result, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`sorted` has elements of type c64, which need a func less"));
+  REQUIRE(says("`sorted` has elements of type c64, which have no order; pass `less`"));
   REQUIRE(kjit_search_sorted(context, &result, &all, &all, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` must have the shape of `values`"));
   kjit_release_array(x);

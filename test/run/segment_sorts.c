@@ -130,7 +130,7 @@ static void test_refused(void)
     { &to, NULL, &from, NULL, &real, KJIT_ERROR_TYPE, "`offsets` has elements of type f32" },
     { &to, NULL, &from, NULL, &axes, KJIT_ERROR_ARGUMENT, "`offsets` has 2 axes" },
     { &to, NULL, &from, NULL, &inside, KJIT_ERROR_ARGUMENT,
-      "`result` is written and overlaps `offsets`" },
+      "the output `result` overlaps `offsets`" },
     { &axes, NULL, &axes, NULL, &right, KJIT_ERROR_ARGUMENT, "`x` has 2 axes; segments need one" },
     { &real, NULL, &from, NULL, &right, KJIT_ERROR_ARGUMENT,
       "`result` must have the shape of `x`" },

@@ -256,7 +256,7 @@ static void test_refused(const arrays *a)
     { &sums, &x, &grid, "`offsets` has 2 axes; it must have one" },
     { &sums, &x, &empty,
       "`offsets` has no elements; it needs one more than the number of segments" },
-    { &sums, &x, &fraction, "`offsets` has elements of type f32: integers are expected" },
+    { &sums, &x, &fraction, "`offsets` has elements of type f32; expected integers" },
     { &short_, &x, &offsets, "`result` needs one element for each segment" },
     { &grid, &x, &offsets, "`result` has 2 axes; it must have one" },
     { &sums, NULL, &offsets, "`x` is NULL" },
@@ -290,15 +290,15 @@ static void test_refused(const arrays *a)
   REQUIRE(says("options.axes is not an option of this algorithm"));
   REQUIRE(kjit_reduce_by_key(context, &by, &scan, &count, &by, &x, &add, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result_keys` is written and overlaps `keys`"));
+  REQUIRE(says("the output `result_keys` overlaps `keys`"));
   REQUIRE(kjit_reduce_by_key(context, &runs, &runs, &count, &by, &x, &add, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result_keys` is written and overlaps `result`"));
+  REQUIRE(says("the output `result_keys` overlaps `result`"));
   REQUIRE(kjit_reduce_by_key(context, &runs, &short_, &count, &by, &x, &add, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` needs "));
   REQUIRE(kjit_scan_by_key(context, &by, &by, &x, &add, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written and overlaps `keys`"));
+  REQUIRE(says("the output `result` overlaps `keys`"));
   REQUIRE(kjit_scan_by_key(context, &scan, &short_, &x, &add, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("both must have the same number of elements"));
   kjit_array *made[] = { matrix, few, none, real };

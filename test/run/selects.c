@@ -191,7 +191,7 @@ static void test_refused(const arrays *a)
   REQUIRE(kjit_select(context, &few, &count, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` needs "));
   REQUIRE(kjit_unique(context, &x, &count, &x, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(says("the output `result` overlaps `x`"));
   REQUIRE(kjit_nonzero(context, &r, NULL, &x, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("`count` is NULL"));
   kjit_operand s = kjit_operand_array(a->s), y = kjit_operand_array(a->y),
@@ -199,11 +199,11 @@ static void test_refused(const arrays *a)
   REQUIRE(kjit_partition_three(context, &r, &s, &t, &count, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`counts` needs 2 elements; it has 1"));
   REQUIRE(kjit_partition_three(context, &r, &s, &t, &t, &x, &y, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`classes` has elements of type f64: integers are expected"));
+  REQUIRE(says("`classes` has elements of type f64; expected integers"));
   REQUIRE(kjit_partition_three(context, &r, &few, &t, &t, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`second` needs "));
   REQUIRE(kjit_partition_three(context, &r, &r, &s, &t, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`second` is written and overlaps `first`"));
+  REQUIRE(says("the output `second` overlaps `first`"));
   REQUIRE(kjit_partition_three(context, &r, &s, NULL, &t, &x, &x, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("`rest` is NULL"));
   kjit_release_array(fewer);

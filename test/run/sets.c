@@ -122,19 +122,19 @@ static void test_refused(void)
   REQUIRE(says("`result` needs 200 elements; it has 150"));
   REQUIRE(kjit_set_difference(context, &of_x, &count, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(says("the output `result` overlaps `x`"));
   REQUIRE(kjit_set_difference(context, &of_r, &count, &of_x, &of_f, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`x` has elements of type i32, and `y` of type f32"));
+  REQUIRE(says("`x` has elements of type i32, but `y` has elements of type f32"));
   REQUIRE(kjit_set_difference(context, &of_f, &count, &of_x, &of_x, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`result` has elements of type f32: expected i32"));
   REQUIRE(kjit_set_union(context, &of_z, &count, &of_z, &of_z, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("elements of type c64 have no order; pass `less`"));
   REQUIRE(kjit_set_intersection(context, &of_r, &of_f, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_TYPE);
-  REQUIRE(says("`count` has elements of type f32: it gets an integer"));
+  REQUIRE(says("`count` has elements of type f32, but the count is an integer"));
   REQUIRE(kjit_set_intersection(context, &of_r, &of_r, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`count` is written and overlaps `result`"));
+  REQUIRE(says("the output `count` overlaps `result`"));
   REQUIRE(kjit_set_union(context, &of_r, &count, &of_both, &of_x, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`x` has 2 axes; a sorted array must have one"));

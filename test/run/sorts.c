@@ -180,15 +180,15 @@ static void test_refused(void)
   REQUIRE(kjit_sort(context, &ostructs, &ostructs, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("elements of type Wide have no order; pass `less`"));
   REQUIRE(kjit_sort(context, &ox, &ox, NULL, &bits) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("bits 8 to 33: `x` has elements of 32 bits"));
+  REQUIRE(says("options.begin_bit and options.end_bit select the bits 8 to 33, but the elements of `x` have 32 bits"));
   REQUIRE(kjit_sort(context, &ox, &ox, find(module, "by_low_bits"), &bits) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("are for sorts without `less`"));
+  REQUIRE(says("cannot be combined with `less`"));
   REQUIRE(kjit_sort(context, &osquare, &osquare, NULL, &axes) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("a sort is along one axis"));
   REQUIRE(kjit_argsort(context, &oy, &ox, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("positions are integers"));
   REQUIRE(kjit_argsort(context, &ox, &ox, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(says("the output `result` overlaps `x`"));
   REQUIRE(kjit_sort_pairs(context, &ox, &ox, &ox, &ox, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_sort_pairs(context, &ox, &ostructs, &ox, NULL, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_sort_pairs(context, &ox, &ox, &ox, &opart, NULL, NULL) == KJIT_ERROR_ARGUMENT);

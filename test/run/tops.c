@@ -100,7 +100,7 @@ static void test_refused(void)
   kjit_algorithm_options exclusive = { .size_bytes = sizeof exclusive };
   exclusive.flags = KJIT_ALGORITHM_EXCLUSIVE;
   REQUIRE(kjit_top_k(context, &othree, NULL, &ox, 11, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("k is 11: `x` has 10 elements along axis 0"));
+  REQUIRE(says("k is 11, but `x` has 10 elements along axis 0"));
   REQUIRE(kjit_top_k(context, &othree, NULL, &ox, -1, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("k is -1"));
   REQUIRE(kjit_top_k(context, &othree, NULL, &oone, 1, NULL, NULL) == KJIT_ERROR_ARGUMENT);
@@ -112,11 +112,11 @@ static void test_refused(void)
   REQUIRE(kjit_top_k(context, &ofloats, NULL, &ox, 3, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`result` has elements of type f32: expected i32"));
   REQUIRE(kjit_top_k(context, NULL, &ofloats, &ox, 3, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`result_places` has elements of type f32: positions are integers"));
+  REQUIRE(says("`result_places` has elements of type f32, but positions are integers"));
   REQUIRE(kjit_top_k(context, &opart, NULL, &ox, 3, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(says("the output `result` overlaps `x`"));
   REQUIRE(kjit_top_k(context, &othree, &othree, &ox, 3, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result_places` is written and overlaps `result`"));
+  REQUIRE(says("the output `result_places` overlaps `result`"));
   REQUIRE(kjit_top_k(context, NULL, NULL, &ox, 3, NULL, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("`result` and `result_places` are both NULL; pass at least one"));
   REQUIRE(kjit_top_k(context, NULL, &othree, &ostructs, 3, NULL, NULL) == KJIT_ERROR_TYPE);

@@ -106,22 +106,22 @@ static void test_refused(kjit_module *module)
     kjit_status status;
     const char *text;
   } rows[] = {
-    { &item, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` is a func: it is read and written" },
+    { &item, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` is a func, but must be an array" },
     { &of_none, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` has no axes" },
-    { &of_x, &of_f, &of_p, &add, KJIT_ERROR_TYPE, "`places` has elements of type f64: integers" },
+    { &of_x, &of_f, &of_p, &add, KJIT_ERROR_TYPE, "`places` has elements of type f64; expected integers" },
     { &of_x, &of_p, &of_f, &add, KJIT_ERROR_TYPE,
-      "`values` has elements of type f64, and `x` of type i64" },
-    { &of_x, &of_p, &half, &add, KJIT_ERROR_ARGUMENT, "`values`, 0.5, does not fit i64" },
+      "`values` has elements of type f64, but `x` has elements of type i64" },
+    { &of_x, &of_p, &half, &add, KJIT_ERROR_ARGUMENT, "`values` is 0.5, which cannot be represented as i64" },
     { &of_x, &of_p, &of_few, &add, KJIT_ERROR_ARGUMENT,
       "`values` must have the shape of `places`" },
-    { &of_x, &of_p, &of_p, &own, KJIT_ERROR_ARGUMENT, "the operator must commute" },
+    { &of_x, &of_p, &of_p, &own, KJIT_ERROR_ARGUMENT, "the operator must be commutative" },
     { &of_x, &of_p, &of_p, &mean, KJIT_ERROR_NAME, "operator `mean` of two values does not exist" },
-    { &of_f, &of_p, &of_p, &and, KJIT_ERROR_TYPE, "the operator `and` has no meaning" },
-    { &of_x, &of_x, &of_x, &add, KJIT_ERROR_ARGUMENT, "`x` is written and overlaps `places`" },
+    { &of_f, &of_p, &of_p, &and, KJIT_ERROR_TYPE, "the operator `and` is not defined" },
+    { &of_x, &of_x, &of_x, &add, KJIT_ERROR_ARGUMENT, "the output `x` overlaps `places`" },
     { &of_x, &of_few, &item, &add, KJIT_ERROR_ARGUMENT,
       "`values` must have the shape of `places`" },
     { &of_x, NULL, &of_p, &add, KJIT_ERROR_MISUSE, "`places` is NULL" },
-    { &of_x, &of_p, &of_p, NULL, KJIT_ERROR_MISUSE, "the operator is NULL" },
+    { &of_x, &of_p, &of_p, NULL, KJIT_ERROR_MISUSE, "the operator has neither a name nor a function" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     REQUIRE(kjit_update_at(context, rows[i].x, rows[i].places, rows[i].values, rows[i].operator_,

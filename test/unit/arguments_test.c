@@ -204,7 +204,7 @@ static void test_const_and_func(void **state)
   arguments[2] = kjit_arg_function(foreign);
   expect_failure(
     kernel, arguments, 3,
-    "parameter `f`: expected a func of the kernel's module, got one of another module");
+    "parameter `f`: expected a func of the kernel's module, got a func of another module");
   kjit_function *minimum, *again;
   assert_int_equal(kjit_get_function(module, "min", &minimum), KJIT_OK);
   assert_int_equal(kjit_get_function(module, "min", &again), KJIT_OK);
@@ -216,7 +216,7 @@ static void test_const_and_func(void **state)
   arguments[2] = kjit_arg_function(foreign);
   expect_failure(
     kernel, arguments, 3,
-    "parameter `f`: expected a func of the kernel's module, got one of another module");
+    "parameter `f`: expected a func of the kernel's module, got a func of another module");
   kjit_arg result;
   assert_int_equal(kjit_call_function(minimum, arguments, 2, &result), KJIT_ERROR_ARGUMENT);
   arguments[2] = kjit_arg_number(1);
@@ -226,15 +226,13 @@ static void test_const_and_func(void **state)
   float complex_number[2] = { 1, 2 };
   arguments[1] = kjit_arg_value(KJIT_C64, complex_number);
   expect_failure(kernel, arguments, 3,
-                 "parameter `n`: expected an integer, a float or a bool, as the parameter is "
-                 "const, got a value made of several");
+                 "parameter `n`: expected an integer, a float or a bool, because the parameter is const, got a value with several components");
   arguments[1] = kjit_arg_tensor(&t);
   expect_failure(kernel, arguments, 3,
-                 "parameter `n`: expected a value, as the parameter is const, got an array");
+                 "parameter `n`: expected a value, because the parameter is const, got an array");
   arguments[0] = kjit_arg_function(function);
   expect_failure(kernel, arguments, 3,
-                 "parameter `r`: expected a value or an array; only a parameter `: func` takes a "
-                 "func, got a func");
+                 "parameter `r`: expected a value or an array, because only a parameter declared `: func` takes a func, got a func");
 }
 
 static kjit_layout layout_of(kjit_context *context)
@@ -334,13 +332,13 @@ static void test_bad_tensors(void **state)
     kernel, &argument, 1,
     "parameter `a`: DLPack's type code 2 with 17 bits and 1 lane is not an element type of kjit");
   kjit_arg odd = kjit_with_access(argument, (kjit_access)9);
-  expect_failure(
-    kernel, &odd, 1,
-    "parameter `a`: expected an array with a kjit_access, got one whose access is none of them");
+  expect_failure(kernel, &odd, 1,
+                 "parameter `a`: expected an array whose access is a value of kjit_access, got "
+                 "another access value");
   _Alignas(16) static char aligned[64];
   t = tensor(aligned + 1, 1, 2, 32, shape, NULL);
   expect_failure(kernel, &argument, 1,
-                 "parameter `a`: the elements are not aligned: the address is no multiple of 4");
+                 "parameter `a`: the elements are not aligned: the address is not a multiple of 4");
   t = tensor(aligned, 1, 2, 32, shape, NULL);
   t.byte_offset = 4;
   expect_success(kernel, &argument, 1);
@@ -356,7 +354,8 @@ static void test_bad_tensors(void **state)
   expect_failure(kernel, &argument, 1,
                  "parameter `a`: DLPack device type 7 is neither the CPU's (1) nor CUDA's (2)");
   t.device_type = 2;
-  expect_failure(kernel, &argument, 1, "parameter `a`: the launch is on cpu, the array on cuda:0");
+  expect_failure(kernel, &argument, 1,
+                 "parameter `a`: the launch is on cpu, but the array is on cuda:0");
   t = tensor(NULL, 1, 2, 32, shape, NULL);
   expect_failure(kernel, &argument, 1, "parameter `a`: the tensor has no data (2 elements)");
   int64_t none[] = { 0 };
@@ -413,7 +412,7 @@ static void test_function_parameter_info(void **state)
   assert_true(info.is_read && !info.is_written);
   assert_int_equal(kjit_get_function_parameter_info(func, 2, &info), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "func `twice` has 2 parameters: there is no parameter 2");
+                      "func `twice` has 2 parameters, but parameter 2 was requested");
   assert_int_equal(kjit_get_function_parameter_info(NULL, 0, &info), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_get_function(module, "max", &func), KJIT_OK);
   assert_int_equal(kjit_get_function_parameter_info(func, 0, &info), KJIT_ERROR_ARGUMENT);

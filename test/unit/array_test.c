@@ -75,7 +75,7 @@ static void test_making(void **state)
   float values[3];
   expect_refused(*state, kjit_copy_to_host(columns, values, sizeof values, NULL),
                  KJIT_ERROR_ARGUMENT,
-                 "kjit_copy_to_host: the host memory has 12 bytes, the array 48");
+                 "kjit_copy_to_host: the host memory has 12 bytes, but the array has 48");
   for (kjit_memory memory = KJIT_MEMORY_PINNED; memory <= KJIT_MEMORY_SHARED; memory++) {
     kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, memory);
     assert_int_equal(kjit_get_tensor(array)->device_type, 1);
@@ -173,15 +173,15 @@ static void test_slices(void **state)
     kjit_array_slice slice;
     const char *message;
   } wrong[] = {
-    { { 2, 0, 0 }, "dimension 0: position 2 is outside of 0..1" },
-    { { -1, 0, 0 }, "dimension 0: position -1 is outside of 0..1" },
-    { { 0, 3, 1 }, "dimension 0: position 2 is outside of 0..1" },
-    { { 1, -2, -1 }, "dimension 0: position -1 is outside of 0..1" },
+    { { 2, 0, 0 }, "dimension 0: position 2 is out of bounds for 0..1" },
+    { { -1, 0, 0 }, "dimension 0: position -1 is out of bounds for 0..1" },
+    { { 0, 3, 1 }, "dimension 0: position 2 is out of bounds for 0..1" },
+    { { 1, -2, -1 }, "dimension 0: position -1 is out of bounds for 0..1" },
     { { 0, INT64_MAX, INT64_MAX - 1 },
-      "dimension 0: position 9223372036854775806 is outside of 0..1" },
+      "dimension 0: position 9223372036854775806 is out of bounds for 0..1" },
     { { 0, INT64_MIN, INT64_MIN }, NULL }, /* one element */
     { { INT64_MIN, INT64_MAX, 1 },
-      "dimension 0: position -9223372036854775808 is outside of 0..1" },
+      "dimension 0: position -9223372036854775808 is out of bounds for 0..1" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     if (wrong[i].message)
@@ -191,7 +191,7 @@ static void test_slices(void **state)
   }
   kjit_array_slice two[] = { { 0, 1, 1 }, { 0, 1, 1 } };
   expect_refused(*state, kjit_slice_array(part, two, 2, &view), KJIT_ERROR_ARGUMENT,
-                 "there are 2 slices for 1 dimensions");
+                 "got 2 slices for an array with 1 dimensions");
 }
 
 static void test_reshape(void **state)
@@ -209,13 +209,13 @@ static void test_reshape(void **state)
     *state, kjit_reshape_array(columns, (int64_t[]){ 12 }, 1, &again), KJIT_ERROR_ARGUMENT,
     "the strides of the array do not allow a view with this shape; copy it to a contiguous array");
   expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ 5, -1 }, 2, &again),
-                 KJIT_ERROR_ARGUMENT, "an array of 12 elements has no such shape");
+                 KJIT_ERROR_ARGUMENT, "an array with 12 elements cannot have this shape");
   expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ -1, -1 }, 2, &again),
                  KJIT_ERROR_ARGUMENT,
                  "extent -1 of dimension 1 is negative; only a single extent may be -1");
-  expect_refused(*state, kjit_transpose_array(array, (uint32_t[]){ 1, 1 }, &again),
-                 KJIT_ERROR_ARGUMENT,
-                 "axis 1 of dimension 1: every dimension of the array must occur once");
+  expect_refused(
+    *state, kjit_transpose_array(array, (uint32_t[]){ 1, 1 }, &again), KJIT_ERROR_ARGUMENT,
+    "axis 1 is given for dimension 1, but every dimension of the array must occur exactly once");
   kjit_array *empty, *one;
   expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 0, 1 } }, 1, &empty));
   expect_ok(*state, kjit_reshape_array(empty, (int64_t[]){ 7, 0 }, 2, &again));
@@ -240,8 +240,8 @@ static void test_restride(void **state)
   expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 2, 1 } }, 1, &part));
   expect_ok(*state, kjit_restride_array(part, (int64_t[]){ 2 }, (int64_t[]){ -1 }, 1, 3, &again));
   EXPECT_ELEMENTS(again, 7, 6);
-  static const char outside[] = "the view reaches elements that are not between the first and the "
-                                "last element of the array";
+  static const char outside[] = "the view contains elements outside of the array: all its elements "
+                                "must be between the first and the last element of the array";
   const struct {
     int64_t extent, stride, offset;
   } bad[] = { { 2, 4, 0 }, { 2, -1, 0 }, { 1, 1, 4 }, { INT64_MAX, INT64_MAX, 0 }, { 1, 1, -1 } };
@@ -282,9 +282,9 @@ static void test_retype(void **state)
   expect_ok(*state, kjit_slice_array(numbers, (kjit_array_slice[]){ { 0, 0, 1 } }, 1, &empty));
   expect_ok(*state, kjit_retype_array(empty, KJIT_F32, 1, &again));
   expect_refused(*state, kjit_retype_array(numbers, KJIT_F32, 2, &again), KJIT_ERROR_ARGUMENT,
-                 "part 2 of an element that has 2 parts");
+                 "component 2 does not exist: an element has 2 components");
   expect_refused(*state, kjit_retype_array(numbers, KJIT_C128, 0, &again), KJIT_ERROR_ARGUMENT,
-                 "elements of 8 bytes do not consist of elements of 16 bytes");
+                 "elements of 8 bytes cannot be divided into elements of 16 bytes");
   const kjit_type others[] = { KJIT_ANY, KJIT_VOID, KJIT_FUNC };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     expect_refused(*state, kjit_retype_array(numbers, others[i], 0, &again), KJIT_ERROR_ARGUMENT,
@@ -295,7 +295,7 @@ static void test_retype(void **state)
 static void test_other_contexts(void **state)
 {
   static const char message[] =
-    "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)";
+    "the %s is an array of another context; pass it as a tensor (kjit_get_tensor)";
   char expected[128];
   kjit_context *other = make_fake_context();
   kjit_array *mine = make_counted(cpu_of(*state), KJIT_LAYOUT_C),
@@ -381,7 +381,8 @@ static void test_taking(void **state)
   assert_int_equal(deleted, 2);
   versioned.major = 2;
   expect_refused(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array),
-                 KJIT_ERROR_UNSUPPORTED, "the tensor is of DLPack 2.9, kjit knows 1.x");
+                 KJIT_ERROR_UNSUPPORTED,
+                 "the tensor has DLPack version 2.9, but kjit supports versions 1.x");
   assert_int_equal(deleted, 3); /* taken on failure, too */
   plain.tensor.bits = 4;
   assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, &array), KJIT_ERROR_ARGUMENT);
@@ -501,12 +502,12 @@ static void test_read_only(void **state)
     expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 1, 3, 1 }, 1, &view));
     kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_array(view) };
     for (int i = 0; i < 2; i++)
-      expect_refused(
-        *state, kjit_launch(kernel, NULL, &arguments[i], 1), KJIT_ERROR_ARGUMENT,
-        "parameter `x`: the kernel writes to the array, but its owner has marked it read-only");
+      expect_refused(*state, kjit_launch(kernel, NULL, &arguments[i], 1), KJIT_ERROR_ARGUMENT,
+                     "parameter `x`: the kernel writes to the array, but the array's owner has "
+                     "marked it read-only");
     kjit_arg zero = kjit_arg_number(0);
     expect_refused(*state, kjit_fill(*state, &arguments[0], &zero, NULL), KJIT_ERROR_ARGUMENT,
-                   "the destination is read-only: its owner has said so through DLPack");
+                   "the destination is read-only: its owner has marked it so through DLPack");
     assert_int_equal(kjit_export_dlpack(array, NULL, &plain), KJIT_ERROR_UNSUPPORTED);
     expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &given));
     assert_true(given->flags & KJIT_DLPACK_READ_ONLY);
@@ -632,8 +633,7 @@ static void test_shared_memory(void **state)
   expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT,
                  "the array belongs to this process; use it directly");
   expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,
-                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
-                 "cannot see other memory");
+                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported, because another process cannot access other memory");
 }
 
 /* The file that a handle names could shrink under the importer, if it is not sealed. */
@@ -717,8 +717,9 @@ static void test_gpu_handles(void **state)
   int64_t many = 1 << 24, bytes = many * 4 + 40;
   memcpy(handle.bytes + SHAPE_AT, &many, sizeof many);
   memcpy(handle.bytes + SIZE_AT, &bytes, sizeof bytes);
-  expect_refused(*state, kjit_import_array(*state, &handle, &imported), KJIT_ERROR_ARGUMENT,
-                 "the handle is damaged: it states 67108904 bytes of memory, but 512 were opened");
+  expect_refused(
+    *state, kjit_import_array(*state, &handle, &imported), KJIT_ERROR_ARGUMENT,
+    "the handle is damaged: it states 67108904 bytes of memory, but the opened memory has 512");
   assert_int_equal(cuda.opened, 0);
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,
@@ -852,7 +853,7 @@ static int be_child(everything *e)
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(e->context, 0);
   char *text = kjit_copy_diagnostics_text(e->context);
   if (!diagnostic || diagnostic->status != KJIT_ERROR_FORKED || !text ||
-      !strstr(text, "make a context in this process"))
+      !strstr(text, "create a context in the child process"))
     return 90;
   free(text);
   if (kjit_get_specialization(e->kernel, 0) || kjit_get_cache_directory(e->context)) return 94;

@@ -321,7 +321,7 @@ static void refused_types(void **state)
   kjit_build_begin_kernel(b, "k");
   kjit_build_parameter(b, "T", KJIT_TYPE);
   kjit_build_end(b);
-  expect_error(f, KJIT_ERROR_UNSUPPORTED, "a kernel cannot take a type");
+  expect_error(f, KJIT_ERROR_UNSUPPORTED, "a kernel cannot have a type parameter");
   kjit_build_begin_function(b, "f", KJIT_ANY);
   kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
   assert_int_equal(kjit_build_type_of(b, kjit_build_binary(b, KJIT_OP_ADD, x, x)), KJIT_VOID);
@@ -531,16 +531,16 @@ static void wrong_calls(void **state)
   expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_else without");
   kjit_build_begin_kernel(b, "k");
   kjit_build_return(b, 12);
-  expect_error(f, KJIT_ERROR_MISUSE, "no node 12");
+  expect_error(f, KJIT_ERROR_MISUSE, "node 12 does not exist");
   kjit_build_begin_kernel(b, "k");
   kjit_build_let(b, "a", 0);
-  expect_error(f, KJIT_ERROR_MISUSE, "node 0");
+  expect_error(f, KJIT_ERROR_MISUSE, "a node number of 0");
   kjit_build_begin_kernel(b, "k");
   kjit_build_parameter(b, "x", 123456);
   expect_error(f, KJIT_ERROR_MISUSE, "not a type");
   kjit_build_begin_kernel(b, "not a name");
   kjit_build_end(b);
-  expect_error(f, KJIT_ERROR_NAME, "no name for a kernel");
+  expect_error(f, KJIT_ERROR_NAME, "not a valid kernel name");
   kjit_build_begin_kernel(b, "k");
   kjit_build_evaluate(b, kjit_build_call(b, "nothing", NULL, 0));
   kjit_build_end(b);
@@ -557,18 +557,20 @@ static void texts_and_types(void **state)
   kjit_builder *b = f->b;
   kjit_build_begin_kernel(b, "k");
   kjit_build_raise(b, "no \xff");
-  expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
+  expect_error(f, KJIT_ERROR_MISUSE, "a string in a kernel must be UTF-8");
   kjit_build_begin_kernel(b, "k");
   kjit_build_assert(b, kjit_build_bool(b, 1), "overlong \xc0\xaf");
-  expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
+  expect_error(f, KJIT_ERROR_MISUSE, "a string in a kernel must be UTF-8");
   kjit_build_begin_kernel(b, "k");
   kjit_build_print(b, (kjit_node[]){ kjit_build_string(b, "cut \xe2\x82") }, 1);
-  expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
+  expect_error(f, KJIT_ERROR_MISUSE, "a string in a kernel must be UTF-8");
   kjit_type pointer = kjit_get_pointer_type(f->context, KJIT_F32, 0);
   kjit_build_begin_kernel(b, "k");
   kjit_build_let(b, "p",
                  kjit_build_construct(b, pointer, (kjit_node[]){ kjit_build_integer(b, 0) }, 1));
-  expect_error(f, KJIT_ERROR_TYPE, "kjit_build_construct makes structs, vectors and scalars");
+  expect_error(
+    f, KJIT_ERROR_TYPE,
+    "kjit_build_construct creates structs, vectors and scalars; the type is none of these");
 }
 
 /* A type that each next one is made of is walked level by level. */

@@ -78,7 +78,8 @@ static void test_devices(void **state)
   assert_int_equal(info.compute_capability, 90);
   assert_int_equal(info.max_shared_bytes, 232448);
   assert_int_equal(kjit_get_device(*state, KJIT_DEVICE_CUDA, 2, &device), KJIT_ERROR_NO_DEVICE);
-  assert_string_equal(last_message(*state), "there is no device cuda:2: the driver has 2");
+  assert_string_equal(last_message(*state),
+                      "device cuda:2 does not exist; the driver reports 2 devices");
   assert_ptr_equal(gpu(*state, 0), gpu(*state, 0));
 }
 
@@ -125,8 +126,9 @@ static void test_copies(void **state)
   int64_t other[] = { 4, 3 };
   to.shape = other;
   assert_int_equal(kjit_copy(*state, &b, &device, NULL), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state),
-                      "kjit_copy: dimension 0 is 4 in the destination, 3 in the source");
+  assert_string_equal(
+    last_message(*state),
+    "kjit_copy: dimension 0 has 4 elements in the destination, but 3 in the source");
   to.shape = shape;
   to.bits = 64;
   assert_int_equal(kjit_copy(*state, &b, &device, NULL), KJIT_ERROR_ARGUMENT);
@@ -137,7 +139,7 @@ static void test_copies(void **state)
   assert_int_equal(kjit_copy(*state, &b, &a, NULL), KJIT_ERROR_ARGUMENT);
   assert_string_equal(
     last_message(*state),
-    "elements of the destination are the same memory: dimension 0 has the stride 0");
+    "dimension 0 of the destination has the stride 0, so several elements have the same address");
   kjit_array *second;
   expect_ok(*state, kjit_create_array(gpu(*state, 1), KJIT_F32, shape, 2, &second));
   b = kjit_arg_array(second);
@@ -263,21 +265,19 @@ static void test_device_arrays(void **state)
   kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state, 1) };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "parameter `r`: the launch is on cuda:1, the array on cuda:0");
+                      "parameter `r`: the launch is on cuda:1, but the array is on cuda:0");
   config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                  .grid = { 1 },
                                  .block = { 1024 } };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads a block, "
-                                            "its use of registers (32 a thread) allows 512");
+  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads per block, but the kernel uses 32 registers per thread, which allows at most 512");
   config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                  .grid = { 1 },
                                  .block = { 256 },
                                  .dynamic_shared_bytes = 232000 };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
   assert_string_equal(last_message(*state),
-                      "kernel `axpy`: the launch has 233000 bytes of shared memory a block (1000 "
-                      "static, 232000 dynamic), cuda:0 allows 232448");
+                      "kernel `axpy`: a block of the launch has 233000 bytes of shared memory (1000 static, 232000 dynamic), but cuda:0 allows at most 232448");
 }
 
 static void test_too_much_local_memory(void **state)
@@ -292,7 +292,7 @@ static void test_too_much_local_memory(void **state)
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_UNSUPPORTED);
   assert_string_equal(last_message(*state),
                       "kernel `k` on cuda:0: a thread needs 4000000 bytes for local arrays, "
-                      "including those of called functions; a GPU has 512 KiB");
+                      "including those of called functions; the maximum on a GPU is 512 KiB");
 }
 
 static char stages_told[200];
@@ -333,8 +333,8 @@ static void test_refused_ptx(void **state)
   cuda.refuse_ptx = true;
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_COMPILE);
   assert_string_equal(last_message(*state),
-                      "the driver refuses the code of kernel `k` for sm_90: cuModuleLoadDataEx "
-                      "gives CUDA_ERROR_INVALID_PTX (218):\nptxas fatal   : bad PTX");
+                      "the driver cannot load the code of kernel `k` for sm_90: cuModuleLoadDataEx "
+                      "returns CUDA_ERROR_INVALID_PTX (218):\nptxas fatal   : bad PTX");
   cuda.refuse_ptx = false;
   expect_ok(*state, kjit_launch(kernel, &config, NULL, 0));
 }
@@ -346,10 +346,10 @@ static void test_out_of_memory(void **state)
   cuda.limit = 1 << 20;
   assert_int_equal(kjit_create_array(gpu(*state, 0), KJIT_F32, length, 1, &array),
                    KJIT_ERROR_DEVICE_MEMORY);
-  assert_string_equal(last_message(*state),
-                      "out of memory on cuda:0: cuMemAlloc cannot give 4194304 bytes (the device "
-                      "has 1073741824, kjit's arrays use 0, 0 were cached "
-                      "and are given back)");
+  assert_string_equal(
+    last_message(*state),
+    "out of memory on cuda:0: cuMemAlloc cannot allocate 4194304 bytes (the device "
+    "has 1073741824, kjit's arrays use 0, and kjit released 0 of cached memory)");
 }
 
 /* A host's own context stays current. */
@@ -397,8 +397,8 @@ static void test_fault_and_reset(void **state)
   assert_int_equal(kjit_create_array(device, KJIT_F32, length, 1, &another), KJIT_ERROR_DEVICE);
   cuda.refuse_reset = true;
   assert_int_equal(kjit_reset_device(device), KJIT_ERROR_DEVICE);
-  assert_non_null(strstr(last_message(*state), "cuda:0 cannot be used again by this process: the "
-                                               "driver allows no fresh context after the fault ("));
+  assert_non_null(strstr(last_message(*state), "this process cannot use cuda:0 again: after the "
+                                               "fault the driver does not allow a new context ("));
   assert_int_equal(kjit_launch(good, &config, NULL, 0), KJIT_ERROR_DEVICE);
   cuda.refuse_reset = false;
   expect_ok(*state, kjit_reset_device(device));

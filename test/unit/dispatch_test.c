@@ -205,11 +205,11 @@ static void test_attributes(void **state)
              (kjit_launch_config){
                .size_bytes = sizeof(kjit_launch_config), .grid = { 4, 1 }, .block = { 8, 4 } },
              arguments, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: @block is 8 x 8 x 1, the launch gives a block of 8 x 4 x 1");
+             "kernel `k`: @block is 8 x 8 x 1, but the launch requests a block of 8 x 4 x 1");
   launch_for(*state, kernel,
              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .grid = { 5 } },
              arguments, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: @grid is 4 x 1 x 1, the launch gives a grid of 5 x 1 x 1");
+             "kernel `k`: @grid is 4 x 1 x 1, but the launch requests a grid of 5 x 1 x 1");
   launch_for(*state, kernel_of(module, "l"),
              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, arguments, 2,
              KJIT_OK, NULL);
@@ -219,7 +219,7 @@ static void test_attributes(void **state)
     *state, kernel_of(module, "m"),
     (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, arguments, 1,
     KJIT_ERROR_LAUNCH,
-    "@grid of kernel `m` cannot be evaluated before the launch: this is an element of an array");
+    "@grid of kernel `m` cannot be evaluated before the launch: this loads an element of an array");
 }
 
 static void test_chosen_grids(void **state)
@@ -297,30 +297,31 @@ static void test_limits(void **state)
              (kjit_launch_config){
                .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 2048 } },
              &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 2048 threads a block in x, cpu allows 1024");
+             "kernel `k`: the launch has 2048 threads per block in x, but cpu allows at most 1024");
   launch_for(*state, kernel,
              (kjit_launch_config){
                .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 64, 32 } },
              &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 2048 threads a block, cpu allows 1024");
+             "kernel `k`: the launch has 2048 threads per block, but cpu allows at most 1024");
   launch_for(*state, kernel,
              (kjit_launch_config){
                .size_bytes = sizeof(kjit_launch_config), .grid = { 1, 70000 }, .block = { 64 } },
              &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 70000 blocks in y, cpu allows 65535");
+             "kernel `k`: the launch has 70000 blocks in y, but cpu allows at most 65535");
   launch_for(*state, kernel,
              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                    .grid = { 1 },
                                    .block = { 64 },
                                    .dynamic_shared_bytes = 1 << 30 },
              &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 1073741824 bytes of dynamic shared memory a block, cpu "
-             "allows 1048576");
-  launch_for(*state, kernel_of(module, "b"),
-             (kjit_launch_config){
-               .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 256 } },
-             &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `b`: the launch has 256 threads a block, its @launch_bounds allows 128");
+             "kernel `k`: the launch has 1073741824 bytes of dynamic shared memory per block, but "
+             "cpu allows at most 1048576");
+  launch_for(
+    *state, kernel_of(module, "b"),
+    (kjit_launch_config){
+      .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 256 } },
+    &a, 1, KJIT_ERROR_LAUNCH,
+    "kernel `b`: the launch has 256 threads per block, but its @launch_bounds allows at most 128");
   launch_for(*state, kernel_of(module, "b"),
              (kjit_launch_config){
                .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 128 } },
@@ -760,7 +761,7 @@ static void test_other_builds(void **state)
     assert_int_equal(kj_use_compiler(context, &other, &diagnostics), KJIT_ERROR_NO_COMPILER);
     assert_int_equal(ki_finish_call(context, &diagnostics), KJIT_ERROR_NO_COMPILER);
     assert_non_null(
-      strstr(last_message(context), "libkjit and its compiler are of different builds"));
+      strstr(last_message(context), "libkjit and its compiler come from different builds"));
     assert_non_null(strstr(last_message(context), kj_build));
     assert_non_null(strstr(last_message(context), rows[i].name ? rows[i].name : rows[i].build));
     kjit_destroy_context(context);
@@ -823,7 +824,7 @@ static void test_compile_signatures(void **state)
       "parameter `f`: expected the name of a func, got `h`" },
     { "f32[:], f32, f32[:], g", KJIT_ERROR_ARGUMENT, "parameter `n`: expected i32, got `f32[:]`" },
     { "f32[:], f32, i32, g, f32", KJIT_ERROR_ARGUMENT,
-      "parameter `t`: expected a value, as the parameter is const, got `f32`" },
+      "parameter `t`: expected a value, because the parameter is const, got `f32`" },
     { "f32[:], , i32, g", KJIT_ERROR_SYNTAX, "parameter `a`: expected a type or a value, got ``" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -134,8 +134,8 @@ static void test_small_blocks(void **state)
   expect_refused(*state, kernel,
                  (kjit_launch_config){
                    .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 256 } },
-                 "kernel `fill`: the launch has 256 threads a block, its use of registers (400 a "
-                 "thread) allows 160");
+                 "kernel `fill`: the launch has 256 threads per block, but the kernel uses 400 "
+                 "registers per thread, which allows at most 160");
 }
 
 /* ---- attributes of a launch ---- */
@@ -156,9 +156,7 @@ static void test_cooperative(void **state)
                                        .grid = { 81 },
                                        .block = { 256 },
                                        .flags = KJIT_LAUNCH_COOPERATIVE },
-                 "kernel `set`: all blocks of a cooperative launch are resident at once: the "
-                 "launch has 81 blocks, cuda:0 holds 80 (10 multiprocessors with 8 each, of 256 "
-                 "threads with 32 registers a thread and 1000 bytes of shared memory a block)");
+                 "kernel `set`: all blocks of a cooperative launch must be resident at once, but the launch has 81 blocks and cuda:0 can hold 80 (10 multiprocessors with 8 blocks each; a block has 256 threads with 32 registers each and 1000 bytes of shared memory)");
   expect_ok(*state,
             launch(*state, kernel,
                    (kjit_launch_config){
@@ -193,17 +191,20 @@ static void test_clusters(void **state)
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 4);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[1], 2);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[2], 1);
-  expect_refused(
-    *state, kernel,
-    (kjit_launch_config){
-      .size_bytes = sizeof(kjit_launch_config), .grid = { 9 }, .block = { 32 }, .cluster = { 4 } },
-    "kernel `set`: the grid of 9 x 1 x 1 blocks is no multiple of the cluster of 4 x 1 x 1 blocks");
   expect_refused(*state, kernel,
                  (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
-                                       .grid = { 32 },
+                                       .grid = { 9 },
                                        .block = { 32 },
-                                       .cluster = { 32 } },
-                 "kernel `set`: the launch has clusters of 32 blocks, a device allows 16");
+                                       .cluster = { 4 } },
+                 "kernel `set`: the grid of 9 x 1 x 1 blocks is not a multiple of the cluster of 4 "
+                 "x 1 x 1 blocks");
+  expect_refused(
+    *state, kernel,
+    (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                          .grid = { 32 },
+                          .block = { 32 },
+                          .cluster = { 32 } },
+    "kernel `set`: the launch has clusters of 32 blocks; the maximum on the device is 16");
   expect_ok(*state, launch(*state, kernel,
                            (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                                  .threads = 1000,
@@ -222,12 +223,11 @@ static void test_cluster_of_kernel(void **state)
                    (kjit_launch_config){
                      .size_bytes = sizeof(kjit_launch_config), .grid = { 4 }, .block = { 32 } }));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 2);
-  expect_refused(*state, kernel,
-                 (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
-                                       .grid = { 4 },
-                                       .block = { 32 },
-                                       .cluster = { 4 } },
-                 "kernel `set`: @cluster is 2 x 1 x 1, the launch gives a cluster of 4 x 1 x 1");
+  expect_refused(
+    *state, kernel,
+    (kjit_launch_config){
+      .size_bytes = sizeof(kjit_launch_config), .grid = { 4 }, .block = { 32 }, .cluster = { 4 } },
+    "kernel `set`: @cluster is 2 x 1 x 1, but the launch requests a cluster of 4 x 1 x 1");
 }
 
 static void test_priority_and_programmatic(void **state)
@@ -265,8 +265,8 @@ static void test_dynamic_shared(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
   kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   expect_refused(*state, kernel, config,
-                 "kernel `set`: its shared array without an extent takes the launch's dynamic "
-                 "shared memory: the launch gives 0 bytes, one element takes 4");
+                 "kernel `set`: the launch gives 0 bytes of dynamic shared memory to the kernel's "
+                 "shared array without an extent, but one element needs 4 bytes");
   config.dynamic_shared_bytes = 100000; /* more than the 48 KiB that need no leave */
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.shared_bytes, 100000);
@@ -561,7 +561,7 @@ static void test_occupancy(void **state)
                    KJIT_ERROR_LAUNCH);
   assert_string_equal(
     last_message(*state),
-    "kernel `set`: kjit_get_occupancy: threads a block are 1024, at most 640 are possible");
+    "kernel `set`: kjit_get_occupancy: the number of threads is 1024; the maximum is 640");
   assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 32 }, 1 << 20, &occupancy),
                    KJIT_ERROR_LAUNCH);
   assert_int_equal(kjit_get_occupancy(made, NULL, 0, NULL), KJIT_ERROR_MISUSE);

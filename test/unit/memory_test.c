@@ -218,10 +218,10 @@ static void test_out_of_memory(void **state)
   assert_int_equal(statistics.cached_bytes, 0);
   int allocations = cuda.allocations;
   kjit_array *another = NULL;
-  expect_refused(*state, kjit_create_array(device, KJIT_F32, &length, 1, &another),
-                 KJIT_ERROR_DEVICE_MEMORY,
-                 "out of memory on cuda:0: cuMemAlloc cannot give 1048576 bytes (the device has "
-                 "1073741824, kjit's arrays use 1310720, 0 were cached and are given back)");
+  expect_refused(
+    *state, kjit_create_array(device, KJIT_F32, &length, 1, &another), KJIT_ERROR_DEVICE_MEMORY,
+    "out of memory on cuda:0: cuMemAlloc cannot allocate 1048576 bytes (the device has "
+    "1073741824, kjit's arrays use 1310720, and kjit released 0 of cached memory)");
   assert_null(another);
   assert_int_equal(cuda.allocations, allocations);
   assert_int_equal(memory_of(device).used_bytes, 1310720);
@@ -437,9 +437,9 @@ static void test_device_allocator(void **state)
   assert_ptr_equal(pool.stream, stream);
   pool.is_empty = true;
   int64_t length = 100;
-  expect_refused(context, kjit_create_array(device, KJIT_F32, &length, 1, &array),
-                 KJIT_ERROR_DEVICE_MEMORY,
-                 "out of memory on cuda:0: the host's device allocator cannot give 512 bytes");
+  expect_refused(
+    context, kjit_create_array(device, KJIT_F32, &length, 1, &array), KJIT_ERROR_DEVICE_MEMORY,
+    "out of memory on cuda:0: the application's device allocator cannot allocate 512 bytes");
   pool.is_empty = false;
   /* memory that kjit still has, because the driver has refused to order its uses */
   kjit_kernel *kernel = kernel_of(parse(context, add_one), "add_one");
@@ -717,7 +717,7 @@ static void test_fills(void **state)
   kjit_array *array = make_vector(device, 10, NULL);
   kjit_arg destination = kjit_arg_array(array), wrong = kjit_arg_f64(1);
   expect_refused(*state, kjit_fill(*state, &destination, &wrong, NULL), KJIT_ERROR_TYPE,
-                 "kjit_fill: the elements are f32, the value is f64");
+                 "kjit_fill: the elements have the type f32, but the value has the type f64");
   kjit_array *bytes;
   int64_t length = 4;
   expect_ok(*state, kjit_create_array(device, KJIT_U8, &length, 1, &bytes));
@@ -742,7 +742,7 @@ static void test_peers(void **state)
   kjit_arg argument = kjit_arg_array(array);
   kjit_launch_config config = { .size_bytes = sizeof config, .device = first };
   expect_refused(*state, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT,
-                 "parameter `x`: the launch is on cuda:0, the array on cuda:1");
+                 "parameter `x`: the launch is on cuda:0, but the array is on cuda:1");
   expect_ok(*state, kjit_enable_peer_access(first, second));
   expect_ok(*state, kjit_enable_peer_access(first, second));
   assert_int_equal(cuda.peers, 2);
@@ -778,7 +778,7 @@ static void test_queries(void **state)
   expect_ok(*state, kjit_get_device_attribute(cpu, KJIT_DEVICE_ATTRIBUTE_WARP_SIZE, &value));
   assert_int_equal(value, 32);
   expect_refused(*state, kjit_get_device_attribute(device, KJIT_DEVICE_ATTRIBUTE_COUNT, &value),
-                 KJIT_ERROR_ARGUMENT, "there is no attribute 35 of devices");
+                 KJIT_ERROR_ARGUMENT, "device attribute 35 does not exist");
   expect_ok(*state, kjit_get_device_uuid(gpu(*state, 1), uuid));
   assert_int_equal(uuid[15], 8);
   expect_ok(*state, kjit_get_memory_info(device, &unused, &total));

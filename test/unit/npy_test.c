@@ -247,9 +247,9 @@ static void refuses_wrong_sizes_before_it_allocates(void **state)
   static const struct {
     const char *shape, *reason;
   } cases[] = {
-    { "(3,)", "promises 12 bytes of data, the file has 8: it is truncated" },
-    { "(1,)", "promises 4 bytes of data, the file has 8" },
-    { "(1000000000000000,)", "promises 4000000000000000 bytes of data" },
+    { "(3,)", "states 12 bytes of data, but the file has 8: it is truncated" },
+    { "(1,)", "states 4 bytes of data, but the file has 8" },
+    { "(1000000000000000,)", "states 4000000000000000 bytes of data" },
     { "(9223372036854775807,)", "does not fit in 63 bits" },
     { "(4294967296, 4294967296)", "does not fit in 63 bits" },
     { "(4294967296, 0, 4294967296, 4294967296)", "does not fit in 63 bits" },

@@ -138,7 +138,7 @@ static void test_scalar_in_place(void **state)
   assert_int_equal(kjit_set_prepared_argument(prepared, 4, &three), KJIT_ERROR_ARGUMENT);
   assert_string_equal(
     last_message(*state),
-    "the launch of kernel `axpy` was prepared with 4 arguments: there is no argument 4");
+    "the launch of kernel `axpy` was prepared with 4 arguments, so there is no argument 4");
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, NULL), KJIT_ERROR_MISUSE);
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   assert_true(last_block().a == 3);
@@ -220,8 +220,9 @@ static void test_streams_and_devices(void **state)
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   assert_null(cuda.stream);
   assert_int_equal(kjit_run_prepared(prepared, there), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state),
-                      "the stream belongs to cuda:1, but the work queued on it to cuda:0");
+  assert_string_equal(
+    last_message(*state),
+    "the stream belongs to cuda:1, but the work to queue on it belongs to cuda:0");
   cuda.current = NULL; /* the host changes it behind kjit's back */
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   cuda.current = &fake_primary[1];

@@ -340,7 +340,7 @@ static void test_specialization(void **state)
   expect_ok(context, kjit_specialize(made->kernel, cpu, "f32[:] C", &made));
   assert_null(sass_of(made, KJIT_ERROR_UNSUPPORTED));
   assert_string_equal(last_message(context),
-                      "code for cpu has no such stage; it has asm and object");
+                      "code for cpu does not have this stage; it has asm and object");
   tear_down_gpus(state);
 }
 
@@ -392,7 +392,7 @@ static void test_compile(void **state)
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes),
                    KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(context),
-                      "stage: sass exists for GPU targets only; the target is cpu");
+                      "stage: sass exists only for GPU targets, but the target is cpu");
   kjit_destroy_context(context);
 }
 

@@ -334,7 +334,7 @@ static void test_foreign(void **state)
 {
   (void)state;
   compile_for(own_level(), shipped);
-  expect_unused((life){ .has_other_build = true }, "another build of kjit has made");
+  expect_unused((life){ .has_other_build = true }, "made by another build of kjit");
   assert_int_equal(unlink(shipped), 0);
   expect_unused((life){ 0 }, "No such file");
   assert_int_equal(mkfifo(shipped, 0600), 0);

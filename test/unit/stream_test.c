@@ -76,7 +76,7 @@ static void test_asking(void **state)
   assert_int_equal(calls, 2);
   expect_refused(*state, kjit_add_host_callback(device, other, count_call, &calls),
                  KJIT_ERROR_ARGUMENT,
-                 "the stream belongs to cuda:1, but the work queued on it to cuda:0");
+                 "the stream belongs to cuda:1, but the work to queue on it belongs to cuda:0");
   expect_ok(*state, kjit_start_profiler(device));
   assert_int_equal(cuda.profiling, 1);
   expect_ok(*state, kjit_stop_profiler(device));
@@ -226,8 +226,8 @@ static void check_graph(kjit_context *context, kjit_device *device)
                                  &x, 1));
   expect_ok(context, kjit_end_capture(s.stream, &shorter));
   expect_refused(context, kjit_update_graph(executable, shorter), KJIT_ERROR_ARGUMENT,
-                 "the operations of the graph, or their order, differ from the instantiated "
-                 "graph; instantiate the graph again");
+                 "the graph has other operations, or another order, than the instantiated graph; "
+                 "instantiate the graph again");
   kjit_destroy_graph(shorter);
   kjit_release_array(s.x); /* the graph keeps them */
   kjit_release_array(s.y);
@@ -263,7 +263,7 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
                  "the stream is not being captured");
   expect_ok(context, kjit_get_default_stream(device, &usual));
   expect_refused(context, kjit_begin_capture(usual), KJIT_ERROR_MISUSE,
-                 "the default stream cannot be captured: make a stream with kjit_create_stream");
+                 "the default stream cannot be captured; create a stream with kjit_create_stream");
   expect_ok(context, kjit_begin_capture(s.stream));
   assert_int_equal(kjit_begin_capture(s.stream), KJIT_ERROR_MISUSE);
   static const char waiting[] =
@@ -272,7 +272,7 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
   expect_refused(context, kjit_query_stream(s.stream), KJIT_ERROR_MISUSE, waiting);
   if (is_gpu) {
     expect_refused(context, kjit_synchronize_device(device), KJIT_ERROR_MISUSE,
-                   "a stream of cuda:0 is being captured: nothing can wait for the device before "
+                   "a stream of cuda:0 is being captured; nothing can wait for the device before "
                    "kjit_end_capture");
     expect_refused(context, kjit_copy(context, &x, &on_host, s.stream), KJIT_ERROR_MISUSE, waiting);
     expect_refused(
@@ -286,11 +286,13 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
     assert_int_equal(kjit_export_array(s.x, &handle), KJIT_ERROR_MISUSE);
   }
   expect_ok(context, kjit_record_event(s.forked, s.stream));
-  expect_refused(context, kjit_synchronize_event(s.forked), KJIT_ERROR_MISUSE,
-                 "the event was recorded in a capture: it never happens by itself");
+  expect_refused(
+    context, kjit_synchronize_event(s.forked), KJIT_ERROR_MISUSE,
+    "the event was recorded in a capture, so it only happens when the graph is launched");
   expect_ok(context, kjit_record_event(s.joined, NULL));
-  expect_refused(context, kjit_get_elapsed_time(s.forked, s.joined, &time_ns), KJIT_ERROR_MISUSE,
-                 "the event was recorded in a capture: it never happens by itself");
+  expect_refused(
+    context, kjit_get_elapsed_time(s.forked, s.joined, &time_ns), KJIT_ERROR_MISUSE,
+    "the event was recorded in a capture, so it only happens when the graph is launched");
   expect_ok(context, kjit_wait_event(s.side, s.forked));
   expect_refused(context, kjit_end_capture(s.side, &nothing), KJIT_ERROR_MISUSE,
                  "the capture began on another stream and must end there");

@@ -186,25 +186,23 @@ static void test_refused(void **state)
                       kjit_arg_i64(5) };
   kjit_arg plain[] = { list[0], kjit_arg_tuple(inner, 1) };
   expect_refusal(w, w->plain, plain, 2,
-                 "parameter `r`: expected arguments that are not tuples; only a parameter with "
-                 "a tuple type such as `box: (_, f32[:])` takes a tuple, got a tuple");
+                 "parameter `r`: expected arguments that are not tuples (only a parameter with a tuple type such as `box: (_, f32[:])` takes a tuple), got a tuple");
   list[1] = kjit_arg_tuple(box, 2);
-  expect_refusal(w, w->add, list, 3, "parameter `n`: expected a tuple of more items, got its end");
+  expect_refusal(w, w->add, list, 3, "parameter `n`: expected a tuple with more items, got its end");
   list[1] = kjit_arg_tuple(box, 4);
   expect_refusal(w, w->add, list, 3,
-                 "parameter `n`: expected a tuple of fewer items, got one more");
+                 "parameter `n`: expected a tuple with fewer items, got one more");
   list[1] = kjit_arg_tuple(box, 3);
   box[1] = kjit_arg_tuple(inner, 3);
   expect_refusal(w, w->add, list, 3,
-                 "parameter `n`: expected a tuple of fewer items, got one more");
+                 "parameter `n`: expected a tuple with fewer items, got one more");
   box[1] = kjit_arg_f64(1);
-  expect_refusal(
-    w, w->add, list, 3,
-    "parameter `box[1][0]`: expected a tuple, as others among these arguments are, got "
-    "one item of it");
+  expect_refusal(w, w->add, list, 3,
+                 "parameter `box[1][0]`: expected a tuple, got "
+                 "a single item");
   box[1] = kjit_arg_tuple(NULL, 2);
   expect_refusal(w, w->add, list, 3,
-                 "parameter `box[1][0]`: expected a tuple, got one whose items are NULL");
+                 "parameter `box[1][0]`: expected a tuple, got a tuple whose items are NULL");
   box[1] = kjit_arg_tuple(inner, 2);
   expect_refusal(w, w->add, list, 4, "kernel `add`: expected no more arguments, got one more");
   kjit_arg circle[1];
@@ -212,8 +210,7 @@ static void test_refused(void **state)
   list[1] = circle[0];
   expect_refusal(
     w, w->add, list, 3,
-    "parameter `box[0]`: expected an argument that is not a tuple; only a parameter with "
-    "a tuple type such as `box: (_, f32[:])` takes a tuple, got a tuple");
+    "parameter `box[0]`: expected an argument that is not a tuple (only a parameter with a tuple type such as `box: (_, f32[:])` takes a tuple), got a tuple");
 }
 
 int main(void)

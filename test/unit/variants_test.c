@@ -426,7 +426,7 @@ static void test_sealed(void **state)
   kjit_device *device = cpu_of(*state);
   expect_ok(*state, kjit_seal_kernel(kernel));
   assert_int_equal(launch_scale(*state, kernel, kjit_arg_i32(1)), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "kernel `scale` is sealed: no signature takes the "
+  assert_string_equal(last_message(*state), "kernel `scale` is sealed: no signature matches the "
                                             "arguments (f32[:] C, i32); on cpu it has none");
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, i32", &narrow));
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, i64", &wide));
@@ -457,7 +457,7 @@ static void test_sealed(void **state)
   kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 2), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "kernel `scale` is sealed: no signature takes the arguments (f32[:, :] C, "
+                      "kernel `scale` is sealed: no signature matches the arguments (f32[:, :] C, "
                       "i32); on cpu it has (f32[:] C, i32), (f32[:] C, i64), "
                       "(f32[:] C, f64)");
 }
@@ -480,7 +480,7 @@ static void test_ambiguous(void **state)
   kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 3), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "kernel `pair` is sealed: these signatures take the arguments equally well, "
+                      "kernel `pair` is sealed: these signatures match the arguments equally well, "
                       "(f32[:] C, i32, i32): (f32[:] C, i32, i64), (f32[:] C, i64, i32)");
   arguments[2] = kjit_arg_i64(1);
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 3));
@@ -724,7 +724,7 @@ static void test_queries(void **state)
                    KJIT_ERROR_LAUNCH);
   assert_string_equal(
     last_message(*state),
-    "kernel `axpy`: kjit_get_occupancy: threads a block in x are 2048, at most 1024 are possible");
+    "kernel `axpy`: kjit_get_occupancy: the number of threads in x is 2048; the maximum is 1024");
   expect_ok(*state, kjit_copy_specialization_binary(made, &binary, &size_bytes));
   assert_int_equal(size_bytes, 4);
   assert_memory_equal(binary, "axpy", 4);

@@ -64,13 +64,14 @@ bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *a
   if (!tool_shape_bytes(shape, &size_bytes))
     return tool_fail(error, TOOL_EXIT_USAGE, "the array's size in bytes does not fit in 63 bits");
   if (size_bytes > physical)
-    return tool_fail(error, TOOL_EXIT_DEVICE, "the array needs %llu bytes, the machine has %llu",
+    return tool_fail(error, TOOL_EXIT_DEVICE,
+                     "the array needs %llu bytes, but the machine has %llu",
                      (unsigned long long)size_bytes, (unsigned long long)physical);
   if (size_bytes > physical - (taken < physical ? taken : physical))
-    return tool_fail(error, TOOL_EXIT_DEVICE,
-                     "the array needs %llu bytes, and other arrays have %llu of the machine's %llu",
-                     (unsigned long long)size_bytes, (unsigned long long)taken,
-                     (unsigned long long)physical);
+    return tool_fail(
+      error, TOOL_EXIT_DEVICE,
+      "the array needs %llu bytes, but other arrays already use %llu of the machine's %llu",
+      (unsigned long long)size_bytes, (unsigned long long)taken, (unsigned long long)physical);
   tool_memory *memory = tool_allocate(sizeof *memory);
   memory->size_bytes = size_bytes;
   memory->element = shape->element;
@@ -257,7 +258,7 @@ static bool resolve(tool_scanner *scanner, const slice *s, int64_t *position, in
   if (given < 0 && given >= -extent) *position += extent;
   if (*position >= lowest && *position <= highest) return true;
   return tool_scan_fail(scanner, s->at,
-                        "position %lld is outside of the %lld elements along this dimension",
+                        "position %lld is out of bounds: this dimension has %lld elements",
                         (long long)given, (long long)extent);
 }
 

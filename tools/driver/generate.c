@@ -119,7 +119,7 @@ static void integer_element(const tool_generator_options *options, kjit_type typ
 
 static const char *misfit_value(const tool_generator_options *options, const tool_array *array)
 {
-  if (!options->has_value) return "full needs a value, full:f32[8]:value=0.5";
+  if (!options->has_value) return "full needs a value, as in full:f32[8]:value=0.5";
   return tool_misfit(array->element, &options->value) ? "the value does not fit the element type"
                                                       : NULL;
 }
@@ -159,7 +159,7 @@ static const char *misfit_random_real(const tool_generator_options *options,
   tool_class class_ = tool_elements[array->element].class_;
   return class_ == TOOL_FLOAT || class_ == TOOL_COMPLEX
            ? NULL
-           : "its elements are no floats; use randint for integers";
+           : "the elements are not floats; use randint for integers";
 }
 
 static const char *misfit_integer(const tool_generator_options *options, const tool_array *array)

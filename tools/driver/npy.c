@@ -65,8 +65,8 @@ static bool read_header_text(reader *r)
   if (r->data_offset > r->size_bytes)
     return tool_fail(
       r->error, TOOL_EXIT_FILE,
-      "%s: the .npy header is truncated: it should end at byte %llu, the file has %llu", r->path,
-      (unsigned long long)r->data_offset, (unsigned long long)r->size_bytes);
+      "%s: the .npy header is truncated: it should end at byte %llu, but the file has %llu bytes",
+      r->path, (unsigned long long)r->data_offset, (unsigned long long)r->size_bytes);
   if (r->header_bytes > MAX_HEADER_BYTES)
     return tool_fail(r->error, TOOL_EXIT_FILE,
                      "%s: a .npy header of %llu bytes; at most %d are supported", r->path,
@@ -91,8 +91,8 @@ static bool compare_sizes(reader *r)
                      r->path);
   if (expected == found || (r->bytes->may_continue && expected < found)) return true;
   return tool_fail(r->error, TOOL_EXIT_FILE,
-                   "%s: the .npy header promises %llu bytes of data, the file has %llu%s", r->path,
-                   (unsigned long long)expected, (unsigned long long)found,
+                   "%s: the .npy header states %llu bytes of data, but the file has %llu%s",
+                   r->path, (unsigned long long)expected, (unsigned long long)found,
                    found < expected ? ": it is truncated" : "");
 }
 

@@ -272,7 +272,7 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
     bool is_gap = is_padding(text, length, &bytes);
     if (is_gap && !bytes && has_shape_next(r)) /* NumPy refuses that, or makes bytes of it */
       return tool_fail(r->error, TOOL_EXIT_FILE,
-                       "%s: a field of type '|V0' with a shape, which would have no bytes",
+                       "%s: a field has the type '|V0' and a shape, so it has no bytes",
                        r->header->path);
     if (!read_count(r, &count, &has_shape)) return false;
     if (is_gap) {
@@ -282,8 +282,8 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
   }
   if (!is_name(path))
     return tool_fail(r->error, TOOL_EXIT_FILE,
-                     "%s: a field '%.40s': fields have names as the kernel IR has them",
-                     r->header->path, path);
+                     "%s: the field name '%.40s' is not a valid kernel IR name", r->header->path,
+                     path);
   if (!text) return read_nested(r, path, offset, depth, size_bytes);
   kjit_type type = find_numpy_type(text, length);
   if (type == KJIT_ANY)
@@ -324,8 +324,9 @@ static bool check_names(reader *r, names *list)
   if (list->count) qsort(list->items, list->count, sizeof *list->items, compare_names);
   for (size_t i = 1; i < list->count; i++)
     if (*list->items[i] && !strcmp(list->items[i - 1], list->items[i]))
-      return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct has the field '%.40s' twice",
-                       r->header->path, list->items[i]);
+      return tool_fail(r->error, TOOL_EXIT_FILE,
+                       "%s: a struct has two fields with the name '%.40s'", r->header->path,
+                       list->items[i]);
   return true;
 }
 
@@ -360,7 +361,7 @@ static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes)
   }
   ok = ok && check_names(r, &list);
   if (ok && !r->leaves->count)
-    ok = tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct without fields", r->header->path);
+    ok = tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct has no fields", r->header->path);
   for (size_t i = 0; i < list.count; i++) free(list.items[i]);
   free(list.items);
   return ok;

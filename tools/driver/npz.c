@@ -213,7 +213,7 @@ static bool unpack(archive *a, tool_array *array, tool_leaves *leaves)
 {
   if (!check_entry(a)) return false;
   if (unzOpenCurrentFile(a->zip) != UNZ_OK)
-    return broken(a, "an entry that its directory says otherwise");
+    return broken(a, "an entry that differs from the archive's directory");
   char *entry = shown_name(a->entry), *label = tool_format("%s:%s", a->path, entry);
   free(entry);
   const tool_bytes bytes = { label, a->info.uncompressed_size, a, read_entry, false };
@@ -279,7 +279,7 @@ char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
     if (is_open) ok = unzCloseCurrentFile(a.zip) == UNZ_OK && ok;
     text = ok ? text_of(npy, size) : NULL;
     if (!text && !error->text)
-      tool_fail(error, TOOL_EXIT_FILE, "%s:%s: expected a text of bytes", path, name);
+      tool_fail(error, TOOL_EXIT_FILE, "%s:%s: expected an array of bytes with text", path, name);
   }
   unzClose(a.zip);
   free(a.entry);

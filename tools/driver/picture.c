@@ -102,12 +102,13 @@ static bool parse_netpbm(tool_error *error, const char *path, const char *text, 
   if (columns < 1 || rows < 1 || columns >= INT32_MAX || rows >= INT32_MAX || highest != 255 ||
       !isspace((unsigned char)*at))
     return tool_fail(error, TOOL_EXIT_FILE,
-                     "%s: expected a header of columns, rows, and 255 as the greatest value", path);
+                     "%s: expected a header with columns, rows and the maximum value 255", path);
   uint64_t expected = (uint64_t)rows * (uint64_t)columns * (uint64_t)depth, /* below 2^64 */
     found = (uint64_t)(text + size - (at + 1));
   if (expected != found)
-    return tool_fail(error, TOOL_EXIT_FILE, "%s: the header promises %llu bytes, the file has %llu",
-                     path, (unsigned long long)expected, (unsigned long long)found);
+    return tool_fail(error, TOOL_EXIT_FILE,
+                     "%s: the header states %llu bytes, but the file has %llu", path,
+                     (unsigned long long)expected, (unsigned long long)found);
   if (!create_picture(error, path, rows, columns, depth, array)) return false;
   memcpy(array->memory->data, at + 1, expected);
   return true;

@@ -195,15 +195,15 @@ static bool compare_leaves(tool_scanner *scanner, const tool_leaves *file,
   if (i == file->count && i == struct_->count && size == record->size_bytes) return true;
   if (i == file->count && i == struct_->count)
     return tool_scan_fail(scanner, scanner->at,
-                          "an element of the file has %lld bytes, the struct %u: numpy lays out as "
-                          "C does with align=True",
+                          "an element of the file has %lld bytes, but the struct has %u; create "
+                          "the numpy dtype with align=True, which uses the layout of C",
                           (long long)size, record->size_bytes);
   char *has = i < file->count ? leaf_text(&file->items[i]) : tool_copy_text("nothing more", 12);
   char *wants =
     i < struct_->count ? leaf_text(&struct_->items[i]) : tool_copy_text("nothing more", 12);
   tool_scan_fail(scanner, scanner->at,
-                 "the file's elements are not of this struct: the file has %s, the struct %s "
-                 "(numpy lays out as C does with align=True)",
+                 "the elements of the file do not match this struct: the file has %s, but the "
+                 "struct has %s (a numpy dtype with align=True uses the layout of C)",
                  has, wants);
   free(has);
   free(wants);

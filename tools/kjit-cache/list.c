@@ -130,7 +130,7 @@ static bool expand_step(list *l, cache_step_kind kind, char *text)
   size_t length = close ? (size_t)(close - open - 1) : 0;
   const char *words = close ? find(&l->words, open + 1, length) : NULL;
   if (!words)
-    return tool_fail(l->error, TOOL_EXIT_USAGE, "no line `for` before this one names '%.*s'",
+    return tool_fail(l->error, TOOL_EXIT_USAGE, "'%.*s' is not defined by an earlier `for` line",
                      close ? (int)(length + 2) : 1, open);
   for (const char *at = words + strspn(words, " \t"); *at; at += strspn(at, " \t")) {
     size_t word_length = strcspn(at, " \t");

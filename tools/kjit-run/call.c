@@ -153,13 +153,12 @@ static bool create_result(const run_maker *m, run_step *step, run_part *part,
   tool_shape shape = { .rank = info->rank };
   if (info->element == KJIT_ANY)
     return tool_scan_fail(&call->scanner, part->at,
-                          "the call does not determine this result, so it must be an --arg");
+                          "the type of this result is unknown: define the result with --arg");
   memcpy(shape.extents, info->shape, sizeof shape.extents);
   if (!tool_shape_of_type(m->context, info->element, &shape)) {
     char *type = kjit_copy_type_text(m->context, info->element);
     tool_scan_fail(&call->scanner, part->at,
-                   "the result is an array of %s in %u dimensions, "
-                   "which kjit-run cannot hold",
+                   "kjit-run cannot hold the result, an array of %s with %u dimensions",
                    type ? type : "?", info->rank);
     kjit_free(m->context, type);
     return false;

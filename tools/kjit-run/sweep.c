@@ -70,9 +70,9 @@ static bool parse_sizes(tool_error *error, const char *text, sizes *s)
   s->size.name = name;
   bool ok = scan_range(&scanner, s);
   if (ok && run_is_column(name))
-    ok = tool_scan_fail(&scanner, text, "'%s' is a column of the rows already", name);
+    ok = tool_scan_fail(&scanner, text, "'%s' is already the name of a column", name);
   if (ok && count_sizes(s, MOST) > MOST)
-    ok = tool_scan_fail(&scanner, text, "more than %d sizes", MOST);
+    ok = tool_scan_fail(&scanner, text, "the sweep has more than %d sizes", MOST);
   if (!ok) free(name);
   return ok;
 }
@@ -80,7 +80,8 @@ static bool parse_sizes(tool_error *error, const char *text, sizes *s)
 static bool refuse(tool_error *error, bool is_given, const char *option)
 {
   return !is_given ||
-         tool_fail(error, TOOL_EXIT_USAGE, "--sweep measures, and %s is of a single run", option);
+         tool_fail(error, TOOL_EXIT_USAGE,
+                   "%s is for a single run and cannot be combined with --sweep", option);
 }
 
 bool run_check_sweep(tool_error *error, const run_options *o)
@@ -227,7 +228,7 @@ static bool is_new_device(sweep *w, const kjit_device *device, const char *name)
 {
   for (size_t i = 0; i < w->device_count; i++)
     if (w->devices[i] == device)
-      return tool_fail(w->s->error, TOOL_EXIT_USAGE, "--device: '%s' names a device again", name);
+      return tool_fail(w->s->error, TOOL_EXIT_USAGE, "--device: '%s' is given twice", name);
   const kjit_device **devices = tool_allocate((w->device_count + 1) * sizeof *devices);
   if (w->device_count) memcpy(devices, w->devices, w->device_count * sizeof *devices);
   free(w->devices);
@@ -284,8 +285,9 @@ static bool write_plot(sweep *w, tool_error *error)
   size_t points = 0;
   for (size_t i = 0; i < w->plot.line_count; i++) points += w->plot.lines[i].count;
   if (!points)
-    return tool_fail(error, TOOL_EXIT_USAGE,
-                     "--plot-of bandwidth: no step has arrays whose bytes could be counted");
+    return tool_fail(
+      error, TOOL_EXIT_USAGE,
+      "--plot-of bandwidth: no launch or call has arrays whose bytes could be counted");
   move_besides(w);
   if (!tool_create_output(error, o->plot, &output)) return tool_prefix(error, "--plot");
   run_write_plot(&w->plot, output.stream);

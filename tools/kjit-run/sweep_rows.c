@@ -108,7 +108,7 @@ static bool end_row(table *t, const tool_cells *cells)
   size_t columns = t->count - (t->row_count - 1) * t->columns;
   return columns == t->columns ||
          tool_fail(t->error, TOOL_EXIT_FILE,
-                   "%s: line %llu: expected %zu cells, as in the head, not %zu", t->path,
+                   "%s: line %llu: expected %zu cells, as in the header, not %zu", t->path,
                    (unsigned long long)cells->line, t->columns, columns);
 }
 
@@ -128,7 +128,7 @@ static bool read_table(table *t)
   return ok && !t->error->text &&
          (t->row_count > 1 ||
           tool_fail(t->error, TOOL_EXIT_FILE,
-                    "%s: expected a head with the names of columns, and rows", t->path));
+                    "%s: expected a header line with column names, followed by rows", t->path));
 }
 
 static void destroy_table(table *t)
@@ -148,7 +148,7 @@ static bool has_column(const table *t, const char *name, size_t *column)
 static bool find_column(const table *t, const char *name, size_t *column)
 {
   return has_column(t, name, column) ||
-         tool_fail(t->error, TOOL_EXIT_FILE, "%s: it has no column '%s'", t->path, name);
+         tool_fail(t->error, TOOL_EXIT_FILE, "%s: the table has no column '%s'", t->path, name);
 }
 
 /* An empty cell is no point: *is_there. */
@@ -199,7 +199,7 @@ static bool add_point(const table *t, run_line *line, size_t row, const place *p
   if (!has_place || !has_value) return true;
   return run_add_point(line, &point) ||
          tool_fail(t->error, TOOL_EXIT_FILE,
-                   "%s: line %llu: logarithmic axes have no place for '%s', '%s'", t->path,
+                   "%s: line %llu: '%s', '%s' cannot be drawn on logarithmic axes", t->path,
                    (unsigned long long)t->lines[row], t->cells[row * t->columns + p->x],
                    t->cells[row * t->columns + p->y]);
 }

@@ -20,7 +20,7 @@ def compile_with(target, limits, path=path):
 for target in ("cpu", "sm_90"):
     for limit in LIMITS:
         done = compile_with(target, [limit])
-        lines = [line for line in done.stderr.splitlines() if "error: the limit" in line]
+        lines = [line for line in done.stderr.splitlines() if "compilation limit" in line]
         print(f"{target} {limit}: {lines[0].removeprefix(path + ':') if done.returncode == 3 and lines else done}")
 print("all of them larger:", ", ".join(f"{target} {'compiles' if compile_with(target, LARGER).returncode == 0 else 'fails'}" for target in ("cpu", "sm_90")))
 with tempfile.NamedTemporaryFile("w", suffix=".kir") as file:
@@ -28,5 +28,5 @@ with tempfile.NamedTemporaryFile("w", suffix=".kir") as file:
     file.flush()
     for target in ("cpu", "sm_90"):
         done, larger = compile_with(target, ["instructions=20000"], file.name), compile_with(target, ["instructions=100000"], file.name)
-        lines = [line for line in done.stderr.splitlines() if "error: the limit" in line]
+        lines = [line for line in done.stderr.splitlines() if "compilation limit" in line]
         print(f"{target} variables: {lines[0].removeprefix(file.name + ':') if done.returncode == 3 and lines else done}; with a larger limit {larger.returncode}")

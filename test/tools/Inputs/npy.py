@@ -67,7 +67,7 @@ subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}:as=
 x["pairs"][:, 1, 2]["y"] += np.float32(1)
 assert np.load(whole).dtype == body and all(np.array_equal(np.load(whole)[n], x[n]) for n in body.names), seed
 assert np.array_equal(np.load(part), x["pairs"][1::2]), seed
-for dtype, option, status, reason in [(body, "", 2, "the file holds structs; name the struct"), (np.dtype(fields), ":as=Body", 2, "the file has pairs[0].x: f32 at byte 1, the struct pairs[0].x: f32 at byte 4"),
+for dtype, option, status, reason in [(body, "", 2, "the file holds structs; name the struct"), (np.dtype(fields), ":as=Body", 2, "the file has pairs[0].x: f32 at byte 1, but the struct has pairs[0].x: f32 at byte 4"),
                                       (np.dtype(fields[:1]), ":as=Body", 2, "the file has nothing more"), (np.dtype("f4"), ":as=Body", 2, "the file holds numbers, not structs"),
                                       (np.dtype([("id", ">i4")]), ":as=Body", 4, "of field 'id' is not supported")]:
     np.save(source, np.zeros(2, dtype))
@@ -78,14 +78,14 @@ for dtype, option, status, reason in [(body, "", 2, "the file holds structs; nam
 LARGEST = "'|V18446744073709551615'"
 for descr, tail, reason in [
         (f"[('a', '<f4'), ('p', {LARGEST}), ('b', '<f4')]", "", "of field 'p' is not supported"),
-        (f"[('a', [('b', '<f4'), ('', {LARGEST}), ('', '|V4')], (65536,))]", "", "a field ''"),
+        (f"[('a', [('b', '<f4'), ('', {LARGEST}), ('', '|V4')], (65536,))]", "", "the field name ''"),
         ("[('a', '|u1', (65536,)), ('b', '|u1')]", "", "a struct of more than 65536 bytes"),
-        ("[" + "('', [('b', [('c', '|u1')], (256,))], (65536,)), " * 9000 + "]", "", "a field ''"),
-        ("[" + "('a', [('b', [], (65536,))], (65536,)), " * 9000 + "]", "", "a struct without fields"),
+        ("[" + "('', [('b', [('c', '|u1')], (256,))], (65536,)), " * 9000 + "]", "", "the field name ''"),
+        ("[" + "('a', [('b', [], (65536,))], (65536,)), " * 9000 + "]", "", "a struct has no fields"),
         ("[('%s', [('b', '|u1')], (65536,))]" % ("a" * 500000), "", "have names of more than"),
         ("[('a', " * 40 + "'|u1'" + ")]" * 40, "", "or 32 levels"),
-        ("[('a', '|u1'), ('a', '|u1')]", "", "has the field 'a' twice"),
-        ("[('a.b', '|u1')]", "", "a field 'a.b'"),
+        ("[('a', '|u1'), ('a', '|u1')]", "", "has two fields with the name 'a'"),
+        ("[('a.b', '|u1')]", "", "the field name 'a.b'"),
         ("'<f4'", " + 1", "expected nothing behind the '}', found '+ 1"),
         ("'<f4'", "\0", "expected nothing behind the '}'"),
         ("'3i1'", "", "type '3i1' is not supported")]:
