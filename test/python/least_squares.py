@@ -90,3 +90,57 @@ refused(lambda: kjit.lsmr(x, b, maxiter=0), kjit.ArgumentError, "maxiter must be
 refused(lambda: kjit.lsmr(x, b, atol="low"), TypeError, "atol is a number, not 'low'")
 refused(lambda: kjit.lsmr(x, b, x0=np.ones(3)), kjit.ArgumentError, "`x0` has the shape (3,): expected (40,)")
 refused(lambda: kjit.lsmr(x, b, x0=3), TypeError, "`x0` is an array, not int")
+
+# Several damping factors: a row of x and an element of each field for each, from one pass over the matrix.
+damps = np.array([0, 1e-3, 0.5, 3, 40])
+for rows, columns in ((40, 17), (11, 25), (1, 1)):
+    x = np.where(generator.random((rows, columns)) < 0.6, generator.standard_normal((rows, columns)), 0)
+    b, x0 = generator.standard_normal(rows), generator.standard_normal(columns)
+    for make in (kjit.csr, np.copy, operator):
+        for start in (None, x0):
+            own = generator.random() < 0.5
+            found = kjit.lsmr(make(x), kjit.array(b, device="cpu") if own else b, damps, conlim=0, x0=start, **tight)
+            assert isinstance(found.x, kjit.Array) == own and found.x.shape == (5, columns) and found.text[0].startswith(("the", "no", "a")), found
+            zero = np.zeros(columns) if start is None else start
+            for k, damp in enumerate(damps):
+                alone = kjit.lsmr(make(x), b, float(damp), conlim=0, x0=start, **tight)
+                what = (rows, columns, damp, start is None)
+                assert np.allclose(host(found.x)[k], expected(x, b, damp, zero), rtol=1e-5, atol=1e-5), (seed, what, found, alone)
+                assert np.allclose(found.residual_norm[k], alone.residual_norm, rtol=1e-5, atol=1e-7), (seed, what)
+                assert np.isclose(found.solution_norm[k], np.linalg.norm(host(found.x)[k])) and abs(found.iterations[k] - alone.iterations) <= 4, (seed, what)
+                assert (found.status[k] == 3) == (alone.status == 3), (seed, what)
+x, b = generator.standard_normal((30, 12)), generator.standard_normal(30)
+counts = [0, 0]
+
+
+def counted(matrix, k):
+    def stored(result, v):
+        counts[k] += 1
+        kjit.matmul(matrix, v, out=result)
+
+    return stored
+
+
+own = kjit.array(x, device="cpu")
+functions = kjit.LinearOperator(x.shape, counted(own, 0), counted(own.T, 1))
+found = kjit.lsmr(functions, b, list(damps), **tight)
+assert counts == [max(found.iterations), max(found.iterations) + 1], (counts, found.iterations)
+out = np.full((5, 12), np.nan)
+assert kjit.lsmr(kjit.csr(x), b, damps, out=out, transposed=kjit.csr(x).T, **tight).x is out and np.allclose(out, host(found.x), atol=1e-6), seed
+single = kjit.lsmr(kjit.csr(x.astype("f")), b.astype("f"), damps.astype("f"), maxiter=100).x
+assert single.dtype == np.float32 and np.allclose(single, host(found.x), atol=1e-2), seed
+nothing = kjit.lsmr(x, np.zeros(30), damps)
+assert not nothing.x.any() and not nothing.status.any() and not nothing.iterations.any(), nothing
+assert (kjit.lsmr(x, b, damps, atol=0, btol=0, maxiter=2).status[:2] == 3).all()
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    kjit.lsmr(x, b, [0.5, 2], show=True)
+assert printed.getvalue().count("\n") == 2 and "lsmr, damp 0.5: " in printed.getvalue(), printed.getvalue()
+refused(lambda: kjit.lsmr(x, b, [1, -1]), kjit.ArgumentError, "damp has a negative number")
+refused(lambda: kjit.lsmr(x, b, [np.nan]), kjit.ArgumentError, "damp has a negative number, an infinity or NaN")
+refused(lambda: kjit.lsmr(x, b, []), kjit.ArgumentError, "at least one number")
+refused(lambda: kjit.lsmr(x, b, np.ones((2, 2))), kjit.ArgumentError, "not of the shape (2, 2)")
+refused(lambda: kjit.lsmr(x, b[:3], [1]), kjit.ArgumentError, "b has the shape (3,)")
+refused(lambda: kjit.lsmr(x, b, [1], x0=b), kjit.ArgumentError, "`x0` has the shape (30,)")
+refused(lambda: kjit.lsmr(x, b.astype("i8"), [1]), TypeError, "f32 and f64")
+refused(lambda: kjit.lsmr(kjit.LinearOperator((3, 3), operator), np.ones(3), [1]), kjit.ArgumentError, "no function multiply_transposed")

@@ -266,6 +266,9 @@ def lsmr(
 
     atol, btol and conlim are also called matrix_tolerance, b_tolerance and condition_limit; 0 turns them off, and the
     solver continues to the limit of rounding. maxiter is also called iteration_limit; the default is the smaller extent.
+    damp can be an array of factors, for example for an L-curve. One pass over the matrix then serves all factors: x has a
+    row for each of them, and the other fields of the solution are NumPy arrays, or a list of texts.
+
     show prints why the solver stopped, and no line for each iteration. transposed is the transposed matrix, `a.T`, which
     is computed if it is not given. Other parameters: see `kjit.cg`.
     """
@@ -273,6 +276,9 @@ def lsmr(
     of_b = _either("btol", btol, 1e-6, "b_tolerance", b_tolerance)
     condition = _either("conlim", conlim, 1e8, "condition_limit", condition_limit)
     name, most = _either("maxiter", maxiter, None, "iteration_limit", iteration_limit)
+    if _has_axis(damp):
+        numbers = _number(*matrix), _number(*of_b), _number(*condition, _GREATEST)
+        return _for_each_damp(a, b, damp, numbers, _limit_of(most, name), x0, transposed, out, device, stream, show)
     numbers = 0.0, _number("damp", damp), _number(*matrix, _LEAST), _number(*of_b, _LEAST), _number(*condition, _GREATEST)
     limit = _limit_of(most, name)
     if x0 is None:
@@ -281,5 +287,25 @@ def lsmr(
         options = {key: value for key, value in (("device", device), ("stream", stream)) if value is not None}
         found = _from_start(a, b, x0, numbers, limit, transposed, out, options)
     if show:
-        print(f"lsmr: {found.text}; {found.iterations} iterations, |b - A x| = {found.residual_norm:.6g}, |x| = {found.solution_norm:.6g}")
+        _show("", found.text, found.iterations, found.residual_norm, found.solution_norm)
+    return found
+
+
+def _has_axis(damp):
+    return isinstance(damp, (list, tuple)) or bool(getattr(damp, "ndim", len(getattr(damp, "shape", ()))))
+
+
+def _show(damp, text, iterations, residual_norm, solution_norm):
+    print(f"lsmr{damp}: {text}; {iterations} iterations, |b - A x| = {residual_norm:.6g}, |x| = {solution_norm:.6g}")
+
+
+def _for_each_damp(a, b, damp, numbers, limit, x0, transposed, out, device, stream, show):
+    from . import _dampings
+
+    damps = _dampings.checked_damps(damp)
+    options = {key: value for key, value in (("device", device), ("stream", stream)) if value is not None}
+    found = _dampings.solve(a, b, damps, numbers, limit, x0, transposed, out, options)
+    if show:
+        for each, *told in zip(damps, found.text, found.iterations, found.residual_norm, found.solution_norm):
+            _show(f", damp {each:g}", *told)
     return found

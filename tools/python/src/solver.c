@@ -150,7 +150,17 @@ static PyObject *solve_system(PyObject *unused, PyObject *args)
   return told;
 }
 
+/* solve_status_text(status) */
+static PyObject *get_status_text(PyObject *unused, PyObject *status)
+{
+  (void)unused;
+  long number = PyLong_AsLong(status);
+  if (number == -1 && PyErr_Occurred()) return NULL;
+  return Py_BuildValue("z", kjit_get_solve_status_text((kjit_solve_status)number));
+}
+
 static PyMethodDef functions[] = {
+  { "solve_status_text", get_status_text, METH_O, NULL },
   { "solve_system", solve_system, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
