@@ -350,6 +350,10 @@ if pyarrow:
     got = kjit.table(pyarrow.table({"s": chunked})).apply(lambda row: row.s)
     assert got.equals(pyarrow.chunked_array([["a", None, "b", "a"]])), got
     assert kjit.table(pyarrow.array([1, None])).apply(twice).equals(pyarrow.array([2, None]))
+    shifted = pyarrow.py_buffer(b"x" + np.arange(5.0).tobytes()).slice(1)  # elements that are not aligned
+    unaligned = pyarrow.table({"x": pyarrow.Array.from_buffers(pyarrow.float64(), 5, [None, shifted])})
+    assert kjit.table(unaligned).apply(lambda row: row.x + 1).to_pylist() == [1, 2, 3, 4, 5]
+    assert kjit.table(unaligned).groupby("x").size().num_rows == 5
     decimals = pyarrow.table({"m": pyarrow.array([None], pyarrow.decimal128(38, 2))})
     refused(
         lambda: kjit.table(decimals).apply(lambda row: row.m),

@@ -59,7 +59,7 @@ _OF_NUMBA = ("boolean", "config", "none", "types", "void")
 _SCALARS_OF_NUMBA = """int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
 
 # Modules that import another library, which programs may not have.
-_OF_OTHERS = ("jax", "torch")
+_OF_OTHERS = ("dask", "jax", "torch")
 
 # What `from kjit import *` brings: not what would hide Python's own functions.
 _HIDDEN = {

@@ -195,7 +195,9 @@ def _chunk(held, dtype):
     if dtype is None:
         return Chunk(Bits(_memory(held, array.buffers[1], (first + count + 7) // 8), first, count), flags, count)
     data = _memory(held, array.buffers[1], (first + count) * dtype.itemsize)
-    return Chunk(data.view(dtype)[first:], flags, count)
+    values = data.view(dtype)[first:]
+    # Buffers that were sent to another process may begin anywhere.
+    return Chunk(values if values.flags.aligned else values.copy(), flags, count)
 
 
 class _Memory:
