@@ -177,6 +177,7 @@ void binding_unlist_call(binding_call *call);
 /* A kernel that ends. */
 void binding_forget_launched(PyObject *kernel);
 int binding_add_progress(PyObject *module);
+int binding_add_callbacks(PyObject *module);
 /* BINDING_UNLOCKED for a call that may take long; the fields of its binding_call follow. */
 #define BINDING_LONG(owner, statement, ...) \
   do { \

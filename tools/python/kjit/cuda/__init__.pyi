@@ -3,6 +3,7 @@ from typing import Any
 
 from . import arguments as arguments
 from . import arrays as arrays
+from . import callbacks as callbacks
 from . import cg as cg
 from . import compiled as compiled
 from . import compiling as compiling
@@ -292,7 +293,7 @@ size_t: Any
 ssize_t: Any
 stcg: Any
 stcs: Any
-def stream() -> Any: ...
+def stream(priority: Any = ..., non_blocking: Any = ...) -> Any: ...
 stwb: Any
 stwt: Any
 def synchronize() -> Any: ...

@@ -5,6 +5,7 @@ import contextlib
 import weakref
 
 from .. import _arrays, _kjit, _state
+from . import callbacks
 
 # Streams of the CPU, which have no handle of a driver's, by their numbers.
 _of_cpu: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -29,8 +30,9 @@ class Stream:
         return int(self)
 
     def synchronize(self):
-        """Waits for all that is queued."""
+        """Waits for all that is queued, and for the functions that add_callback has added so far."""
         self._waitable().synchronize()
+        callbacks.wait(self)
 
     def _waitable(self):
         if self._own is None:
@@ -50,15 +52,26 @@ class Stream:
         self.synchronize()
 
     def add_callback(self, callback, arg=None):
-        """callback(stream, status, arg) after what is queued; here it is waited for."""
-        self.synchronize()
-        callback(self, 0, arg)
+        """callback(stream, status, arg) is called on a thread of kjit's after what is queued now. status is 0, or the number of
+        the driver's error. Nobody waits for it: neither this call nor what is queued later. Its exceptions go to
+        sys.unraisablehook."""
+        if not callable(callback):
+            raise TypeError(f"add_callback takes a function, not {type(callback).__name__}")
+        callbacks.add(self, callback, arg)
 
     def async_done(self):
-        """An awaitable that is done after what is queued, with the stream as its result."""
-        future = asyncio.get_running_loop().create_future()
-        self.synchronize()
-        future.set_result(self)
+        """An awaitable that is done after what is queued now, with the stream as its result."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def resolve(stream, status, arg):
+            try:
+                loop.call_soon_threadsafe(_resolve, future, stream, status)
+            except RuntimeError:
+                if not loop.is_closed():  # whose futures nobody waits for
+                    raise
+
+        callbacks.add(self, resolve, None)
         return future
 
     def __bool__(self):
@@ -79,6 +92,15 @@ class Stream:
         return f"<{words.get(self._kind, 'CUDA stream')} on {_arrays.device()}>"
 
 
+def _resolve(future, stream, status):
+    if future.done():  # cancelled
+        return
+    if status:
+        future.set_exception(RuntimeError(f"Stream error {status}"))
+    else:
+        future.set_result(stream)
+
+
 def unwrap(stream):
     """The stream of kjit, or None."""
     if stream is None or type(stream) is int and stream == 0:
@@ -90,9 +112,10 @@ def unwrap(stream):
     raise TypeError(f"a stream must be a cuda.stream() or 0, not {type(stream).__name__}")
 
 
-def stream():
-    """A new stream."""
-    return Stream(_arrays.device().stream())
+def stream(priority=0, non_blocking=False):
+    """A new stream. Lower numbers have a higher priority, and numbers out of the device's range are the nearest in it.
+    non_blocking: it is not ordered with the default stream."""
+    return Stream(_arrays.device().stream(priority=priority, non_blocking=non_blocking))
 
 
 def default_stream():
@@ -165,5 +188,6 @@ _MILLISECONDS = 1000.0
 
 
 def synchronize():
-    """Waits for all that is queued on the current device."""
+    """Waits for all that is queued on the current device, and for the functions that add_callback has added so far."""
     _arrays.device().synchronize()
+    callbacks.wait()

@@ -27,7 +27,7 @@ class Made:
         self.returned = returned  # see Builder.returned, of the function
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
-        self.externals: dict = {}  # name of an extern func -> words.External
+        self.externals = {}  # name of an extern func -> words.External
 
     def quoted(self):
         """(file, text) of each source, for libkjit's messages."""

@@ -1,0 +1,153 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+# RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %}
+"""Arrays of one process in another one: handles that multiprocessing pickles, of whole arrays, views, and memory by its bytes. The
+children compute on the parent's arrays, and NumPy computes the values once more. Only a GPU has such memory; the CPU refuses it."""
+import multiprocessing
+import os
+import sys
+import traceback
+
+import numpy as np
+
+import kjit
+from kjit import cuda
+
+PATIENCE = 240
+on_gpu = os.environ.get("KJIT_DEVICE") == "cuda"
+
+
+@cuda.jit
+def scale(r, x, factor):
+    i = cuda.grid(1)
+    if i < r.size:
+        r[i] = factor * x[i]
+
+
+def compute(handle, result, factor):
+    """A kernel of the child reads one array of the parent and writes another."""
+    with handle as x, result as r:
+        shape, dtype = x.shape, x.dtype
+        scale[(x.size + 63) // 64, 64](r, x, factor)
+        cuda.synchronize()
+        return shape, dtype.str, x.copy_to_host()
+
+
+def read_bytes(reserved, shape, dtype):
+    """The handle's bytes alone, as programs send them in messages of their own."""
+    with cuda.open_ipc_array(reserved, shape=shape, dtype=dtype) as array:
+        return array.copy_to_host()
+
+
+def open_twice(handle):
+    with handle as first:
+        total = first.copy_to_host().sum()
+    try:
+        handle.close()
+    except ValueError as error:
+        assert "not opened" in str(error)
+    with handle as again:
+        return total, again.copy_to_host().sum()
+
+
+def run(pipe):
+    """The child: calls functions with arguments from the pipe until there is None."""
+    while True:
+        message = pipe.recv()
+        if message is None:
+            return
+        function, arguments = message
+        try:
+            pipe.send((True, function(*arguments)))
+        except BaseException:
+            pipe.send((False, traceback.format_exc()))
+
+
+class Child:
+    def __init__(self):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, inner = context.Pipe()
+        self.process = context.Process(target=run, args=(inner,))
+        self.process.start()
+        inner.close()
+
+    def call(self, function, *arguments):
+        self.pipe.send((function, arguments))
+        assert self.pipe.poll(PATIENCE), "the child does not answer"
+        is_good, result = self.pipe.recv()
+        assert is_good, result
+        return result
+
+    def end(self):
+        self.pipe.send(None)
+        self.process.join(PATIENCE)
+        assert self.process.exitcode == 0, self.process.exitcode
+
+
+def check_arrays(child, random):
+    for dtype in ("i4", "f8", "c16", "u1"):
+        host = random.integers(0, 100, int(random.integers(1, 5000))).astype(dtype)
+        x, r = cuda.to_device(host), cuda.device_array(host.size, dtype)
+        shape, kind, seen = child.call(compute, x.get_ipc_handle(), r.get_ipc_handle(), 3)
+        assert (shape, np.dtype(kind)) == (host.shape, host.dtype)
+        np.testing.assert_array_equal(seen, host)
+        np.testing.assert_array_equal(r.copy_to_host(), (3 * host).astype(dtype))
+
+
+def check_views(child, random):
+    """Views begin anywhere in an allocation, and may have strides."""
+    host = random.random((40, 30))
+    x = cuda.to_device(host)
+    r = cuda.device_array(30)
+    row = int(random.integers(0, 40))
+    _, _, seen = child.call(compute, x[row].get_ipc_handle(), r.get_ipc_handle(), 2.0)
+    np.testing.assert_array_equal(seen, host[row])
+    np.testing.assert_array_equal(r.copy_to_host(), 2 * host[row])
+    big = cuda.device_array(1000)
+    big[:] = 7.0
+    part = big[100:140]
+    _, _, seen = child.call(compute, cuda.to_device(host[:, 0].copy()).get_ipc_handle(), part.get_ipc_handle(), 1.0)
+    wanted = np.full(1000, 7.0)
+    wanted[100:140] = seen
+    np.testing.assert_array_equal(big.copy_to_host(), wanted)
+
+
+def check_bytes(child, random):
+    host = random.random((17, 5)).astype(np.float32)
+    x = cuda.to_device(host)
+    handle = x.get_ipc_handle()
+    reserved = bytes(handle._ipc_handle.handle.reserved)
+    np.testing.assert_array_equal(child.call(read_bytes, reserved, (17, 5), np.float32), host)
+    total, again = child.call(open_twice, handle)
+    assert total == again == host.sum()
+
+
+def check_lifetimes(child, random):
+    """The parent's memory is free for other arrays after the handle, and new handles reach the new values."""
+    for _ in range(4):
+        host = random.random(3000)
+        x = cuda.to_device(host)
+        total, again = child.call(open_twice, x.get_ipc_handle())
+        assert total == again == host.sum()
+        del x
+
+
+def main():
+    seed = int.from_bytes(os.urandom(4), "little")
+    print("seed", seed)
+    random = np.random.default_rng(seed)
+    if not on_gpu:
+        try:
+            cuda.to_device(random.random(5)).get_ipc_handle()
+        except kjit.Error as error:
+            assert "KJIT_MEMORY_SHARED" in str(error), error
+            return
+        raise AssertionError("the CPU gives a handle of memory that is not shared")
+    child = Child()
+    for check in (check_arrays, check_views, check_bytes, check_lifetimes):
+        check(child, random)
+    child.end()
+
+
+if __name__ == "__main__":
+    main()
+    print("ipc: good", file=sys.stderr)
