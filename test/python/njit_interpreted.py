@@ -28,7 +28,7 @@ def narrow(v, w):
     return made, np.int8(w), np.uint16(w), np.int32(v)
 
 
-for v in (1e10, -1e10, math.nan, 7.9, -7.9):
+for v in (1e10, -1e10, math.nan, 7.9, -7.9, np.float32(1e20), np.float64(-1e20), np.int8(5)):
     w = int(rng.integers(-1000, 1000))
     made, byte, word, whole = narrow(v, w)
     expected = int(v) if abs(v) < 2**31 else -(2**31)
@@ -78,12 +78,12 @@ for a in (7.5, -7.5, 0.0, math.nan, math.inf):
 # Functions of NumPy.
 @njit
 def functions(x):
-    return np.where(x > 2, x, 0), np.where(x > 2, 1.5, x), np.cumsum(x), x.cumprod(), np.var(x), x.std()
+    return np.where(x > 2, x, 0), np.where(x > 2, 1.5, x), np.cumsum(x), x.cumprod(), np.var(x), x.std(), x.mean()
 
 
 for name in "i1 i4 u2 u8 f4 f8".split():
     x = rng.integers(0, 9, 20).astype(name)
-    zeros, halves, sums, products, variance, deviation = functions(x)
+    zeros, halves, sums, products, variance, deviation, mean = functions(x)
     wide = np.promote_types(x.dtype, "i8")
     check(zeros, np.where(x > 2, x.astype(wide), 0), wide)
     check(halves, np.where(x > 2, 1.5, x.astype("f8")), np.promote_types(x.dtype, "f8"))
@@ -91,7 +91,7 @@ for name in "i1 i4 u2 u8 f4 f8".split():
     check(sums, np.cumsum(x, dtype=scanned), scanned)
     check(products, np.cumprod(x, dtype=scanned), scanned)
     exact = np.var(x.astype("f8"))
-    assert np.isclose(variance, exact, 1e-14) and np.isclose(deviation, math.sqrt(exact), 1e-14)
+    assert np.isclose(mean, np.mean(x.astype("f8")), 1e-14) and np.isclose(variance, exact, 1e-14) and np.isclose(deviation, math.sqrt(exact), 1e-14)
 
 
 @njit
@@ -162,6 +162,17 @@ def thrown(n):
 
 
 assert 1 <= thrown(0) <= 6
+
+
+@njit
+def drawn(n):
+    return np.random.random() + np.random.randint(n)
+
+
+np.random.seed(7)
+wanted = np.random.random() + np.random.randint(5)
+np.random.seed(7)
+assert drawn(5) == wanted
 
 
 @njit

@@ -255,3 +255,8 @@ for options in ({"target": "cuda"}, {"identity": 0}):
     for given in (np.arange(5), np.arange(5, dtype="f4")):
         same(again(given), scaled(given)), same(again(given), given * 3)
     assert again.identity == scaled.identity and again.__name__ == "scaled"
+
+# Without signatures: Numba's types in parentheses, and kjit's own without them.
+numbas, own = vectorize()(lambda v: v * v), vectorize(lambda v: v * 0.5)
+same(numbas(np.array([2**20, -3], "i4")), np.array([2**40, 9]))
+same(own(np.ones(2, "f4")), np.full(2, 0.5, "f4"))

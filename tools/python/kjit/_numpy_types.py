@@ -6,12 +6,12 @@ import sys
 
 
 def stored(target, value):
-    """The value of an assignment to elements of `target`: a number of Python is converted as compiled code does it. NumPy rejects
-    numbers of Python that do not fit."""
+    """The value of an assignment to elements of `target`: a number is converted as compiled code does it. NumPy rejects some
+    numbers that do not fit."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(target, numpy.ndarray) or target.dtype.kind not in "biuf":
         return value
-    if not isinstance(value, (bool, int, float)):
+    if not isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
         return value
     with numpy.errstate(all="ignore"):
         return numpy.asarray(value).astype(target.dtype)
@@ -40,21 +40,21 @@ def _scan(name):
     return scan
 
 
-def _deviation(name):
-    def deviation(array, *args, **keywords):
+def _moment(name):
+    def moment(array, *args, **keywords):
         """Elements of 32 bits are summed in 64 bits."""
         import numpy
 
         is_plain = isinstance(array, numpy.ndarray) and array.dtype.kind == "f" and not args and not keywords
         return getattr(numpy, name)(array, *args, **keywords, **({"dtype": numpy.float64} if is_plain else {}))
 
-    return deviation
+    return moment
 
 
 _FUNCTIONS = {"where": _where}
 _FUNCTIONS |= {name: _scan(name) for name in ("cumsum", "cumprod")}
-_FUNCTIONS |= {name: _deviation(name) for name in ("var", "std", "nanvar", "nanstd")}
-METHODS = frozenset(("cumsum", "cumprod", "var", "std"))
+_FUNCTIONS |= {name: _moment(name) for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")}
+METHODS = frozenset(("cumsum", "cumprod", "mean", "var", "std"))
 
 
 def function_of(thing):

@@ -120,16 +120,17 @@ def vectorize(function=None, signatures=None, **options):
     `accumulate` and `at` as NumPy's ufuncs have them. The function is compiled for the types that come, on the device where the
     arrays are.
 
-    As users of Numba write it, with signatures first, `@vectorize(["float32(float32, float32)"], target="cuda")`: with Numba's
-    types of numbers and conversions. target: "cpu" and "parallel" run on the cores of the CPU, "cuda" on the first GPU, or where
+    As users of Numba write it, with parentheses, `@vectorize()`, `@vectorize(["float32(float32, float32)"], target="cuda")`: with
+    Numba's types of numbers and conversions. target: "cpu" and "parallel" run on the cores of the CPU, "cuda" on the first GPU, or where
     KJIT_DEVICE says. A call takes the first signature to which all arguments are converted safely, as NumPy's ufuncs do; the
     result has the signature's type. identity: 0 or 1, of `reduce`. `nopython`, `cache`, `fastmath` and `inline` change nothing.
 
     TypeError: what is no function, signatures without a result; of the call, types that no signature takes."""
-    if isinstance(function, (list, tuple, str)) or signatures is not None or options:
+    if function is None or isinstance(function, (list, tuple, str)) or signatures is not None or options:
         from .cuda import reduction
 
-        return reduction.vectorize_for(function if signatures is None else signatures, **options)
+        given = function if signatures is None else signatures
+        return reduction.vectorize_for([] if given is None else given, **options)
     return Ufunc(function)
 
 

@@ -26,10 +26,10 @@ _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetCom
 
 
 def is_of_numpy(thing):
-    return (
-        str(getattr(thing, "__module__", None) or type(thing).__module__).split(".")[0] == "numpy"
-        or type(thing).__name__ == "ufunc"
-    )
+    """Whether an object is a function, a type or a ufunc of NumPy. Functions of numpy.random are methods of its generator."""
+    owner = getattr(thing, "__self__", None)
+    modules = getattr(thing, "__module__", None) or type(thing).__module__, type(owner).__module__
+    return any(str(module).split(".")[0] == "numpy" for module in modules) or type(thing).__name__ == "ufunc"
 
 
 def is_pythons(thing):
