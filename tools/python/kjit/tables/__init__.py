@@ -4,10 +4,14 @@ import sys
 
 from . import of_arrow, of_numpy, of_pandas, of_polars
 from .missing import NA, Missing, isna
-from .columns import of_result
+from .columns import find_column, of_result
 from .running import constant, run
 
 __all__ = ["NA", "Missing", "Series", "Table", "isna", "table"]
+
+
+_OWN = "use the table's own library for what is no function of rows"
+_INSTEAD = {"join": "merge() joins tables", "group_by": "its name is groupby()", "query": "filter() takes a function of a row"}
 
 
 class _Over:
@@ -41,9 +45,15 @@ class Table(_Over):
         return list(self._columns)
 
     def __getitem__(self, name):
-        if name not in self._columns:
-            raise KeyError(name)
-        return Series(self._native, self._home, {name: self._columns[name]}, self._length, self._device)
+        if isinstance(name, list):
+            raise TypeError("kjit.table(...)[...] takes one name; select columns with the table's own library")
+        return Series(self._native, self._home, {name: find_column(self._columns, name)}, self._length, self._device)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        hint = f'the column is table["{name}"]' if name in self.__dict__.get("_columns", ()) else _INSTEAD.get(name)
+        raise AttributeError(f"a kjit.Table has no attribute {name!r}: {hint or _OWN}")
 
     def _run(self, function, args):
         return run(function, self._columns, self._length, args, device=self._device)
@@ -64,7 +74,7 @@ class Table(_Over):
         function sees the columns that the keywords before it have made, as in pandas. Raises what `apply` raises."""
         made, table = {}, self
         for name, function in functions.items():
-            result = table._run(function, ()) if callable(function) else constant(function, self._length)
+            result = table._run(function, ()) if callable(function) else _constant(name, function, self._length)
             made[name] = self._home.series_of(result, self._native, name)
             columns = {**table._columns, name: of_result(name, result)}
             table = Table(self._native, self._home, columns, self._length, self._device)
@@ -137,8 +147,22 @@ class Series(_Over):
         result = run(function, {"value": column}, self._length, args, is_row=False, device=self._device)
         return self._home.series_of(result, self._native, name)
 
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"a kjit.Series has no attribute {name!r}: it has apply() and rolling(); {_OWN}")
+
     def __repr__(self):
         return f"<kjit.Series of {self._length} elements: {next(iter(self._columns))}>"
+
+
+def _constant(name, value, length):
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        raise TypeError(
+            f"assign({name}=...) takes a function of a row or one value for all rows, not {type(value).__name__}; add a column of values "
+            "with the table's own library"
+        )
+    return constant(value, length)
 
 
 def _mask(result):

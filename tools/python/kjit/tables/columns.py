@@ -139,6 +139,18 @@ class Column:
         return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date, self.decimal
 
 
+def find_column(columns, name):
+    """The column with a name. Raises KeyError with the names of all columns for an unknown one, TypeError for what is no name."""
+    try:
+        return columns[name]
+    except TypeError:
+        raise TypeError(f"a column has a name, which {name!r} is not") from None
+    except KeyError:
+        known = ", ".join(map(repr, columns)) or "no columns"
+        hint = "; groups by a function: assign() makes a column of its results" if callable(name) else ""
+        raise KeyError(f"the table has no column {name!r}: it has {known}{hint}") from None
+
+
 def of_result(name, result):
     """The column that a Result is."""
     chunks = [Chunk(result.values, result.there, len(result))]

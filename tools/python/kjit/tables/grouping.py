@@ -3,6 +3,7 @@
 import numpy
 
 from . import aggregating, keys
+from .columns import find_column
 from .running import Result
 
 
@@ -17,8 +18,7 @@ class GroupBy:
         if not self._names:
             raise ValueError("groupby() takes the name of a column or a list of names, not an empty list")
         for name in self._names:
-            if name not in table._columns:
-                raise KeyError(name)
+            find_column(table._columns, name)
         self._table, self._found = table, None
 
     @classmethod
@@ -50,11 +50,18 @@ class GroupBy:
         is_one = how is not None and not isinstance(how, dict) and not isinstance(self._selected, (list, type(None)))
         return self._table._home.only_column(made, self._selected) if is_one else made
 
+    def __iter__(self):
+        raise TypeError("groups are not iterated; agg() calls functions of the arrays of their values")
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"kjit's groups have no attribute {name!r}: agg() takes names of aggregations and functions of arrays")
+
     def __getitem__(self, columns):
         """Returns the groups for aggregations of one column, which are a Series in pandas, or of a list of columns."""
         for name in columns if isinstance(columns, list) else [columns]:
-            if name not in self._table._columns:
-                raise KeyError(name)
+            find_column(self._table._columns, name)
         made = GroupBy(self._table, self._names, columns)
         made._found = self._found
         return made
@@ -127,10 +134,8 @@ class GroupBy:
         if callable(column):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
-        elif column not in self._table._columns:
-            raise KeyError(column)
         else:
-            found = usable(self._table._columns[column])
+            found = usable(find_column(self._table._columns, column))
             (values, there), texts, kind, decimal = keys.whole(found), found.texts, found.data.kind, found.decimal
         if texts is not None:
             values, texts = keys.ranked(values, there, texts)

@@ -5,6 +5,7 @@ import numpy
 from .. import _orders
 from . import keys
 from .grouping import picked, usable
+from .columns import find_column
 from .running import Result
 
 
@@ -13,10 +14,8 @@ def _values(table, by):
     if callable(by):
         made = table._run(by, ())
         values, there, texts = made.values, made.there, made.texts
-    elif by not in table._columns:
-        raise KeyError(by)
     else:
-        column = usable(table._columns[by])
+        column = usable(find_column(table._columns, by))
         (values, there), texts = keys.whole(column), column.texts
     return (values if texts is None else keys.ranked(values, there, texts)[0]), there
 

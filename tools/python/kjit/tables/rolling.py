@@ -5,6 +5,7 @@ import numpy
 from .. import _algorithms
 from . import keys, rolling_kernels
 from .aggregating import Typed, Values
+from .columns import find_column
 from .grouping import usable
 from .rolling_kernels import COUNT, GREATEST, LEAST, MEAN, MOMENT, SUM
 from .running import Result
@@ -35,7 +36,7 @@ class Rolling:
     def __getitem__(self, columns):
         """Returns the windows for aggregations of one column, which are a Series in pandas, or of a list of columns."""
         for name in columns if isinstance(columns, list) else [columns]:
-            _check_column(self._table, name)
+            find_column(self._table._columns, name)
         return Rolling(self._table, *self._arguments, self._grouped, columns)
 
     def agg(self, how=None, **aggregations):
@@ -107,8 +108,7 @@ class Rolling:
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
         else:
-            _check_column(self._table, column)
-            found = usable(self._table._columns[column])
+            found = usable(find_column(self._table._columns, column))
             (values, there), texts, kind = keys.whole(found), found.texts, found.data.kind
             if found.decimal is not None:
                 if callable(how):
@@ -121,11 +121,6 @@ class Rolling:
             is_value = values == values
             there = is_value if there is None else there & is_value
         return numpy.ascontiguousarray(values, "f8"), None if there is None or there.all() else there, kind
-
-
-def _check_column(table, name):
-    if name not in table._columns:
-        raise KeyError(name)
 
 
 def _number(value, name, least):
