@@ -7,6 +7,7 @@
  * Slots of a table only ever go from empty to an entry, and entries live as long as the kernel: a
  * reader needs no more than acquire loads. A table that becomes too full is copied; readers may
  * still be in the old one, so that it is kept. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -401,6 +402,14 @@ static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
   return is_listed;
 }
 
+/* A range for profilers: of the time that the caller waits for code, be it compiled or read. */
+static void begin_code_range(const kjit_kernel *kernel)
+{
+  char name[256];
+  snprintf(name, sizeof name, "kjit: code of %s", kernel->function->decl->name);
+  (void)kjit_begin_range(kernel->context, name);
+}
+
 /* No lock is held while compiling. */
 kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagnostics *diagnostics)
 {
@@ -408,7 +417,9 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   uint64_t start = kj_clock_ns();
   kj_assert_no_locks();
   KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING && entry->kernel == call->kernel);
+  begin_code_range(call->kernel);
   kjit_status status = kj_compile_call(call, entry, diagnostics);
+  kjit_end_range(call->kernel->context);
   bool is_compiled = !entry->is_from_disk && !entry->is_imported;
   if (is_compiled)
     atomic_fetch_add_explicit(&counters->compile_time_ns, kj_clock_ns() - start,

@@ -45,6 +45,7 @@ _LATER = {
         "_products": "CSR csr einsum matmul",
         "_systems": "LinearOperator Solution cg lsmr",
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
+        "_profiling": "profile_range start_profiler stop_profiler",
         "_progress": "set_progress",
         "_formulas": "eval",
         "numpy._fusing": "explain",

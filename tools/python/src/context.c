@@ -226,6 +226,20 @@ static PyObject *leave_context(PyObject *object, PyObject *args)
   Py_RETURN_NONE;
 }
 
+static PyObject *begin_range(PyObject *object, PyObject *name)
+{
+  const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+  if (!text) return NULL;
+  return PyLong_FromUnsignedLong(kjit_begin_range(((context_object *)object)->context, text));
+}
+
+static PyObject *end_range(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  kjit_end_range(((context_object *)object)->context);
+  Py_RETURN_NONE;
+}
+
 static PyObject *is_forked(PyObject *object, void *unused)
 {
   (void)unused;
@@ -239,6 +253,9 @@ static PyMethodDef context_methods[] = {
   { "device", get_device, METH_VARARGS, "device(name=None): a device of the context" },
   { "devices", list_devices, METH_NOARGS, "all devices, GPUs first" },
   { "statistics", get_statistics, METH_NOARGS, "counts since the context was made" },
+  { "begin_range", begin_range, METH_O,
+    "begin_range(name): begins a range of this thread for profilers" },
+  { "end_range", end_range, METH_NOARGS, "ends the range that this thread began last" },
   { "leave", leave_context, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
@@ -322,6 +339,22 @@ static PyObject *synchronize_device(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
+static PyObject *start_profiler(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  if (binding_finish(self->context, kjit_start_profiler(self->device))) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *stop_profiler(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  if (binding_finish(self->context, kjit_stop_profiler(self->device))) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *show_device(PyObject *object)
 {
   kjit_device_info info;
@@ -341,6 +374,10 @@ static PyMethodDef device_methods[] = {
   { "memory_info", binding_get_memory_info, METH_NOARGS, "(bytes that are free, bytes in all)." },
   { "trim", binding_trim_memory, METH_NOARGS,
     "Memory of arrays that are gone goes back to the driver." },
+  { "start_profiler", start_profiler, METH_NOARGS,
+    "Makes a profiler that is attached to the process record this device." },
+  { "stop_profiler", stop_profiler, METH_NOARGS,
+    "Makes the profiler stop recording this device." },
   { "attribute", binding_get_attribute, METH_O,
     "attribute(name): one of the numbers of kjit/device.def, \"WARP_SIZE\"." },
   { NULL, NULL, 0, NULL },
