@@ -24,7 +24,16 @@ enum {
   KJIT_COLUMN_NULLABLE = 1,
   /* bool only: the values are bits, the lowest bit first, as in Apache Arrow; otherwise a bool is a
    * byte */
-  KJIT_COLUMN_BITS = 2
+  KJIT_COLUMN_BITS = 2,
+  /* i32 or i64: the values are times since 1970-01-01, counted in a unit (one of the flags below).
+   * Comparisons and differences of columns with different units are exact. */
+  KJIT_COLUMN_TIMESTAMP = 4,
+  KJIT_COLUMN_DURATION = 8,      /* i32 or i64: the values are lengths of time, counted in a unit */
+  KJIT_COLUMN_DAYS = 16,         /* unit of a timestamp or duration: a day of 86400 seconds */
+  KJIT_COLUMN_SECONDS = 32,      /* unit of a timestamp or duration */
+  KJIT_COLUMN_MILLISECONDS = 64, /* unit of a timestamp or duration */
+  KJIT_COLUMN_MICROSECONDS = 128, /* unit of a timestamp or duration */
+  KJIT_COLUMN_NANOSECONDS = 256   /* unit of a timestamp or duration */
 };
 
 /* A column that a formula can use. This struct never grows. */

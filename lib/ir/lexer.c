@@ -442,18 +442,19 @@ static char read_escape(ki_lexer *lexer)
   return values[found - letters];
 }
 
+/* A formula's strings can stand in single quotes, as in Python. */
 static void read_string(ki_lexer *lexer)
 {
   ki_token *token = &lexer->token;
-  const char *close = ++lexer->at;
-  while (close < lexer->end && *close != '"' && *close != '\n')
+  const char quote = *lexer->at, *close = ++lexer->at;
+  while (close < lexer->end && *close != quote && *close != '\n')
     close += *close == '\\' && close + 1 < lexer->end ? 2 : 1;
   char *text = kj_allocate(lexer->arena, (size_t)(close - lexer->at) + 1), *to = text;
-  while (peek(lexer, 0) != '"') {
+  while (peek(lexer, 0) != quote) {
     char c = peek(lexer, 0);
     if (c == 0 || c == '\n')
       ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-                 "unterminated string: expected `\"` on the same line");
+                 "unterminated string: expected `%c` on the same line", quote);
     if (c == '\\') lexer->at++, c = read_escape(lexer);
     *to++ = c;
     lexer->at++;
@@ -513,7 +514,7 @@ void ki_next_token(ki_lexer *lexer)
   char c = *lexer->at;
   if (is_letter(c)) read_name(lexer);
   else if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1)))) read_number(lexer);
-  else if (c == '"') read_string(lexer);
+  else if (c == '"' || (c == '\'' && lexer->is_formula)) read_string(lexer);
   else if (c == '`' && lexer->is_formula) read_quoted_name(lexer);
   else read_punctuation(lexer);
 }

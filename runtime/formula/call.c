@@ -220,7 +220,8 @@ static kf_value call_null_if(kf_writer *w, const arguments *a)
   kf_value x = a->items[0], y = a->items[1];
   if (x.type == KJIT_ANY || y.type == KJIT_ANY) return x;
   kjit_type type = kf_own_type(&x);
-  if (ki_is_weak(x.type)) x = kf_let(w, type, x.valid, kf_convert(w, &x, type));
+  if (ki_is_weak(x.type) && x.kind == KF_PLAIN)
+    x = kf_let(w, type, x.valid, kf_convert(w, &x, type));
   kf_value same = kf_apply(w, KJIT_OP_EQ, x, y, a->call->location);
   kf_conditions differs = kf_let_condition(w, kj_format(w->arena, "not (%s & %s)",
                                                         kf_condition_text(w, y.valid), same.text));
@@ -231,7 +232,7 @@ static kf_value call_null_if(kf_writer *w, const arguments *a)
 static kf_value call_is_in(kf_writer *w, const arguments *a)
 {
   kf_value any = kf_bool(false), x = a->items[0];
-  if (ki_is_weak(x.type)) {
+  if (ki_is_weak(x.type) && x.kind == KF_PLAIN) {
     kjit_type type = kf_own_type(&x);
     x = kf_let(w, type, x.valid, kf_convert(w, &x, type));
   }
@@ -257,8 +258,46 @@ static kf_value call_cast(kf_writer *w, const arguments *a)
   return kf_let(w, type, x->valid, kf_convert(w, x, type));
 }
 
-static kf_value apply(kf_writer *w, const arguments *a)
+/* A call with a timestamp, a duration or a text among its arguments. */
+static kf_value call_dates(kf_writer *w, arguments *a)
 {
+  size_t first = a->row->rule == KF_WHERE;
+  kf_kind kind = KF_PLAIN;
+  kf_unit unit = KF_DAYS;
+  for (size_t i = 0; i < first; i++)
+    if (a->items[i].kind != KF_PLAIN) refuse_argument(w, a, i, "a bool");
+  switch (KJ_AMONG(a->row->rule)) {
+  case KF_IS_NULL:
+  case KF_IS_VALID:
+    if (a->items[0].kind == KF_STRING) refuse_argument(w, a, 0, "a column");
+    return call_is_valid(w, a);
+  case KF_NULL_IF: return call_null_if(w, a);
+  case KF_IS_IN: return call_is_in(w, a);
+  case KF_IN_UNIT:
+    if (a->items[0].kind == KF_STRING) refuse_argument(w, a, 0, "a timestamp or duration");
+    return kf_change_unit(w, a->row->name, a->items[0], a->call->location);
+  case KF_CAST:
+    if (strcmp(a->row->text, "i64") != 0 || a->items[0].kind == KF_STRING)
+      refuse_argument(w, a, 0, "a number; int64(x) is the count of units of a timestamp");
+    a->items[0].kind = KF_PLAIN;
+    return call_cast(w, a);
+  case KF_WHERE:
+  case KF_COALESCE: break;
+  default:
+    for (size_t i = 0; i < a->count; i++)
+      if (a->items[i].kind != KF_PLAIN) refuse_argument(w, a, i, "a number");
+  }
+  unit = kf_unify(w, a->items + first, a->count - first, &kind, a->call->location);
+  kf_value result = first ? call_where(w, a) : call_coalesce(w, a);
+  result.kind = kind;
+  result.unit = unit;
+  return result;
+}
+
+static kf_value apply(kf_writer *w, arguments *a)
+{
+  for (size_t i = 0; i < a->count; i++)
+    if (a->items[i].kind != KF_PLAIN) return call_dates(w, a);
   switch (a->row->rule) {
   case KF_WHERE: return call_where(w, a);
   case KF_COALESCE: return call_coalesce(w, a);
@@ -268,6 +307,14 @@ static kf_value apply(kf_writer *w, const arguments *a)
   case KF_IS_IN: return call_is_in(w, a);
   case KF_POWER: return kf_apply(w, KJIT_OP_POW, a->items[0], a->items[1], a->call->location);
   case KF_CAST: return call_cast(w, a);
+  case KF_LENGTH:
+    if (a->items[0].type != KJIT_ANY && !kf_is_integer(kf_own_type(&a->items[0])))
+      refuse_argument(w, a, 0, "an integer");
+    if (kf_own_type(&a->items[0]) == KJIT_U64) refuse_argument(w, a, 0, "a signed integer");
+    return kf_make_duration(w, a->row->name, a->items[0]);
+  case KF_IN_UNIT:
+    if (a->items[0].type == KJIT_ANY) return a->items[0];
+    refuse_argument(w, a, 0, "a timestamp or duration");
   case KF_REAL:
   case KF_TEST:
   case KF_NUMBER: break;

@@ -35,9 +35,20 @@ static kjit_status check_column(kjit_context *context, const kjit_formula_option
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "%s[%u]: the type of `%s` must be a scalar type that is not complex", field,
                         index, column->name);
-  if (column->flags & ~(uint32_t)(KJIT_COLUMN_NULLABLE | KJIT_COLUMN_BITS) || column->reserved)
+  if (column->flags >= 2 * KJIT_COLUMN_NANOSECONDS || column->reserved)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s[%u]: `%s` has unknown flags", field, index,
                         column->name);
+  kf_kind kind;
+  kf_unit unit;
+  if (!kf_read_date_flags(column->flags, &kind, &unit))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s[%u]: `%s` needs one flag such as KJIT_COLUMN_TIMESTAMP together with "
+                        "one unit",
+                        field, index, column->name);
+  if (kind != KF_PLAIN && column->type != KJIT_I32 && column->type != KJIT_I64)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s[%u]: `%s` is a timestamp or duration, and its type is not i32 or i64",
+                        field, index, column->name);
   if ((column->flags & KJIT_COLUMN_BITS) && column->type != KJIT_BOOL)
     return ki_fail_call(
       context, KJIT_ERROR_MISUSE,
@@ -169,6 +180,10 @@ static void describe(making *m, kf_writer *w, const kf_value *value)
 {
   kjit_formula *formula = m->formula;
   formula->type = kf_own_type(value);
+  if (value->kind == KF_STRING)
+    kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
+            "the formula is a text; a text stands beside a timestamp only");
+  formula->flags |= kf_date_flags(value);
   if (formula->type == KJIT_ANY)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
             "the formula is null in all rows, so its result has no type");

@@ -4,6 +4,7 @@
  *   read.c      the tree: columns, literals, operators
  *   call.c      the functions of functions.def
  *   value.c     values: types, conversions, nulls
+ *   dates.c     timestamps and durations
  *   kernels.c   the text of the kernels
  *   formula.c   the public functions that make and describe formulas
  *   compute.c   kjit_run_formula */
@@ -29,6 +30,23 @@ typedef struct kf_conditions {
 
 /* ---- values ---- */
 
+/* What an integer stands for. */
+typedef enum kf_kind {
+  KF_PLAIN,     /* a number or bool */
+  KF_TIMESTAMP, /* the time since 1970 */
+  KF_DURATION,
+  KF_STRING /* a literal, which a timestamp beside it turns into a timestamp; `text` is the string
+             */
+} kf_kind;
+typedef enum kf_unit {
+  KF_DAYS,
+  KF_SECONDS,
+  KF_MILLISECONDS,
+  KF_MICROSECONDS,
+  KF_NANOSECONDS,
+  KF_UNIT_COUNT
+} kf_unit;
+
 /* The value of a node in the func that computes a row. */
 typedef struct kf_value {
   /* a scalar type; KJ_WEAK_INT and KJ_WEAK_FLOAT of a literal, KJIT_ANY of `null` */
@@ -37,6 +55,8 @@ typedef struct kf_value {
   double number;    /* of a weak float */
   const char *text; /* of others: a name or a literal of the kernel IR */
   kf_conditions valid;
+  kf_kind kind;
+  kf_unit unit; /* of a timestamp or duration */
 } kf_value;
 
 /* The func is written for columns with nulls, or for rows of which none is null. */
@@ -95,6 +115,21 @@ const char *kf_condition_text(kf_writer *w, kf_conditions conditions);
 kf_conditions kf_let_condition(kf_writer *w, const char *text);
 kf_value kf_bool(bool value);
 
+/* ---- dates.c ---- */
+
+/* False: the flags have no single kind and unit. */
+bool kf_read_date_flags(uint32_t flags, kf_kind *kind, kf_unit *unit);
+uint32_t kf_date_flags(const kf_value *value);
+const char *kf_date_name(const kf_writer *w, const kf_value *value);
+/* Applies an operator to values of which one is no plain number. */
+kf_value kf_apply_dates(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
+kf_value kf_negate_date(kf_writer *w, kf_value x, kj_location location);
+/* Converts values to i64 in their finest unit, which is returned; nulls stay. */
+kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_location location);
+/* The functions `days` and `as_days`, and those of other units. */
+kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x);
+kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location location);
+
 /* ---- read.c ---- */
 
 kf_value kf_read(kf_writer *w, const ki_expr *expr);
@@ -114,7 +149,9 @@ typedef enum kf_rule {
   KF_TEST,   /* as REAL, but the result is bool */
   KF_NUMBER, /* the common type */
   KF_POWER,  /* the operator ** */
-  KF_CAST    /* the type that the row names */
+  KF_CAST,   /* the type that the row names */
+  KF_LENGTH, /* an integer becomes a duration */
+  KF_IN_UNIT /* a timestamp or duration in another unit */
 } kf_rule;
 
 kf_value kf_call(kf_writer *w, const ki_expr *call);

@@ -11,6 +11,7 @@
 
 const char *kf_type_name(const kf_writer *w, const kf_value *value)
 {
+  if (value->kind != KF_PLAIN) return kf_date_name(w, value);
   if (value->type == KJIT_ANY) return "null";
   if (value->type == KJ_WEAK_INT) return "an integer literal";
   if (value->type == KJ_WEAK_FLOAT) return "a float literal";

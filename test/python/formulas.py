@@ -71,7 +71,11 @@ def test_arguments():
     x = np.ones(3)
     refused(lambda: kjit.eval(3), "takes a formula as text, not int", TypeError)
     refused(lambda: kjit.eval("x + y", x=x, y=None), "column `y` is None", TypeError)
-    refused(lambda: kjit.eval("x + y", x=x, y=2**64), "column `y` is an integer that does not fit into 64 bits", OverflowError)
+    refused(
+        lambda: kjit.eval("x + y", x=x, y=2**64),
+        "column `y` is an integer that does not fit into 64 bits",
+        OverflowError,
+    )
     assert kjit.eval("y", y=2**63).tolist() == 2**63 and kjit.eval("y", y=-(2**63)).tolist() == -(2**63)
     try:
         import pandas
@@ -227,7 +231,7 @@ def test_refused():
     given = {"x": x, "words": np.array(["a", "b", "c", "d"])}
     refused(lambda: kjit.eval("x + unknown", given), "formula:1:5: error: there is no column `unknown`")
     refused(lambda: kjit.eval("x; x", given), "expected the end of the expression")
-    refused(lambda: kjit.eval("__import__('os').system('true')", given), "formula:1:12")
+    refused(lambda: kjit.eval("__import__('os').system('true')", given), "formula:1:18")
     refused(lambda: kjit.eval("x.__class__", given), "attributes")
     refused(lambda: kjit.eval("(lambda: 1)()", given), "formula:1:")
     refused(lambda: kjit.eval("x + words", given), "column `words` has the type <U1", TypeError)
@@ -250,5 +254,47 @@ def test_functions():
         print("of numexpr only:", sorted(set(functions) - set(names) - absent))
 
 
-for test in (test_types, test_shifts, test_arguments, test_random, test_masked, test_arrow, test_pandas, test_refused, test_functions):
+def test_dates():
+    """Comparisons, differences and sums of random times, with NaT, as NumPy has them."""
+    numbers = np.random.default_rng()
+    days = numbers.integers(-20000, 40000, 300).astype("M8[D]")
+    times = numbers.integers(-(10**12), 2 * 10**12, 300).astype("M8[ms]")
+    spans = numbers.integers(-(10**9), 10**9, 300).astype("m8[us]")
+    times[numbers.random(300) < 0.2] = "NaT"
+    valid = ~np.isnat(times)
+    later = kjit.eval("days > times")
+    assert ((days > times)[valid] == later[valid]).all() and (np.ma.getmaskarray(later) == ~valid).all()
+    assert same_dates(kjit.eval("times - times"), times - times)
+    assert same_dates(
+        kjit.eval("times + spans", {"times": days.astype("M8[us]"), "spans": spans}), days.astype("M8[us]") + spans
+    )
+    assert same_dates(kjit.eval("days + days(3)"), days + np.timedelta64(3, "D"))
+    assert same_dates(kjit.eval("days - '2024-02-29'"), days - np.datetime64("2024-02-29"))
+    assert (kjit.eval("days >= '2024-02-29T12:00'") == (days >= np.datetime64("2024-02-29T12:00"))).all()
+    assert same_dates(kjit.eval("as_days(times)"), times.astype("M8[D]"))
+    assert np.allclose(kjit.eval("spans / seconds(1)"), spans / np.timedelta64(1, "s"))
+    refused(lambda: kjit.eval("days + 1", {"days": days}), "write seconds(n) or days(n)")
+    refused(lambda: kjit.eval("x + x", x=np.zeros(2, "M8[Y]")), "takes the units", TypeError)
+    if pyarrow:
+        column = pyarrow.array(times)
+        back = kjit.eval("c + seconds(1)", {"c": column})
+        assert back.equals(pyarrow.array(times + np.timedelta64(1, "s")))
+
+
+def same_dates(found, expected):
+    return found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=True)
+
+
+for test in (
+    test_dates,
+    test_types,
+    test_shifts,
+    test_arguments,
+    test_random,
+    test_masked,
+    test_arrow,
+    test_pandas,
+    test_refused,
+    test_functions,
+):
     test()

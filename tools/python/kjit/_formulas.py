@@ -10,8 +10,13 @@ _NULLABLE, _BITS = 1, 2
 # The formats of the Arrow C data interface.
 _ARROW = {"b": "bool", "c": "i8", "C": "u8", "s": "i16", "S": "u16", "i": "i32", "I": "u32", "l": "i64", "L": "u64"}
 _ARROW |= {"e": "f16", "f": "f32", "g": "f64"}
-_EXPECTED = "a formula takes bools, integers and floats"
-_NAME = re.compile(r"`([^`\n]*)`|(?<![\w.])([A-Za-z_]\w*)(?!\w*\s*\()")
+_EXPECTED = "a formula takes bools, integers, floats, dates and times"
+# Flags of timestamps and durations, and of their units in NumPy.
+_TIMESTAMP, _DURATION = 4, 8
+_UNITS = {"D": 16, "s": 32, "ms": 64, "us": 128, "ns": 256}
+_ARROW_DATES = {"tdD": ("i32", _TIMESTAMP | 16), "tdm": ("i64", _TIMESTAMP | 64)}
+_ARROW_UNITS = {"s": 32, "m": 64, "u": 128, "n": 256}
+_NAME = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`([^`\n]*)`|(?<![\w.])([A-Za-z_]\w*)(?!\w*\s*\()")
 
 
 def eval(formula, table=None, /, *, out=None, device=None, **columns):
@@ -63,7 +68,7 @@ def _find_columns(formula, table, columns, frame):
     found = {}
     for match in _NAME.finditer(formula):
         name = match[1] if match[1] is not None else match[2]
-        if name in found:
+        if name is None or name in found:  # None: a text
             continue
         value = _find(name, table, columns, frame)
         if value is not None:
@@ -94,7 +99,9 @@ def _check_indices(found):
         if first is None:
             first = column.index
         elif column.index is not None and column.index is not first and not column.index.equals(first):
-            raise ValueError(f"column `{name}` has another index than the columns before it: use reindex or reset_index")
+            raise ValueError(
+                f"column `{name}` has another index than the columns before it: use reindex or reset_index"
+            )
 
 
 def _is_column(value):
@@ -131,26 +138,59 @@ def _of_numpy(name, value, kind):
     array = numpy.asanyarray(value)
     mask = numpy.ma.getmaskarray(array) if isinstance(array, numpy.ma.MaskedArray) else None
     data = numpy.ascontiguousarray(array)
+    dates = 0
+    if data.dtype.kind in "mM":
+        dates = _date_flags(name, data.dtype)
+        nowhere = numpy.isnat(data)  # NaT is a null
+        if nowhere.any():
+            mask = nowhere if mask is None else mask | nowhere
+        data = data.view(numpy.int64)
     text = dtypes.name_of(data.dtype) if data.dtype.isnative else None
     if text is None or text[0] == "c":
         raise TypeError(f"column `{name}` has the type {data.dtype}; {_EXPECTED}")
     bitmap = None if mask is None else numpy.packbits(~mask.reshape(-1), bitorder="little")
     chunk = data.ctypes.data, bitmap.ctypes.data if mask is not None and data.size else 0, 0, data.size
-    return _Column(text, [chunk], numpy.shape(value), kind, (data, bitmap), 0 if mask is None else _NULLABLE)
+    flags = dates | (0 if mask is None else _NULLABLE)
+    return _Column(text, [chunk], numpy.shape(value), kind, (data, bitmap), flags)
+
+
+def _date_flags(name, dtype):
+    """The flags of datetime64 and timedelta64."""
+    import numpy
+
+    unit, count = numpy.datetime_data(dtype)
+    if unit not in _UNITS or count != 1 or not dtype.isnative:
+        raise TypeError(f"column `{name}` has the type {dtype}; a formula takes the units {', '.join(_UNITS)}")
+    return (_TIMESTAMP if dtype.kind == "M" else _DURATION) | _UNITS[unit]
+
+
+def _date_type(flags):
+    """The NumPy dtype of timestamps and durations, or None."""
+    units = [unit for unit, flag in _UNITS.items() if flags & flag]
+    return f"{'M' if flags & _TIMESTAMP else 'm'}8[{units[0]}]" if units else None
+
+
+def _arrow_type(format):
+    """(type, flags) of a format of the Arrow C data interface; (None, 0) for others."""
+    if format in _ARROW_DATES:
+        return _ARROW_DATES[format]
+    if format[:2] in ("ts", "tD") and format[2:3] in _ARROW_UNITS:
+        return "i64", (_TIMESTAMP if format[1] == "s" else _DURATION) | _ARROW_UNITS[format[2]]
+    return _ARROW.get(format), 0
 
 
 def _of_arrow(name, value):
     from .tables import capsules
 
     held = (capsules.Stream if hasattr(value, "__arrow_c_stream__") else capsules.Single)(value)
-    text = _ARROW.get(held.schema.struct.format.decode())
+    text, dates = _arrow_type(held.schema.struct.format.decode())
     if text is None or held.schema.struct.dictionary:
         raise TypeError(f"column `{name}` has the type {getattr(value, 'type', 'of no number')}; {_EXPECTED}")
     chunks = []
     for array in (item.struct for item in held.arrays):
         validity = array.buffers[0] if array.null_count else None
         chunks.append((array.buffers[1] or 0, validity or 0, array.offset, array.length))
-    flags = (_NULLABLE if any(chunk[1] for chunk in chunks) else 0) | (_BITS if text == "bool" else 0)
+    flags = dates | (_NULLABLE if any(chunk[1] for chunk in chunks) else 0) | (_BITS if text == "bool" else 0)
     return _Column(text, chunks, (sum(chunk[3] for chunk in chunks),), "arrow", held, flags)
 
 
@@ -228,6 +268,11 @@ class _Run:
         shape = self.shape
         values = numpy.empty(shape, dtypes.SCALARS[self.type].dtype)
         flags = self._compute(values.reshape(-1))
+        dates = _date_type(self.flags)
+        if dates:
+            values = values.astype(numpy.int64, copy=False).view(dates)
+            if flags is not None and not flags.all():
+                values[~flags.reshape(shape)] = "NaT"
         kinds = {column.kind for column in self.columns}
         if out is not None:
             return self._store(out, values, flags)
@@ -236,12 +281,16 @@ class _Run:
             return _to_pandas(values, flags, indices[0] if indices else table.index)
         if "arrow" in kinds:
             return _to_arrow(values, flags)
-        return values if flags is None else numpy.ma.MaskedArray(values, ~flags.reshape(shape))
+        return (
+            values
+            if flags is None or (dates and "masked" not in kinds)
+            else numpy.ma.MaskedArray(values, ~flags.reshape(shape))
+        )
 
     def _store(self, out, values, flags):
         import numpy
 
-        if flags is not None and not flags.all():
+        if flags is not None and not flags.all() and values.dtype.kind not in "mM":
             raise ValueError("the result has nulls, which `out` cannot hold")
         numpy.copyto(out, values)
         return out
@@ -250,7 +299,7 @@ class _Run:
 def _to_pandas(values, flags, index):
     import pandas
 
-    if flags is None:
+    if flags is None or values.dtype.kind in "mM":
         return pandas.Series(values, index=index)
     kinds = {"b": pandas.arrays.BooleanArray, "f": pandas.arrays.FloatingArray}
     kind = kinds.get(values.dtype.kind, pandas.arrays.IntegerArray)
