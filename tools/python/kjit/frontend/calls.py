@@ -223,8 +223,9 @@ class Calls:
         import inspect  # where no function is called nobody waits for it
 
         if modules.is_algorithm(thing):
-            text = f"kjit.{thing.__name__}() works on whole arrays and is called outside of kernels; kjit.pullback derives it"
-            raise self.error(node, text)
+            home = "kjit.numpy" if str(thing.__module__).startswith("kjit.numpy") else "kjit"
+            text = f"{home}.{thing.__name__}() works on whole arrays and is called outside of kernels; "
+            raise self.error(node, text + "kjit.pullback derives it, and kjit.numpy.grad a function that calls it")
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             node = self.spread_out(node)
         python = getattr(thing, "py_func", thing)

@@ -45,7 +45,7 @@ _OF_ALGORITHMS = tuple(f"kjit._{name}" for name in ("algorithms", "folds", "orde
 def is_algorithm(thing):
     """Whether it is a function of kjit that works on whole arrays."""
     is_public = isinstance(thing, types.FunctionType) and not thing.__name__.startswith("_")
-    return is_public and thing.__module__ in _OF_ALGORITHMS
+    return is_public and (thing.__module__ in _OF_ALGORITHMS or str(thing.__module__).startswith("kjit.numpy"))
 
 
 class Builder:

@@ -55,6 +55,8 @@ _methods.attach()
 
 # Modules of the namespace that are imported when they are first used.
 _LATER = tuple(name for name in ("fft", "linalg", "random") if _find_spec(f"{__name__}.{name}"))
+# Functions of a module that needs NumPy.
+_OF_GRADIENTS = ("grad", "value_and_grad")
 
 
 def namespace(api_version=None):
@@ -76,8 +78,12 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module("." + name, __name__)
+    if name in _OF_GRADIENTS:
+        from . import _gradients
+
+        return getattr(_gradients, name)
     return _beyond.attribute(__name__, name, _beyond._numpy)
 
 
 def __dir__():
-    return sorted({name for name in globals() if not name.startswith("_")} | set(_LATER))
+    return sorted({name for name in globals() if not name.startswith("_")} | {*_LATER, *_OF_GRADIENTS})

@@ -41,12 +41,25 @@ def _array(x, device, takes_numbers):
     """An argument as an array of kjit: a list or a tuple is moved to the device, an array of NumPy stays on the host."""
     from . import _creation, _protocols
 
+    if getattr(type(x), "__kjit_traced__", False):
+        raise TypeError("a value of kjit.numpy.grad, whose operations are recorded")
     if isinstance(x, (list, tuple)) or takes_numbers and _dtypes.is_scalar(x):
         return _creation.asarray(x, device=device)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(x, numpy.ndarray) or takes_numbers and numpy is not None and isinstance(x, numpy.generic):
         return _protocols.own(x, "cpu" if x.ndim else device or "cpu")
     return x
+
+
+def is_traced(args):
+    """Whether kjit.numpy.grad records operations over one of the arguments."""
+    return any(getattr(type(x), "__kjit_traced__", False) for x in args)
+
+
+def _call_traced(name, args, options):
+    from ._gradients import call_traced
+
+    return call_traced(name, args, options)
 
 
 def _arrays(name, args):
@@ -69,10 +82,12 @@ def widened(function, module=_numpy):
 
     @functools.wraps(function)
     def call(*args, **options):
-        args = _arrays(name, args)
         try:
+            args = _arrays(name, args)
             return function(*args, **options)
         except TypeError:
+            if is_traced(args):
+                return _call_traced(name, args, options)
             found = getattr(module(), name, None)
             if found is None or _binds(signature(), args, options):
                 raise

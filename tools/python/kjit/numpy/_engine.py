@@ -295,6 +295,10 @@ def elementwise(row, operands, out=None, where=None):
         raise TypeError(f"{row.name}: where= leaves elements unchanged and needs an array with their values: pass out=")
     made = _kjit.operate(row.index, *operands)
     if made is NotImplemented:
+        if any(getattr(type(x), "__kjit_traced__", False) for x in operands):
+            from ._gradients import call_traced
+
+            return call_traced(row.name, operands, {})
         for x in without_lists(operands):
             operand(x, row.name)
     return made
