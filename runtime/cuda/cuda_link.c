@@ -111,6 +111,14 @@ static kjit_status link_prepared(kjit_device *device, const kj_link_target *targ
   return status;
 }
 
+/* Drivers that kj_ptx_limit does not list take the PTX of their version of CUDA: 13.x has 9.x. */
+static uint32_t find_ptx_limit(int driver_version)
+{
+  uint32_t limit = kj_ptx_limit(driver_version);
+  int major = driver_version / 1000, minor = driver_version % 1000 / 10;
+  return limit ? limit : (uint32_t)((major - 4) * 10 + minor);
+}
+
 kjit_status kj_cuda_link(kjit_device *device, const kj_link_input *inputs, size_t count,
                          kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
 {
@@ -119,7 +127,7 @@ kjit_status kj_cuda_link(kjit_device *device, const kj_link_input *inputs, size_
   const kj_link_target target = { .name = device->code_target,
                                   .debug = device->context->config.debug,
                                   .driver_version = version,
-                                  .ptx_limit = kj_ptx_limit(version) };
+                                  .ptx_limit = find_ptx_limit(version) };
   KJ_TRY(kj_prepare_inputs(&target, inputs, count, diagnostics, &prepared));
   kjit_status status =
     link_prepared(device, &target, prepared.items, count, diagnostics, cubin, cubin_bytes);
