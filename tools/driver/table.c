@@ -26,7 +26,7 @@ static bool is_null_word(const char *text, size_t length)
   return false;
 }
 
-/* A word of `true`, `True`, `TRUE`; returns false if the text is none. */
+/* Parses `true`, `True`, `TRUE` and the same for false. Returns false for other texts. */
 static bool parse_bool(const char *text, size_t length, tool_number *number)
 {
   static const char *const words[] = { "false", "False", "FALSE", "true", "True", "TRUE" };
@@ -38,7 +38,8 @@ static bool parse_bool(const char *text, size_t length, tool_number *number)
   return false;
 }
 
-/* An integer of 64 bits; false: it is none, or *is_large. */
+/* Parses an integer of 64 bits. Returns false for another text, and for an integer that is too
+ * large, which sets *is_large. */
 static bool parse_integer(const char *text, size_t length, tool_number *number, bool *is_large)
 {
   bool is_negative = *text == '-';
@@ -94,8 +95,8 @@ static cell_kind parse_cell(const tool_cells *c, tool_number *number)
 
 /* ---- the values ---- */
 
-/* What the numbers so far are. Each kind can hold those before it, but unsigned integers and
- * negative ones exclude each other. */
+/* The kind of the numbers so far. Each kind holds the values of the kinds before it, except that
+ * unsigned integers exclude negative integers. */
 typedef enum value_kind { OF_NOTHING, OF_BOOL, OF_SIGNED, OF_UNSIGNED, OF_REAL } value_kind;
 static const kjit_type kind_types[] = { [OF_NOTHING] = KJIT_F64,
                                         [OF_BOOL] = KJIT_BOOL,
@@ -278,7 +279,7 @@ static bool append_name(table *t)
   return true;
 }
 
-/* Reads the first row's cells as names; *is_head: none of them is a number, and one has a text. */
+/* Reads the first row's cells as names. *is_head says whether the row has a text and no number. */
 static bool read_names(table *t, bool *is_head)
 {
   bool has_number = false, has_text = false;
@@ -373,7 +374,7 @@ static bool read_rows(table *t)
 
 /* ---- the array ---- */
 
-/* The number in slot i; of an empty cell NaN or 0. */
+/* Returns the number of cell i. An empty cell is NaN, or 0 if the type is no float. */
 static tool_number number_at(const table *t, size_t i, kjit_type element)
 {
   if (t->nulls && t->nulls[i])
