@@ -94,6 +94,18 @@ for name in "i1 i4 u2 u8 f4 f8".split():
     assert np.isclose(mean, np.mean(x.astype("f8")), 1e-14) and np.isclose(variance, exact, 1e-14) and np.isclose(deviation, math.sqrt(exact), 1e-14)
 
 
+# True and False as operands.
+@njit
+def with_truths(x, a):
+    return x * True, x + False, np.maximum(a, True), min(a, True)
+
+
+product, total_of, largest, least = with_truths(np.array([3, 4], "i4"), -2)
+check(product, [3, 4], np.int32)
+check(total_of, [3, 4], np.int32)
+assert (largest, least) == (1, -2)
+
+
 @njit
 def common_divisors(a, b):
     return math.gcd(a, b), math.lcm(a, b), divmod(a, b)

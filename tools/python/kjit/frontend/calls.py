@@ -201,7 +201,8 @@ class Calls:
             raise self.error(node.keywords[0].value, "this takes no keyword arguments")
         parts = ["("]
         for i, argument in enumerate(node.args):
-            parts += ([", "] if i else []) + self.text_or_value(argument)
+            is_truth = isinstance(self.static_value(argument), bool)  # which a print writes as a text
+            parts += ([", "] if i else []) + (self.expression(argument) if is_truth else self.text_or_value(argument))
         return [*parts, ")"]
 
     def call_builtin(self, node, name):
