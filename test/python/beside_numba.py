@@ -40,7 +40,7 @@ a[np.array([1, -1])]; np.roll(a, 1); np.bitwise_and(a, 3); np.left_shift(a, 2); 
 ).split("; ")
 CASTS = [f"np.{t}(a)" for t in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 bool_".split()]
 # Expressions of numbers in functions that make arrays and so stay in Python.
-IN_PYTHON = [*CASTS, "divmod(a, b)", "a if a > b else b", "b if a == 3 else 0", "int(a)", "round(a)", "min(a, b)", "abs(a) // 2", "-a"]
+IN_PYTHON = [*CASTS, "divmod(a, b)", "a if a > b else b", "b if a == 3 else 0", "a and b", "a or b", "int(a)", "round(a)", "min(a, b)", "abs(a) // 2", "-a"]
 RECORDS = [
     "return a.x * 2 + a.y",
     "return a.x.sum() + len(a.y), a[1:].x[0]",

@@ -37,12 +37,28 @@ for v in (1e10, -1e10, math.nan, 7.9, -7.9, np.float32(1e20), np.float64(-1e20),
 
 
 @njit
+def whole(v):
+    made = np.zeros(2, np.uint32)
+    made[0] = v
+    return made
+
+
+@njit
+def unsigned(v):
+    return np.uint32(v)
+
+
+for v in (-3.7, 1e10, math.nan, np.float32(-9.0), 7.9):
+    check(whole(v), [unsigned(v), 0], np.uint32)
+
+
+@njit
 def chosen(a, b):
-    return a if a > b else b, divmod(b, a), np.zeros(1)
+    return a if a > b else b, divmod(b, a), b and a, np.zeros(1)
 
 
-larger, (quotient, rest), _ = chosen(7, -2.5)
-assert type(larger) is float and larger == 7.0 and (quotient, rest) == divmod(-2.5, 7)
+larger, (quotient, rest), other, _ = chosen(7, -2.5)
+assert type(larger) is type(other) is float and larger == other == 7.0 and (quotient, rest) == divmod(-2.5, 7)
 
 
 @njit

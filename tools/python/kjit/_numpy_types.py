@@ -1,6 +1,7 @@
 """NumPy's functions and assignments as Numba has them, for functions made by kjit.njit that stay in Python. The differences are in the
 types: a number of Python is an int64 or a float64, and an assignment converts a number that the array's type does not hold."""
 
+import functools
 import random
 import sys
 
@@ -13,8 +14,22 @@ def stored(target, value):
         return value
     if not isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
         return value
+    is_outside = isinstance(value, (float, numpy.floating)) and not 0 <= value < 2.0 ** (8 * target.itemsize)
+    if is_outside and target.dtype.name in ("uint32", "uint64"):
+        return target.dtype.type(_conversion(target.dtype.type)(value))
     with numpy.errstate(all="ignore"):
         return numpy.asarray(value).astype(target.dtype)
+
+
+@functools.cache
+def _conversion(kind):
+    """The compiled conversion to an unsigned type. Its result for numbers that do not fit depends on the processor."""
+    from ._njit import njit
+
+    def convert(value):
+        return kind(value)
+
+    return njit(convert)
 
 
 def _where(condition, *operands):

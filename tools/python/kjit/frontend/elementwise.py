@@ -71,7 +71,7 @@ def _has_elements(node):
     """Whether an expression has a meaning for the elements of arrays: it consists of operators and ufuncs."""
     if isinstance(node, (ast.Name, ast.Constant)):
         return True
-    if isinstance(node, ast.IfExp):
+    if isinstance(node, (ast.IfExp, ast.BoolOp)):
         return False
     name, operands = _ufunc_of(node)
     return name is not None and all(map(_has_elements, operands))
@@ -91,7 +91,7 @@ class Expression:
         self.is_harmless = (
             all(isinstance(op, _HARMLESS) for op in binary)
             and products <= _MOST_PRODUCTS
-            and not any(isinstance(n, (ast.Call, ast.Invert, ast.IfExp)) for n in inside)
+            and not any(isinstance(n, (ast.Call, ast.Invert, ast.IfExp, ast.BoolOp)) for n in inside)
             and all(_is_small(n.value) for n in inside if isinstance(n, ast.Constant))
         )
         self.has_division = any(isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) for op in binary)
@@ -138,9 +138,10 @@ class Finder:
 
     def is_alone(self, node):
         """Whether a node is an expression of numbers that has no meaning for the elements of arrays, and so is no part of another
-        one: a conversion or a conditional expression, whose operands are both evaluated."""
-        if isinstance(node, ast.IfExp):
-            return all(isinstance(operand, ast.Name) or _is_number(operand) for operand in (node.body, node.orelse))
+        one: a conversion, or a choice of names and literals, all of which are evaluated."""
+        choices = [node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values if isinstance(node, ast.BoolOp) else []
+        if choices:
+            return all(isinstance(operand, ast.Name) or _is_number(operand) for operand in choices)
         if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
             return False
         thing = self.names.value(node.func)
@@ -179,6 +180,8 @@ class Finder:
             made = ast.Compare(self._scalar(node.left, leaf), node.ops, [self._scalar(node.comparators[0], leaf)])
         elif isinstance(node, ast.IfExp):
             made = ast.IfExp(*(self._scalar(part, leaf) for part in (node.test, node.body, node.orelse)))
+        elif isinstance(node, ast.BoolOp):
+            made = ast.BoolOp(node.op, [self._scalar(value, leaf) for value in node.values])
         else:
             function = ast.copy_location(ast.Constant(self.names.value(node.func)), node.func)
             made = ast.Call(function, [self._scalar(a, leaf) for a in node.args], [])
