@@ -149,6 +149,11 @@ kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
 
 void kd_prepare(kd_derivation *d);
 
+/* ---- repeated.c ---- */
+
+/* Makes variables of the expressions that a statement of the prepared body computes repeatedly. */
+void kd_name_repeated(kd_derivation *d);
+
 /* ---- activity.c ---- */
 
 void kd_find_active(kd_derivation *d);

@@ -486,6 +486,7 @@ void kd_prepare(kd_derivation *d)
   if (made.array_result)
     kd_refuse(d, d->location, "a func that returns an array; let it store into a parameter");
   d->s->out = outer;
+  kd_name_repeated(d);
   d->result = made.result;
   d->count = d->record->instance->params.count + d->record->instance->locals.count;
 }
