@@ -89,6 +89,12 @@ KJIT_API kjit_context *kjit_get_array_context(const kjit_array *array);
 KJIT_API KJIT_CHECK kjit_status kjit_wrap_tensor(kjit_context *context, const kjit_tensor *tensor,
                                                  kjit_array **array);
 
+/* Returns the device that an address in its memory belongs to, or NULL for host memory. The device
+ * is borrowed. For the memory of arrays on one of several CPU devices (kjit_config.cpu_devices) kjit
+ * looks through all arrays of the context. Errors: NO_DEVICE, DEVICE. */
+KJIT_API KJIT_CHECK kjit_status kjit_locate_memory(kjit_context *context, const void *memory,
+                                                   kjit_device **device);
+
 /* Page-locks existing host memory so that copies are asynchronous. For the CPU device the function
  * has no effect. Errors: DEVICE, ARGUMENT. */
 KJIT_API KJIT_CHECK kjit_status kjit_pin_memory(kjit_device *device, void *memory,

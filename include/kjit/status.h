@@ -442,6 +442,12 @@ typedef struct kjit_config {
    * ptxas. If there is no ptxas, a launch returns KJIT_ERROR_NO_COMPILER. NULL (default) means that
    * only PTX is kept. Without target, the field has no effect. */
   const char *ptxas;
+  /* Number of CPU devices; 0 (default) means 1, and at most 64 are possible. More devices behave
+   * like several GPUs, so that programs for several GPUs can be tested without any: an array
+   * belongs to one device, and a launch on another device rejects it unless peer access is on.
+   * They share the cores, and host memory can be used on each of them. The tensor of such an array
+   * has DLPack's device type for extensions, 12. */
+  uint32_t cpu_devices;
 } kjit_config;
 
 /* Creates a context; config NULL means the defaults. The call loads neither LLVM nor the CUDA

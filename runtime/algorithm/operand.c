@@ -15,7 +15,7 @@ static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view
     call->device = argument->value.array->object.device;
     return;
   }
-  if (view->kind == KJIT_DEVICE_CUDA)
+  if (view->kind == KJIT_DEVICE_CUDA || view->is_placed)
     ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
 }
 

@@ -255,7 +255,7 @@ kjit_status kjit_reset_device(kjit_device *device)
 
 const char *kj_device_text(const kjit_device *device, char text[24])
 {
-  if (device->operations->is_single) return device->operations->name;
+  if (device->is_single) return device->operations->name;
   KJ_ASSERT(device->info.ordinal >= 0);
   snprintf(text, 24, "%s:%d", device->operations->name, device->info.ordinal);
   return text;

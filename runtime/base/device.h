@@ -131,8 +131,8 @@ kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 typedef struct kj_device_operations {
   kjit_device_kind kind;
   const char *name; /* "cuda" */
-  /* There is one device of the kind at most: messages leave its ordinal out. */
-  bool is_single;
+  /* Messages leave the ordinal out where there is one device of the kind. */
+  bool is_usually_single;
   /* Its code is PTX for a driver; else an object for the cores of this machine. */
   bool takes_ptx;
   /* What is queued runs later, in the order of streams; else it is done when the call returns, and
@@ -184,6 +184,9 @@ typedef struct kj_device_operations {
   bool (*release)(kjit_device *device, const kj_allocation *allocation);
   kjit_status (*copy)(kjit_device *device, const kj_transfer *transfer, void *stream,
                       kj_diagnostics *diagnostics);
+  /* The ordinal of the device of the kind whose memory an address is in, -1: of none. NULL: memory
+   * says nothing of that. */
+  int32_t (*locate)(kjit_device *device, uint64_t address);
   /* count words of 1, 2 or 4 bytes */
   kjit_status (*set)(kjit_device *device, uint64_t address, uint32_t bits, uint32_t word_bytes,
                      size_t count, void *stream, kj_diagnostics *diagnostics);
@@ -331,6 +334,8 @@ struct kjit_device {
   char name[256], target[16];
   /* nothing runs on it: kjit_config.target; its code is kept under keys of any machine */
   bool is_target;
+  /* Messages leave its ordinal out; else, on the CPU, arrays belong to one of several devices. */
+  bool is_single;
   kj_cpu_level level; /* that code for the CPU is compiled for */
   /* what is compiled for it, "sm_90a": 'a' where code may use what only this very architecture has,
    * else 0 */

@@ -67,10 +67,12 @@ kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
 bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal)
 {
   enum { CUDA_HOST = 3, CUDA_MANAGED = 13 }; /* DLPack's numbers */
-  bool is_host = tensor->device_type == KJIT_DEVICE_CPU || tensor->device_type == CUDA_HOST;
-  *kind = is_host ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
+  bool is_host = tensor->device_type == KJIT_DEVICE_CPU || tensor->device_type == CUDA_HOST,
+       is_on_cpu = is_host || tensor->device_type == KJ_DLPACK_PLACED;
+  *kind = is_on_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
   *ordinal = is_host ? 0 : tensor->device_id;
-  return is_host || tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == CUDA_MANAGED;
+  return is_on_cpu || tensor->device_type == KJIT_DEVICE_CUDA ||
+         tensor->device_type == CUDA_MANAGED;
 }
 
 /* ---- plain numbers of a host: literals that are known at run time ---- */

@@ -99,10 +99,10 @@ static kjit_status open_device_layers(kjit_device *device, kj_diagnostics *diagn
   return KJIT_OK;
 }
 
-static kjit_status open_device(kj_runtime *runtime, const kj_device_operations *operations,
-                               void *shared, int32_t ordinal, kj_diagnostics *diagnostics,
-                               kjit_device **device)
+static kjit_status open_device(kj_runtime *runtime, const kj_kind *kind, int32_t ordinal,
+                               kj_diagnostics *diagnostics, kjit_device **device)
 {
+  const kj_device_operations *operations = kind->operations;
   static _Atomic uint32_t last_number;
   kjit_device *made = aligned_alloc(_Alignof(kjit_device), sizeof *made);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -112,7 +112,8 @@ static kjit_status open_device(kj_runtime *runtime, const kj_device_operations *
   made->context = runtime->context;
   made->runtime = runtime;
   made->operations = operations;
-  made->shared = shared;
+  made->shared = kind->shared;
+  made->is_single = operations->is_usually_single && kind->count == 1;
   made->info.kind = operations->kind;
   made->info.ordinal = ordinal;
   made->info.name = made->name;
@@ -386,17 +387,18 @@ static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordin
   KJ_ASSERT(kj_is_locked_here(&runtime->context->runtime_mutex));
   KJ_TRY(open_kind(runtime, kind, NULL, diagnostics));
   if (ordinal < 0 || (uint32_t)ordinal >= kind->count)
-    return kind->operations->is_single
+    return kind->operations->is_usually_single && kind->count == 1
              ? kj_error(
                  diagnostics, KJIT_ERROR_NO_DEVICE,
                  "device %s:%d does not exist; the only device of this kind has the number 0", name,
                  ordinal)
              : kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                        "device %s:%d does not exist; the driver reports %u devices", name, ordinal,
+                        "device %s:%d does not exist; the %s %u devices", name, ordinal,
+                        kind->operations->is_usually_single ? "context has" : "driver reports",
                         kind->count);
   *device = atomic_load_explicit(&kind->devices[ordinal], memory_order_acquire);
   if (*device) return KJIT_OK;
-  KJ_TRY(open_device(runtime, kind->operations, kind->shared, ordinal, diagnostics, device));
+  KJ_TRY(open_device(runtime, kind, ordinal, diagnostics, device));
   KJ_ASSERT((*device)->info.ordinal == ordinal && !atomic_load(&kind->devices[ordinal]));
   atomic_store_explicit(&kind->devices[ordinal], *device, memory_order_release);
   return KJIT_OK;

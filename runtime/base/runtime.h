@@ -266,8 +266,11 @@ ki_value kj_argument_number(const kjit_arg *argument);
  * one than a smaller integer. */
 kjit_type kj_number_type(ki_value number);
 
+/* DLPack's device type for extensions: memory of one of several CPU devices. */
+enum { KJ_DLPACK_PLACED = 12 };
+
 /* What a tensor's device_type and device_id mean to a launch; false: none that kjit knows. Pinned
- * memory is the host's, managed memory the GPU's. */
+ * memory is the host's, managed memory the GPU's. Memory of the host has ordinal 0. */
 bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal);
 
 #endif

@@ -42,9 +42,15 @@ static void read_processor_name(char *name, size_t size_bytes)
 static kjit_status count_devices(const kjit_context *context, const kj_driver_source *source,
                                  kj_diagnostics *diagnostics, void **shared, uint32_t *count)
 {
-  (void)context, (void)source, (void)diagnostics;
+  enum { MOST_DEVICES = 64 };
+  uint32_t given = context->config.cpu_devices;
+  (void)source;
   *shared = NULL;
-  *count = 1;
+  *count = given ? given : 1;
+  if (given > MOST_DEVICES)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "kjit_config.cpu_devices: expected at most %d devices, got %u", MOST_DEVICES,
+                    given);
   return KJIT_OK;
 }
 
@@ -106,8 +112,9 @@ static kjit_status read_attribute(kjit_device *device, kjit_device_attribute att
 static kjit_status read_uuid(kjit_device *device, kj_diagnostics *diagnostics,
                              unsigned char uuid[16])
 {
-  (void)device, (void)diagnostics;
+  (void)diagnostics;
   memset(uuid, 0, 16);
+  uuid[15] = (unsigned char)device->info.ordinal;
   return KJIT_OK;
 }
 
@@ -118,6 +125,23 @@ static kjit_status read_memory(kjit_device *device, kj_diagnostics *diagnostics,
   long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   *free_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
   *total_bytes = device->info.memory_bytes;
+  return KJIT_OK;
+}
+
+/* ---- several CPU devices, which reach each other's memory as GPUs do where access is on ---- */
+
+static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
+                                   kj_diagnostics *diagnostics, bool *can)
+{
+  (void)device, (void)peer, (void)diagnostics;
+  *can = true;
+  return KJIT_OK;
+}
+
+static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bool is_on,
+                                      kj_diagnostics *diagnostics)
+{
+  (void)device, (void)peer, (void)is_on, (void)diagnostics;
   return KJIT_OK;
 }
 
@@ -454,7 +478,7 @@ static kjit_status choose_threads(kjit_device *device, const kj_device_code *loa
 const kj_device_operations kj_cpu_operations = {
   .kind = KJIT_DEVICE_CPU,
   .name = "cpu",
-  .is_single = true,
+  .is_usually_single = true,
   .knows_block = true,
   .count = count_devices,
   .forget = forget,
@@ -464,6 +488,8 @@ const kj_device_operations kj_cpu_operations = {
   .read_attribute = read_attribute,
   .read_uuid = read_uuid,
   .read_memory = read_memory,
+  .can_access_peer = can_access_peer,
+  .change_peer_access = change_peer_access,
   .allocate = allocate,
   .release = release,
   .copy = copy,

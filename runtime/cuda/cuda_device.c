@@ -206,6 +206,16 @@ static kjit_status tell_profiler(kjit_device *device, bool is_start, kj_diagnost
   return status;
 }
 
+/* ---- memory of any GPU ---- */
+
+static int32_t locate(kjit_device *device, uint64_t address)
+{
+  enum { DEVICE_ORDINAL = 9 }; /* CUpointer_attribute */
+  int ordinal = -1;
+  if (!device->driver->cuPointerGetAttribute) return -1;
+  return device->driver->cuPointerGetAttribute(&ordinal, DEVICE_ORDINAL, address) ? -1 : ordinal;
+}
+
 /* ---- peers ---- */
 
 static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
@@ -279,6 +289,7 @@ const kj_device_operations kj_cuda_operations = {
   .read_attribute = read_attribute,
   .read_uuid = read_uuid,
   .read_memory = read_memory,
+  .locate = locate,
   .can_access_peer = can_access_peer,
   .change_peer_access = change_peer_access,
   .tell_profiler = tell_profiler,

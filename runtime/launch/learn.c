@@ -20,7 +20,8 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
   /* access may be taken back */
   bool is_peers =
-    tensor->device_type == KJIT_DEVICE_CUDA && tensor->device_id != call->device->info.ordinal;
+    (tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == KJ_DLPACK_PLACED) &&
+    tensor->device_id != call->device->info.ordinal;
   if (is_in_place || is_peers || row->is_general || bound->on_host || bound->is_empty ||
       bound->layout != KJIT_LAYOUT_C || !bound->offsets_fit || !ki_is_scalar(bound->type) ||
       (row->annotation.kind == KJ_ANNOTATION_ARRAY && row->annotation.layout == KJIT_LAYOUT_F))

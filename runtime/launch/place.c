@@ -23,28 +23,33 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
                                    kj_diagnostics *diagnostics)
 {
   bool has_array = false;
+  int32_t cpu = -1; /* of several CPU devices the one of the first array that belongs to one */
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     kjit_device_kind kind;
     int32_t ordinal;
+    const kjit_tensor *tensor = kj_tensor_of(&arguments[i]);
     has_array = true;
+    if (cpu < 0 && tensor->device_type == KJ_DLPACK_PLACED) cpu = tensor->device_id;
     if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array->is_in_place) {
       call->device = arguments[i].value.array->object.device;
       return KJIT_OK;
     }
-    if (kj_locate_tensor(kj_tensor_of(&arguments[i]), &kind, &ordinal) && kind == KJIT_DEVICE_CUDA)
+    if (kj_locate_tensor(tensor, &kind, &ordinal) && kind == KJIT_DEVICE_CUDA)
       return kj_find_device(call->runtime, KJIT_DEVICE_CUDA, ordinal, diagnostics, &call->device);
   }
-  return has_array ? kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &call->device)
+  return has_array ? kj_find_device(call->runtime, KJIT_DEVICE_CPU, cpu < 0 ? 0 : cpu, diagnostics,
+                                    &call->device)
                    : kj_default_device(call->runtime, diagnostics, &call->device);
 }
 
-/* Memory that another GPU, or the host, reaches where it is. */
-static bool is_in_reach(const kj_call *call, const kjit_tensor *tensor)
+/* Memory that another GPU, another CPU device or the host reaches where it is. */
+static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_tensor *tensor)
 {
   enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's number */
   uint32_t ordinal = (uint32_t)tensor->device_id;
   if (tensor->device_type == MANAGED) return true;
+  if (kind != call->device->info.kind) return false;
   return ordinal < MOST_PEERS &&
          atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
 }
@@ -77,23 +82,31 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *ar
   kj_bound *bound = &call->bound[index];
   const ki_decl *decl = call->kernel->parameters[index].decl;
   char place[24];
+  const kj_device_operations *operations = call->device->operations;
   if (!kj_locate_tensor(tensor, &kind, &ordinal))
     return kj_error_at(
       diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
       "parameter `%s`: DLPack device type %d is neither the CPU's (1) nor CUDA's (2)", decl->name,
       tensor->device_type);
-  if (kind == KJIT_DEVICE_CPU) {
-    bound->on_host = call->device->operations->has_memory;
+  bool is_placed = tensor->device_type == KJ_DLPACK_PLACED && !operations->has_memory;
+  if (kind == KJIT_DEVICE_CPU && !is_placed) {
+    bound->on_host = operations->has_memory;
     KJ_TRY(check_kjit_array(call, index, argument, diagnostics));
     call->has_host_arrays = call->has_host_arrays || bound->on_host;
     return KJIT_OK;
   }
   if ((kind == call->device->info.kind && ordinal == call->device->info.ordinal) ||
-      is_in_reach(call, tensor))
+      is_in_reach(call, kind, tensor))
     return check_kjit_array(call, index, argument, diagnostics);
-  return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: the launch is on %s, but the array is on cuda:%d", decl->name,
-                     kj_device_text(call->device, place), ordinal);
+  if (kind != call->device->info.kind)
+    return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                       "parameter `%s`: the launch is on %s, but the array is on cuda:%d",
+                       decl->name, kj_device_text(call->device, place), ordinal);
+  return kj_error_at(
+    diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+    "parameter `%s`: the launch is on %s, but the array is on %s:%d; copy the array "
+    "to the device, or switch peer access on",
+    decl->name, kj_device_text(call->device, place), operations->name, ordinal);
 }
 
 kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics)

@@ -96,7 +96,10 @@ static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_
   KJ_ASSERT(array->block->size_bytes >= size_bytes && array->block->address);
   array->tensor.data =
     (void *)(uintptr_t)array->block->address; /* NOLINT(performance-no-int-to-ptr) */
-  if (!device->operations->has_memory) return KJIT_OK;
+  if (!device->operations->has_memory) {
+    if (dlpack_types[array->memory]) array->tensor.device_type = KJIT_DEVICE_CPU;
+    return KJIT_OK;
+  }
   if (dlpack_types[array->memory]) array->tensor.device_type = dlpack_types[array->memory];
   array->is_in_place = array->memory == KJIT_MEMORY_MAPPED;
   return KJIT_OK;
@@ -159,8 +162,11 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
   array->owner = array;
   kj_describe_element(device->context->types, element, &array->tensor);
   bool is_there = device->operations->has_memory;
-  array->tensor.device_type = is_there ? device->info.kind : KJIT_DEVICE_CPU;
-  array->tensor.device_id = is_there ? device->info.ordinal : 0;
+  bool is_placed = !is_there && device->info.kind == KJIT_DEVICE_CPU && !device->is_single;
+  array->tensor.device_type = is_there    ? (int32_t)device->info.kind
+                              : is_placed ? KJ_DLPACK_PLACED
+                                          : KJIT_DEVICE_CPU;
+  array->tensor.device_id = is_there || is_placed ? device->info.ordinal : 0;
   array->tensor.rank = (int32_t)rank;
   array->tensor.shape = array->shape;
   array->tensor.strides = array->strides;
@@ -373,6 +379,53 @@ kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnost
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
   return kj_view_tensor(array->object.device->context->types, &array->tensor, array->element, what,
                         diagnostics, view);
+}
+
+/* ---- the device of an address ---- */
+
+/* The ordinal of the CPU device whose array the address is in; -1: there is none. */
+static int32_t find_placed(kj_runtime *runtime, uint64_t address)
+{
+  int32_t ordinal = -1;
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  for (const kj_object *at = runtime->objects; at && ordinal < 0; at = at->next) {
+    const kjit_array *array = (const kjit_array *)at;
+    if (at->destroy != destroy_array || array->tensor.device_type != KJ_DLPACK_PLACED) continue;
+    const kj_block *block = array->owner->block;
+    bool is_there =
+      block && block->address <= address && address < block->address + block->size_bytes;
+    if (is_there) ordinal = array->tensor.device_id;
+  }
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  return ordinal;
+}
+
+static kjit_status locate(kj_runtime *runtime, uint64_t address, kj_diagnostics *diagnostics,
+                          kjit_device **device)
+{
+  int32_t placed = find_placed(runtime, address);
+  if (placed >= 0) return kj_find_device(runtime, KJIT_DEVICE_CPU, placed, diagnostics, device);
+  for (uint32_t i = 0; i < runtime->kind_count; i++) {
+    kj_kind *kind = &runtime->kinds[i];
+    kjit_device *first = NULL;
+    if (!kind->operations->locate || !atomic_load(&kind->is_open)) continue;
+    KJ_TRY(kj_find_device(runtime, kind->operations->kind, 0, diagnostics, &first));
+    int32_t ordinal = kind->operations->locate(first, address);
+    if (ordinal >= 0)
+      return kj_find_device(runtime, kind->operations->kind, ordinal, diagnostics, device);
+  }
+  return KJIT_OK;
+}
+
+kjit_status kjit_locate_memory(kjit_context *context, const void *memory, kjit_device **device)
+{
+  kj_diagnostics diagnostics = { 0 };
+  KJ_TRY(kj_check_call(context, "kjit_locate_memory", device ? NULL : "device"));
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  *device = NULL;
+  (void)locate(runtime, (uint64_t)(uintptr_t)memory, &diagnostics, device);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- memory of the host's own; managed memory ---- */

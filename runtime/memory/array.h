@@ -9,6 +9,7 @@
 typedef struct kj_view {
   kjit_device_kind kind;
   int32_t ordinal;
+  bool is_placed; /* in memory of one of several CPU devices */
   kjit_type element;
   uint32_t rank, element_bytes;
   uint64_t address;                                 /* of element 0 */

@@ -383,10 +383,26 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
   return kj_record_operation(stream, &copy->operation, diagnostics);
 }
 
+/* Of several CPU devices, as of GPUs: a copy is ordered by a stream of the destination's, or else
+ * of the source's. */
+static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagnostics)
+{
+  const kj_view *view = job->to.is_placed ? &job->to : &job->from;
+  const kjit_device *device = job->stream ? job->stream->object.device : NULL;
+  char place[24];
+  if (!view->is_placed || !device || device->operations->has_memory ||
+      device->info.ordinal == view->ordinal)
+    return KJIT_OK;
+  return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                  "the stream belongs to %s, but the work queued on it to %s:%d",
+                  kj_device_text(device, place), device->operations->name, view->ordinal);
+}
+
 /* The stream of a device whose work is queued orders copies of host memory, too: it reads and
  * writes pinned and mapped memory. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
+  KJ_TRY(check_cpu_devices(job, diagnostics));
   if (job->device) KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
   if (!job->device || !job->device->operations->is_queued)
     return kj_queue_host_copy(job->context, job->stream, &job->to, &job->from, NULL, diagnostics);

@@ -17,6 +17,21 @@ _Static_assert(offsetof(kjit_managed_tensor_versioned, flags) == 24 &&
 
 /* ---- the memory of others ---- */
 
+/* Other libraries know one CPU device: arrays of several, which kjit_export_dlpack has given them,
+ * come back with the number of theirs. Memory of the host has number 0. */
+static bool is_of_cpu_device(kj_runtime *runtime, const kjit_tensor *tensor)
+{
+  return tensor->device_type == KJIT_DEVICE_CPU && tensor->device_id > 0 &&
+         (uint32_t)tensor->device_id < runtime->context->config.cpu_devices;
+}
+
+static kjit_tensor for_others(const kjit_array *array)
+{
+  kjit_tensor tensor = array->tensor;
+  if (tensor.device_type == KJ_DLPACK_PLACED) tensor.device_type = KJIT_DEVICE_CPU;
+  return tensor;
+}
+
 /* What the array is, without a say in when its memory goes. */
 static kjit_status make_foreign(kjit_context *context, const kjit_tensor *tensor, const char *what,
                                 kj_diagnostics *diagnostics, kjit_array **array)
@@ -25,6 +40,9 @@ static kjit_status make_foreign(kjit_context *context, const kjit_tensor *tensor
   kjit_device *device;
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_tensor placed = *tensor;
+  if (is_of_cpu_device(runtime, tensor)) placed.device_type = KJ_DLPACK_PLACED;
+  tensor = &placed;
   KJ_TRY(kj_view_tensor(context->types, tensor, KJIT_ANY, what, diagnostics, &view));
   /* DLPack's pinned memory is made for a GPU */
   bool is_pinned = tensor->device_type == KJ_DLPACK_PINNED;
@@ -237,7 +255,7 @@ kjit_status kjit_export_dlpack(kjit_array *array, kjit_stream *consumer,
                         "cannot express; use kjit_export_dlpack_versioned");
   KJ_TRY(make_export(array, consumer, "kjit_export_dlpack", missing, &made));
   made->managed.plain =
-    (kjit_managed_tensor){ .tensor = array->tensor, .manager = made, .deleter = end_plain };
+    (kjit_managed_tensor){ .tensor = for_others(array), .manager = made, .deleter = end_plain };
   *managed = &made->managed.plain;
   return KJIT_OK;
 }
@@ -253,7 +271,7 @@ kjit_status kjit_export_dlpack_versioned(kjit_array *array, kjit_stream *consume
                                      .manager = made,
                                      .deleter = end_versioned,
                                      .flags = array->is_read_only ? KJIT_DLPACK_READ_ONLY : 0,
-                                     .tensor = array->tensor };
+                                     .tensor = for_others(array) };
   *managed = &made->managed.versioned;
   return KJIT_OK;
 }

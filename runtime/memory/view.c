@@ -49,6 +49,7 @@ kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "%s: device type %d is neither the CPU's (1) nor CUDA's (2)", what,
                     tensor->device_type);
+  view->is_placed = tensor->device_type == KJ_DLPACK_PLACED;
   if (tensor->rank < 0 || tensor->rank > KJ_MAX_RANK)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: expected 0 to %d dimensions, got %d",
                     what, KJ_MAX_RANK, tensor->rank);

@@ -265,7 +265,8 @@ static void test_device_arrays(void **state)
   kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state, 1) };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "parameter `r`: the launch is on cuda:1, but the array is on cuda:0");
+                      "parameter `r`: the launch is on cuda:1, but the array is on cuda:0; copy the "
+                      "array to the device, or switch peer access on");
   config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                  .grid = { 1 },
                                  .block = { 1024 } };

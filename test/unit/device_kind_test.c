@@ -112,7 +112,7 @@ static kj_device_operations make_toy(void)
   kj_device_operations made = kj_cpu_operations;
   made.kind = (kjit_device_kind)TOY;
   made.name = "toy";
-  made.is_single = false;
+  made.is_usually_single = false;
   made.count = count_toys;
   made.forget = forget_toys;
   made.open = open_toy;

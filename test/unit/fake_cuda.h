@@ -84,6 +84,7 @@ static char fake_primary[4];
 typedef struct fake_block {
   _Alignas(256) struct fake_block *next;
   size_t size;
+  const void *context; /* that was current */
   _Alignas(256) char data[];
 } fake_block;
 static fake_block *fake_blocks;
@@ -95,6 +96,7 @@ static void *fake_new(size_t size)
   fake_block *block = aligned_alloc(256, sizeof *block + (size + 255) / 256 * 256);
   if (!block) abort();
   block->size = size;
+  block->context = cuda.current;
   pthread_mutex_lock(&fake_blocks_mutex);
   block->next = fake_blocks;
   fake_blocks = block;

@@ -94,6 +94,19 @@ static int fake_cuMemGetAddressRange(uint64_t *base, size_t *size, uint64_t addr
   }
   return CUDA_INVALID_VALUE;
 }
+static int fake_cuPointerGetAttribute(void *value, int attribute, uint64_t address)
+{
+  enum { DEVICE_ORDINAL = 9 };
+  FAKE_CALL();
+  if (attribute != DEVICE_ORDINAL) return CUDA_INVALID_VALUE;
+  for (const fake_block *block = fake_blocks; block; block = block->next) {
+    uint64_t start = (uint64_t)(uintptr_t)block->data;
+    if (address < start || address >= start + block->size || !block->context) continue;
+    *(int *)value = (int)((const char *)block->context - fake_primary);
+    return 0;
+  }
+  return CUDA_INVALID_VALUE;
+}
 
 static void fake_set(uint64_t address, const void *value, size_t value_bytes, size_t count)
 {

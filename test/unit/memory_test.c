@@ -742,7 +742,8 @@ static void test_peers(void **state)
   kjit_arg argument = kjit_arg_array(array);
   kjit_launch_config config = { .size_bytes = sizeof config, .device = first };
   expect_refused(*state, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT,
-                 "parameter `x`: the launch is on cuda:0, but the array is on cuda:1");
+                 "parameter `x`: the launch is on cuda:0, but the array is on cuda:1; copy the "
+                 "array to the device, or switch peer access on");
   expect_ok(*state, kjit_enable_peer_access(first, second));
   expect_ok(*state, kjit_enable_peer_access(first, second));
   assert_int_equal(cuda.peers, 2);
@@ -761,6 +762,18 @@ static void test_peers(void **state)
   expect_refused(*state, kjit_enable_peer_access(first, second), KJIT_ERROR_UNSUPPORTED,
                  "cuda:0 cannot access the memory of cuda:1, because the driver does not allow "
                  "peer access between them; use kjit_copy");
+}
+
+static void test_locate(void **state)
+{
+  kjit_device *found = gpu(*state, 0);
+  kjit_array *array = make_vector(gpu(*state, 1), 100, NULL);
+  const char *address = address_of(array);
+  expect_ok(*state, kjit_locate_memory(*state, address + 396, &found));
+  assert_ptr_equal(found, gpu(*state, 1));
+  expect_ok(*state, kjit_locate_memory(*state, &found, &found));
+  assert_null(found);
+  kjit_release_array(array);
 }
 
 static void test_queries(void **state)
@@ -825,6 +838,7 @@ int main(void)
     TEST(test_overlap),
     TEST(test_fills),
     TEST(test_peers),
+    TEST(test_locate),
     TEST(test_queries),
     TEST(test_reset),
   };
