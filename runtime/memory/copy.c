@@ -394,7 +394,7 @@ static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagno
       device->info.ordinal == view->ordinal)
     return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                  "the stream belongs to %s, but the work queued on it to %s:%d",
+                  "the stream belongs to %s, but the work to queue on it belongs to %s:%d",
                   kj_device_text(device, place), device->operations->name, view->ordinal);
 }
 

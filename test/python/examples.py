@@ -12,7 +12,7 @@ assert len(programs) >= 26
 
 def run(program):
     return program, subprocess.run([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200,
-                                   env=os.environ | {"KJIT_DEVICE": "cpu"})
+                                   env=os.environ | {"KJIT_DEVICE": "cpu", "KJIT_CPU_DEVICES": "3" if "_on_gpus" in program else "1"})
 
 
 with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -20,6 +20,7 @@ import traceback
 
 import numpy as np
 
+os.environ["KJIT_CPU_DEVICES"] = "2"  # for the rows about several devices
 PAGES = ("docs/numba.md", "docs/from/numba.md")
 TABLE = re.compile(r"^<!-- rows: (\w+) -->\n((?:\|.*\n)+)", re.MULTILINE)
 EXAMPLE = re.compile(r"(`[^`]+`(?:<br>`[^`]+`)*)(?: (→|raises) `([^`]+)`)?")

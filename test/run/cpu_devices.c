@@ -82,12 +82,14 @@ static void check_launches(void)
          "parameter `r`: the launch is on cpu:0, but the array is on cpu:1");
   /* as a tensor, which a launch of another context would take, the array is where it was */
   mixed[1] = kjit_arg_tensor(kjit_get_tensor(other));
-  expect(kjit_launch(kernel_of("add"), NULL, mixed, 2), KJIT_ERROR_ARGUMENT, "but the array is on cpu:2");
+  expect(kjit_launch(kernel_of("add"), NULL, mixed, 2), KJIT_ERROR_ARGUMENT,
+         "but the array is on cpu:2");
   OK(kjit_enable_peer_access(devices[1], devices[2]));
   for (int i = 0; i < 3; i++) OK(kjit_launch(kernel_of("add"), NULL, mixed, 2));
   expect_value(arrays[1], 31);
   OK(kjit_disable_peer_access(devices[1], devices[2]));
-  expect(kjit_launch(kernel_of("add"), NULL, mixed, 2), KJIT_ERROR_ARGUMENT, "but the array is on cpu:2");
+  expect(kjit_launch(kernel_of("add"), NULL, mixed, 2), KJIT_ERROR_ARGUMENT,
+         "but the array is on cpu:2");
   for (int i = 0; i < DEVICES; i++) kjit_release_array(arrays[i]);
   kjit_release_array(other);
 }
@@ -128,7 +130,7 @@ static void check_streams(void)
   kjit_arg to = kjit_arg_array(first), from = kjit_arg_array(second);
   OK(kjit_create_stream(devices[2], &stream));
   expect(kjit_copy(context, &to, &from, stream), KJIT_ERROR_ARGUMENT,
-         "the stream belongs to cpu:2, but the work queued on it to cpu:0");
+         "the stream belongs to cpu:2, but the work to queue on it belongs to cpu:0");
   OK(kjit_copy(context, &to, &from, NULL));
   expect_value(first, 7);
   kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream };

@@ -60,8 +60,8 @@ class AdjointKernel(Kernel):
         return adjoint, (self._of, self._numbers)
 
     def _begin(self):
-        context, names, _, device, is_typed = super()._begin()
-        return context, names, (), device, is_typed
+        context, names, _, *others = super()._begin()
+        return context, names, (), *others
 
     def _parameters(self):
         own = self._of._parameters()

@@ -329,7 +329,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
     if own.get("initial") is not None:
         own["initial"] = _one_value(own["initial"])
     if given.get("device") is None:
-        given["device"] = None if own.get("devices") else _state.device()
+        given["device"] = None if own.get("devices") else _state.device_for(_flat(arguments))
     if given.get("accumulator") is not None:
         given["accumulator"] = dtypes.name_of(given["accumulator"]) or given["accumulator"]
     if own.get("where") is not None:

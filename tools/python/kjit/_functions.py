@@ -29,6 +29,8 @@ _OPTIONS = {
 # Number of variants for tuple shapes and function arguments that one kernel keeps.
 _MOST_VARIANTS = 256
 _VARARGS = 4  # inspect.CO_VARARGS
+# Which device a launch uses if there are several: the one that an option names, that of the arrays, or the current one of the thread.
+BY_OPTION, BY_ARRAYS, ON_CURRENT_DEVICE = range(3)
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
@@ -187,10 +189,11 @@ class Kernel(_Compiled, _kjit.Kernel):
         self._prepare(function, options)
 
     def _begin(self):
-        """For the extension: returns (context, parameters, defaults, device, whether Python numbers have types)."""
-        device = self._device if self._device is not None else _state.device()
+        """For the extension: returns (context, parameters, defaults, device, whether Python numbers have types, placement)."""
+        is_fixed = self._device is not None
+        device = self._device if is_fixed else _state.named_device()
         defaults = () if self._shapes else _defaults(self.py_func)
-        return _state.context(*self._bits), self._parameters(), defaults, device, self.is_typed
+        return _state.context(*self._bits), self._parameters(), defaults, device, self.is_typed, BY_OPTION if is_fixed else BY_ARRAYS
 
     def _load(self):
         """For the extension: returns (module, name)."""

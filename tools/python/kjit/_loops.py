@@ -88,7 +88,7 @@ class ParallelLoop(_Part, _kjit.Kernel):
         return {n: s for n, s in zip(self._plain_parameters(), self._shapes) if s is not None and not isinstance(s, Known)}
 
     def _begin(self):
-        return _state.context(*self._bits), self._parameters(), (), "cpu", True
+        return _state.context(*self._bits), self._parameters(), (), "cpu", True, _functions.BY_OPTION
 
     def _load(self):
         return self._module()

@@ -25,6 +25,7 @@ _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
 _lock = RLock()
 _contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
+peers: set[tuple[str, str]] = set()  # (device, peer): kernels on the device may use arrays of the peer
 device_memory = None  # kjit.cuda.memory.WorkMemory, which gives contexts the memory of GPUs; None: libkjit does
 
 
@@ -90,14 +91,61 @@ def context(checks=0, debug=0, interruptible=False):
         with _lock:
             found = _contexts.get(key)
             if found is None or found.is_forked:
-                found = _contexts[key] = _kjit.Context(*key, device_memory=device_memory)
+                made = _kjit.Context(*key, device_memory=device_memory, cpu_devices=cpu_devices())
+                for device, peer in peers:
+                    made.device(device).enable_peer_access(made.device(peer))
+                found = _contexts[key] = made
     return found
 
 
-def device():
-    """Returns the default device: "cpu" with the simulator, else the environment's KJIT_DEVICE, else None, which stands for
-    the device of the arrays."""
+_MOST_CPU_DEVICES = 64
+
+
+@functools.cache
+def cpu_devices():
+    """Returns the number of CPU devices, which the environment's KJIT_CPU_DEVICES sets. It is 1 unless a program is tested as
+    with several GPUs."""
+    given = os.environ.get("KJIT_CPU_DEVICES") or "1"
+    if not given.isdecimal() or not 1 <= int(given) <= _MOST_CPU_DEVICES:
+        raise ValueError(f"KJIT_CPU_DEVICES={given}: a number from 1 to {_MOST_CPU_DEVICES} is expected")
+    return int(given)
+
+
+def change_peer_access(device, peer, is_on):
+    """Allows kernels on a device to use arrays of another one, or ends that, in all contexts. The devices are names."""
+    with _lock:
+        for found in [c for c in _contexts.values() if not c.is_forked]:
+            own, other = found.device(device), found.device(peer)
+            own.enable_peer_access(other) if is_on else own.disable_peer_access(other)
+        (peers.add if is_on else peers.discard)((device, peer))
+
+
+def named_device():
+    """Returns the device that the process uses by default: "cpu" with the simulator, else the environment's KJIT_DEVICE, else
+    None."""
     return "cpu" if is_simulated() else os.environ.get("KJIT_DEVICE") or None
+
+
+def device():
+    """Returns the default device: the current device of the thread, else `named_device()`. None stands for the device of the
+    arrays."""
+    return _kjit.get_current_device() or named_device()
+
+
+def home_of(x):
+    """Returns the name of the device that an array of kjit, PyTorch or CuPy belongs to, or None for arrays in memory of the host."""
+    place = getattr(getattr(x, "_own", x), "device", None)
+    number = getattr(place, "id", None)  # CuPy's devices
+    name = str(place) if number is None else f"cuda:{number}"
+    return name if ":" in name and name.partition(":")[0] in ("cuda", "cpu") else None
+
+
+def device_for(arguments):
+    """Returns the device of a call with these arguments: of several devices that of the first array that belongs to one, else
+    `device()`."""
+    if not _kjit.has_several_devices():
+        return device()
+    return next(filter(None, map(home_of, arguments)), None) or device()
 
 
 def is_simulated():

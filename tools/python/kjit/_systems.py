@@ -151,7 +151,7 @@ def _solve(name, a, b, out, transposed, numbers, limit, device, stream):
         *a.shape,
         *numbers,
         limit,
-        device if device is not None else _state.device(),
+        device if device is not None else _state.device_for((b, out)),
         stream,
     )
     return Solution(out, *told)

@@ -270,7 +270,7 @@ static int take_array(context_object *context, array_object *array, const char *
     return -1;
   }
   storage->tensor = *tensor;
-  storage->is_foreign = tensor->device_type != KJIT_DEVICE_CPU;
+  storage->is_foreign = !binding_is_on_cpu(tensor);
   kjit_type record = find_own_struct(context, array);
   if (record == KJIT_VOID) return -1;
   if (array->is_read_only && record != KJIT_ANY) {

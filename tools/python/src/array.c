@@ -276,8 +276,7 @@ static PyObject *get_device(PyObject *object, void *unused)
   (void)unused;
   const kjit_tensor *t = binding_look_at_array(object);
   if (!t) return NULL;
-  if (t->device_type == KJIT_DEVICE_CPU) return PyUnicode_FromString("cpu");
-  return PyUnicode_FromFormat("cuda:%d", (int)t->device_id);
+  return binding_name_home(t);
 }
 
 static PyObject *get_read_only(PyObject *object, void *unused)

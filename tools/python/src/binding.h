@@ -1,14 +1,15 @@
 /* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c, import.c and direct.c (memory of and for others),
- * mailbox.c (printed lines), argument.c (objects of Python as arguments), record.c (records),
- * stream.c and follow.c (streams, events, graphs), memory.c (what devices say, other processes),
- * parameter.c (arguments in the order of parameters), kernel.c and launcher.c (kernels and their
- * launches), code.c (compiled code to look at), configured.c, route.c, form.c, number.c and
- * numpy_layout.c (launches of kjit.cuda), function.c (calls of funcs), heard.c (the source of
- * functions that exec makes), algorithm.c and what algorithm.h names (algorithms over whole
- * arrays), progress.c and interrupt.c (calls that take long), and what expression.h names
- * (operators of arrays, which are computed when their results are needed).
+ * place.c (the devices of threads and launches), mailbox.c (printed lines), argument.c (objects of
+ * Python as arguments), record.c (records), stream.c and follow.c (streams, events, graphs),
+ * memory.c (what devices say, other processes), parameter.c (arguments in the order of parameters),
+ * kernel.c and launcher.c (kernels and their launches), code.c (compiled code to look at),
+ * configured.c, route.c, form.c, number.c and numpy_layout.c (launches of kjit.cuda), function.c
+ * (calls of funcs), heard.c (the source of functions that exec makes), algorithm.c and what
+ * algorithm.h names (algorithms over whole arrays), progress.c and interrupt.c (calls that take
+ * long), and what expression.h names (operators of arrays, which are computed when their results
+ * are needed).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -211,9 +212,32 @@ int binding_finish_interruptible(context_object *context, kjit_status status,
 
 int binding_add_context(PyObject *module);
 /* The device of an argument `device`: a Device of the context, a text such as "cuda:1", None for
- * the context's first. NULL: an exception is set. */
+ * the current one of the thread, or else the context's first. NULL: an exception is set. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
+kjit_device *binding_open_device(context_object *context, kjit_device_kind kind, int ordinal);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);
+
+/* ---- place.c ---- */
+
+/* Whether a context of the process has several devices of a kind. */
+extern int binding_has_several;
+/* The current device of the thread; binding_get_current is for threads that have one. NULL: an
+ * exception is set. */
+int binding_has_current(void);
+kjit_device *binding_get_current(context_object *context);
+/* "cpu", "cpu:1", "cuda:1": a device, and where a tensor is. */
+PyObject *binding_name_place(context_object *context, kjit_device_kind kind, int ordinal);
+PyObject *binding_name_home(const kjit_tensor *tensor);
+/* DLPack's device type of arrays that belong to one of several CPU devices. */
+enum { BINDING_PLACED = 12 };
+static inline int binding_is_on_cpu(const kjit_tensor *tensor)
+{
+  return tensor->device_type == KJIT_DEVICE_CPU || tensor->device_type == BINDING_PLACED;
+}
+/* Device.__enter__ and __exit__. */
+PyObject *binding_enter_device(PyObject *device, PyObject *unused);
+PyObject *binding_leave_device(PyObject *device, PyObject *unused);
+int binding_add_places(PyObject *module);
 
 /* ---- memory.c ---- */
 
@@ -254,6 +278,11 @@ int binding_begin_following(context_object *context, const struct binding_argume
                             binding_followed *followed);
 /* Those others wait for the launch. Always to be called after the function above. */
 kjit_status binding_end_following(binding_followed *followed);
+/* Waits for what the libraries have queued of arrays on other devices than the launch, which peer
+ * access lets kernels use. Returns the number of waits: the launch is waited for as well if it is
+ * not 0. -1: an exception is set. */
+int binding_wait_for_peers(context_object *context, const struct binding_argument *arguments,
+                           Py_ssize_t count, const kjit_device *device);
 /* What the libraries of the arguments have queued comes before what the stream does next. 0, or -1
  * with an exception. */
 int binding_wait_for_producers(context_object *context, const struct binding_argument *arguments,

@@ -9,19 +9,20 @@ PyTypeObject *binding_context_type, *binding_device_type, *binding_module_type;
 
 /* ---- contexts ---- */
 
-/* Context(checks, debug, interruptible, cache_directory, device_memory) */
+/* Context(checks, debug, interruptible, cache_directory, device_memory, cpu_devices) */
 static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-  unsigned checks = 0;
+  unsigned checks = 0, cpu_devices = 0;
   int debug = 0, is_interruptible = 0;
   const char *cache = NULL;
   PyObject *memory = Py_None;
   static char checks_name[] = "checks", debug_name[] = "debug", cache_name[] = "cache_directory",
-              interruptible_name[] = "interruptible", memory_name[] = "device_memory";
-  static char *keywords[] = { checks_name, debug_name,  interruptible_name,
-                              cache_name,  memory_name, NULL };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|IipzO", keywords, &checks, &debug,
-                                   &is_interruptible, &cache, &memory))
+              interruptible_name[] = "interruptible", memory_name[] = "device_memory",
+              cpu_name[] = "cpu_devices";
+  static char *keywords[] = { checks_name, debug_name, interruptible_name, cache_name, memory_name,
+                              cpu_name,    NULL };
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|IipzOI", keywords, &checks, &debug,
+                                   &is_interruptible, &cache, &memory, &cpu_devices))
     return NULL;
   context_object *self = binding_new_object(type);
   if (!self) return NULL;
@@ -41,12 +42,16 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
                          .debug = (kjit_debug)debug,
                          .cache_directory = cache,
                          .interruptible = is_interruptible,
+                         .cpu_devices = cpu_devices,
                          .user = self->mailbox,
                          .on_print = binding_post_lines,
                          .on_stage = binding_post_stage,
                          .on_diagnostic = binding_post_diagnostic };
   kjit_status status = kjit_create_context(&config, &self->context);
-  if (status == KJIT_OK) return (PyObject *)self;
+  if (status == KJIT_OK) {
+    binding_has_several |= cpu_devices > 1;
+    return (PyObject *)self;
+  }
   self->context = NULL;
   Py_DECREF((PyObject *)self);
   return binding_fail(status, "a context cannot be made with these settings");
@@ -125,22 +130,27 @@ PyObject *binding_wrap_device(context_object *context, kjit_device *device)
   return (PyObject *)self;
 }
 
-static kjit_device *open_device(context_object *context, kjit_device_kind kind, int ordinal)
+kjit_device *binding_open_device(context_object *context, kjit_device_kind kind, int ordinal)
 {
   kjit_device *device = NULL;
   kjit_status status;
   BINDING_UNLOCKED(context, status = kjit_get_device(context->context, kind, ordinal, &device));
-  return binding_finish(context, status) ? NULL : device;
+  if (binding_finish(context, status)) return NULL;
+  if (!binding_has_several && kjit_get_device_count(context->context, kind) > 1)
+    binding_has_several = 1;
+  return device;
 }
 
 static kjit_device *parse_device(context_object *context, const char *text)
 {
-  if (!strcmp(text, "cpu")) return open_device(context, KJIT_DEVICE_CPU, 0);
-  if (!strcmp(text, "cuda")) return open_device(context, KJIT_DEVICE_CUDA, 0);
-  if (!strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9') {
+  int is_cpu = !strncmp(text, "cpu", 3);
+  const char *rest = is_cpu ? text + 3 : !strncmp(text, "cuda", 4) ? text + 4 : NULL;
+  kjit_device_kind kind = is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
+  if (rest && !*rest) return binding_open_device(context, kind, 0);
+  if (rest && *rest == ':' && rest[1] >= '0' && rest[1] <= '9') {
     char *end;
-    long ordinal = strtol(text + 5, &end, 10);
-    if (!*end && ordinal < 1024) return open_device(context, KJIT_DEVICE_CUDA, (int)ordinal);
+    long ordinal = strtol(rest + 1, &end, 10);
+    if (!*end && ordinal < 1024) return binding_open_device(context, kind, (int)ordinal);
   }
   binding_fail(KJIT_ERROR_NO_DEVICE, "no device is called '%s': \"cpu\", \"cuda\", \"cuda:1\"",
                text);
@@ -150,9 +160,10 @@ static kjit_device *parse_device(context_object *context, const char *text)
 kjit_device *binding_get_device(context_object *context, PyObject *object)
 {
   if (!object || object == Py_None) {
+    if (binding_has_current()) return binding_get_current(context);
     /* The first one, as for a launch: a GPU before the CPU. */
     uint32_t count = kjit_get_device_count(context->context, KJIT_DEVICE_CUDA);
-    return open_device(context, count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0);
+    return binding_open_device(context, count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0);
   }
   if (PyUnicode_Check(object)) {
     const char *text = PyUnicode_AsUTF8AndSize(object, NULL);
@@ -163,7 +174,7 @@ kjit_device *binding_get_device(context_object *context, PyObject *object)
     if (device->context == context) return device->device;
     kjit_device_info info = { .size_bytes = sizeof info };
     if (kjit_get_device_info(device->device, &info) != KJIT_OK) info.kind = KJIT_DEVICE_CPU;
-    return open_device(context, info.kind, info.ordinal);
+    return binding_open_device(context, info.kind, info.ordinal);
   }
   PyErr_Format(PyExc_TypeError, "a device is a kjit.Device or a text such as \"cpu\", not %R",
                (PyObject *)Py_TYPE(object));
@@ -183,10 +194,12 @@ static PyObject *list_devices(PyObject *object, PyObject *unused)
   (void)unused;
   context_object *self = (context_object *)object;
   PyObject *list = PyList_New(0);
-  uint32_t count = kjit_get_device_count(self->context, KJIT_DEVICE_CUDA);
-  for (uint32_t i = 0; list && i <= count; i++) {
-    kjit_device *device =
-      open_device(self, i < count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, i < count ? (int)i : 0);
+  uint32_t gpus = kjit_get_device_count(self->context, KJIT_DEVICE_CUDA),
+           count = gpus + kjit_get_device_count(self->context, KJIT_DEVICE_CPU);
+  for (uint32_t i = 0; list && i < count; i++) {
+    int is_gpu = i < gpus;
+    kjit_device *device = binding_open_device(self, is_gpu ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU,
+                                              (int)(is_gpu ? i : i - gpus));
     PyObject *item = device ? binding_wrap_device(self, device) : NULL;
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
@@ -355,12 +368,52 @@ static PyObject *stop_profiler(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
+/* The peer as a device of the same context. */
+static kjit_device *read_peer(PyObject *object, PyObject *peer)
+{
+  return binding_get_device(((device_object *)object)->context, peer);
+}
+
+static PyObject *can_access_peer(PyObject *object, PyObject *other)
+{
+  device_object *self = (device_object *)object;
+  kjit_device *peer = read_peer(object, other);
+  int can = 0;
+  if (!peer || binding_finish(self->context, kjit_can_access_peer(self->device, peer, &can)))
+    return NULL;
+  return PyBool_FromLong(can);
+}
+
+static PyObject *change_access(PyObject *object, PyObject *other, int is_on)
+{
+  device_object *self = (device_object *)object;
+  kjit_device *peer = read_peer(object, other);
+  if (!peer) return NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = is_on ? kjit_enable_peer_access(self->device, peer)
+                                                 : kjit_disable_peer_access(self->device, peer));
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *enable_peer_access(PyObject *object, PyObject *peer)
+{
+  return change_access(object, peer, 1);
+}
+
+static PyObject *disable_peer_access(PyObject *object, PyObject *peer)
+{
+  return change_access(object, peer, 0);
+}
+
 static PyObject *show_device(PyObject *object)
 {
   kjit_device_info info;
   get_info(object, &info);
-  if (info.kind == KJIT_DEVICE_CPU) return PyUnicode_FromFormat("<kjit.Device cpu: %s>", info.name);
-  return PyUnicode_FromFormat("<kjit.Device cuda:%d: %s>", (int)info.ordinal, info.name);
+  PyObject *name = binding_name_place(((device_object *)object)->context, info.kind, info.ordinal);
+  PyObject *shown = name ? PyUnicode_FromFormat("<kjit.Device %U: %s>", name, info.name) : NULL;
+  Py_XDECREF(name);
+  return shown;
 }
 
 static PyMethodDef device_methods[] = {
@@ -376,10 +429,19 @@ static PyMethodDef device_methods[] = {
     "Memory of arrays that are gone goes back to the driver." },
   { "start_profiler", start_profiler, METH_NOARGS,
     "Makes a profiler that is attached to the process record this device." },
-  { "stop_profiler", stop_profiler, METH_NOARGS,
-    "Makes the profiler stop recording this device." },
+  { "stop_profiler", stop_profiler, METH_NOARGS, "Makes the profiler stop recording this device." },
   { "attribute", binding_get_attribute, METH_O,
     "attribute(name): one of the numbers of kjit/device.def, \"WARP_SIZE\"." },
+  { "can_access_peer", can_access_peer, METH_O,
+    "can_access_peer(peer): whether kernels on the device can be given access to arrays of another "
+    "one." },
+  { "enable_peer_access", enable_peer_access, METH_O,
+    "enable_peer_access(peer): kernels on the device may use arrays of another one." },
+  { "disable_peer_access", disable_peer_access, METH_O,
+    "disable_peer_access(peer): ends what enable_peer_access has begun." },
+  { "__enter__", binding_enter_device, METH_NOARGS,
+    "Within the block the device is the current one of the thread." },
+  { "__exit__", binding_leave_device, METH_VARARGS, "Ends the block." },
   { NULL, NULL, 0, NULL },
 };
 static PyGetSetDef device_fields[] = {

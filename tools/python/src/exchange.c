@@ -284,17 +284,19 @@ static array_object *find_exported(array_object *self, const dlpack_request *req
 {
   const kjit_tensor *tensor = binding_get_tensor((PyObject *)self);
   if (!tensor) return NULL;
-  int type = tensor->device_type, ordinal = tensor->device_id;
+  int own_type = binding_is_on_cpu(tensor) ? KJIT_DEVICE_CPU : tensor->device_type, type = own_type,
+      ordinal = tensor->device_id;
   if (request->dl_device && !PyArg_ParseTuple(request->dl_device, "ii", &type, &ordinal))
     return NULL;
-  int is_here = type == tensor->device_type && ordinal == tensor->device_id;
+  /* Other libraries know one CPU. */
+  int is_here = type == own_type && (type == KJIT_DEVICE_CPU || ordinal == tensor->device_id);
   int may_copy = !request->copy || PyObject_IsTrue(request->copy);
   *is_copied = !is_here || (request->copy && may_copy);
   if (!*is_copied) return (array_object *)Py_NewRef((PyObject *)self);
   if (!is_here && (type != KJIT_DEVICE_CPU || !may_copy)) {
     PyErr_Format(PyExc_BufferError,
                  "__dlpack__: the array is on device (%d, %d) and (%d, %d) is asked for%s",
-                 (int)tensor->device_type, (int)tensor->device_id, type, ordinal,
+                 own_type, (int)tensor->device_id, type, ordinal,
                  may_copy ? ", which to_device() can do" : " without a copy");
     return NULL;
   }
@@ -332,7 +334,10 @@ PyObject *binding_get_dlpack_device(PyObject *object, PyObject *unused)
 {
   (void)unused;
   const kjit_tensor *t = binding_look_at_array(object);
-  return t ? Py_BuildValue("ii", (int)t->device_type, (int)t->device_id) : NULL;
+  int is_on_cpu = t && binding_is_on_cpu(t);
+  return t ? Py_BuildValue("ii", is_on_cpu ? KJIT_DEVICE_CPU : (int)t->device_type,
+                           (int)t->device_id)
+           : NULL;
 }
 
 PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
@@ -340,11 +345,11 @@ PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
   (void)unused;
   array_object *self = (array_object *)object;
   const kjit_tensor *t = binding_look_at_array(object);
-  if (t && t->device_type != KJIT_DEVICE_CPU) {
+  if (t && !binding_is_on_cpu(t)) {
     if (binding_open_block(self)) return NULL;
     t = kjit_get_tensor(self->array);
   }
-  if (!t || t->device_type == KJIT_DEVICE_CPU || t->lanes != 1 || t->code == 4 || t->code > 6) {
+  if (!t || binding_is_on_cpu(t) || t->lanes != 1 || t->code == 4 || t->code > 6) {
     /* AttributeError: hasattr says that there is none. */
     PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU, or "
                                           "the interface does not support its elements");

@@ -117,6 +117,25 @@ void binding_free_wraps(context_object *context)
   context->wrap_count = 0;
 }
 
+int binding_wait_for_peers(context_object *context, const binding_argument *arguments,
+                           Py_ssize_t count, const kjit_device *device)
+{
+  int waits = 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    binding_producer asked = arguments[i].producer, *producer = &asked;
+    if (!producer->is_known || device_of(context, producer) == device) continue;
+    if (producer->library && binding_ask_stream(producer)) return -1;
+    kjit_stream *theirs = NULL;
+    int is_own = 0;
+    kjit_status status = follow(context, producer, &theirs, &is_own);
+    if (status == KJIT_OK) BINDING_UNLOCKED(context, status = kjit_synchronize_stream(theirs));
+    if (is_own) kjit_destroy_stream(theirs);
+    if (binding_finish(context, status)) return -1;
+    waits++;
+  }
+  return waits;
+}
+
 int binding_wait_for_producers(context_object *context, const binding_argument *arguments,
                                Py_ssize_t count, kjit_stream *stream)
 {

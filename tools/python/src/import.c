@@ -272,23 +272,30 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
     PyErr_Clear();
     return binding_refuse(object, flaw);
   }
-  /* The interface does not say which GPU: the first one, which is the current one of most programs.
-   */
+  /* The interface does not say which GPU: the address does. */
   kjit_device *device = NULL;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_status status = kjit_get_device(context->context, KJIT_DEVICE_CUDA, 0, &device);
+  if (status == KJIT_OK && kjit_get_device_count(context->context, KJIT_DEVICE_CUDA) > 1) {
+    kjit_device *owner = NULL;
+    status = kjit_locate_memory(context->context, interface.tensor.data, &owner);
+    if (owner) device = owner;
+  }
+  if (status == KJIT_OK) status = kjit_get_device_info(device, &info);
   kjit_stream *producer = NULL;
   if (status == KJIT_OK && interface.stream > 1)
     status = wait_for_producer(device, interface.stream, &producer);
   PyObject *array = NULL;
   if (!binding_finish(context, status)) {
-    interface.tensor.device_type = KJIT_DEVICE_CUDA;
+    interface.tensor.device_type = (int32_t)info.kind;
+    interface.tensor.device_id = info.ordinal;
     array = binding_take_tensor(context, object, &interface.tensor, producer,
                                 interface.is_read_only, NULL);
   }
   if (interface.stream > 2) kjit_destroy_stream(producer);
   if (array && interface.stream)
     ((array_object *)array)->producer =
-      (binding_producer){ .is_known = 1, .handle = interface.stream };
+      (binding_producer){ .is_known = 1, .device = info.ordinal, .handle = interface.stream };
   return array;
 }
 

@@ -20,10 +20,10 @@ static int begin(kernel_object *self)
   PyObject *made = PyObject_CallMethod((PyObject *)self, "_begin", NULL);
   if (!made) return -1;
   PyObject *context, *names, *defaults, *device;
-  int is_typed;
+  int is_typed, placement;
   kjit_device *place = NULL;
-  int outcome = PyArg_ParseTuple(made, "O!O!OOp", binding_context_type, &context, &PyTuple_Type,
-                                 &names, &defaults, &device, &is_typed)
+  int outcome = PyArg_ParseTuple(made, "O!O!OOpi", binding_context_type, &context, &PyTuple_Type,
+                                 &names, &defaults, &device, &is_typed, &placement)
                   ? 0
                   : -1;
   if (!outcome && device != Py_None &&
@@ -36,6 +36,7 @@ static int begin(kernel_object *self)
     binding_set_parameters(&self->parameters, (PyObject *)self, names, defaults, is_typed);
     binding_set(&self->device, Py_NewRef(device));
     self->place = place;
+    self->placement = placement;
     self->kernel = NULL;
     self->generation = binding_generation;
   }
@@ -80,10 +81,9 @@ int kernel_make_ready(kernel_object *self)
 /* ---- launching ---- */
 
 /* Arrays of another context are not known to this one's order of streams: it waits instead. */
-static int wait_for_foreign(context_object *context, kernel_object *self)
+static int wait_for_foreign(context_object *context, kjit_device *device)
 {
-  kjit_device *device = self->place ? self->place : binding_get_device(context, Py_None);
-  if (!device) return -1;
+  if (!device && !(device = binding_get_device(context, Py_None))) return -1;
   kjit_status status;
   BINDING_LONG(context, status = kjit_synchronize_device(device), .what = "wait", .device = device);
   return binding_finish(context, status);
@@ -106,7 +106,16 @@ int kernel_launch_taken(kernel_object *self, const kjit_launch_config *given, co
   context_object *context = self->context;
   kjit_launch_config config = *given;
   config.cpu_threads = binding_cpu_threads;
-  if (!config.stream) config.device = self->place;
+  int is_foreign = 0;
+  if (binding_has_several) {
+    if (binding_place_launch(self, &config, list, count)) return -1;
+    if (config.device && storage_count)
+      is_foreign = binding_wait_for_peers(context, storage, storage_count, config.device);
+    if (is_foreign < 0) return -1;
+  } else if (!config.stream) {
+    config.device = self->place;
+  }
+  kjit_device *device = config.device;
   binding_followed followed = { .count = 0 };
   if (binding_begin_following(context, storage, storage_count, &config, &followed)) return -1;
   /* Another thread may load the kernel again meanwhile. */
@@ -116,17 +125,15 @@ int kernel_launch_taken(kernel_object *self, const kjit_launch_config *given, co
   binding_interruptible saved = { 0 };
   if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
   BINDING_LONG(context, status = kjit_launch(kernel, &config, list, (size_t)count), .what = "run",
-               .object = (PyObject *)self,
-               .device = followed.count ? followed.devices[0] : self->place, .args = list,
-               .arg_count = (size_t)count);
+               .object = (PyObject *)self, .device = followed.count ? followed.devices[0] : device,
+               .args = list, .arg_count = (size_t)count);
   kjit_status ended = binding_end_following(&followed);
   if (status == KJIT_OK) status = ended;
   int outcome = binding_finish_interruptible(context, status, &saved);
   self->has_run |= !outcome;
   Py_DECREF((PyObject *)module);
-  int is_foreign = 0;
   for (Py_ssize_t i = 0; i < storage_count; i++) is_foreign |= storage[i].is_foreign;
-  return !outcome && is_foreign ? wait_for_foreign(context, self) : outcome;
+  return !outcome && is_foreign ? wait_for_foreign(context, device) : outcome;
 }
 
 static PyObject *launch_with(kernel_object *self, const kjit_launch_config *config,

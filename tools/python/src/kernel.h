@@ -12,6 +12,10 @@ typedef PyObject *(*vector_function)(PyObject *object, PyObject *const *args, si
                                      PyObject *names);
 static inline Py_ssize_t count_of(size_t count) { return (Py_ssize_t)(count & SIZE_MAX >> 1); }
 
+/* A program names the device with jit's option; or the arrays decide, before the current device of
+ * the thread; or the current device alone decides, as kjit.cuda has it. */
+enum { PLACE_BY_OPTION, PLACE_BY_ARRAYS, PLACE_CURRENT };
+
 typedef struct kernel_object {
   PyObject_HEAD vector_function call;
   context_object *context; /* NULL: nothing is known yet */
@@ -19,6 +23,7 @@ typedef struct kernel_object {
   binding_parameters parameters;
   PyObject *device;      /* as binding_get_device takes it; None: where the arrays are */
   kjit_device *place;    /* of device; NULL: where the arrays are */
+  int placement;         /* which device a launch uses if there are several */
   module_object *module; /* NULL: not loaded */
   kjit_kernel *kernel;   /* borrowed from the module; NULL: not loaded */
   int has_run;           /* then a launch hardly ever compiles */
@@ -60,6 +65,12 @@ PyObject *kernel_launch_tuple(kernel_object *self, const kjit_launch_config *con
 int kernel_launch_taken(kernel_object *self, const kjit_launch_config *config, const kjit_arg *list,
                         Py_ssize_t count, const binding_argument *storage,
                         Py_ssize_t storage_count);
+
+/* ---- place.c ---- */
+
+/* Sets config->device of a launch if there are several devices. 0, or -1 with an exception. */
+int binding_place_launch(const kernel_object *self, kjit_launch_config *config,
+                         const kjit_arg *list, Py_ssize_t count);
 
 /* ---- launcher.c ---- */
 

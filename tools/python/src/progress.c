@@ -203,7 +203,7 @@ static kjit_device *find_device(const binding_call *call)
   for (size_t i = 0; !device && i < call->arg_count; i++) {
     const kjit_arg *arg = &call->args[i];
     if (arg->kind == KJIT_ARG_ARRAY) device = kjit_get_array_device(arg->value.array);
-    if (arg->kind == KJIT_ARG_TENSOR && arg->value.tensor->device_type != KJIT_DEVICE_CPU &&
+    if (arg->kind == KJIT_ARG_TENSOR && !binding_is_on_cpu(arg->value.tensor) &&
         kjit_get_device(context, KJIT_DEVICE_CUDA, arg->value.tensor->device_id, &device))
       device = NULL;
   }
@@ -219,8 +219,7 @@ static PyObject *name_device(const binding_call *call)
     PyErr_Clear();
     Py_RETURN_NONE;
   }
-  return info.kind == KJIT_DEVICE_CPU ? PyUnicode_FromString("cpu")
-                                      : PyUnicode_FromFormat("cuda:%d", (int)info.ordinal);
+  return binding_name_place(call->context, info.kind, info.ordinal);
 }
 
 /* NULL: it is over. */

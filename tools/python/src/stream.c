@@ -80,6 +80,32 @@ static stream_object *make_stream(context_object *context, kjit_device *device)
   return stream;
 }
 
+/* The number of the device that a stream of another library belongs to, as PyTorch, CuPy and kjit's
+ * own wrappers have it; -1: it says nothing. */
+static int find_ordinal(PyObject *object)
+{
+  static const char *const names[] = { "device_index", "device_id" };
+  int ordinal = -1;
+  for (size_t i = 0; ordinal < 0 && i < sizeof names / sizeof *names; i++) {
+    PyObject *found = PyObject_GetAttrString(object, names[i]);
+    PyErr_Clear();
+    long value = found && PyLong_Check(found) ? PyLong_AsLong(found) : -1;
+    if (value >= 0 && value < INT32_MAX) ordinal = (int)value;
+    PyErr_Clear();
+    Py_XDECREF(found);
+  }
+  return ordinal;
+}
+
+/* Of several devices, that of a stream of another library. NULL: an exception is set. */
+static kjit_device *find_device(context_object *context, PyObject *stream, kjit_device *device)
+{
+  int ordinal = find_ordinal(stream);
+  if (ordinal >= 0) return binding_open_device(context, KJIT_DEVICE_CUDA, ordinal);
+  if (binding_has_current() || !device) return binding_get_device(context, Py_None);
+  return device;
+}
+
 int binding_get_stream(context_object *context, PyObject *object, kjit_device *device,
                        PyObject **keeper, kjit_stream **stream)
 {
@@ -104,7 +130,8 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
                  (PyObject *)Py_TYPE(object));
     return -1;
   }
-  if (!device && !(device = binding_get_device(context, Py_None))) return -1;
+  if (!device || binding_has_several) device = find_device(context, object, device);
+  if (!device) return -1;
   stream_object *made = make_stream(context, device);
   if (!made) return -1;
   int is_own;
@@ -119,15 +146,18 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
   return 0;
 }
 
-/* open_stream(context, object): a stream of another library as one of kjit's. */
+/* open_stream(context, object, device=None): a stream of another library as one of kjit's. */
 static PyObject *open_stream(PyObject *module, PyObject *args)
 {
   (void)module;
   context_object *context;
-  PyObject *object, *keeper;
+  PyObject *object, *keeper, *place = Py_None;
   kjit_stream *stream;
-  if (!PyArg_ParseTuple(args, "O!O", binding_context_type, &context, &object) ||
-      binding_get_stream(context, object, NULL, &keeper, &stream))
+  if (!PyArg_ParseTuple(args, "O!O|O", binding_context_type, &context, &object, &place))
+    return NULL;
+  kjit_device *device = place == Py_None ? NULL : binding_get_device(context, place);
+  if ((place != Py_None && !device) ||
+      binding_get_stream(context, object, device, &keeper, &stream))
     return NULL;
   if (keeper) return keeper;
   Py_RETURN_NONE;

@@ -90,14 +90,15 @@ class DeviceNDArray(_kjit.Held):
             base = base._base
         if isinstance(base, driver.MemoryPointer):
             return base
-        return driver.memory_of(devices.current_context(), self._own, self.nbytes)
+        return driver.memory_of(devices.device_of(self._own).get_primary_context(), self._own, self.nbytes)
 
     def get_ipc_handle(self):
         """The array for another process of this machine, which pickling sends there."""
         from . import devices, driver
 
         description = {"shape": self.shape, "dtype": self.dtype, "strides": self.strides}
-        return driver.IpcArrayHandle(devices.current_context().get_ipc_handle(self.gpu_data), description)
+        context = devices.device_of(self._own).get_primary_context()
+        return driver.IpcArrayHandle(context.get_ipc_handle(self.gpu_data), description)
 
     @property
     def device_ctypes_pointer(self):
@@ -464,6 +465,22 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
     return made
 
 
+def _home_of(owner, address):
+    """The device of memory that an object owns, as one of kjit; None: it is memory of the host, or there is one device."""
+    from . import devices
+
+    if isinstance(owner, _Described):
+        owner = owner.owner
+    if isinstance(owner, DeviceNDArray):
+        owner = owner._own
+    if isinstance(owner, _kjit.Array):
+        return _state.context().device(owner.device) if owner.device != "cpu" else None
+    context = getattr(owner, "context", None)
+    if isinstance(context, devices.Context) and len(devices.gpus) > 1:
+        return context.device._own
+    return _kjit.locate(_state.context(), address)
+
+
 def import_memory(desc, owner, dtype):
     """The array that a dictionary of the CUDA array interface describes; owner: what its memory lives as long as."""
     shape, strides = tuple(desc["shape"]), desc.get("strides")
@@ -479,7 +496,7 @@ def import_memory(desc, owner, dtype):
         if count and not pointer:
             raise ValueError(f"an array of shape {shape} without memory: its address is 0")
         if not count:
-            own = _kjit.copy_of(_state.context(), numpy.empty(shape, dtype), "cpu")
+            own = _kjit.copy_of(_state.context(), numpy.empty(shape, dtype), _arrays.device())
             return DeviceNDArray._of(own, dtype, strides, 0, owner)
         low = sum((e - 1) * s for e, s in zip(shape, strides) if s < 0)
         raw = (ctypes.c_char * count).from_address(pointer + low)
@@ -487,7 +504,9 @@ def import_memory(desc, owner, dtype):
         host = numpy.ndarray(shape, dtype, raw, -low, strides)
         if desc["data"][1]:
             host.flags.writeable = False
-        return DeviceNDArray._of(_import_host(host), dtype, strides, 0, owner)
+        home = _home_of(owner, pointer) if _state.cpu_devices() > 1 else None
+        own = _import_host(host) if home is None else _kjit.place_buffer(home, host)
+        return DeviceNDArray._of(own, dtype, strides, 0, owner)
     if dtype.kind in "mM":
         raise NotImplementedError(f"memory of a GPU that another library has as {dtype}: copy it with cuda.to_device")
     foreign = _Described(desc, owner)

@@ -31,10 +31,10 @@ class Kernel(_functions.Kernel):
         return self._said_bits
 
     def _begin(self):
-        *made, device, is_typed = super()._begin()
-        if device is None and _arrays.device().kind == "cuda":
-            device = "cuda:0"
-        return *made, device, is_typed
+        *made, device, is_typed, _ = super()._begin()
+        if device is None:
+            device = "cuda:0" if _arrays.device().kind == "cuda" else "cpu"
+        return *made, device, is_typed, _functions.ON_CURRENT_DEVICE
 
     def _for_arguments(self, values):
         """The kernel that takes these values, the items of tuples one after the other."""

@@ -6,6 +6,7 @@ import pickle
 from .. import _arrays, _errors, _kjit, _state
 from . import arrays
 
+_ArgumentError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"]
 _KernelError, _LaunchError = _errors.KernelError, _errors.CLASSES["KJIT_ERROR_LAUNCH"]
 
 _BOUNDS_HINT = (
@@ -17,6 +18,31 @@ _BOUNDS_HINT = (
 def is_no_kernel(dispatcher):
     name = dispatcher.py_func.__name__
     return RuntimeError(f"Cannot compile a device function as a kernel: kernels call {name}")
+
+
+class _BeforeLaunch:
+    """What a launch on a stream of the CPU waits for, if the kernel has a context of its own."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def synchronize(self):
+        """Waits for the stream, which has to belong to the current device."""
+        here, there = (f"{d.kind}:{d.ordinal}" for d in (_arrays.device(), self._stream.device))
+        if here != there:
+            raise _ArgumentError(f"the launch is on {here}, but its stream is on {there}", "KJIT_ERROR_ARGUMENT")
+        self._stream.synchronize()
+
+
+class _CurrentDevice:
+    """The current device of the thread, as a device of the context of a kernel."""
+
+    def __init__(self, bits):
+        self._bits = bits
+
+    def synchronize(self):
+        """Waits for all that is queued on the device."""
+        _state.context(*self._bits).device(_arrays.device()).synchronize()
 
 
 class Configured(_kjit.Configured):
@@ -69,15 +95,18 @@ class Configured(_kjit.Configured):
         """(the launcher of kjit, what is waited for before a launch, after it, whether there is a stream, whether it is on the CPU)"""
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
         on_cpu, before, after = arrays.is_on_cpu(), None, None
+        current = _CurrentDevice(kernel._bits)
         # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
         # and is waited for.
         if stream is not None and any(kernel._bits):
-            if not stream.handle:
-                before, after = stream, _state.context(*kernel._bits).device("cpu")
-            stream = stream.handle or None
+            handle = stream.handle if hasattr(stream, "handle") else stream.__cuda_stream__()[1]
+            if not handle:
+                before, after = _BeforeLaunch(stream), current
+            place = getattr(stream, "device", None)
+            stream = _kjit.open_stream(_state.context(*kernel._bits), handle, place) if handle else None
         # A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for.
         if kernel._bits[0] and not on_cpu:
-            after = _state.context(*kernel._bits).device(_arrays.device())
+            after = current
         return kernel[grid, block, stream, shared], before, after, self._key[2] is not None, on_cpu
 
     def _launch_with(self, *values, **named):

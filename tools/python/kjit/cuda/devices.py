@@ -1,10 +1,16 @@
-"""Devices and contexts by Numba's names. On the CPU there is one device, whose capability is that of what code is made for."""
+"""Devices and contexts by Numba's names. Without a GPU the CPU takes its place. The capability of a CPU device is that of the PTX
+that `inspect_asm` shows. The environment's KJIT_CPU_DEVICES makes several CPU devices, so that programs for several GPUs can be
+tested without any.
+
+Each thread of the operating system has a current device, on which its arrays, streams, events and launches are. libkjit's
+extension keeps the current device (kjit._kjit.get_current_device), so that kjit's own functions use the same one."""
 
 import contextlib
+import functools
+import threading
 
-
-from .. import _arrays, _state
-from . import config, memory, streams
+from .. import _arrays, _kjit, _state
+from . import config, driver, memory, streams
 
 MemoryInfo = memory.MemoryInfo
 
@@ -48,7 +54,7 @@ class Device:
     """A device: a GPU, or the CPU in its place."""
 
     def __init__(self, id_):
-        self.id, self._own = id_, _all()[id_]
+        self.id, self._own = id_, _open(id_)
 
     @property
     def name(self):
@@ -95,6 +101,10 @@ class Device:
         """Waits for what is queued."""
         self._own.synchronize()
 
+    def can_access_peer(self, peer_device):
+        """See Context.can_access_peer."""
+        return Context(self).can_access_peer(peer_device)
+
     def __eq__(self, other):
         return isinstance(other, Device) and self.id == other.id
 
@@ -102,19 +112,46 @@ class Device:
         return hash(self.id)
 
     def __enter__(self):
+        """Makes the device the current one of the thread, up to the end of the block."""
+        _check_switch(self)
+        self._own.__enter__()
         return self
 
     def __exit__(self, *exc):
-        return None
+        self._own.__exit__(*exc)
 
     def __repr__(self):
         return f"<CUDA device {self.id} '{self.name.decode()}'>"
 
 
 def _all():
-    wanted = _state.device() or ""
-    found = [d for d in _arrays.devices() if d.kind == "cuda"]
-    return _arrays.devices()[-1:] if wanted == "cpu" or not found else found
+    """The devices that kjit.cuda uses: all GPUs, or the CPU devices if there is no GPU or the environment says so."""
+    kind = _arrays.device().kind
+    return [d for d in _arrays.devices() if d.kind == kind]
+
+
+def _open(number):
+    found = _all()
+    if not 0 <= number < len(found):
+        raise IndexError(f"there is no device {number}: {_counted(len(found))}")
+    return found[number]
+
+
+def _counted(count):
+    return "the only one is 0" if count == 1 else f"the devices are 0 to {count - 1}"
+
+
+_thread = threading.local()
+
+
+def _check_switch(device):
+    """A function with require_context keeps the device that it was called with, as in Numba."""
+    attached = getattr(_thread, "attached", None)
+    if attached is not None and attached != device.id:
+        raise RuntimeError(
+            f"Cannot switch CUDA-context. The function has the decorator require_context and was called on device {attached}: "
+            f"it cannot use device {device.id}"
+        )
 
 
 class Context:
@@ -126,6 +163,12 @@ class Context:
     def synchronize(self):
         """Waits for all that is queued."""
         self.device._own.synchronize()
+
+    @property
+    def handle(self):
+        """The CUcontext as a number. A CPU device has a number of kjit's instead."""
+        own = self.device._own
+        return self.device.id + 1 if own.kind == "cpu" else driver.primary_context(self.device.id)
 
     def get_compute_capability(self):
         return self.device.compute_capability
@@ -199,16 +242,41 @@ class Context:
         return self.memory_manager.defer_cleanup()
 
     def push(self):
-        """Nothing to be done: a thread needs no context."""
+        """Makes the device the current one of the thread, until pop()."""
+        self.device.__enter__()
 
     def pop(self):
-        """Nothing to be done: a thread needs no context."""
+        """Makes the device that was the current one before push() the current one of the thread."""
+        self.device.__exit__()
 
     def __enter__(self):
+        self.push()
         return self
 
     def __exit__(self, *exc):
-        return None
+        self.pop()
+
+    # ---- memory of other devices ----
+
+    def can_access_peer(self, peer_device):
+        """Whether kernels on the device can be given access to arrays of another device. peer_device: its number or context."""
+        return self.device._own.can_access_peer(_device_of(peer_device)._own)
+
+    def enable_peer_access(self, peer_context, flags=0):
+        """Lets kernels on the device use arrays of another device. peer_context: its context or number. flags: 0."""
+        self._change_access(peer_context, flags, True)
+
+    def disable_peer_access(self, peer_context):
+        """Ends what enable_peer_access() has begun."""
+        self._change_access(peer_context, 0, False)
+
+    def _change_access(self, peer, flags, is_on):
+        if flags:
+            raise ValueError(f"flags is reserved and must be 0, not {flags!r}")
+        peer = _device_of(peer)
+        if peer == self.device:
+            raise ValueError(f"device {peer.id} reaches its own memory: peer access is between two devices")
+        _state.change_peer_access(_name_of(self.device), _name_of(peer), is_on)
 
     def __eq__(self, other):
         return isinstance(other, Context) and self.device == other.device
@@ -236,9 +304,13 @@ class _Devices:
 
     @property
     def current(self):
+        """The current device of the thread."""
         return get_current_device()
 
     def __getitem__(self, index):
+        count = len(self)
+        if not isinstance(index, slice) and not -count <= index < count:
+            raise IndexError(f"there is no device {index}: {_counted(count)}")
         return self.lst[index]
 
     def __iter__(self):
@@ -254,30 +326,53 @@ class _Devices:
 gpus = _Devices()
 
 
+def _name_of(device):
+    """kjit's name of a device: "cpu:1", "cuda:0"."""
+    return f"{device._own.kind}:{device.id}"
+
+
+def _device_of(thing):
+    """The device that a Device, a Context or a number stands for."""
+    return thing.device if isinstance(thing, Context) else thing if isinstance(thing, Device) else Device(int(thing))
+
+
+def device_of(own):
+    """The device of an array of kjit's own. Memory of the host belongs to the current device."""
+    kind, _, number = own.device.partition(":")
+    return Device(int(number)) if number and kind == _arrays.device().kind else get_current_device()
+
+
 def get_current_device():
-    """The device that launches use."""
-    return Device(0)
+    """The current device of the thread: the device that its launches use. It is the first device until the thread chooses one."""
+    return Device(_arrays.device().ordinal)
+
+
+def context_of(number):
+    """The context of a device, which does not become the current one."""
+    return Context(Device(number))
 
 
 def current_context(devnum=None):
-    """The context of a device."""
-    return Context(Device(devnum or 0))
+    """The context of the current device, which the thread keeps from now on. devnum: makes this device the current one first."""
+    return Context(select_device(get_current_device().id if devnum is None else devnum))
 
 
 def select_device(device_id):
-    """The context of the device; launches are on the first one, or where their arrays are."""
-    if device_id != 0 and device_id >= len(gpus):
-        raise RuntimeError(f"no device {device_id}: there are {len(gpus)}")
-    if device_id != 0:
-        raise NotImplementedError(
-            "kjit.cuda.select_device: another device than the first is chosen by the environment's KJIT_DEVICE"
-        )
-    return Context(Device(device_id))
+    """Makes a device the current one of the thread, by its number, and returns it. RuntimeError: there is no such device."""
+    try:
+        device = gpus[device_id]
+    except IndexError as error:
+        raise RuntimeError(f"select_device({device_id}): {error}") from None
+    _check_switch(device)
+    _kjit.set_current_device(device._own)
+    return device
 
 
 def close():
-    """Waits for what is queued."""
-    get_current_device().reset()
+    """Waits for what is queued, on the main thread on all devices. The thread has no current device afterwards."""
+    for device in gpus if threading.current_thread() is threading.main_thread() else [get_current_device()]:
+        device.reset()
+    _kjit.set_current_device(None)
 
 
 def list_devices():
@@ -349,5 +444,15 @@ def profile_stop():
 
 
 def require_context(function):
-    """A decorator that changes nothing: a thread needs no context."""
-    return function
+    """A decorator. While the function runs, its thread cannot choose another device."""
+
+    @functools.wraps(function)
+    def keeping(*args, **keywords):
+        before = getattr(_thread, "attached", None)
+        _thread.attached = get_current_device().id if before is None else before
+        try:
+            return function(*args, **keywords)
+        finally:
+            _thread.attached = before
+
+    return keeping

@@ -1,6 +1,8 @@
 """Memory by its addresses: what numba.cuda.cudadrv.driver has of it. `cuda.cudadrv.driver` is this."""
 
+import contextlib
 import ctypes
+import types
 import weakref
 
 import numpy
@@ -302,7 +304,7 @@ class IpcArrayHandle:
     def open(self):
         from . import devices
 
-        return self._ipc_handle.open_array(devices.current_context(), **self._description)
+        return self._ipc_handle.open_array(devices.get_current_device().get_primary_context(), **self._description)
 
     def close(self):
         self._ipc_handle.close()
@@ -333,10 +335,20 @@ class open_ipc_array:
     def __enter__(self):
         from . import devices
 
-        return self._handle.open_array(devices.current_context(), **self._description)
+        return self._handle.open_array(devices.get_current_device().get_primary_context(), **self._description)
 
     def __exit__(self, *exc):
         self._handle.close()
+
+
+def primary_context(ordinal):
+    """The CUcontext that the CUDA runtime, PyTorch, CuPy and kjit use on a GPU, as a number."""
+    library, handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    status = library.cuDevicePrimaryCtxRetain(ctypes.byref(handle), ordinal)
+    if status:
+        raise CudaAPIError(f"cuDevicePrimaryCtxRetain: CUDA error {status}")
+    library.cuDevicePrimaryCtxRelease_v2(ordinal)  # kjit keeps the context
+    return handle.value
 
 
 class Driver:
@@ -350,11 +362,32 @@ class Driver:
         return len(devices.gpus)
 
     @staticmethod
+    def pop_active_context():
+        """Ends the thread's choice of a device. Returns the handle of the device's context, or None if the thread has chosen no
+        device."""
+        from . import devices
+
+        if _kjit.get_current_device() is None:
+            return None
+        handle = devices.get_current_device().get_primary_context().handle
+        _kjit.set_current_device(None)
+        return handle
+
+    @staticmethod
+    def get_active_context():
+        """The device that the thread has chosen, for a `with` block: `context_handle` and `devnum`, both None without a choice."""
+        from . import devices
+
+        device = None if _kjit.get_current_device() is None else devices.get_current_device()
+        handle = device and device.get_primary_context().handle
+        return contextlib.nullcontext(types.SimpleNamespace(context_handle=handle, devnum=device and device.id))
+
+    @staticmethod
     def cuMemGetInfo():  # noqa: N802
         """Returns the free and the total bytes of the device, or of the machine on the CPU."""
         from . import devices
 
-        return devices.current_context().get_memory_info()
+        return devices.get_current_device().get_primary_context().get_memory_info()
 
 
 driver = Driver()

@@ -113,4 +113,4 @@ def defer_cleanup():
     """A block in which the memory manager gives no memory back. kjit's own frees memory when nothing needs it."""
     from . import devices
 
-    return devices.current_context().defer_cleanup()
+    return devices.get_current_device().get_primary_context().defer_cleanup()

@@ -231,7 +231,7 @@ def chosen():
     """The manager of the current device, or None if it is kjit's own."""
     from . import devices
 
-    found = manager_of(devices.current_context())
+    found = manager_of(devices.get_current_device().get_primary_context())
     return None if isinstance(found, KjitMemoryManager) else found
 
 
@@ -313,7 +313,7 @@ class WorkMemory:
         from . import devices
 
         try:
-            manager = manager_of(devices.current_context(ordinal))
+            manager = manager_of(devices.context_of(ordinal))
             pointer = _from_driver(size) if isinstance(manager, KjitMemoryManager) else take(manager, size)
             if stream:
                 _wait_for(0)

@@ -83,7 +83,7 @@ class DeviceRecord(_Part):
         """The memory of the record."""
         from . import devices, driver
 
-        return driver.memory_of(devices.current_context(), self._array, self.nbytes)
+        return driver.memory_of(devices.device_of(self._array).get_primary_context(), self._array, self.nbytes)
 
     @property
     def device_ctypes_pointer(self):

@@ -89,7 +89,21 @@ class Stream:
             "per-thread": "Per-thread default CUDA stream",
             "external": "External CUDA stream",
         }
-        return f"<{words.get(self._kind, 'CUDA stream')} on {_arrays.device()}>"
+        return f"<{words.get(self._kind, 'CUDA stream')} on {self._device()}>"
+
+    def _device(self):
+        """The device of the stream: default streams and streams of other libraries are those of the current device."""
+        return self._own.device if isinstance(self._own, _kjit.Stream) else _arrays.device()
+
+
+class Foreign:
+    """A stream of another library by its handle, on the device that is the current one when it is made."""
+
+    def __init__(self, handle, device_id):
+        self.handle, self.device_id = handle, device_id
+
+    def __cuda_stream__(self):
+        return 0, self.handle
 
 
 def _resolve(future, stream, status):
@@ -140,11 +154,7 @@ def external_stream(ptr):
     if ptr in _of_cpu:
         return Stream(_of_cpu[ptr]._own, "external")
 
-    class Foreign:
-        def __cuda_stream__(self):
-            return 0, ptr
-
-    return Stream(Foreign(), "external")
+    return Stream(Foreign(ptr, _arrays.device().ordinal), "external")
 
 
 class Event:

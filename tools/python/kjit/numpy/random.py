@@ -4,10 +4,11 @@ import operator
 import threading
 from operator import index
 
-from .. import _arrays, _kjit, _state, exp, f64, i64, u64
+from .. import _arrays, _kjit, exp, f64, i64, u64
 from .._algorithms import map as _map
 from .._folds import reduce, scan, search_sorted
 from .._orders import argsort
+from . import _engine
 from .._random import (
     random_exponential,
     random_integers,
@@ -76,8 +77,7 @@ class Generator:
             import numpy
 
             self._seed = int(numpy.random.SeedSequence(seed).generate_state(1, numpy.uint64)[0])
-        found = _state.context().device(device if device is not None else _state.device())
-        self._device = found.kind if found.kind == "cpu" else f"{found.kind}:{found.ordinal}"
+        self._device = _engine.device_name(device)
         # The next word of the stream, the next sequence of its own, and the number of orders and children so far.
         self._word, self._sequence, self._orders = 0, 1, 0
         self._lock = threading.Lock()

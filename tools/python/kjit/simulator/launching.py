@@ -4,7 +4,7 @@ import enum
 
 import numpy
 
-from .. import _arrays, _errors
+from .. import _arrays, _errors, _state
 from ..cuda import arguments as cuda_arguments
 from ..cuda import arrays, configurations, fitting, jit_options, records
 from ..cuda import types as cuda_types
@@ -80,6 +80,22 @@ class _Values:
         raise TypeError(f"{type(value).__name__} is no argument of a kernel")
 
 
+def _check_homes(function, args, stream):
+    """Raises kjit.ArgumentError for an array or a stream of another device than the current one, as a launch of a compiled kernel
+    does."""
+    if not _arrays._kjit.has_several_devices():
+        return
+    here = f"cpu:{_arrays.device().ordinal}"
+    if stream is not None and f"cpu:{stream.device.ordinal}" != here:
+        text = f"the launch is on {here}, but its stream is on cpu:{stream.device.ordinal}"
+        raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](text, "KJIT_ERROR_ARGUMENT")
+    for name, value in zip(function.__code__.co_varnames, args):
+        there = _state.home_of(value) or here
+        if there != here and (here, there) not in _state.peers:
+            text = f"parameter `{name}`: the launch is on {here}, but the array is on {there}; copy the array to the device, or switch peer access on"
+            raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](text, "KJIT_ERROR_ARGUMENT")
+
+
 class Configured:
     """A kernel with a configuration, whose threads run in the interpreter."""
 
@@ -96,6 +112,7 @@ class Configured:
         args, keywords = rewriting.check_parameters(function, args, keywords)
         if self.dispatcher._is_fixed and not keywords:
             args = fitting.fit(self.dispatcher._signatures, function, args)
+        _check_homes(function, args, getattr(self.stream, "_own", None))
         after = []
         if self.dispatcher.extensions:
             args = self.dispatcher._extend(args, self.stream, after)
