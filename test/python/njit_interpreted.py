@@ -110,6 +110,15 @@ for name in "i1 i4 u2 u8 f4 f8".split():
     assert np.isclose(mean, np.mean(x.astype("f8")), 1e-14) and np.isclose(variance, exact, 1e-14) and np.isclose(deviation, math.sqrt(exact), 1e-14)
 
 
+# Limits of types.
+@njit
+def limits(x):
+    return np.finfo(np.float32).eps, np.iinfo(np.uint8).max, np.iinfo(np.int64).min
+
+
+assert limits(np.ones(1)) == (np.finfo("f4").eps, 255, -(2**63))
+
+
 # True and False as operands.
 @njit
 def with_truths(x, a):

@@ -6,7 +6,7 @@ import enum
 import operator
 import types
 
-from .. import _missing, _names
+from .. import _missing, _names, dtypes
 from . import words
 
 UNKNOWN = object()
@@ -54,6 +54,11 @@ _FOLDED = {
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
 }
+
+
+def _is_limits(thing):
+    """Whether an object is NumPy's class finfo or iinfo."""
+    return isinstance(thing, type) and thing.__module__.startswith("numpy") and thing.__name__ in ("finfo", "iinfo")
 
 
 def fold_literals(node):
@@ -134,6 +139,8 @@ class Names:
                 return getattr(base, node.attr)
             if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):
                 return getattr(base, node.attr)
+            if _is_limits(type(base)):
+                return getattr(base, node.attr, UNKNOWN)
             return UNKNOWN
         if isinstance(node, ast.Subscript):
             base, key = self.value(node.value), self.value(node.slice)
@@ -145,6 +152,11 @@ class Names:
                 given = [self.value(item) for item in node.args]
                 is_known = hasattr(given[0], "_loaded_module") or isinstance(given[0], types.FunctionType)
                 return maker(*given) if is_known and all(type(n) is int for n in given[1:]) else UNKNOWN
+            if _is_limits(maker) and len(node.args) == 1 and dtypes.name_of(self.value(node.args[0])):
+                try:
+                    return maker(self.value(node.args[0]))
+                except (TypeError, ValueError):  # np.iinfo of a float
+                    return UNKNOWN
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
             return values if values and all(isinstance(v, PLAIN) and v is not None for v in values) else UNKNOWN
