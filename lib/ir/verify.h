@@ -1,4 +1,6 @@
-/* What the files of ki_finish_module share: verifier.c is the whole. */
+/* Declarations that the files of the module verifier share. ki_finish_module runs the verifier
+ * (verifier.c) over a parsed or built module. The verifier resolves names, evaluates which
+ * expressions are types, and reports errors that do not depend on argument types. */
 #ifndef KJ_IR_VERIFY_H
 #define KJ_IR_VERIFY_H
 
@@ -11,50 +13,52 @@ typedef struct ki_call_site {
   const ki_stmt *range; /* the grid_range or block_range around it, or NULL */
 } ki_call_site;
 
-/* What a function does, for the rules that reach through calls. */
+/* Facts about a function for the rules that depend on its callees. */
 typedef struct ki_summary {
-  KJ_LIST(ki_call_site) calls; /* also functions handed over as arguments */
-  /* the first thing in it, or in what it calls, that no grid_range may hold: "`syncthreads`"; or
-   * NULL */
+  KJ_LIST(ki_call_site) calls; /* includes functions passed as arguments */
+  /* the first operation in the function or its callees that a grid_range must not contain, such as
+   * "`syncthreads`"; NULL if there is none */
   const char *forbidden;
   kj_location forbidden_at;
-  uint32_t height; /* of the calls below, from 1 */
-  uint8_t state;   /* of the walk over the calls: 0 new, 1 under way, 2 done */
+  uint32_t height; /* length of the longest chain of calls, from 1 */
+  uint8_t state;   /* state of the walk over the calls: 0 new, 1 in progress, 2 done */
 } ki_summary;
 
 typedef struct ki_verifier {
   kjit_module *module;
   kj_diagnostics *diagnostics;
   kj_arena *arena; /* the module's */
-  /* name -> ki_decl: what a name of the module may mean; declarations of lib/library are apart */
+  /* from a name to its ki_decl; declarations of lib/library have a map of their own */
   kj_map decls, library_decls;
   ki_summary *summaries; /* by index of the declaration */
-  bool is_text;          /* parsed: every name is one of the source */
-  ki_decl *decl;         /* being verified */
-  ki_function *function; /* the same, or NULL */
-  /* what is evaluated before a launch: "a constant", "an attribute"; NULL in a body */
+  bool is_text;          /* the module was parsed, so every name comes from the source */
+  ki_decl *decl;         /* the declaration that is being verified */
+  ki_function *function; /* the function that is being verified, or NULL */
+  /* name of the expression if it is evaluated before a launch: "a constant", "an attribute"; NULL
+   * in a body */
   const char *fixed;
-  bool takes_kernel;           /* what is verified is the operand of `adjoint` */
+  bool takes_kernel;           /* the expression is the operand of `adjoint` */
   const ki_stmt *loop, *range; /* innermost loop; innermost grid_range or block_range */
   bool *visible;               /* by index of the local declaration */
   KJ_LIST(uint32_t) shown;
-  bool in_parameters;     /* types of parameters see all of them */
-  uint8_t *struct_states; /* by index of the declaration; struct_decl.c's own */
+  bool in_parameters;     /* a parameter type can use all parameters */
+  uint8_t *struct_states; /* by index of the declaration; used by struct_decl.c only */
   uint32_t struct_depth;
 } ki_verifier;
 
-/* Where an expression stands decides what it may be. */
+/* The role of an expression determines whether it may be a value, a type or a func. */
 typedef enum ki_role {
   KJ_ROLE_VALUE,
   KJ_ROLE_CALLEE,
-  KJ_ROLE_ARGUMENT, /* of a func: a value or a func */
-  KJ_ROLE_COMPARED, /* of == and !=: a value or a type */
+  KJ_ROLE_ARGUMENT, /* argument of a func: a value or a func */
+  KJ_ROLE_COMPARED, /* operand of == or !=: a value or a type */
   KJ_ROLE_TYPE
 } ki_role;
 
 /* ---- verifier.c ---- */
 
-/* Reports an error and goes on; jumps out at the tenth. */
+/* Reports an error and returns. After the tenth error the function does not return but ends the
+ * verification. */
 void ki_fail_verify(ki_verifier *v, kj_location location, kjit_status status, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 void ki_note_verify(ki_verifier *v, kj_location location, const char *format, ...)
@@ -64,73 +68,75 @@ void ki_note_verify(ki_verifier *v, kj_location location, const char *format, ..
 
 void ki_verify_function(ki_verifier *v, ki_decl *decl);
 void ki_verify_constant(ki_verifier *v, ki_decl *decl);
-/* A constant may be made from others, not from itself. */
+/* Reports constants whose values depend on themselves. */
 void ki_verify_constant_cycles(ki_verifier *v);
 
 /* ---- verify_stmt.c, verifier.c ---- */
 
 void ki_verify_body(ki_verifier *v, const ki_stmts *body);
-/* The local declaration is visible from here to the end of its block. */
+/* Makes the local declaration visible until the end of its block. */
 void ki_show_local(ki_verifier *v, const ki_decl *decl);
-/* place: what they are of, KJ_PLACE_KERNEL and so on. */
+/* Checks the attributes. `place` says to which kind of declaration or statement they belong:
+ * KJ_PLACE_KERNEL and others. */
 void ki_verify_attributes(ki_verifier *v, ki_attributes *attributes, unsigned place);
 
 /* ---- verify_expr.c, verify_stmt.c ---- */
 
-/* Resolves the names in the expression and checks it. */
+/* Resolves the names in the expression and checks the expression. */
 void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role);
 void ki_verify_exprs(ki_verifier *v, ki_exprs *list, ki_role role);
 void ki_verify_call(ki_verifier *v, ki_expr *call);
-/* What an assignment, or an atomic, changes. */
+/* Checks an expression that an assignment or an atomic function changes. */
 void ki_verify_place(ki_verifier *v, ki_expr *place, bool is_atomic);
 
 /* ---- verify_decl.c ---- */
 
-/* static_extents: whether `f32[16]` may stand here. */
+/* Checks a type. `static_extents` says whether the type may have extents, as in `f32[16]`. */
 void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents);
-/* The operand of zero, sizeof, bitcast: an expression that is to be a type. */
+/* Makes an expression a type: the operand of zero, sizeof or bitcast. */
 void ki_convert_to_type(ki_verifier *v, ki_expr *expr);
 
 /* ---- verify_name.c ---- */
 
-/* A NAME becomes what it means; an unknown one is reported and stays. */
-/* The declaration of the module that a name at this place means, or NULL. In a source of
- * lib/library it is one of lib/library: what the module around declares changes no source of
- * kjit's. Elsewhere the module's own come first. */
+/* Returns the module's declaration of a name that is used at this location, or NULL. In a source of
+ * lib/library the name refers to lib/library, so declarations of the user's module cannot change
+ * kjit's own sources. Elsewhere declarations of the module come first. */
 ki_decl *ki_find_visible(const ki_verifier *v, kj_location location, const char *name);
+/* Replaces a NAME by its meaning. An unknown name is reported and remains. */
 void ki_resolve_name(ki_verifier *v, ki_expr *expr);
-/* A declaration, a built-in, a field, where they stand. */
+/* Check the use of a declaration, a built-in or a field. */
 void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role);
 void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role);
 void ki_verify_field(ki_verifier *v, ki_expr *expr);
-/* Of the module, built in, or a type. */
+/* Whether the name is declared in the module, is a built-in or is a type. */
 bool ki_is_known_name(const ki_verifier *v, kj_location location, const char *name);
-/* name may be dotted. */
+/* Reports an unknown name, which can be dotted. */
 void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, bool is_assigned);
-/* A function, or a parameter that is one. */
+/* Whether the expression is a function or a func parameter. */
 bool ki_is_func_value(const ki_expr *expr);
-/* Of a parameter that takes a type, as an expression: it is a type. */
+/* Makes the use of a type parameter a type. */
 void ki_name_type_parameter(ki_verifier *v, ki_expr *expr);
-/* A built module's literals and casts mean the built-in even where a kernel has its name: the text
- * could not say that, and a kernel keeps its name. */
+/* In a built module, literals and conversions refer to the built-in even if a kernel has its name.
+ * The text form could not express this, so the function reports the kernel's name as an error. */
 void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name);
 
-/* ---- struct_decl.c ---- */
+/* ---- struct_decl.c: layouts of structs ---- */
 
-/* Gives every struct its type, and those that it holds theirs; twice does no harm. */
+/* Gives every struct and the structs in its fields their types. A second call has no effect. */
 void ki_resolve_structs(ki_verifier *v);
 void ki_resolve_struct(ki_verifier *v, ki_decl *decl);
 
-/* ---- verifier.c: what holds across functions ---- */
+/* ---- verifier.c: rules that depend on several functions ---- */
 
-/* Recursion, call depth, barriers in ranges through calls. */
+/* Checks recursion, the depth of calls, and barriers that a range reaches through calls. */
 void ki_verify_calls(ki_verifier *v);
 
 /* ---- verify_guest.c ---- */
 
-/* That what is a guest's asks for nothing that guests may not do. Names are resolved. */
+/* Reports uses of operations that guest code must not use. All names have to be resolved. */
 void ki_verify_guests(ki_verifier *v);
-/* What the text of kjit_parse_expression may not do, whoever wrote it. */
+/* Reports operations that kjit_parse_expression does not allow, for guests and trusted sources
+ * alike. */
 void ki_verify_expressions(ki_verifier *v);
 
 #endif

@@ -1,5 +1,5 @@
-/* The body of an instance, in rounds: each infers it anew, with what the last one has guessed,
- * until no guess changes. */
+/* Type inference of the body of one instance. Inference runs in rounds: each round infers the whole
+ * body again with the guesses of the previous round, until no guess changes. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -49,8 +49,8 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
   }
 }
 
-/* Scalars of a kernel come with the type that the host gave: an annotation converts them at the
- * entry. */
+/* Converts a scalar parameter of a kernel to its annotation at the start of the body. Until then it
+ * has the type that the launch passes. */
 static void convert_entry(kt_scope *s, const ki_decl *decl, size_t index)
 {
   kjit_type annotation = kt_infer_annotation(s->inference, s->function, s->record->bounds, index);
@@ -71,7 +71,7 @@ static void bind_parameters(kt_scope *s)
   const ki_decls *params = &s->function->params;
   for (size_t i = 0; i < params->count; i++)
     bind_parameter(s, params->items[i], &s->record->bounds[i]);
-  /* of what is called from outside */
+  /* only for instances that are called from outside of the module */
   for (size_t i = 0; i < params->count && !s->instance->caller; i++)
     convert_entry(s, params->items[i], i);
 }
@@ -121,7 +121,7 @@ static void check_end(kt_scope *s)
           s->function->decl->name);
 }
 
-/* A variable that has met literals only. */
+/* Gives a variable that was assigned only literals its final type. */
 static void settle_guess(void *data, const ki_decl *decl, kt_guess *guess)
 {
   kt_scope *s = data;
@@ -167,8 +167,9 @@ static void start_round(kt_scope *s)
   s->local_bytes = s->shared_bytes = 0;
 }
 
-/* Variables that have met literals only keep doing so as long as others still change: what these
- * are assigned next may meet them. */
+/* Infers the body once. A variable that was assigned only literals stays untyped while the guesses
+ * of other variables still change, because one of them may be assigned to it later. `is_late` says
+ * that such variables now get a type. */
 static void infer_round(kt_scope *s, bool is_late)
 {
   kt_drop_outdated(s);
@@ -179,7 +180,7 @@ static void infer_round(kt_scope *s, bool is_late)
   if ((!s->is_changed && !s->waits_for) || is_late) kt_each_guess(s, settle_guess, s);
 }
 
-/* Takes back what an error in the middle of a round has left behind. */
+/* Removes the messages and calls that a round has recorded before an error ended it. */
 static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t depth)
 {
   kj_drop_diagnostics(s->c->diagnostics, messages);
@@ -189,14 +190,14 @@ static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t 
   kt_leave_copies(s);
 }
 
-/* Whether another round comes, which knows more than this one. */
+/* Whether another round follows, which has more information than this one. */
 static bool is_open_round(const kt_scope *s)
 {
   return s->is_changed || (s->waits_for && !s->looks_inside);
 }
 
-/* A round in which a guess has gone up, or a statement waits, proves nothing about the types: an
- * error in it, a literal that does not fit, say, may be none in the next. */
+/* Runs one round and handles its errors. If a guess has changed or a statement waits, an error in
+ * this round proves nothing: for example, a literal that does not fit may fit in the next round. */
 static void try_round(kt_scope *s, bool is_late)
 {
   kt_compilation *c = s->c;
@@ -215,7 +216,7 @@ static void try_round(kt_scope *s, bool is_late)
   forget_round(s, messages, records, depth);
 }
 
-/* A result that is a literal in every return stays one. */
+/* Determines the result type. If every return gives a literal, the result stays a literal. */
 static void finish_result(kt_scope *s)
 {
   kt_inferred *record = s->record;
@@ -241,7 +242,7 @@ static bool returns_value(const ki_stmts *body)
   return false;
 }
 
-/* What is known of the result without the body. */
+/* Determines the result type as far as the declaration gives it, without the body. */
 static void fix_result(kt_scope *s)
 {
   const ki_function *function = s->function;
@@ -256,7 +257,7 @@ static void fix_result(kt_scope *s)
     record->instance->result = function->result ? s->result_annotation : KJIT_VOID;
 }
 
-/* Parameters and result are all that is known of it. */
+/* Ends the inference of an extern func. Only its parameters and its result are known. */
 static void finish_extern(kt_scope *s)
 {
   start_round(s);
@@ -268,8 +269,8 @@ static void finish_extern(kt_scope *s)
   s->record->is_done = true;
 }
 
-/* Rounds, each of which raises a guess or lets statements go on that waited: more variables may
- * take more of them. */
+/* Runs rounds until nothing changes. Each round raises a guess or infers statements that had to
+ * wait, so the limit grows with the number of variables. */
 static void infer_rounds(kt_scope *s)
 {
   enum { ROUND_LIMIT = 64, ROUNDS_OF_VARIABLE = 8 };

@@ -1,18 +1,21 @@
-/* Loops that `range` of numbers is not: those whose body is inferred once for each item of a tuple
- * or each number, and those over the positions of an array.
+/* Type inference of two kinds of loops: static loops, and loops over arrays and shapes. A static
+ * loop iterates over a tuple or is a `@static` range. Its body is inferred once for each item or
+ * number, because names can have another type in each iteration.
  *
- * A static loop becomes its copies, one behind the other, without any loop. `break` and `continue`
- * that are decided at compile time end the copies or leave the rest of one out; others need a loop
- * that they leave, which runs once. */
+ * A static loop becomes a sequence of copies of its body without a loop. If inference decides a
+ * `break` at compile time, it makes no further copies; a `continue` decided at compile time ends
+ * its copy. A jump that is decided at run time needs a loop that it can leave. In this case the
+ * copies are placed in a loop that runs once. */
 #include <string.h>
 
 #include "typing/infer.h"
 
 enum { MOST_COPIES = 1024 };
 
-/* ---- what is guessed in copies ---- */
+/* ---- guesses of copies ---- */
 
-/* Declarations are numbered in the order in which they stand in the function. */
+/* Returns the larger of `end` and the index after the last of these declarations. A function
+ * numbers its declarations in source order. */
 static uint32_t end_of_decls(const ki_decls *decls, uint32_t end)
 {
   for (size_t i = 0; i < decls->count; i++)
@@ -30,7 +33,9 @@ static uint32_t end_of_body(const ki_stmts *body, uint32_t end)
   return end;
 }
 
-/* What the function has guessed of these declarations and what the copy has change places. */
+/* Swaps the guesses that the function has for the copy's declarations with those stored in the
+ * copy.
+ */
 static void exchange(kt_scope *s, kt_copy *copy)
 {
   for (uint32_t i = 0; i < copy->count; i++) {
@@ -96,7 +101,8 @@ void kt_each_guess(const kt_scope *s,
 
 /* ---- jumps ---- */
 
-/* Those of the loop itself: what stands in loops in it is theirs. */
+/* Whether the statements contain a jump out of the loop itself. Jumps in inner loops belong to the
+ * inner loops. */
 static bool has_jump(const kt_stmts *stmts, kt_tstmt_kind jump)
 {
   for (size_t i = 0; i < stmts->count; i++) {
@@ -113,7 +119,7 @@ static void append(kt_scope *s, kt_stmts *to, const kt_stmts *from)
   for (size_t i = 0; i < from->count; i++) KJ_PUSH(s->arena, to, from->items[i]);
 }
 
-/* A flag that tells that a loop was left. */
+/* Adds a bool variable, initially false, that records that a loop was left. */
 static kt_var *add_flag(kt_scope *s, kj_location location)
 {
   kt_var *flag = kt_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++),
@@ -122,7 +128,7 @@ static kt_var *add_flag(kt_scope *s, kj_location location)
   return flag;
 }
 
-/* Every `break` sets the flag first. */
+/* Inserts an assignment of true to the flag before each `break`. */
 static void set_at_breaks(kt_scope *s, kt_stmts *stmts, kt_var *flag)
 {
   kt_stmts list = { 0 };
@@ -152,7 +158,7 @@ static kt_stmt *new_loop(kt_scope *s, const char *name, kjit_type type, kt_expr 
   return loop;
 }
 
-/* A loop that runs once: `break` and `continue` leave it. */
+/* Makes a loop that runs once, so that `break` and `continue` can leave its body. */
 static kt_stmt *new_once(kt_scope *s, kj_location location)
 {
   const char *name = kj_format(s->arena, "_%u", s->temporary_count++);
@@ -165,8 +171,8 @@ static kt_stmt *new_once(kt_scope *s, kj_location location)
 typedef struct static_loop {
   const ki_stmt *stmt;
   KJ_LIST(kt_stmts) copies;
-  bool has_break, has_continue; /* at run time, in some copy */
-  bool is_over;                 /* no further copy is reached */
+  bool has_break, has_continue; /* run-time jumps in at least one copy */
+  bool is_over;                 /* a `break` at compile time was reached; no further copy follows */
   kt_level outer_level, outer_skipped;
   bool was_range_body;
 } static_loop;
@@ -181,7 +187,7 @@ static void begin_copies(kt_scope *s, static_loop *loop, const ki_stmt *stmt)
   s->is_range_body = false;
 }
 
-/* What names are bound to is found in the list where the copy goes. */
+/* Makes the next copy current. The assignments that give names their values go into `body`. */
 static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
 {
   kj_location location = loop->stmt->location;
@@ -196,8 +202,9 @@ static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
   s->out = body;
 }
 
-/* A jump that is decided at compile time is the last statement, and is left out: `continue` has
- * nothing left to skip, and behind `break` no further copy is made. */
+/* Infers the body as one copy. If the last statement is a jump that was decided at compile time, it
+ * is removed: after `continue` nothing is left to skip, and after `break` no further copy is
+ * made. */
 static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level skipped)
 {
   kt_infer_block(s, &loop->stmt->body, body);
@@ -209,7 +216,8 @@ static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level
     if (last->kind == KJ_TS_BREAK) body->count--;
   }
   bool has_break = has_jump(body, KJ_TS_BREAK);
-  if (!has_break) s->skipped_level = skipped; /* those who have skipped the rest are back */
+  /* the threads that skipped the rest are active again */
+  if (!has_break) s->skipped_level = skipped;
   s->level = kt_higher_level(loop->outer_level, s->skipped_level);
   loop->has_break |= has_break;
   loop->has_continue |= has_continue;
@@ -217,8 +225,8 @@ static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level
   leave_copy(s);
 }
 
-/* Only some copies have `continue`: each is a loop that runs once, and those behind a `break` are
- * under a condition. */
+/* Emits each copy as a loop that runs once, because at least one copy has a `continue` at run time.
+ * A copy that follows a `break` runs only if the flag says that the loop was not left. */
 static void emit_separate_copies(kt_scope *s, static_loop *loop)
 {
   kj_location location = loop->stmt->location;
@@ -257,7 +265,7 @@ static void end_copies(kt_scope *s, static_loop *loop, kt_stmts *out)
   if (once) kt_emit(s, once);
 }
 
-/* The names of the loop in one copy. */
+/* Gives the loop variables their values in one copy. */
 static void name_item(kt_scope *s, const ki_stmt *stmt, kt_expr *item)
 {
   const ki_decls *names = &stmt->decls;
@@ -286,9 +294,9 @@ static void infer_copies(kt_scope *s, const ki_stmt *stmt, const kt_exprs *items
 
 /* ---- through the items of a value ---- */
 
-/* Along the first dimension: elements, fields of them, or views of what is behind one index.
- * fields: of the elements; NULL: the elements. are_references: the variable of
- * the loop is a reference to each struct. */
+/* Infers a loop over the first dimension of an array. The item is an element if the array has one
+ * dimension, otherwise a view of the rest. If `fields` is not NULL, the item is this field of the
+ * element. If `are_references` is true, the loop variable is a reference to each struct. */
 static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
                              const ki_expr *fields, bool are_references)
 {
@@ -371,13 +379,15 @@ static kt_exprs numbers_of_range(kt_scope *s, const ki_stmt *stmt, const kt_expr
   if (step == 0)
     kt_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
   for (__int128 i = first; step > 0 ? i < stop : i > stop; i += step) {
-    if (items.count > MOST_COPIES) break; /* one more than there may be */
+    /* infer_copies reports the error if there is one more than the maximum */
+    if (items.count > MOST_COPIES) break;
     KJ_PUSH(s->arena, &items, kt_new_integer(s, type, i, stmt->location));
   }
   return items;
 }
 
-/* All positions, the last dimension first; of no dimension the one position `()`. */
+/* Returns all indices within the extents in row-major order. For no extents this is the single
+ * index `()`. */
 static kt_exprs positions_in(kt_scope *s, const ki_stmt *stmt, const kt_exprs *extents)
 {
   kt_exprs items = { 0 };
@@ -436,7 +446,8 @@ static void name_position(kt_scope *s, const ki_stmt *stmt, const kt_exprs *posi
     kt_bind_value(s, stmt->decls.items[0], kt_make_tuple(s, position, stmt->location));
 }
 
-/* Loops in each other, of which `break` leaves all. */
+/* Infers a `range` over a shape as nested loops, one for each extent. A `break` leaves all of
+ * them. */
 void kt_infer_shape_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *shape)
 {
   kt_exprs parts = kt_take_items(s, shape, stmt->location), position = { 0 };

@@ -1,10 +1,11 @@
-/* Variables whose type their assignments decide: those that start with a literal, those that are
- * declared without a value, and those that hold arrays.
+/* Variables whose type follows from all their assignments: those that start with a literal, those
+ * that are declared without a value, and those that hold arrays.
  *
- * The type is a guess that each assignment may raise, from round to round, until none does. Types
- * only go up: numbers to wider ones, arrays to such of any strides, const, and with extents that
- * are not known at compile time. A variable without a value is read as a type only once something
- * was assigned to it, in this round or an earlier one; until then what reads it waits. */
+ * The type is a guess that each assignment can raise, in each round, until it no longer changes.
+ * Guesses only become more general: a number type becomes wider; an array type gets arbitrary
+ * strides, const, or extents that are not known at compile time. A variable without a value has a
+ * type only after an assignment in this round or an earlier one. Statements that read it before
+ * wait for the next round. */
 #include "typing/infer.h"
 
 /* ---- waiting ---- */
@@ -56,7 +57,7 @@ bool kt_holds_array(const kt_compilation *c, kjit_type type)
   return false;
 }
 
-/* A type with the items of a tuple exchanged. */
+/* Maps the type of one tuple item to another type. */
 typedef kjit_type (*change)(kt_scope *s, kjit_type item, kjit_type by);
 
 static kjit_type change_items(kt_scope *s, kjit_type type, kjit_type by, change with)
@@ -71,7 +72,7 @@ static kjit_type change_items(kt_scope *s, kjit_type type, kjit_type by, change 
   return made;
 }
 
-/* Before it is assigned, a variable for arrays holds one without elements. */
+/* Returns the type of an array variable before its first assignment: an array without elements. */
 static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
 {
   (void)by;
@@ -79,7 +80,8 @@ static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
   return kt_is_array(s->c, type) ? kt_forget_extents(s, type) : type;
 }
 
-/* The type of a value that fits an annotation, as the annotation has it; in memory of its own. */
+/* Returns the type of a value that fits an annotation, as the annotation gives it. Arrays keep
+ * their memory space. */
 static kjit_type annotated_type(kt_scope *s, kjit_type type, kjit_type annotation)
 {
   if (kt_is_tuple(s->c, type)) return change_items(s, type, annotation, annotated_type);
@@ -94,8 +96,8 @@ static bool is_numeric(const kt_compilation *c, kjit_type type)
   return kt_is_number(c, type) || kt_has_parts(c, type);
 }
 
-/* A float literal and an integer make f64 only where no float is met: one that is assigned later
- * decides. */
+/* Joins two number types. A float literal and an integer give f64 only if no other float is
+ * assigned; a later assignment of a float decides. */
 static kjit_type join_numbers(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
 {
   if (kt_has_parts(s->c, type) || kt_has_parts(s->c, guess))

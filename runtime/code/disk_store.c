@@ -1,10 +1,11 @@
-/* The directory of the disk cache, the host's own store in place of it, and the public functions.
+/* The disk cache: its directory, the application's store that can replace the directory, and the
+ * public functions.
  *
- * An entry is written under a name of its own and renamed: a reader sees all of it or nothing.
- * Files that are damaged are removed; where the system refuses something nothing is removed. The
- * file `usage` holds the size of all entries, changed under a lock that nobody waits for: who does
- * not get it leaves the counting, and the removal of old entries, to whoever has it; now and then
- * everything is counted again. */
+ * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
+ * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
+ * holds the total size of all entries. It is changed under a lock for which no thread waits: a
+ * process that does not get the lock leaves counting and the removal of old entries to the process
+ * that has it. From time to time all entries are counted again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +35,9 @@ static const uint64_t default_limit = (uint64_t)1 << 30, most_bytes = (uint64_t)
 
 /* ---- the disk ---- */
 
-/* NULL in *directory: there is none. secure_getenv: a program with other rights than its caller's
- * has no cache. False: out of memory. */
+/* Sets *directory to the directory of the disk cache, or to NULL if there is none. Returns false if
+ * memory is exhausted. secure_getenv returns NULL in a program with other rights than its caller's,
+ * so such a program has no cache. */
 static bool find_directory(const char *given, char **directory)
 {
   const char *base = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -57,7 +59,7 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->store = config->cache_store;
   disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
-  /* whoever switches the disk cache off wants no code but what is compiled */
+  /* an application that disables the disk cache wants only code that is compiled in this process */
   bool is_off = config->cache_directory && !*config->cache_directory && !config->cache_store;
   disk->installed_path = is_off && !config->shipped_cache ? "" : config->shipped_cache;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
@@ -81,17 +83,19 @@ bool kj_can_publish(const kj_disk *disk)
 
 /* ---- files ---- */
 
-/* What lies in the directory is run: files and the directory have to belong to this user or to
- * root, and nobody else may write to them. Checksums are no protection against an attacker. The
- * folders above the directory do not matter: who exchanges the directory can only put one there
- * that belongs to this user or to root. */
+/* Whether kjit may use a file or directory. Code in the directory is executed, so files and
+ * directory must belong to this user or to root, and no other user may have write permission.
+ * Checksums do not protect against an attacker. Permissions of the parent directories are
+ * irrelevant: an attacker who replaces the directory can only use one that belongs to this user or
+ * to root. */
 static bool is_trusted(const struct stat *info)
 {
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Files are opened relative to the directory that was looked at. -1: errno says why, EPERM if
- * others can write to the directory. */
+/* Opens the directory of the cache and checks its owner and permissions. Files are opened relative
+ * to the result. Returns -1 and sets errno; EPERM means that other users can write to the
+ * directory. */
 static int open_directory(const kj_disk *disk)
 {
   struct stat info;
@@ -131,7 +135,8 @@ static bool is_entry_name(const char *name)
          !strcmp(name + DIGEST_DIGITS, entry_suffix);
 }
 
-/* All of the name: the directory may have files of the user's own. */
+/* Whether the complete name is that of a temporary file. The directory may contain files of the
+ * user. */
 static bool is_unfinished_name(const char *name)
 {
   const size_t prefix = sizeof unfinished_prefix - 1;
@@ -163,7 +168,7 @@ static bool read_all(int file, char *bytes, size_t size_bytes)
   return true;
 }
 
-/* IO: there is no such file, or not for this user. */
+/* Returns IO if the file is missing or this user must not read it. */
 static kjit_status read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
 {
   struct stat info;
@@ -187,7 +192,8 @@ static kjit_status read_file(kj_disk *disk, const char *name, bool is_use, void 
   close_directory(directory);
   if (file < 0) return KJIT_ERROR_IO;
   kjit_status status = read_open_file(file, is_use, bytes, size_bytes);
-  /* used now; on a file of somebody else it stays as it is */
+  /* Sets the time of the last use. This fails for a file of another user, which then keeps its
+   * time. */
   if (status == KJIT_OK && is_use) (void)futimens(file, NULL);
   close(file);
   return status;
@@ -203,8 +209,8 @@ static bool remove_disk_file(kj_disk *disk, const char *name)
 
 /* ---- writing ---- */
 
-/* Also the directories above it; those that are made are the user's alone. False: errno says why.
- */
+/* Creates the directory and its parents, which only this user can access. Returns false and sets
+ * errno. */
 static bool make_directory(const char *directory)
 {
   if (!mkdir(directory, 0700) || errno == EEXIST) return true;
@@ -221,7 +227,7 @@ static bool make_directory(const char *directory)
 
 enum { UNFINISHED_NAME_BYTES = sizeof unfinished_prefix + UNFINISHED_DIGITS };
 
-/* A file with a name that nobody else has; -1: it cannot be made. */
+/* Creates a temporary file with a unique name. Returns -1 on failure. */
 static int open_unfinished(int directory, char name[UNFINISHED_NAME_BYTES])
 {
   uint64_t number = 0;
@@ -232,7 +238,7 @@ static int open_unfinished(int directory, char name[UNFINISHED_NAME_BYTES])
   return openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
-/* *refusal: 0, or why no file could be made there. */
+/* Sets *refusal to 0, or to the error if no file can be created in the directory. */
 static bool write_file(const kj_disk *disk, const char *name, const void *bytes, size_t size_bytes,
                        int *refusal)
 {
@@ -248,11 +254,12 @@ static bool write_file(const kj_disk *disk, const char *name, const void *bytes,
   return is_written;
 }
 
-/* ---- how much there is ---- */
+/* ---- total size of the entries ---- */
 
 typedef struct usage {
-  uint64_t total_bytes, total_check; /* ~total_bytes: else nobody knows the total */
-  uint64_t counted_s;                /* when everything was counted, Unix time */
+  /* total_check is ~total_bytes; if it differs, the total is unknown */
+  uint64_t total_bytes, total_check;
+  uint64_t counted_s; /* Unix time of the last complete count */
 } usage;
 
 static int compare_use(const void *a, const void *b)
@@ -310,7 +317,8 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
   return KJIT_OK;
 }
 
-/* A writer needs milliseconds: what is this old was left by one that was killed. */
+/* Whether a temporary file is left over from a process that was killed. A writer needs only
+ * milliseconds. */
 static bool is_left(const kj_disk_file *file)
 {
   enum { OLD_S = 600 };
@@ -339,8 +347,8 @@ static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_byte
   return KJIT_OK;
 }
 
-/* Whether it can be what was written here: not a link that somebody has put there, nor a file of
- * the user's that happens to have this name. */
+/* Whether the file can be the one that kjit wrote: it must not be a link, nor another file of the
+ * user with the same name. */
 static bool is_usage_file(int file)
 {
   struct stat info;
@@ -348,7 +356,8 @@ static bool is_usage_file(int file)
          (uint64_t)info.st_size <= sizeof(usage);
 }
 
-/* Nobody waits for the lock; -1: somebody has it, or there is no such file to be had. */
+/* Opens and locks the file `usage` without waiting. Returns -1 if another process has the lock or
+ * the file cannot be created. */
 static int lock_usage(const kj_disk *disk)
 {
   int directory = open_directory(disk);
@@ -365,12 +374,12 @@ static int lock_usage(const kj_disk *disk)
 static void write_usage(int file, uint64_t total_bytes, uint64_t counted_s)
 {
   usage known = { total_bytes, ~total_bytes, counted_s };
-  /* nobody knows then, and the next one counts */
+  /* then the total is unknown, and the next process counts again */
   if (pwrite(file, &known, sizeof known, 0) != sizeof known) (void)!ftruncate(file, 0);
 }
 
-/* Keeps the directory below its bound: an eighth below, so that not every entry that is written
- * removes one. */
+/* Adds to the total size, and removes old entries if the limit is exceeded. It removes an eighth
+ * more than necessary, so that not every new entry leads to a removal. */
 static void account(kj_disk *disk, uint64_t added_bytes)
 {
   enum { COUNT_EVERY_S = 24 * 3600 };
@@ -389,8 +398,8 @@ static void account(kj_disk *disk, uint64_t added_bytes)
   close(file);
 }
 
-/* What will not be different at the next entry: a full disk may have room again, a process files to
- * open. */
+/* Whether an error will also occur for the next entry. A full disk may have space again later, and
+ * a process may close files. */
 static bool is_lasting(int refusal)
 {
   static const int transient[] = { ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EIO };
@@ -411,13 +420,12 @@ kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_
   return KJIT_OK;
 }
 
-/* ---- a store of the host's ---- */
+/* ---- the application's store ---- */
 
-/* Its bytes are those of a file, and are checked as those. */
+/* An entry in a store has the same bytes as a file, and the same checks apply. */
 enum { KEY_BYTES = 32 };
 
-/* Two digests of the text that says what the code depends on: the second leaves its first byte out.
- */
+/* Makes the store key from two digests of the key text. The second digest omits the first byte. */
 static void make_store_key(const kj_disk_key *key, uint8_t bytes[KEY_BYTES])
 {
   kj_digest second = kj_digest_bytes(key->text + 1, key->size_bytes ? key->size_bytes - 1 : 0);
@@ -438,7 +446,7 @@ static bool fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest 
   bool is_found = store->load(store->user, bytes, &data, &size_bytes) == 1 && data;
   ki_leave_host(&host_code);
   if (!is_found) return false;
-  /* entries are read as structs, and the host's memory may lie anywhere */
+  /* entries are read as structs, but the application's memory can have any alignment */
   void *copy = size_bytes <= most_bytes ? malloc(size_bytes + 1) : NULL;
   if (copy) memcpy(copy, data, size_bytes);
   ki_enter_host(&host_code, disk->context);
@@ -498,7 +506,8 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
     bool is_published = write_file(disk, name, bytes, size_bytes, &refusal);
     if (refusal && make_directory(disk->directory))
       is_published = write_file(disk, name, bytes, size_bytes, &refusal);
-    else if (refusal == ENOENT) refusal = errno; /* why the directory could not be made */
+    /* reports why the directory could not be created */
+    else if (refusal == ENOENT) refusal = errno;
     if (is_published) account(disk, size_bytes);
     if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
   }
@@ -507,12 +516,13 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
 
 /* ---- the public functions ---- */
 
-/* NULL: none, and diagnostics say so only when out of memory. */
+/* Returns the disk cache if it has a directory, otherwise NULL. The only error in diagnostics is
+ * exhausted memory. */
 static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) (void)kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  /* a host's own store is the host's */
+  /* the application manages its own store */
   bool has_directory = runtime && runtime->disk->directory;
   return has_directory ? runtime->disk : NULL;
 }

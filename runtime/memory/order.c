@@ -1,13 +1,14 @@
-/* One stream behind others: what lets memory that several streams have used go on in the order of a
- * single one, and what lets it be freed. The pages of docs/architecture/memory-and-streams.md say
- * why this is enough. */
+/* Orders streams. Memory that several streams have used can be used again or freed in the order of
+ * a single stream, because this file lets streams wait for each other.
+ * docs/architecture/memory-and-streams.md explains why these waits are sufficient. */
 #include "memory/order.h"
 
 #include <stdlib.h>
 
-/* ---- what has passed ---- */
+/* ---- completed work ---- */
 
-/* From device NULL on the next one whose work is queued. */
+/* Returns the next device after `device` that queues its work, or the first one if device is
+ * NULL. */
 static kjit_device *next_device(kj_runtime *runtime, const kjit_device *device)
 {
   bool is_next = !device;
@@ -41,7 +42,7 @@ static void take_out(kj_last_use *use, uint32_t i)
 
 void kj_note_waited(kj_last_use *use, kj_waited waited)
 {
-  if (!waited.stream) return; /* a wait that has failed */
+  if (!waited.stream) return; /* the wait has failed */
   for (uint32_t i = KJ_MOST_USES; i-- > 0;)
     if (kj_read_use(use, i) == waited.stream) take_out(use, i);
 }
@@ -97,29 +98,30 @@ void kj_add_stream(kjit_stream *stream)
   kjit_device *device = stream->object.device;
   struct kj_memory *memory = device->memory;
   kj_note_alive(stream);
-  if (!memory) return;              /* the CPU's */
-  KJ_ASSERT(kj_is_default(stream)); /* no number yet */
+  if (!memory) return;              /* the memory belongs to the CPU */
+  KJ_ASSERT(kj_is_default(stream)); /* the stream has no number yet */
   lock(device->runtime);
   stream->id = ((kj_stream_id)device->number << KJ_STREAM_BITS) + ++memory->stream_count;
-  KJ_ASSERT(!(stream->id & KJ_STREAM_THREADS)); /* the bit above the numbers */
+  KJ_ASSERT(!(stream->id & KJ_STREAM_THREADS)); /* the bit above the stream numbers */
   stream->next_of_device = memory->streams;
   memory->streams = stream;
   unlock(device->runtime);
 }
 
-/* Of before a reset: the driver does not know it any more. */
+/* Whether the stream was created before a reset of its device. The driver does not know such a
+ * stream any more. */
 static bool is_stale(const kjit_stream *stream)
 {
   return stream->object.generation != atomic_load(&stream->object.device->generation);
 }
 
-/* For assertions. */
+/* For assertions: whether this thread holds streams_mutex. */
 static bool is_locked(const kj_runtime *runtime)
 {
   return kj_is_locked_here(&runtime->streams_mutex);
 }
 
-/* Under streams_mutex. */
+/* Returns the stream with this id, or NULL. The caller holds streams_mutex. */
 static kjit_stream *look_up(const kjit_device *device, kj_stream_id id)
 {
   KJ_ASSERT(is_locked(device->runtime));
@@ -164,8 +166,8 @@ void kj_release_stream(kjit_stream *stream)
 
 /* ---- captures ---- */
 
-/* What a host captures by itself only the driver knows: an event may have brought any stream into
- * it, of any device. */
+/* Asks the driver whether a stream is being captured. kjit does not see captures that the
+ * application makes itself, and an event can include any stream of any device in such a capture. */
 static kjit_status ask_driver(kjit_device *device, void *native, kj_diagnostics *diagnostics,
                               bool *is_captured)
 {
@@ -182,8 +184,9 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
   return ask_driver(stream->object.device, stream->native, diagnostics, is_captured);
 }
 
-/* The default stream is asked for threads' own ones: the driver says nothing of it while one that
- * is ordered with it is captured. */
+/* Returns an error if a stream of the device is being captured. The default stream stands for the
+ * per-thread streams. While a stream that is ordered with the default stream is captured, the
+ * driver does not report on the default stream. */
 static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostics)
 {
   char place[24];
@@ -226,13 +229,13 @@ bool kj_is_waitable(kjit_device *device)
   return is_waitable;
 }
 
-/* ---- one stream behind another; under streams_mutex ---- */
+/* ---- a stream waits for another stream; the caller holds streams_mutex ---- */
 
-/* Where the driver is told about a stream. */
+/* The stream that the driver is called with. */
 typedef struct place {
   kjit_device *device;
   void *native;
-  bool has_passed; /* nothing is left of it */
+  bool has_passed; /* all work of the stream has completed */
 } place;
 
 static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
@@ -240,8 +243,9 @@ static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
   return kj_error(diagnostics, KJIT_ERROR_MISUSE, "cannot wait for a stream: %s", why);
 }
 
-/* A stream that has gone has left its order to the default stream; another thread's own one can
- * only be reached by the default stream, which is ordered with it. */
+/* Finds the stream for an id. The default stream has taken over the order of a stream that was
+ * destroyed. The per-thread stream of another thread can only be reached through the default
+ * stream, which is ordered with it. */
 static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnostics *diagnostics,
                               place *place)
 {
@@ -285,7 +289,7 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
 {
   bool is_captured;
   void **event = &first.device->memory->join_event;
-  KJ_ASSERT(is_locked(first.device->runtime)); /* the event is one for all */
+  KJ_ASSERT(is_locked(first.device->runtime)); /* there is one event for all streams */
   KJ_TRY(check_place(first, diagnostics));
   KJ_TRY(check_place(next, diagnostics));
   if (!*event)
@@ -293,11 +297,12 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
   KJ_TRY(record_event(first, *event, diagnostics));
   KJ_TRY(ask_driver(next.device, next.native, diagnostics, &is_captured));
   if (is_captured) return refuse(diagnostics, "the application captures the waiting stream");
-  /* it waits for the event as it is now */
+  /* the stream waits for the event's present state */
   return next.device->operations->wait_event(next.device, next.native, *event, diagnostics);
 }
 
-/* All streams of a device; the threads' own by the default one. */
+/* Lets `next` wait for all streams of a device. The default stream stands for the per-thread
+ * streams. */
 static kjit_status put_device_behind(kjit_device *device, place next, kj_diagnostics *diagnostics)
 {
   for (const kjit_stream *stream = device->memory->streams; stream;
@@ -320,8 +325,9 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
   return KJIT_OK;
 }
 
-/* The default stream has the order of one that has gone by what it waits for already; that of
- * another thread's own one only by something that it does itself: it waits for its own event. */
+/* Lets `next` wait for a use of memory. For a destroyed stream the default stream already has the
+ * order. For the per-thread stream of another thread the default stream first has to do work
+ * itself: it waits for an event of its own. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {
@@ -341,8 +347,9 @@ static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_
   KJ_ASSERT(*next >> KJ_STREAM_BITS == device->number);
   KJ_TRY(find_place(runtime, *next, diagnostics, &place));
   if (place.has_passed) return refuse(diagnostics, "the one that is to wait was lost");
-  /* A thread's own stream waits by the default one: where only itself would wait, and do nothing
-   * then, no other thread could come after that. */
+  /* In place of a per-thread stream, the default stream waits, and per-thread streams are ordered
+   * after it. Other threads cannot name this per-thread stream, so they could not order their work
+   * after a wait of this stream alone. */
   bool is_threads = *next & KJ_STREAM_THREADS;
   if (is_threads) place.native = NULL;
   KJ_ASSERT(place.device == device);
@@ -372,9 +379,9 @@ kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnosti
   return status;
 }
 
-/* ---- the host behind streams ---- */
+/* ---- the host waits for streams ---- */
 
-/* Leaves an event behind the use; NULL: it has passed. */
+/* Records an event after the use. *event becomes NULL if the use has completed. */
 static kjit_status mark_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostics *diagnostics,
                             kjit_device **device, void **event)
 {
@@ -388,7 +395,7 @@ static kjit_status mark_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostic
   return record_event(place, *event, diagnostics);
 }
 
-/* No lock is held while the host waits. */
+/* Waits for a use in the calling thread, without holding a lock. */
 static kjit_status wait_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostics *diagnostics,
                             kj_waited *waited)
 {
@@ -408,7 +415,8 @@ static kjit_status wait_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostic
   return status;
 }
 
-/* The default stream of each device waits for the others, the host for the default streams. */
+/* Waits for all devices: the default stream of each device waits for the other streams, and the
+ * host waits for the default streams. */
 static kjit_status wait_all(kj_runtime *runtime, kj_diagnostics *diagnostics)
 {
   kj_waited waited;
@@ -442,14 +450,15 @@ static void unlink_stream(kjit_stream *stream)
   kjit_stream **at = &memory->streams;
   KJ_ASSERT(is_locked(stream->object.device->runtime));
   while (*at && *at != stream) at = &(*at)->next_of_device;
-  KJ_ASSERT(*at); /* it is unlinked once */
+  KJ_ASSERT(*at); /* a stream is removed from the list only once */
   if (*at) *at = stream->next_of_device;
   atomic_fetch_add(&memory->forgotten, 1);
 }
 
 typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_state;
 
-/* One that is captured, or may be, must not be asked for more, or its capture would be broken. */
+/* Returns the state of a stream that is being destroyed. If the stream is or may be in a capture,
+ * the driver must not be asked more, because that would break the capture. */
 static stream_state state_of(const kjit_stream *stream)
 {
   kjit_device *device = stream->object.device;
@@ -465,7 +474,8 @@ static stream_state state_of(const kjit_stream *stream)
   return state;
 }
 
-/* Under streams_mutex: the default stream waits for what the stream has queued. */
+/* Lets the default stream wait for the work that the stream has queued. The caller holds
+ * streams_mutex. */
 static bool hand_over(const kjit_stream *stream)
 {
   place first = { .device = stream->object.device, .native = stream->native };
@@ -480,7 +490,7 @@ kj_stream_end kj_end_stream(kjit_stream *stream)
   kj_stream_end end = KJ_STREAM_LOST;
   if (!device->memory) return end;
   lock(runtime);
-  if (!look_up(device, stream->id)) { /* a name of a default stream */
+  if (!look_up(device, stream->id)) { /* the object is another name of the default stream */
     unlock(runtime);
     return end;
   }
@@ -489,7 +499,7 @@ kj_stream_end kj_end_stream(kjit_stream *stream)
   if (state == STREAM_DONE) end = KJ_STREAM_PASSED;
   else if (state == STREAM_BUSY && hand_over(stream)) end = KJ_STREAM_ORDERED;
   stream->is_closing = state == STREAM_BUSY && end == KJ_STREAM_LOST;
-  if (stream->is_closing) { /* while something is captured the host waits, and not with the lock */
+  if (stream->is_closing) { /* a capture is in progress: the host waits, without the lock */
     kj_waited waited;
     unlock(runtime);
     if (kj_wait_stream(device, stream, NULL, &waited) == KJIT_OK) end = KJ_STREAM_PASSED;

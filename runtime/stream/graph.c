@@ -1,33 +1,33 @@
-/* Graphs. Where the device captures what is queued (a GPU's driver does), a graph here adds what it
- * needs to stay alive; else the operations themselves are kept and repeated in the order in which
- * the host has queued them, which is one of those that the streams and events of the capture
- * allow. */
+/* Graphs. If the device captures queued work itself, as a GPU's driver does, a kjit graph adds the
+ * objects that have to stay alive. Otherwise the graph keeps the operations and repeats them in the
+ * order in which the application queued them, which satisfies the order of the captured streams and
+ * events. */
 #include <stdlib.h>
 
 #include "memory/pool.h"
 #include "stream/record.h"
 
 struct kj_capture {
-  struct kj_capture *next; /* of the runtime */
+  struct kj_capture *next; /* next capture of the runtime */
   uint64_t number;
   kjit_device *device;
   kjit_stream *origin;
-  kj_pointers streams; /* that queue into it */
+  kj_pointers streams; /* streams that take part in the capture */
   kj_record *record;
-  bool is_broken; /* something in it is not kept alive: no graph comes of it */
+  bool is_broken; /* an object could not be kept alive, so the capture gives no graph */
 };
 
 struct kjit_graph {
   kj_object object;
   kj_record *record;
-  void *native; /* NULL: the record is all of it */
+  void *native; /* NULL: the record contains the whole graph */
   size_t size;
 };
 
 struct kjit_executable_graph {
   kj_object object;
   kj_record *record;
-  void *native; /* NULL: the record is all of it */
+  void *native; /* NULL: the record contains the whole graph */
 };
 
 static void release_native(const kj_object *object,
@@ -37,12 +37,12 @@ static void release_native(const kj_object *object,
     release(object->device, native);
 }
 
-/* ---- captures under way; under streams_mutex ---- */
+/* ---- captures in progress; the caller holds streams_mutex ---- */
 
 static void lock(kj_runtime *runtime) { kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
 static void unlock(kj_runtime *runtime) { kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
 
-/* A capture under way; under streams_mutex. */
+/* For assertions: checks that the capture is in progress. The caller holds streams_mutex. */
 static void check_capture(const struct kj_capture *capture)
 {
   const kj_runtime *runtime = capture->device->runtime;
@@ -51,7 +51,7 @@ static void check_capture(const struct kj_capture *capture)
   KJ_ASSERT(kj_is_locked_here(&runtime->streams_mutex));
   while (at && at != capture) at = at->next;
   KJ_ASSERT(at && capture->number && capture->record && capture->origin);
-  KJ_ASSERT(atomic_load(&capture->record->references) == 1); /* nobody shares it yet */
+  KJ_ASSERT(atomic_load(&capture->record->references) == 1); /* the record is not shared yet */
   KJ_ASSERT(capture->streams.count <= capture->streams.capacity);
   for (size_t i = 0; i < capture->streams.count; i++) {
     const kjit_stream *stream = capture->streams.items[i];
@@ -61,7 +61,7 @@ static void check_capture(const struct kj_capture *capture)
   }
 }
 
-/* The capture that the stream belongs to, or NULL; under streams_mutex. */
+/* Returns the capture that the stream belongs to, or NULL. The caller holds streams_mutex. */
 static struct kj_capture *capture_of(const kjit_stream *stream)
 {
   struct kj_capture *capture = atomic_load(&stream->capture);
@@ -84,7 +84,7 @@ static bool add_one(struct kj_capture *capture, kjit_stream *stream)
   return true;
 }
 
-/* Those that were added after the first `count`. */
+/* Removes the streams that were added after the first `count`. */
 static void drop_streams(struct kj_capture *capture, size_t count)
 {
   KJ_ASSERT(count <= capture->streams.count);
@@ -95,8 +95,8 @@ static void drop_streams(struct kj_capture *capture, size_t count)
   }
 }
 
-/* A host may have wrapped a stream more than once: all of its objects are captured. false: out of
- * memory, and none is. */
+/* Adds a stream to the capture. The application can wrap a CUstream more than once, so all of its
+ * objects are added. Returns false if memory is exhausted; then none is added. */
 static bool add_stream(struct kj_capture *capture, kjit_stream *stream)
 {
   const struct kj_memory *memory = capture->device->memory;
@@ -108,7 +108,8 @@ static bool add_stream(struct kj_capture *capture, kjit_stream *stream)
   return is_added;
 }
 
-/* Known to everyone before the driver captures: whoever orders streams looks here first. */
+/* Registers the capture before the driver starts it, because other threads look for captures before
+ * they order streams. */
 static void open_capture(struct kj_capture *capture)
 {
   static uint64_t count;
@@ -138,7 +139,7 @@ kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics)
   return is_added ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* After the driver has ended it. Leaves the record to the caller. */
+/* Unregisters the capture after the driver has ended it. Returns the record to the caller. */
 static kj_record *close_capture(struct kj_capture *capture)
 {
   kj_record *record = capture->record;
@@ -147,7 +148,7 @@ static kj_record *close_capture(struct kj_capture *capture)
   check_capture(capture);
   while (*at && *at != capture) at = &(*at)->next;
   if (*at) *at = capture->next;
-  /* a reset has forgotten the count */
+  /* a reset sets the count to 0 */
   bool is_counted = capture->origin->object.generation == atomic_load(&device->generation);
   KJ_ASSERT(!is_counted || atomic_load(&device->captures));
   if (is_counted) atomic_fetch_sub(&device->captures, 1);
@@ -253,9 +254,10 @@ kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics)
   return KJIT_OK;
 }
 
-/* ---- what a capture keeps ---- */
+/* ---- objects that a capture keeps alive ---- */
 
-/* What is in the driver's graph by now without being kept must not run. */
+/* Marks the capture as broken if an object could not be kept alive. The driver's graph already uses
+ * the object, so the graph must not run. */
 static kjit_status check_kept(struct kj_capture *capture, bool is_kept, kj_diagnostics *diagnostics)
 {
   if (is_kept) return KJIT_OK;
@@ -292,7 +294,7 @@ void *kj_find_kept(kjit_stream *stream, const kj_kept_kind *kind)
 static void retain_array(void *array) { (void)kjit_retain_array(array); }
 static void release_array(void *array) { kjit_release_array(array); }
 
-/* The array may be another device's. */
+/* Records the use of an array, which can belong to another device. */
 static kjit_status use_array(void *item, kjit_device *device, kjit_stream *stream,
                              kj_diagnostics *diagnostics)
 {
@@ -362,7 +364,8 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   capture->record = record;
   kjit_status status = KJIT_OK;
   lock(device->runtime);
-  while (device->memory && device->memory->waiting) /* a wait for the device would break it */
+  /* a wait for the device would break the capture */
+  while (device->memory && device->memory->waiting)
     kj_wait_for(&device->runtime->waits_changed, &device->runtime->streams_mutex);
   open_capture(capture);
   if (!add_stream(capture, stream))
@@ -396,7 +399,8 @@ static void free_graph(kjit_graph *graph)
 
 static void destroy_graph(kj_object *object) { free_graph((kjit_graph *)object); }
 
-/* Under streams_mutex. The record is the graph's in any case. */
+/* Moves the record of the capture to the graph, also after an error. The caller holds
+ * streams_mutex. */
 static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, kjit_graph *graph,
                               kj_diagnostics *diagnostics)
 {
@@ -416,7 +420,7 @@ static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, k
   return status;
 }
 
-/* Streams that joined go on as they were. */
+/* Ends the capture. Streams that joined the capture continue as before it. */
 static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph **graph)
 {
   kjit_device *device = stream->object.device;
@@ -435,7 +439,8 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
   else status = close_into(stream, capture, made, diagnostics);
   unlock(device->runtime);
   if (status != KJIT_OK) free_graph(made);
-  kj_settle_parked(device->runtime, true); /* what could not be ordered meanwhile */
+  /* orders the memory that could not be ordered during the capture */
+  kj_settle_parked(device->runtime, true);
   KJ_TRY(status);
   kj_add_object(device, &made->object, destroy_graph);
   *graph = made;
@@ -560,7 +565,8 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
                                  kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
-  KJ_ASSERT(!executable->record->operations.count); /* the driver repeats what it captured */
+  /* the driver repeats the captured operations itself */
+  KJ_ASSERT(!executable->record->operations.count);
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
   for (const kj_kept *kept = executable->record->kept; kept; kept = kept->next)
     KJ_TRY(kept->kind->use(kept->item, device, stream, diagnostics));
@@ -568,7 +574,8 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
                                           diagnostics);
 }
 
-/* What the host is called for may update the graph, or destroy it. */
+/* Repeats the operations of a record. A host callback in it can update or destroy the graph, so the
+ * record is retained. */
 static kjit_status run(const kjit_executable_graph *executable, kjit_stream *stream)
 {
   kj_record *record = kj_retain_record(executable->record);
@@ -587,7 +594,7 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
   if (status == KJIT_OK && stream && atomic_load(&stream->capture))
     status = kj_error(&diagnostics, KJIT_ERROR_MISUSE,
                       "a graph cannot be launched on a stream that is being captured");
-  /* what failed there is reported */
+  /* errors of the driver are reported below */
   if (status == KJIT_OK && !executable->native) return run(executable, stream);
   if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
   return ki_finish_call(device->context, &diagnostics);

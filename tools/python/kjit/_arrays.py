@@ -1,4 +1,4 @@
-"""Arrays of kjit's own, and devices."""
+"""Functions that create kjit arrays and find devices."""
 from . import _kjit, _state, dtypes
 
 _kjit.set_dtype_factory(dtypes.DType)
@@ -9,7 +9,7 @@ def _place(device):
 
 
 def _record_name(dtype):
-    """The struct that a dtype of NumPy with fields or for dates is, or None."""
+    """Returns the name of the struct for a NumPy dtype with fields or for dates, or None."""
     from . import _records
     if isinstance(dtype, str):
         return dtype if _records.is_name(dtype) else None
@@ -17,7 +17,7 @@ def _record_name(dtype):
 
 
 def hint_of(dtype):
-    """Behind the message: what a text of NumPy's, whose numbers count bytes and not bits, is called here."""
+    """Returns a hint for an error message: the kjit name for a NumPy type name, whose number counts bytes instead of bits."""
     if not isinstance(dtype, str):
         return ""
     import numpy
@@ -29,7 +29,7 @@ def hint_of(dtype):
 
 
 def element_of(dtype):
-    """The kernel IR's name of an element type."""
+    """Returns the kernel IR name of an element type."""
     name = dtypes.name_of(dtype) or _record_name(dtype)
     if name is None:
         raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32{hint_of(dtype)}")
@@ -37,22 +37,26 @@ def element_of(dtype):
 
 
 def empty(shape, dtype="f64", device=None):
-    """A new array, contents undefined. shape: its extents in elements, an integer or a tuple of up to 8. dtype: of the
-    elements, kjit.f32, "f32", numpy.float32, a dtype of NumPy, also one with fields. device: "cpu", "cuda", "cuda:1", a
-    Device; None: what KJIT_DEVICE names, else the first one. TypeError: no such element type. NoDeviceError: no such device.
-    DeviceMemoryError: it does not fit."""
+    """Returns a new array with undefined contents.
+
+    shape is an integer or a tuple of up to 8 integers. dtype is the element type: kjit.f32, "f32", numpy.float32, or another NumPy dtype,
+    also with fields. device is "cpu", "cuda", "cuda:1" or a Device; None means the device that KJIT_DEVICE names, or else the first device.
+
+    Raises TypeError for an unknown element type, NoDeviceError if the device does not exist, and DeviceMemoryError if the memory does not
+    suffice.
+    """
     return _kjit.empty(_state.context(), shape, element_of(dtype), _place(device))
 
 
 def full(shape, value, dtype="f64", device=None):
-    """A new array whose elements are all `value`, a number. shape, dtype and device: see `kjit.empty`."""
+    """Returns a new array with all elements equal to the number `value`. For shape, dtype and device see `kjit.empty`."""
     made = empty(shape, dtype, device)
     made.copy_from(value)
     return made
 
 
 def zeros(shape, dtype="f64", device=None):
-    """A new array of zeros. shape, dtype and device: see `kjit.empty`."""
+    """Returns a new array of zeros. For shape, dtype and device see `kjit.empty`."""
     if _record_name(dtype):
         import numpy
         return array(numpy.zeros(shape, dtype), device=device)
@@ -60,9 +64,13 @@ def zeros(shape, dtype="f64", device=None):
 
 
 def array(source, dtype=None, device=None):
-    """A new array with the shape and elements of `source`: an array of NumPy, of kjit, one with the buffer protocol,
-    __dlpack__ or __cuda_array_interface__; or a list. dtype: converts the elements, in the host's memory. device: see
-    `kjit.empty`. ArgumentError: elements that kjit has not, that are not aligned, or in another byte order."""
+    """Returns a new array with the shape and elements of `source`.
+
+    source is a NumPy or kjit array, an object with the buffer protocol, __dlpack__ or __cuda_array_interface__, or a list. dtype converts
+    the elements in host memory. For device see `kjit.empty`.
+
+    Raises ArgumentError if kjit does not support the elements, or if they are not aligned or have another byte order.
+    """
     if dtype is not None or isinstance(source, (list, tuple, int, float, complex)):
         import numpy
         source = numpy.asarray(source if not isinstance(source, _kjit.Array) else source.to_host(),
@@ -76,29 +84,30 @@ def array(source, dtype=None, device=None):
 
 
 def from_dlpack(source):
-    """The array of another library, in place: `source` has __dlpack__ or __cuda_array_interface__. What is read-only there is
-    so here. TypeError: it has neither. ArgumentError: what it says of itself does not fit."""
+    """Returns an array that shares the memory of another library's array. `source` has __dlpack__ or __cuda_array_interface__. A read-only
+    source gives a read-only array. Raises TypeError if it has neither, and ArgumentError if its description is inconsistent."""
     return _kjit.import_array(_state.context(), source)
 
 
 def device(name=None):
-    """The device called `name`, "cpu", "cuda", "cuda:1", a Device; None: see `kjit.empty`. NoDeviceError: there is none."""
+    """Returns a device by its name ("cpu", "cuda", "cuda:1") or a Device. None means the default device, see `kjit.empty`. Raises
+    NoDeviceError if the device does not exist."""
     return _state.context().device(_place(name))
 
 
 def devices():
-    """All devices, GPUs first."""
+    """Returns all devices, GPUs first."""
     return _state.context().devices()
 
 
 def synchronize(name=None):
-    """Waits for all that is queued on the device called `name`, see `kjit.device`. Failures of kernels on a GPU arrive here, as
-    KernelError."""
+    """Waits for all work queued on a device (see `kjit.device`). Raises KernelError if a kernel on a GPU has failed."""
     device(name).synchronize()
 
 
 def statistics():
-    """Counts of launches, compilations and cache hits since the program began, a dictionary; `compile_time_ns` is in ns."""
+    """Returns a dictionary with the numbers of launches, compilations and cache hits since the program started. `compile_time_ns` is in
+    nanoseconds."""
     return _state.context().statistics()
 
 

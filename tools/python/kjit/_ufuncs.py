@@ -1,5 +1,5 @@
-"""What the functions that `kjit.vectorize` and `kjit.guvectorize` make have in common with NumPy's ufuncs: their attributes, calls for
-arrays of libraries with `__array_ufunc__`, rules of conversions, and reductions of parts of an axis."""
+"""Properties that functions from `kjit.vectorize` and `kjit.guvectorize` share with NumPy ufuncs: attributes, calls for arrays of libraries
+with `__array_ufunc__`, conversion rules, and reductions over parts of an axis."""
 
 import functools
 import sys
@@ -19,7 +19,7 @@ def check_casting(casting):
 
 @functools.lru_cache(256)
 def _override(kind):
-    """The method with which a class takes over the calls of ufuncs; None: it has none, or kjit computes with its objects."""
+    """Returns the `__array_ufunc__` method of a class, or None if it has none or if kjit computes with its objects itself."""
     method = getattr(kind, "__array_ufunc__", _MISSING)
     if method is _MISSING or issubclass(kind, _kjit.Array):
         return None
@@ -37,7 +37,7 @@ def _rejects(x, ufunc, method, *operands, **options):
 
 
 def _overriding(operands):
-    """The operands whose classes take over, subclasses before the classes that they are derived from."""
+    """Returns the operands whose classes override ufuncs, subclasses before their base classes."""
     found = []
     for x in operands:
         kind = type(x)
@@ -49,7 +49,7 @@ def _overriding(operands):
 
 
 def with_overrides(method):
-    """A method of a ufunc that leaves the call to a library whose arrays take it over by `__array_ufunc__`, as NumPy's ufuncs do."""
+    """Decorates a ufunc method: if an operand's class overrides ufuncs with `__array_ufunc__`, the call goes to that class, as in NumPy."""
     name = method.__name__
 
     @functools.wraps(method)
@@ -75,8 +75,8 @@ def with_overrides(method):
 
 
 class Attributes:
-    """The attributes of NumPy's ufuncs, from `nin`, `nout` and `_codes`, a pair of texts of NumPy's codes of types for each signature:
-    of the operands and of the results."""
+    """The attributes of NumPy ufuncs. They are derived from `nin`, `nout` and `_codes`, which has a pair of strings with NumPy type codes
+    for each signature: operands and results."""
 
     identity = None
     _codes = ()
@@ -88,7 +88,7 @@ class Attributes:
 
     @property
     def types(self):
-        """The signatures as NumPy writes them, "ff->f". There are none if the types are those of each call."""
+        """The signatures in NumPy's notation, "ff->f". The list is empty if the types depend on each call."""
         return [f"{inputs}->{results}" for inputs, results in self._codes]
 
     @property
@@ -98,12 +98,12 @@ class Attributes:
 
 
 class Folds(Attributes):
-    """The methods for parts of an axis, from `reduce`."""
+    """The methods that reduce parts of an axis, implemented with `reduce`."""
 
     @with_overrides
     def reduceat(self, x, indices, axis=0, dtype=None, out=None):
-        """The function between the elements from each index up to the next one, or the element at an index that the next one is not
-        above, as NumPy's `ufunc.reduceat`; it has to be associative."""
+        """Reduces the elements from each index up to the next index, like NumPy's `ufunc.reduceat`. If the next index is not larger, the
+        result is the single element at the index. The function must be associative."""
         import numpy
 
         if isinstance(x, (list, tuple)):
@@ -126,7 +126,7 @@ class Folds(Attributes):
 
 
 def _joined(parts, x, axis):
-    """Results of parts, one after the other along an axis."""
+    """Concatenates the results of parts along an axis."""
     import numpy
 
     if not parts:
@@ -148,7 +148,7 @@ def _stored(made, out):
 
 
 def converted(x, dtype):
-    """An array with elements of a type; None: its own."""
+    """Converts an array to an element type; None keeps the type."""
     if dtype is None:
         return x
     if not hasattr(x, "astype"):
@@ -159,7 +159,8 @@ def converted(x, dtype):
 
 
 def with_kept(made, shape, axis):
-    """The result of a reduction over axes with an extent of 1 for each of them. shape: of the array that was reduced."""
+    """Returns the result of a reduction with an axis of extent 1 for each reduced axis. shape is the shape of the array before the
+    reduction."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     kept = {each % len(shape) for each in axes} if shape else set()
     extents = tuple(1 if i in kept else extent for i, extent in enumerate(shape))

@@ -1,4 +1,4 @@
-"""Calls as text of the kernel IR."""
+"""Translates calls to kernel IR text."""
 
 import ast
 import re
@@ -11,18 +11,18 @@ from . import closures, dates, library, mathematics, pyvalues, ranges, static, u
 
 
 class Resolved:
-    """A call of a function of Python. thing: the function, specialized for the known arguments. arguments: the values by name.
-    spread: the name of *args, and items: the arguments for *args. ranged: the names of parameters that take ranges."""
+    """A resolved call of a Python function. thing: the function, specialized for the known arguments; arguments: the values by name;
+    spread: the name of *args; items: the arguments for *args; ranged: the names of parameters that take ranges."""
 
     def __init__(self, thing, arguments, spread, items, ranged):
         self.thing, self.arguments, self.spread, self.items, self.ranged = thing, arguments, spread, items, ranged
 
 
 class Calls:
-    """What the emitter writes for calls."""
+    """The part of the emitter that translates calls."""
 
     def spread_out(self, node):
-        """The call with *args as one argument after the other."""
+        """Returns the call with the items of *args as separate arguments."""
         arguments = []
         for argument in node.args:
             if not isinstance(argument, ast.Starred):
@@ -41,7 +41,7 @@ class Calls:
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
 
     def call(self, node):
-        """The text of a call. A result that may be None is a pair."""
+        """Returns the kernel IR text of a call. A result that may be None is a pair."""
         value = self.static_value(node)
         return [self.source.place(node), *self.known(value, node)] if value is not static.UNKNOWN else self.of_Call(node)
 
@@ -127,7 +127,7 @@ class Calls:
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
 
     def call_of_python(self, node, thing):
-        """The text of a call of one of Python's own functions that the kernel IR does not have. None for any other call."""
+        """Returns the kernel IR text for a call of a built-in Python function that the kernel IR lacks, or None for other calls."""
         if thing is isinstance:
             return pyvalues.isinstance_of(self, node)
         ranged = len(node.args) == 1 and not node.keywords and ranges.is_range(self, node.args[0])
@@ -141,7 +141,7 @@ class Calls:
         return None if text is None else [self.source.place(node), self.use(text), *self.positional(node)]
 
     def folded(self, node, thing):
-        """A function of many arguments by one of two."""
+        """Translates a call with many arguments to nested calls of the function with two arguments."""
         symbol = self.builder.function(thing)
         self.used.add(symbol)
         parts = self.expression(node.args[0])
@@ -150,7 +150,7 @@ class Calls:
         return parts
 
     def ufunc(self, node, thing):
-        """The func of the kernel IR that a ufunc of NumPy is."""
+        """Returns the kernel IR func that implements a NumPy ufunc."""
         text = ufuncs.text_of(thing)
         if text is None:
             raise self.error(node, f"np.{thing.__name__}: kernels do not have this function of NumPy")
@@ -193,7 +193,7 @@ class Calls:
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
 
     def is_cffi(self, node):
-        """Whether it is an object `cffi.FFI()`, whose from_buffer gives C functions the address of an array."""
+        """Whether the node is an object `cffi.FFI()`, whose from_buffer passes the address of an array to C functions."""
         return type(self.static_value(node)).__module__ in ("cffi.api", "_cffi_backend")
 
     def positional(self, node):
@@ -220,7 +220,7 @@ class Calls:
         return [self.source.place(node), name, *self.positional(node)]
 
     def resolve(self, node, thing):
-        """What a call of a function of Python calls, as a Resolved."""
+        """Returns the Resolved for a call of a Python function."""
         import inspect  # where no function is called nobody waits for it
 
         if modules.is_algorithm(thing):
@@ -283,12 +283,13 @@ class Calls:
 
     @staticmethod
     def types_of_parameters(thing, names):
-        """The types to which numbers are converted that a function takes, by name: its signature says them."""
+        """Returns, by name, the types from the function's signature to which arguments are converted."""
         texts = getattr(thing, "parameter_texts", None) or ()
         return dict(zip(names, texts))
 
     def handed_over(self, value, python):
-        """What is known of an argument of a function of Python, or UNKNOWN; where numbers of Python have no types, functions only."""
+        """Returns the known value of an argument for a Python function, or UNKNOWN. If Python numbers have no types, only functions are
+        known."""
         known = self.static_value(value) if isinstance(value, ast.AST) else value
         if isinstance(known, (bool, int, float, complex)) and self.builder.is_under_way(python):
             return static.UNKNOWN  # a function that calls itself with another number each time stays one function

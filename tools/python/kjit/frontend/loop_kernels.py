@@ -1,4 +1,5 @@
-"""The functions that loops become: a func, or a kernel over the parts of a loop over prange."""
+"""Builds the functions that loops become: a func for an ordinary loop, or a kernel for a loop over prange. The kernel runs parts of the
+loop in parallel."""
 
 import ast
 
@@ -60,7 +61,7 @@ def _item(name, index):
 
 
 def copy(node):
-    """A copy of a tree, whose constants stay what they are."""
+    """Returns a copy of a syntax tree. Constants in the tree are not copied."""
     if isinstance(node, list):
         return [copy(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -69,11 +70,12 @@ def copy(node):
 
 
 class _Body:
-    """The statements of a loop's body as the part of a loop has them.
+    """Translates the statements of a loop body to the body of one part of the loop.
 
-    pools: id(statement that makes an array) -> (name of the array whose rows take its place, the expression that fills it); row: the
-    expression of the row; arrays: reductions that are arrays; flags: name -> the variable that says that it is assigned; checked: of
-    these, names that an iteration must have assigned before it reads them."""
+    pools maps id(statement that makes an array) to (the name of the array whose rows replace it, the expression that fills it). row is the
+    expression for the row number. arrays are reductions that are arrays. flags maps a name to the variable that says whether the name is
+    assigned. checked are the names among them that an iteration must assign before it reads them.
+    """
 
     def __init__(self, pools, row, arrays=(), flags=None, checked=()):
         self.pools, self.row, self.arrays, self.flags, self.checked = pools, row, arrays, flags or {}, set(checked)
@@ -135,12 +137,12 @@ class _Body:
 
 
 def serial_body(statement, pools):
-    """The loop itself, with rows in the place of the arrays that it makes."""
+    """Returns the loop itself, in which rows replace the arrays that the loop makes."""
     return _Body(pools, ast.Constant(0)).block([statement])
 
 
 class Parts:
-    """What the kernel of a loop over prange is made of. fresh: gives a name that the function does not have."""
+    """The data of a loop over prange from which its kernel is built. fresh(name) returns a name that the function does not use yet."""
 
     def __init__(self, statement, target, inputs, fresh):
         self.statement, self.target, self.inputs, self.fresh = statement, target, inputs, fresh
@@ -148,7 +150,7 @@ class Parts:
         self.makes_parts = False
 
     def finish(self):
-        """Chooses the names of parameters."""
+        """Chooses the names of the kernel's parameters."""
         self.pools = [self.fresh(f"pool_{i}") for i in range(len(self.temporaries))]
         self.firsts = {name: self.fresh(name + "_first") for name in self.reductions}
         flagged = [*self.checked, *(name for name, is_flagged in self.lasts.items() if is_flagged)]
@@ -156,15 +158,16 @@ class Parts:
         self.makes_parts = bool(self.reductions or self.lasts or self.temporaries)
 
     def slots(self, arrays):
-        """The variables that each part keeps."""
+        """Returns the names of the variables for which each part keeps a value."""
         values = [name for name in self.reductions if name not in arrays]
         for name, is_flagged in self.lasts.items():
             values += [name, self.flags[name]] if is_flagged else [name]
         return values
 
     def parameters_and_body(self, arrays):
-        """Without reductions each iteration is one of a grid_range. Otherwise the grid_range is over parts of the loop, each of which
-        runs its iterations one after the other, so that the result does not depend on how many threads there are."""
+        """Returns the kernel's parameters and body. Without reductions each iteration of the loop is one iteration of a grid_range. With
+        reductions the grid_range iterates over parts of the loop, and each part runs its iterations in order, so the result does not depend
+        on the number of threads."""
         count, start, step, at = (self.fresh(n) for n in ("count", "start", "step", "at"))
         place = _binary(load(start), ast.Add, _binary(load(at), ast.Mult, load(step)))
         part = self.fresh("part")

@@ -1,7 +1,8 @@
-"""njit: what of a function is compiled whole, and the parts of one whose loops run on all cores or that needs NumPy.
+"""Splits functions of kjit.njit that cannot be compiled as a whole, because they contain loops over prange or need NumPy.
 
-Such a function stays a function of Python, in which each loop without NumPy is a call of compiled code: a kernel for a
-loop over prange, a func for any other. Loops that hold such loops, and what is between them, run in Python."""
+Such a function remains a Python function. Each of its loops without NumPy becomes a call of compiled code: a kernel for a loop over prange,
+a func for any other loop. Python runs the loops around these loops and the statements between them.
+"""
 
 import ast
 
@@ -13,8 +14,9 @@ from .temporaries import Temporaries
 from .whole_arrays import WholeArrays
 
 class Loop:
-    """A loop of its own. node: the function that it became; inputs: names whose values it takes; outputs: those that it gives;
-    parts: of a loop over prange, what its kernel is made of; bounds: its start, stop and step; temporaries: the arrays that it makes."""
+    """A loop that becomes compiled code. node: the compiled function; inputs: names whose values the loop reads; outputs: names that it
+    assigns; parts: the data for the kernel of a loop over prange; bounds: its start, stop and step; temporaries: the arrays that it makes.
+    """
 
     def __init__(self, statement, node, inputs, outputs, parts=None, bounds=None, temporaries=()):
         self.statement, self.node, self.inputs, self.outputs = statement, node, inputs, outputs
@@ -51,7 +53,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         )
 
     def needs_python(self, node):
-        """Whether there is a loop over prange in it, or a call of NumPy's or of an array that no kernel has."""
+        """Whether the node contains a loop over prange, or a call of NumPy or of an array method that kernels do not have."""
         is_loop = isinstance(node, (ast.For, ast.While))
         made = {id(t.statement.value) for t in self.temporaries(node)} if is_loop else ()
         for inner in ast.walk(node):
@@ -67,7 +69,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self.node is None or not any(self.needs_python(s) or self.makes_arrays(s) for s in self.node.body)
 
     def has_code(self):
-        """Whether compiled code can call the function: it is compiled whole but for arrays of constant size that it makes for itself."""
+        """Whether compiled code can call the function. This requires that the function is compiled as a whole; it may make arrays of
+        constant size."""
         if self.node is None:
             return True
         own = self.own_arrays()
@@ -81,7 +84,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
     # ---- splitting ----
 
     def split(self):
-        """The body of the function that stays in Python, whose statements of the class Loop are to become calls."""
+        """Returns the body of the function that remains in Python. Statements of the class Loop in this body become calls."""
         for inner in ast.walk(self.node):
             name = type(inner).__name__
             if (
@@ -106,7 +109,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self._block(self.node.body, [])
 
     def _block(self, body, behind):
-        """behind: the statements that follow the block, in their order."""
+        """behind: the statements that follow the block, in order."""
         result = []
         for i, statement in enumerate(body):
             rest = [*body[i + 1 :], *behind]
@@ -135,7 +138,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self.scope.first([statement], name) == "read"
 
     def _forbid(self, statement, kinds, what):
-        """Statements of some kinds that would leave the loop."""
+        """Reports statements of these kinds that would leave the loop."""
         for inner in statement.body:
             for node in _walk_same_loop(inner) if kinds == (ast.Break,) else ast.walk(inner):
                 if isinstance(node, kinds):
@@ -182,8 +185,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self._keep(Loop(statement, node, inputs, outputs, temporaries=made))
 
     def is_set_before(self, statement, name):
-        """Whether the name may have a value before: then it keeps that where the loop assigns nothing. Statements that follow assign
-        it before only in a loop around the statement."""
+        """Whether the name may have a value before the loop. If so, it keeps this value if the loop assigns none. Statements after the loop
+        count only if a further loop contains both."""
         inside = {id(n) for n in ast.walk(statement)}
         loops = [n for n in ast.walk(self.node) if isinstance(n, (ast.For, ast.While)) and n is not statement]
         around = [loop for loop in loops if any(n is statement for n in ast.walk(loop))]
@@ -239,7 +242,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self._keep(loop)
 
     def kernel_node(self, loop, arrays):
-        """The kernel that a loop over prange becomes. arrays: its reductions that are arrays."""
+        """Returns the kernel for a loop over prange. arrays: its reductions that are arrays."""
         return self._function(loop.statement, "prange", *loop.parts.parameters_and_body(arrays))
 
     def _fresh(self, name):
@@ -253,7 +256,7 @@ def _stores(statement):
 
 
 def _walk_same_loop(statement):
-    """What is in a statement but not in a loop of its own."""
+    """Yields the nodes of a statement except those in inner loops."""
     yield statement
     if not isinstance(statement, (ast.For, ast.While)):
         for child in ast.iter_child_nodes(statement):

@@ -1,4 +1,5 @@
-"""What goes from one iteration of a loop over prange to the next, and what is there behind it: reductions and last values."""
+"""Finds the values that a loop over prange carries from one iteration to the next, and the values that are used after the loop: reductions
+and last values."""
 
 import ast
 
@@ -26,10 +27,10 @@ _GREATER, _LESS = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
 
 
 class Reductions:
-    """What Splitter knows of the names that a loop over prange assigns."""
+    """The part of Splitter that analyses the names which a loop over prange assigns."""
 
     def reduction(self, statement, name):
-        """(operator, begin) if all that the loop does with a name is to sum something up in it."""
+        """Returns (operator, initial value) if the loop uses the name only for a reduction."""
         found, names = [], 0
         for inner in [n for s in statement.body for n in ast.walk(s)]:
             names += isinstance(inner, ast.Name) and inner.id == name
@@ -42,7 +43,7 @@ class Reductions:
         return kinds.pop()
 
     def _reduction_of(self, node, name):
-        """(the kind of reduction that a statement is, how often it has the name); (None, 0): it is another statement."""
+        """Returns (the kind of reduction, the number of uses of the name), or (None, 0) if the statement is not a reduction."""
         if isinstance(node, ast.AugAssign) and _is_name(node.target, name):
             return _AUGMENTED.get(type(node.op)), 1
         if isinstance(node, ast.If):
@@ -56,7 +57,7 @@ class Reductions:
         return None, 0
 
     def _conditional(self, node, name):
-        """`if x > acc: acc = x`"""
+        """Returns the kind of a conditional reduction such as `if x > acc: acc = x`, or None."""
         is_one = len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Assign)
         if not is_one or len(node.body[0].targets) != 1 or not _is_name(node.body[0].targets[0], name):
             return None
@@ -66,7 +67,7 @@ class Reductions:
         return kind
 
     def _comparison(self, test, value, name):
-        """What is kept where acc becomes a value that is greater or less than acc."""
+        """Returns the kind of reduction that replaces acc by a value that is larger, or smaller, than acc; None for other comparisons."""
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or _count(value, name):
             return None
         left, right, operator = test.left, test.comparators[0], type(test.ops[0])
@@ -98,7 +99,7 @@ class Reductions:
         return None
 
     def _chain(self, value, name):
-        """`acc + x - y`, `x * acc`"""
+        """Returns the kind of a reduction in an expression such as `acc + x - y` or `x * acc`."""
         kind = _AUGMENTED.get(type(value.op))
         if _count(value, name) != 1 or kind is None:
             return None
@@ -110,14 +111,14 @@ class Reductions:
     # ---- what is not a reduction ----
 
     def is_read_first(self, body, name):
-        """Whether the first statement that has a name may read it."""
+        """Whether the first statement that uses the name may read it."""
         for statement in body:
             if name in self.scope.mentions[id(statement)]:
                 return self.scope.first([statement], name) == "read"
         return False
 
     def check_private(self, statement, name):
-        """Refuses a name that an iteration gives to the next one."""
+        """Reports a name whose value one iteration would pass to the next."""
         is_carried = self.scope.first(statement.body, name) == "read"
         if is_carried and (self.is_set_before(statement, name) or self.is_read_first(statement.body, name)):
             raise self.source.error(
@@ -128,7 +129,8 @@ class Reductions:
         return is_carried
 
     def check_last(self, statement, name, is_private):
-        """Refuses a name whose value behind the loop would depend on values before the loop in other ways than by its last assignment."""
+        """Reports a name whose value after the loop could depend on values from before the loop, except through the loop's last assignment.
+        """
         reads = [n for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
         if is_private or reads and self.scope.first(statement.body, name) != "assigned":
             raise self.source.error(

@@ -1,5 +1,5 @@
-"""Where variables are declared. Python's belong to the function, those of the kernel IR to a block: each is declared
-at its first assignment where that reaches all of its uses, else before the statement that holds them all."""
+"""Chooses where to declare variables. A Python variable belongs to its function, a variable of the kernel IR to a block. A variable is
+declared by its first assignment if that block contains all uses. Otherwise it is declared before the statement that contains all uses."""
 
 import ast
 
@@ -7,7 +7,7 @@ COMPOUND = (ast.If, ast.For, ast.While)
 
 
 def copied(node):
-    """A copy of a syntax tree. Objects of the program that stand in it as constants are the same ones."""
+    """Returns a copy of a syntax tree. Objects that the tree contains as constants are not copied."""
     if isinstance(node, list):
         return [copied(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -17,7 +17,7 @@ def copied(node):
 
 
 def blocks(statement):
-    """The blocks of a compound statement."""
+    """Returns the blocks of a compound statement."""
     return [statement.body, statement.orelse] if isinstance(statement, ast.If) or statement.orelse else [statement.body]
 
 
@@ -34,22 +34,22 @@ def _targets_of(statement):
 
 
 def _flat(target):
-    """The targets in a tuple of targets, which may be nested."""
+    """Returns the targets in a tuple of targets, which may be nested."""
     is_tuple = isinstance(target, (ast.Tuple, ast.List))
     return [t for inner in target.elts for t in _flat(inner)] if is_tuple else [target]
 
 
 def targets(statement):
-    """Expressions that a simple statement assigns to."""
+    """Returns the expressions to which a simple statement assigns."""
     if isinstance(statement, ast.Assign):
         return [t for target in statement.targets for t in _flat(target)]
     return [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else []
 
 
 class Scope:
-    """declare: id(statement) -> names declared by this assignment; hoist: id(statement) -> names declared before it;
-    stores: name -> how often it is assigned; types: name -> its annotations; outer: (id(loop), name) of loops whose
-    variable is used behind them, too; unassigned: nodes of names that nothing has assigned."""
+    """declare: id(statement) -> names that this assignment declares; hoist: id(statement) -> names declared before the statement; stores:
+    name -> number of assignments; types: name -> its annotations; outer: (id(loop), name) for loops whose variable is also used after
+    the loop; unassigned: nodes of names that are never assigned."""
 
     def __init__(self, body, parameters):
         self.mentions, self.stores, self.types = {}, {}, {}
@@ -97,7 +97,7 @@ class Scope:
         self.stores[name] = self.stores.get(name, 0) + 1
 
     def first(self, body, name):
-        """What a block does first with a name: "assigned" on all ways, "read" on some, "maybe" assigned, "none"."""
+        """Returns the first use of a name in a block: "assigned" on all paths, "read" on at least one path, "maybe" assigned, or "none"."""
         outcome = "none"
         for statement in body:
             if name not in self.mentions[id(statement)]:
@@ -130,7 +130,7 @@ class Scope:
         return "maybe"
 
     def _assigns(self, statement, name):
-        """A plain assignment to the name, whose value does not have it."""
+        """Whether the statement is a plain assignment to the name whose value does not use the name."""
         return (
             isinstance(statement, (ast.Assign, ast.AnnAssign))
             and statement.value is not None
@@ -173,7 +173,7 @@ class Scope:
         self._mark_loops(found, name)
 
     def _mark_loops(self, body, name):
-        """The name is declared around these statements: loops in them assign to it and declare none of their own."""
+        """Records that loops in these statements assign to the name and do not declare a variable, because the name is declared outside."""
         for statement in body:
             for node in ast.walk(statement):
                 if isinstance(node, ast.For) and name in loop_names(node):
