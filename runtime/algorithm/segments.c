@@ -1,6 +1,7 @@
-/* kjit_reduce_segments and kjit_scan_segments: lib/library/segments.kir. Elements and ends of
- * segments are one path, of which each block has a part of the same length. Reductions of segments
- * that are long on average have a team of threads for each: lib/library/segment_teams.kir. */
+/* kjit_reduce_segments and kjit_scan_segments. The kernels in lib/library/segments.kir follow the
+ * merge path over elements and segment ends: each block processes a part of the same length. If
+ * segments are long on average, reductions use a team of threads for each segment
+ * (lib/library/segment_teams.kir). */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -11,25 +12,27 @@ typedef struct segmentation {
 
 typedef struct parts {
   ka_call *call;
-  ka_operator operator_;         /* or */
-  const ka_reduction *reduction; /* by name, not NULL then */
-  kjit_type value, accumulator;  /* what elements are converted to, and what is combined */
+  ka_operator operator_;         /* either operator_ or reduction is set */
+  const ka_reduction *reduction; /* a reduction chosen by name; NULL if operator_ is set */
+  /* the type to which elements are converted, and the type of the reduction */
+  kjit_type value, accumulator;
   bool is_exclusive;
   ka_operand result, x, offsets;
-  const ka_elements *elements;     /* instead of x, not NULL then */
-  uint64_t count, segments, steps; /* elements; of the path */
+  const ka_elements *elements;     /* replaces x unless NULL */
+  uint64_t count, segments, steps; /* numbers of elements, segments, and steps of the path */
   ka_carried carried;
 } parts;
 
-/* The shape of a launch of segment_teams_reduce. */
+/* Launch shape of segment_teams_reduce. */
 typedef struct team_shape {
-  uint32_t threads, size, items; /* of a block, of a team; elements that a thread reads at a time */
-  uint64_t chunk, chunks;        /* elements that one team has of a long segment */
+  /* threads of a block, threads of a team, elements that a thread reads at once */
+  uint32_t threads, size, items;
+  uint64_t chunk, chunks; /* for long segments: elements per team and number of such chunks */
 } team_shape;
 
 /* ---- kernels ---- */
 
-/* What the kernels take in common, as text. */
+/* Kernel text that all kernels share. */
 typedef struct texts {
   ka_kernel kernel;
   const char *load, *op, *offset, *carried, *n, *segments;
@@ -52,7 +55,8 @@ static void begin(const parts *p, const char *module, texts *t)
   t->segments = ka_use_count(&t->kernel, p->segments);
 }
 
-/* On a GPU tiles look back. */
+/* Adds the temporary storage for partial results. On a GPU tiles look back at the tiles before
+ * them. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s, uint64_t of_block)
 {
   if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
@@ -69,7 +73,7 @@ static const char *use_work(const parts *p, texts *t, uint32_t work, uint64_t co
 
 static bool commutes(const parts *p) { return p->reduction || p->operator_.commutes; }
 
-/* Funcs that take the result of a segment, and that of one without elements. */
+/* Writes the funcs that store the result of a segment and the result of an empty segment. */
 static void use_results(const parts *p, texts *t, const char **store, const char **store_empty)
 {
   ka_call *call = p->call;
@@ -111,23 +115,28 @@ static void add_path(const parts *p, uint32_t bytes)
             commutes(p) ? "true" : "false", items);
 }
 
-/* As measured on an H200. */
+/* Measured on an H200. */
 enum {
-  TEAM_LEAST = 64,       /* elements of a segment on average, from which on it may have a team */
-  TEAM_AVERAGE = 160,    /* from which on it has one */
-  TEAM_SEGMENTS = 24000, /* and so many segments more have one: a path takes some us by itself */
-  TEAM_VALUE_BYTES = 64, /* that a thread reads at a time */
-  TEAM_THREADS = 1024,   /* of a multiprocessor, before teams are warps */
-  TEAM_MOST = 256,       /* threads */
-  TEAM_LARGE_AVERAGE = 8192, /* elements, from which on a team has as many where there are: */
+  TEAM_LEAST = 64, /* mean segment length from which teams are possible */
+  /* Teams are used for at most TEAM_SEGMENTS + n / TEAM_AVERAGE segments. The constant is there
+   * because the path has a fixed cost of some microseconds. */
+  TEAM_AVERAGE = 160,
+  TEAM_SEGMENTS = 24000,
+  TEAM_VALUE_BYTES = 64, /* bytes that a thread reads at once */
+  TEAM_THREADS = 1024,   /* threads per multiprocessor, below which teams are larger than a warp */
+  TEAM_MOST = 256,       /* maximum number of threads in a team */
+  /* A team has TEAM_MOST threads from this mean segment length on, if there are at least
+   * TEAM_LARGE_LEAST elements. */
+  TEAM_LARGE_AVERAGE = 8192,
   TEAM_LARGE_LEAST = 1 << 26,
-  TEAM_WARPS_BLOCK = 64, /* threads of a block of teams that are warps */
-  TEAM_LEAST_READS = 4,  /* of a thread of a team that has a part of a long segment */
-  TEAM_LONG = 8          /* times the average, from which on there are several teams */
+  TEAM_WARPS_BLOCK = 64, /* threads per block if teams are warps */
+  /* minimum number of reads of a thread in a team that processes part of a long segment */
+  TEAM_LEAST_READS = 4,
+  TEAM_LONG = 8 /* multiple of the mean length from which several teams share a segment */
 };
 
-/* Few or very long segments have large teams; and a part of a long one is so long that there are as
- * many parts as fill the device, but few beside the segments. */
+/* Chooses the launch shape. Few or very long segments get large teams. A chunk of a long segment is
+ * chosen so that the chunks fill the device, but are few compared with the segments. */
 static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
 {
   uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->count;
@@ -254,7 +263,7 @@ static void read_result(parts *p, const kjit_operand *given, uint64_t count, con
             (unsigned long long)count, (unsigned long long)p->result.count);
 }
 
-/* result: KJIT_ANY where there is no array. */
+/* result is KJIT_ANY if the call has no result array. */
 static void choose_types(parts *p, kjit_type result)
 {
   ka_call *call = p->call;
@@ -266,7 +275,7 @@ static void choose_types(parts *p, kjit_type result)
   p->value = p->accumulator = ka_accumulator(call, &p->operator_, p->x.element, result);
 }
 
-/* As NumPy: an array of halfs has a sum that is a half. */
+/* As in NumPy, the sum of an f16 array is f16. */
 static kjit_type result_type(const parts *p)
 {
   kjit_type element = p->x.element;
@@ -275,7 +284,7 @@ static kjit_type result_type(const parts *p)
   return is_half && p->call->options.accumulator == KJIT_ANY ? element : p->accumulator;
 }
 
-/* Bytes of what is combined. */
+/* Chooses the types and returns the size of an accumulator in bytes. */
 static uint32_t finish_types(parts *p)
 {
   ka_call *call = p->call;

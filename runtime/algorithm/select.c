@@ -1,43 +1,44 @@
-/* kjit_select and its kin: lib/library/select.kir, and partition.kir of three parts, one launch on
- * a GPU; on the CPU pieces are counted by one and written by the next. */
+/* kjit_select and related calls: select_where, unique, partition. The kernels are in
+ * lib/library/select.kir and partition.kir. A GPU needs one launch. On the CPU a first launch
+ * counts the elements to keep in each piece, and a second launch writes them. */
 #include "algorithm/algorithm.h"
 
-/* What a public function is called with; what it lacks is NULL. */
+/* Arguments of a public function. Arguments that the function does not have are NULL. */
 typedef struct selection {
   const kjit_operand *result, *second, *rest, *result_values, *lengths, *starts, *count, *x,
     *values, *flags;
   kjit_function *equal;
-  bool has_heads;             /* one of each run of equal elements is kept */
-  bool has_rest, has_lengths; /* whether there are such results */
-  bool is_in_three;           /* flags are classes */
+  bool has_heads;             /* keeps one element of each run of equal elements */
+  bool has_rest, has_lengths; /* whether the call has these results */
+  bool is_in_three;           /* partition into three classes: the flags are classes */
 } selection;
 
 typedef struct parts {
   ka_call *call;
   const selection *given;
   ka_operand result, second, rest, result_values, lengths, starts, count, x, values, flags;
-  uint32_t bytes; /* of an element that a tile keeps */
+  uint32_t bytes; /* size of an element in a tile */
   uint64_t n;
 } parts;
 
 /* ---- the shape of a launch ---- */
 
-/* As measured on an H200, and on cores that share a memory. */
+/* Measured on an H200, and on CPU cores that share memory. */
 enum {
-  GPU_ACCESS_BYTES = 16, /* of neighbours that one thread reads */
-  GPU_VALUE_BYTES = 64,  /* that a thread has at a time */
+  GPU_ACCESS_BYTES = 16, /* bytes that one thread reads at once from adjacent elements */
+  GPU_VALUE_BYTES = 64,  /* bytes of elements that a thread holds at once */
   GPU_MOST_ITEMS = 16,
-  GPU_MANY = 1 << 22,   /* elements from which on tiles are large */
-  GPU_LARGE_TILE = 512, /* threads of a block, where a func of each element decides */
-  GPU_CHUNKS = 2,       /* of a large tile, one in registers at a time */
-  GPU_RUN_TILE = 256,   /* where neighbours are compared */
+  GPU_MANY = 1 << 22,   /* number of elements above which tiles are large */
+  GPU_LARGE_TILE = 512, /* threads per block if a func decides for each element */
+  GPU_CHUNKS = 2,       /* chunks of a large tile; one at a time is in registers */
+  GPU_RUN_TILE = 256,   /* threads per block if adjacent elements are compared */
   GPU_RUN_CHUNKS = 3,
-  GPU_BLOCKS = 3, /* with large tiles on a multiprocessor */
+  GPU_BLOCKS = 3, /* blocks per multiprocessor with large tiles */
   GPU_SMALL_TILE = 256,
-  GPU_WIDE_ELEMENT = 32, /* bytes of elements of which a block has fewer */
+  GPU_WIDE_ELEMENT = 32, /* element size in bytes above which a block has fewer elements */
   GPU_WIDE_TILE = 128,
-  CPU_PIECES = 4,   /* of a core */
-  CPU_LEAST = 16384 /* elements of a piece */
+  CPU_PIECES = 4,   /* pieces per core */
+  CPU_LEAST = 16384 /* minimum number of elements in a piece */
 };
 
 typedef struct tiling {
@@ -60,7 +61,7 @@ static tiling choose_tiling(const parts *p)
   t.threads = !is_large ? GPU_SMALL_TILE : has_heads ? GPU_RUN_TILE : GPU_LARGE_TILE;
   if (p->bytes > GPU_WIDE_ELEMENT) t.threads = GPU_WIDE_TILE;
   if (is_large && !p->given->is_in_three) t.chunks = has_heads ? GPU_RUN_CHUNKS : GPU_CHUNKS;
-  /* a tile of several chunks lies in shared memory, elements and places */
+  /* the elements and indices of a tile with several chunks are in shared memory */
   if (t.chunks > 1)
     t.threads = ka_fit_threads(p->call, t.threads,
                                (uint64_t)t.items * t.chunks * (p->bytes + sizeof(uint16_t)));
@@ -68,8 +69,8 @@ static tiling choose_tiling(const parts *p)
   return t;
 }
 
-/* What tells of the tiles before a tile is a count; with runs a place too, of three parts two
- * counts. */
+/* Returns the size of the look-back data. Each tile passes on one count, or two for runs and for a
+ * partition into three classes. */
 static uint64_t look_back_size(const parts *p, uint64_t tiles)
 {
   bool are_two = p->given->has_lengths || p->given->is_in_three;
@@ -79,13 +80,13 @@ static uint64_t look_back_size(const parts *p, uint64_t tiles)
 
 /* ---- kernels ---- */
 
-/* What the kernels take in common. */
+/* Kernel text that all kernels share. */
 typedef struct texts {
   ka_kernel kernel;
   const char *load, *keep, *heads, *pass;
 } texts;
 
-/* Places of flags stand for themselves. */
+/* Begins the kernel text. If the elements are flags, their indices are the values. */
 static void begin(const parts *p, texts *t)
 {
   ka_call *call = p->call;
@@ -123,7 +124,7 @@ static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
               totals, t.heads, t.pass);
 }
 
-/* The funcs that take what is kept, what is not, and the count. */
+/* Writes the funcs that store the kept elements, the other elements, and the count. */
 static void use_outputs(const parts *p, texts *t, const char *n, const char **store,
                         const char **store_rest, const char **done)
 {
@@ -210,7 +211,7 @@ static void read_input(parts *p, const char *name, const kjit_operand *given, ka
   p->n = operand->count;
 }
 
-/* least: elements that it has to have room for. */
+/* Reads an output. `room` is the minimum number of elements. */
 static void read_output(parts *p, const char *name, const kjit_operand *given, ka_operand *operand,
                         uint64_t room)
 {
@@ -240,7 +241,7 @@ static bool describe(const parts *p)
   return ka_describe(p->call, next, KJIT_I64, given->is_in_three, &two);
 }
 
-/* What counts elements or has their positions. */
+/* Checks that a result for counts or positions has integer elements. */
 static void check_integers(const parts *p, const ka_operand *result)
 {
   if (!result->name || result->function) return;
@@ -296,9 +297,8 @@ static void build(ka_call *call, const void *data)
 
 /* ---- the public functions ---- */
 
-/* Operands that must not be NULL: the inputs, and, unless the call asks what they would be,
- * results.
- */
+/* An operand that must not be NULL. Inputs are always needed; results are not needed if the call
+ * only asks for their shapes. */
 typedef struct needed {
   const char *name;
   const kjit_operand *operand;

@@ -6,20 +6,20 @@
 
 enum { SLOTS = 256, PAGES = 256 };
 
-/* What the host knows of a word. number and listens are read without the mutex. */
+/* The host's data for one interrupt word. number and listens are read without the mutex. */
 typedef struct slot {
-  _Atomic uint64_t number;  /* of the launch that has it for itself */
-  _Atomic uint32_t listens; /* 1 + the word that this launch is interrupted by; 0: none */
+  _Atomic uint64_t number;  /* number of the launch that owns the word */
+  _Atomic uint32_t listens; /* 1 + the index of the word that interrupts this launch; 0: none */
   uint64_t deadline_ns;     /* 0: none */
-  uint64_t closed_at;       /* the waits that had begun when it was closed */
-  kj_interrupt_slot next;   /* free or closed: the next one; 0: none */
-  bool ends_with_time;      /* freed when its time is over */
-  bool is_listed;           /* free or closed */
+  uint64_t closed_at;       /* the number of waits that had begun when the slot was closed */
+  kj_interrupt_slot next;   /* next slot in the list of free or closed slots; 0: none */
+  bool ends_with_time;      /* the slot is freed when its time limit is over */
+  bool is_listed;           /* the slot is in the list of free or closed slots */
 } slot;
 
 typedef struct page {
-  kj_interrupt_word *words; /* mapped */
-  uint64_t address;         /* for the device */
+  kj_interrupt_word *words; /* mapped into the address space of the device */
+  uint64_t address;         /* address on the device */
   slot slots[SLOTS];
 } page;
 
@@ -29,7 +29,8 @@ struct kj_interrupts {
   _Atomic uint64_t newest; /* number of the last launch */
   _Atomic uint32_t page_count;
   _Atomic(page *) pages[PAGES];
-  pthread_mutex_t mutex; /* protects the rest, and what is not atomic of slots */
+  /* protects the fields below, and the fields of slots that are not atomic */
+  pthread_mutex_t mutex;
   pthread_cond_t changed;
   pthread_t watchdog;
   bool has_watchdog, is_stopping;
@@ -57,7 +58,7 @@ static uint64_t address_of(struct kj_interrupts *all, kj_interrupt_slot number)
   return page_of(all, number)->address + number % SLOTS * sizeof(kj_interrupt_word);
 }
 
-/* ---- interrupting: by signal handlers, too ---- */
+/* ---- interrupting; signal handlers call these functions, too ---- */
 
 static void raise_to(kj_interrupt_word *word, uint64_t number)
 {
@@ -87,7 +88,7 @@ void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot number)
   for (kj_interrupt_slot i = 0; i < count; i++) {
     slot *slot = slot_of(all, i);
     uint64_t own = atomic_load(&slot->number);
-    /* a slot that becomes another launch's meanwhile has a later number by then */
+    /* if another launch gets the slot in the meantime, its number is larger */
     if (own && atomic_load(&slot->listens) == number + 1) raise_slot(all, i, own);
   }
 }
@@ -107,13 +108,14 @@ static void push(struct kj_interrupts *all, kj_interrupt_slot *list, kj_interrup
 {
   slot *pushed = slot_of(all, number);
   KJ_ASSERT(kj_is_locked_here(&all->mutex));
-  KJ_ASSERT(number && !pushed->is_listed); /* word 0 is the default stream's, and stays */
+  /* word 0 belongs to the default stream and is never freed */
+  KJ_ASSERT(number && !pushed->is_listed);
   pushed->next = *list;
   pushed->is_listed = true;
   *list = number;
 }
 
-/* The first one of a list that is not empty. */
+/* Removes the first slot from a list that is not empty. */
 static slot *pop(struct kj_interrupts *all, kj_interrupt_slot *list)
 {
   slot *first = slot_of(all, *list);
@@ -190,14 +192,14 @@ kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnost
   return status;
 }
 
-/* A word that queued launches may still look at waits for them: who gets it next would be
- * interrupted, and they with it. */
+/* Closes a slot. Queued launches may still poll its word, so the slot is not reused before they
+ * end: otherwise an interruption of the next owner would also interrupt them. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
 {
   struct kj_interrupts *all = device->interrupts;
   if (!all || !number) return;
   lock(all);
-  bool is_there = number < count_slots(all); /* else the device was reset */
+  bool is_there = number < count_slots(all); /* otherwise the device was reset */
   if (is_there && device->operations->is_queued) {
     KJ_ASSERT(slot_of(all, number)->closed_at <= all->waits);
     slot_of(all, number)->closed_at = all->waits;
@@ -208,7 +210,8 @@ void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
 
 /* ---- time limits ---- */
 
-/* Raises what is over, and says when the next one is. Under the mutex. */
+/* Interrupts the launches whose time is over, and returns the time of the next deadline. The caller
+ * holds the mutex. */
 static uint64_t look_at_deadlines(struct kj_interrupts *all, uint64_t now)
 {
   uint64_t next = UINT64_MAX;
@@ -244,7 +247,8 @@ static void *watch(void *data)
   return NULL;
 }
 
-/* Signals are for the host's threads. */
+/* Starts the thread that watches time limits. The thread blocks all signals, because signals belong
+ * to the application's threads. */
 static kjit_status start_watchdog(struct kj_interrupts *all, kj_diagnostics *diagnostics)
 {
   sigset_t none, before;
@@ -279,7 +283,7 @@ static kjit_status begin_limited(struct kj_interrupts *all, kj_interrupt_slot li
 
 /* ---- launches ---- */
 
-/* The first page, which has the word of the default stream. */
+/* Maps the first page, which has the word of the default stream. */
 static kjit_status open_first(struct kj_interrupts *all, kj_diagnostics *diagnostics)
 {
   if (atomic_load_explicit(&all->page_count, memory_order_acquire)) return KJIT_OK;
@@ -320,7 +324,7 @@ void kj_end_interruptible(kjit_device *device, const kj_interruptible_launch *la
   unlock(all);
 }
 
-/* On the CPU no stream has a native one. */
+/* Whether the stream is the default stream. On the CPU no stream has a native stream. */
 static bool is_default(const kjit_stream *stream)
 {
   return !stream->native && (stream->object.device->operations->is_queued || stream->is_borrowed);
@@ -338,7 +342,8 @@ kjit_status kj_find_stream_slot(kjit_device *device, kjit_stream *stream,
   KJ_TRY(kj_open_interrupt_slot(device, diagnostics, number));
   uint32_t none = 0;
   if (atomic_compare_exchange_strong(&stream->interrupts, &none, *number)) return KJIT_OK;
-  kj_end_interruptible(device, &(kj_interruptible_launch){ .own = *number }); /* another thread */
+  /* another thread was faster */
+  kj_end_interruptible(device, &(kj_interruptible_launch){ .own = *number });
   *number = none;
   return KJIT_OK;
 }
@@ -354,7 +359,8 @@ kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
   return KJIT_OK;
 }
 
-/* The upper half first: what is there meanwhile is too large rather than too small a number. */
+/* Writes the number of a graph, the upper half first: the value in between is too large rather than
+ * too small. */
 kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_interrupt_slot listens,
                             void *stream, kj_diagnostics *diagnostics)
 {
@@ -374,7 +380,8 @@ kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_inter
 
 /* ---- a device ---- */
 
-/* When nothing runs any more: until then time limits hold. */
+/* Stops the watchdog thread. It runs until no launch is left, because time limits apply until
+ * then. */
 static void stop_watchdog(struct kj_interrupts *all)
 {
   lock(all);
@@ -407,7 +414,8 @@ static void destroy(kj_attachment *attachment)
   free(all);
 }
 
-/* The words went with what else the device had; those of its streams are not asked for again. */
+/* Forgets the words after a reset, which has freed them with the device's memory. The words of its
+ * streams are not requested again. */
 static void forget(kj_attachment *attachment)
 {
   struct kj_interrupts *all = (struct kj_interrupts *)attachment;
@@ -465,7 +473,7 @@ kjit_status kj_open_interrupts(kjit_device *device, kj_diagnostics *diagnostics)
   return KJIT_OK;
 }
 
-/* ---- what a host calls ---- */
+/* ---- functions that the application calls ---- */
 
 void kjit_interrupt(kjit_context *context)
 {
@@ -487,7 +495,7 @@ void kjit_interrupt_stream(kjit_stream *stream)
   if (!stream || ki_is_forked(stream->object.device->context)) return;
   kjit_device *device = stream->object.device;
   kj_interrupt_slot slot = atomic_load_explicit(&stream->interrupts, memory_order_acquire);
-  KJ_ASSERT(!slot || !is_default(stream)); /* whose word is 0 */
+  KJ_ASSERT(!slot || !is_default(stream)); /* the word of the default stream is 0 */
   if (slot || is_default(stream)) kj_interrupt_slot_now(device, slot);
 }
 

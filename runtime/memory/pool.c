@@ -1,12 +1,12 @@
-/* Blocks of memory, and the pools of a device: blocks that arrays and staged launches have given
- * back, by size.
+/* Memory blocks and the pools of a device. A pool caches blocks, by size, that arrays and staged
+ * launches have released.
  *
- * A cached block is free in the order of one stream: whoever takes it for that stream may use it at
- * once, behind what is queued there. When the host has waited for the device since, it is free for
- * everyone. Blocks of other streams are taken only when the driver has no memory left, behind an
- * event. A cached block is taken for a request that it exceeds by little, so that not more than
- * about a fifth of the memory lies idle in it. No driver call is made while a pool's mutex is held:
- * host callbacks of the driver give blocks back, too. */
+ * A cached block is free in the order of one stream: a new owner can use it at once on this stream,
+ * after the work that is queued there. After the host has waited for the device, the block is free
+ * for every stream. A block of another stream is taken only if the driver has no memory left; an
+ * event then orders the two streams. A cached block is used for a request if it is only slightly
+ * larger, so that at most about a fifth of the memory is wasted. No driver call is made while a
+ * pool's mutex is held, because host callbacks of the driver release blocks, too. */
 #include "memory/pool.h"
 
 #include <stdlib.h>
@@ -16,12 +16,13 @@ enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20, CLASSES = 8 * 
 
 typedef struct kj_pool {
   pthread_mutex_t mutex;
-  /* Of the device, up to the last reset that the pool knows of: blocks of an earlier generation are
-   * neither kept nor counted. A reset raises the device's number before it tells the pools. */
+  /* Generation of the device at the last reset that the pool has seen. Blocks of an earlier
+   * generation are neither cached nor counted. A reset increments the device's number before it
+   * informs the pools. */
   uint32_t generation;
-  /* not used by anything but their stream, by none where a wait has passed since */
+  /* only their stream uses them, or no stream if the host has waited since */
   kj_block *cached[CLASSES];
-  kjit_memory_statistics count; /* but for the pinned_... */
+  kjit_memory_statistics count; /* except the pinned_... fields */
 } kj_pool;
 
 /* ---- sizes ---- */
@@ -33,7 +34,8 @@ static size_t round_size(size_t size_bytes)
   return size_bytes ? (size_bytes + step - 1) / step * step : step;
 }
 
-/* Eight classes for each power of two; a block is in the class that its size reaches. */
+/* Returns the size class: the largest one that does not exceed the size. Each power of two has
+ * eight classes. */
 static uint32_t class_of(size_t size_bytes)
 {
   uint32_t power = 63 - (uint32_t)__builtin_clzll(size_bytes), first = 9; /* 512 */
@@ -42,9 +44,9 @@ static uint32_t class_of(size_t size_bytes)
   return index < CLASSES ? index : CLASSES - 1;
 }
 
-/* ---- the lists; under the pool's mutex ---- */
+/* ---- the lists; the caller holds the pool's mutex ---- */
 
-/* Every cached block is in the class of its size, and the counts are their sums. */
+/* For assertions: every cached block is in the class of its size, and the counts are correct. */
 static void check_pool(const kj_pool *pool)
 {
   uint64_t cached_bytes = 0;
@@ -58,7 +60,8 @@ static void check_pool(const kj_pool *pool)
     }
   KJ_ASSERT(pool->count.cached_bytes == cached_bytes);
   KJ_ASSERT(pool->count.used_bytes <= pool->count.peak_bytes);
-  KJ_ASSERT(pool->count.hits <= pool->count.allocations + 1); /* counted before or after this */
+  /* the caller counts before or after this check */
+  KJ_ASSERT(pool->count.hits <= pool->count.allocations + 1);
 }
 
 static void lock_pool(kj_pool *pool)
@@ -73,7 +76,7 @@ static void unlock_pool(kj_pool *pool)
   kj_unlock(&pool->mutex, KJ_LOCK_POOL);
 }
 
-/* A block leaves the hands of its user. */
+/* Counts a block that its user has released. */
 static void count_unused(kj_pool *pool, const kj_block *block)
 {
   KJ_ASSERT(kj_is_locked_here(&pool->mutex));
@@ -91,7 +94,8 @@ static void count_used(kj_pool *pool, const kj_block *block)
     pool->count.peak_bytes = pool->count.used_bytes;
 }
 
-/* What is free for nobody in particular, or has been waited for since. */
+/* Whether no stream uses the block any more: it was released without a stream, or the host has
+ * waited since. */
 static bool is_idle(const kj_block *block)
 {
   return !block->stream ||
@@ -100,7 +104,8 @@ static bool is_idle(const kj_block *block)
 
 static const uint64_t ANY_CONTENT = UINT64_MAX;
 
-/* stream ALL: of any one, whatever still uses it. */
+/* Finds a cached block in a class. If stream is ALL, the block can belong to any stream and can
+ * still be in use. */
 static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes,
                                kj_stream_id stream, uint64_t content)
 {
@@ -130,7 +135,7 @@ static kj_block *find_content(kj_pool *pool, size_t size_bytes, kj_stream_id str
            : find_in_class(pool, class_ + 1, size_bytes, stream, content);
 }
 
-/* Whatever is in it, but rather what nobody comes back for. */
+/* Finds a cached block, preferably one without content that a later launch could reuse. */
 static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream)
 {
   kj_block *block = find_content(pool, size_bytes, stream, 0);
@@ -146,11 +151,11 @@ static kj_block *pop(kj_block **list)
   return first;
 }
 
-/* What a reset has taken meanwhile is not kept. */
+/* Adds a block to the cache, unless a reset has freed its memory in the meantime. */
 static void add_cached(kj_pool *pool, kj_block *block)
 {
   kj_block **list = &pool->cached[class_of(block->size_bytes)];
-  KJ_ASSERT(!block->next && block->data == pool); /* in no list */
+  KJ_ASSERT(!block->next && block->data == pool); /* the block is in no list */
   if (block->generation != pool->generation) {
     kj_drop_block(block);
     return;
@@ -160,7 +165,7 @@ static void add_cached(kj_pool *pool, kj_block *block)
   pool->count.cached_bytes += block->size_bytes;
 }
 
-/* ---- how blocks end ---- */
+/* ---- the end of a block ---- */
 
 bool kj_is_gone(const kj_block *block)
 {
@@ -175,7 +180,8 @@ kj_allocation kj_describe_block(const kj_block *block)
                           .file = block->file };
 }
 
-/* What a reset has taken is gone already. false: the device cannot have it back now. */
+/* Returns the memory of a block to the device. A reset may have freed it already. Returns false if
+ * the device cannot take it back now. */
 static bool give_back(const kj_block *block)
 {
   const kj_allocation allocation = kj_describe_block(block);
@@ -197,11 +203,12 @@ static void free_own(kj_block *block)
 static void cache_block(kj_block *block)
 {
   kj_pool *pool = block->data;
-  if (kj_is_gone(block)) { /* with what used it */
+  if (kj_is_gone(block)) { /* its users are gone, too */
     kj_drop_block(block);
     return;
   }
-  KJ_ASSERT(!kj_read_use(&block->use, 1)); /* its own stream's at most: order_uses */
+  /* at most its own stream still uses it, see order_uses */
+  KJ_ASSERT(!kj_read_use(&block->use, 1));
   block->stamp = atomic_load(&block->device->runtime->waits);
   lock_pool(pool);
   count_unused(pool, block);
@@ -209,7 +216,8 @@ static void cache_block(kj_block *block)
   unlock_pool(pool);
 }
 
-/* The host may destroy the stream meanwhile: it is held. */
+/* Returns the block's stream and retains it, because the application could destroy the stream in
+ * the meantime. */
 kjit_stream *kj_hold_stream(const kj_block *block)
 {
   kj_runtime *runtime = block->device->runtime;
@@ -247,8 +255,9 @@ static const kj_block_kind hosts_kind = { .is_in_order = true,
 
 /* ---- release ---- */
 
-/* Brings the uses down to what the kind allows: nothing, or the block's own stream. That one is
- * alive if it was when the block was taken, and no stream of the device has gone since. */
+/* Reduces the uses of a block to those that its kind allows: none, or the use by its own stream.
+ * This stream exists if it existed when the block was taken and the device has lost no stream
+ * since. */
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;
@@ -260,7 +269,7 @@ static bool order_uses(kj_block *block)
   KJ_ASSERT(!block->stream || block->stream == KJ_STREAM_ALL ||
             block->stream >> KJ_STREAM_BITS == device->number);
   if (is_alive && kj_is_only_use(&block->use, stream)) return true;
-  if (kj_is_gone(block)) return true; /* and what used it, with it */
+  if (kj_is_gone(block)) return true; /* its users are gone, too */
   stream = block->stream;
   if (!block->kind->is_in_order || kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
     return false;
@@ -328,13 +337,14 @@ kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind,
   return made;
 }
 
-/* A device has none left: it says so without a report. */
+/* Whether the device has no memory left. Such an error is not reported yet. */
 static bool is_out(kjit_status status)
 {
   return status == KJIT_ERROR_DEVICE_MEMORY || status == KJIT_ERROR_MEMORY;
 }
 
-/* The device has none left: all that is kept goes back, and it is asked once more. */
+/* Releases all cached memory and tries the allocation again, because the device has no memory
+ * left. */
 static kjit_status ask_again(kjit_device *device, kj_allocation *wanted,
                              kj_diagnostics *diagnostics)
 {
@@ -379,15 +389,16 @@ kjit_status kj_allocate_block(kjit_device *device, kjit_memory memory, size_t si
 
 /* ---- taking ---- */
 
-/* Of another stream: an event orders the two. The blocks are looked through without a lock on the
- * streams' order, so that one whose stream cannot be waited for now goes back to the end of the
- * search. */
+/* Takes a block of another stream and orders the two streams with an event. The search holds no
+ * lock on the order of streams. If the block's stream cannot be waited for now, the search
+ * continues and the block is put back at the end. */
 static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t size_bytes,
                                    kj_stream_id stream)
 {
   kj_block *refused = NULL, *block;
   KJ_ASSERT(stream != KJ_STREAM_NONE && stream != KJ_STREAM_ALL);
-  if (kj_has_captures(device)) return NULL; /* none can be waited for */
+  /* a capture is in progress, so no stream can be waited for */
+  if (kj_has_captures(device)) return NULL;
   for (;;) {
     lock_pool(pool);
     block = find_cached(pool, size_bytes, KJ_STREAM_ALL);
@@ -433,11 +444,12 @@ static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_
 
 /* ---- trimming ---- */
 
-/* Under the pool's mutex. */
+/* Detaches cached blocks, large ones first, until at most keep_bytes remain. The caller holds the
+ * pool's mutex. */
 static kj_block *detach_cached(kj_pool *pool, uint64_t keep_bytes)
 {
   kj_block *detached = NULL;
-  for (uint32_t i = CLASSES; i-- > 0;) { /* large ones first */
+  for (uint32_t i = CLASSES; i-- > 0;) { /* large blocks first */
     while (pool->cached[i] && pool->count.cached_bytes > keep_bytes) {
       kj_block *block = pop(&pool->cached[i]);
       KJ_ASSERT(pool->count.cached_bytes >= block->size_bytes);
@@ -462,8 +474,8 @@ static void drop_each(kj_block *blocks)
   for (kj_block *block; (block = pop(&blocks));) kj_drop_block(block);
 }
 
-/* The driver waits for what still uses the memory that it frees. What cannot be freed now stays
- * cached. */
+/* Frees cached blocks until at most keep_bytes remain. The driver waits for work that still uses
+ * the memory. Memory that cannot be freed now remains cached. */
 static void trim(kj_pool *pool, uint64_t keep_bytes)
 {
   kj_block *blocks = detach(pool, keep_bytes);
@@ -485,7 +497,7 @@ static void flush(kjit_device *device, bool calls_host)
   lock_pool(pool);
   pool->count.flushes++;
   unlock_pool(pool);
-  /* waiting for the device is what they need, and memory is what the caller needs */
+  /* parked blocks only need a wait for the device, and the caller needs memory */
   if (atomic_load(&runtime->parked) && kj_is_waitable(device)) {
     (void)kj_synchronize(device, true, NULL, NULL);
     kj_settle_parked(runtime, calls_host);
@@ -501,7 +513,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   char place[24];
   kj_assert_no_locks();
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
-  /* what waits for its uses the host's pool can have back first */
+  /* the application's allocator can first get back the memory that waits for its last uses */
   if (!memory && atomic_load(&device->runtime->parked)) {
     flush(device, true);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
@@ -526,13 +538,13 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   return KJIT_OK;
 }
 
-/* What is known of a block that was taken on a stream. */
+/* Records on which stream a block was taken. */
 static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
 {
   KJ_ASSERT(!block->next && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
-  block->use.streams[0] = stream; /* there is at most one, whose order the block was free in */
+  block->use.streams[0] = stream; /* at most one stream, in whose order the block was free */
   block->content = 0;
 }
 
@@ -565,8 +577,8 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   KJ_ASSERT(memory && kind < KJ_POOL_COUNT && rounded >= size_bytes && rounded);
   kj_stream_id id = kind == KJ_POOL_PINNED ? KJ_STREAM_NONE : kj_id_of(stream, device);
   KJ_TRY(kj_check_device(device, diagnostics));
-  /* What is captured runs later, beside what the stream has queued by now: only memory that nothing
-   * uses will do. */
+  /* A captured launch runs later and concurrently with work that is queued on the stream now, so
+   * only unused memory is suitable. */
   bool is_captured = false;
   if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
   uint32_t forgotten = atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
@@ -587,7 +599,7 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   }
   KJ_ASSERT((*block)->size_bytes >= size_bytes && (*block)->device == device);
   note_taken(*block, id, forgotten);
-  /* which names no thread's own stream when it is given memory back */
+  /* the application's allocator does not receive a per-thread stream when it gets memory back */
   if (is_hosts && id & KJ_STREAM_THREADS) (*block)->stream = kj_id_of(NULL, device);
   return KJIT_OK;
 }
@@ -606,10 +618,10 @@ void kj_forget_stream(kjit_stream *stream)
   unlock_pool(pool);
 }
 
-/* ---- the layer's part of a device ---- */
+/* ---- the data of this layer for a device ---- */
 
-/* The context ends while something is parked, whose waits have failed: it is freed in any case, but
- * not without having tried once more. */
+/* Frees parked memory at the end of a context. Its waits have failed before; this function tries
+ * once more and then frees it in any case. */
 static void end_parked(kjit_device *device)
 {
   kj_runtime *runtime = device->runtime;
@@ -618,7 +630,7 @@ static void end_parked(kjit_device *device)
   kj_settle_parked(runtime, true);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
   for (kj_block *block; (block = pop(&blocks));) {
-    block->use = (kj_last_use){ 0 }; /* nothing comes after them */
+    block->use = (kj_last_use){ 0 }; /* no use follows */
     block->kind->free(block);
   }
 }
@@ -639,7 +651,8 @@ static void *begin_wait(kj_attachment *attachment)
   return (void *)(uintptr_t)atomic_fetch_add(&attachment->runtime->waits, 1);
 }
 
-/* What the host captures by itself a wait for the device would break. */
+/* Returns an error if the application captures a stream itself, because a wait for the device would
+ * break this capture. */
 static kjit_status check_wait(kj_attachment *attachment, kj_diagnostics *diagnostics)
 {
   return kj_check_hosts_captures(attachment->device, diagnostics);
@@ -662,7 +675,8 @@ static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics
   return KJIT_OK;
 }
 
-/* A reset takes the device's memory. Of two at once the second finds the pool told already. */
+/* Begins a new generation after a reset, which has freed the device's memory. If two resets
+ * overlap, the second one finds the pool up to date. */
 static void begin_generation(kj_pool *pool, uint32_t generation)
 {
   kj_block *lost = NULL;
@@ -697,8 +711,8 @@ static void destroy(kj_attachment *attachment)
     trim(&memory->pools[i], 0);
     drop_each(detach(&memory->pools[i], 0));
   }
-  /* Every block has come back by now, and no stream is left. On a lost device the driver does not
-   * call host functions that were queued, so that the block of an asynchronous copy stays out. */
+  /* All blocks have been released, and no stream is left. On a lost device the driver does not call
+   * queued host functions, so the block of an asynchronous copy may remain in use. */
   for (int i = 0; i < KJ_POOL_COUNT; i++)
     KJ_ASSERT(!memory->pools[i].count.used_bytes || atomic_load(&device->lost));
   KJ_ASSERT(!memory->streams && !memory->waiting && !atomic_load(&device->runtime->parked));
