@@ -1,4 +1,4 @@
-"""kjit in the place of numba and numba.cuda, for programs and libraries that import numba themselves."""
+"""Puts kjit in place of numba and numba.cuda, for programs and libraries that import numba themselves."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ _GENERATED = "write a function; kjit.njit specializes on None, texts and functio
 
 
 class Standin(types.ModuleType):
-    """A module of Numba's names."""
+    """A module that replaces one of Numba's modules."""
 
     __path__: list[str] = []
 
@@ -26,7 +26,7 @@ class Standin(types.ModuleType):
 
 
 class _Finder:
-    """Refuses imports of modules that kjit has nothing for, by their names."""
+    """An import finder that rejects imports of Numba modules which kjit does not replace."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -36,7 +36,7 @@ class _Finder:
 
 
 def _jit(signature_or_function=None, **options):
-    """numba.jit: as njit. Numba's object mode is Python's interpreter, which runs such a function as it is."""
+    """Replaces numba.jit: like njit. Numba's object mode is Python's interpreter, which runs such a function unchanged."""
     from ._errors import KjitWarning
     from ._njit import njit
 
@@ -47,12 +47,12 @@ def _jit(signature_or_function=None, **options):
 
 
 def _register_jitable(*functions, **options):
-    """A function that njit functions call, and Python, too: any function of Python is."""
+    """Replaces numba's register_jitable. Python and njit functions can call any Python function, so it is returned unchanged."""
     return functions[0] if functions else lambda function: function
 
 
 def _vectorize(*arguments, **options):
-    """numba.vectorize: numbers have Numba's types without signatures, too."""
+    """Replaces numba.vectorize: numbers have Numba's types even without signatures."""
     from .cuda import reduction
 
     if arguments and isinstance(arguments[0], types.FunctionType):
@@ -61,14 +61,14 @@ def _vectorize(*arguments, **options):
 
 
 def _guvectorize(*arguments, **options):
-    """numba.guvectorize: numbers have Numba's types without signatures, too."""
+    """Replaces numba.guvectorize: numbers have Numba's types even without signatures."""
     from .cuda import gufuncs
 
     return gufuncs.guvectorize_for(*(arguments if len(arguments) > 1 else ([], *arguments)), **options)
 
 
 def _errors():
-    """numba.core.errors: its classes by kjit's."""
+    """Returns the classes of numba.core.errors, implemented by kjit's classes."""
     from .cuda import errors
 
     names = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
@@ -83,7 +83,7 @@ def _errors():
 
 
 def _numba():
-    """The names of numba itself."""
+    """Returns the names of the module numba."""
     import kjit
 
     from . import _njit
@@ -173,7 +173,7 @@ def _is_jitted(function):
 
 
 def _make():
-    """The modules, by name; those of Numba's names have their submodules as attributes."""
+    """Returns the replacement modules by name. Submodules are attributes of their modules."""
     made = {}
     for name, thing in _modules().items():
         if isinstance(thing, types.ModuleType):
@@ -189,8 +189,8 @@ def _make():
 
 
 class AsNumba:
-    """A context in which numba is kjit: `with kjit.as_numba(): import a_library`. What was imported of Numba before is there again
-    behind it."""
+    """A context in which numba is kjit: `with kjit.as_numba(): import a_library`. At its end the previously imported Numba modules are
+    restored."""
 
     def __enter__(self):
         self.saved = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "numba"}
@@ -210,14 +210,14 @@ class AsNumba:
 
 
 def as_numba():
-    """A context in which `import numba` and `from numba import cuda` give kjit, for programs that are not to be edited and for
-    libraries that import numba themselves. The use of a name that kjit has not fails with its name, and so does the import of a module
-    that neither kjit nor Numba has."""
+    """Returns a context in which `import numba` and `from numba import cuda` give kjit, for programs that you cannot edit and for libraries
+    that import numba themselves. The use of a name that kjit lacks raises an error with this name, and so does the import of a module that
+    neither kjit nor Numba has."""
     return AsNumba()
 
 
 def run(arguments):
-    """Runs a program, or with -m a module, as `python` does, with kjit in the place of numba."""
+    """Runs a program, or a module with -m, like `python` does, with kjit in place of numba."""
     import os
     import runpy
 

@@ -1,4 +1,4 @@
-"""Functions of elements as functions of arrays: `kjit.vectorize` and `kjit.guvectorize`."""
+"""Functions that apply a function of elements to whole arrays: `kjit.vectorize` and `kjit.guvectorize`."""
 
 import functools
 
@@ -8,7 +8,7 @@ from ._errors import CLASSES, KernelError
 
 
 class Ufunc(_ufuncs.Folds):
-    """A function of elements over arrays, see `kjit.vectorize`."""
+    """A function of elements that is applied to arrays, see `kjit.vectorize`."""
 
     def __init__(self, function, signature=None):
         self._function = function_of(function, "what is vectorized")
@@ -22,7 +22,7 @@ class Ufunc(_ufuncs.Folds):
 
     @functools.cached_property
     def nout(self):
-        """The number of results: of a function of elements those that it returns for float64, or else for int64."""
+        """The number of results. Without signatures it is the number of results for float64 arguments, or else for int64 arguments."""
         if self.signature:
             return _outputs(self.signature)
         import numpy
@@ -35,7 +35,7 @@ class Ufunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def __call__(self, *operands, out=None, where=None, dtype=None, casting="same_kind", **options):
-        """The function over arrays and numbers, which broadcast; see `kjit.map` for shapes, options and errors. casting: which
+        """Applies the function to arrays and numbers, which broadcast. For shapes, options and errors see `kjit.map`. casting says which
         conversions of the results to `out` are allowed, as in NumPy."""
         if len(operands) == self.nin + 1 and out is None and not self.signature and getattr(operands[-1], "ndim", None) is not None:
             operands, out = operands[:-1], operands[-1]
@@ -52,7 +52,7 @@ class Ufunc(_ufuncs.Folds):
             raise of_element(error, self.__name__, self._function, operands if is_known else None) from None
 
     def _check_results(self, operands, out, casting):
-        """Whether the results are converted to the arrays for them."""
+        """Raises an error if casting does not allow the conversion of the results to the output arrays."""
         import numpy
 
         samples = [x if isinstance(x, (bool, int, float, complex)) else numpy.empty(0, _numpy_type(x)) for x in operands]
@@ -69,17 +69,18 @@ class Ufunc(_ufuncs.Folds):
 
     @property
     def as_function(self):
-        """What kernels and functions call."""
+        """Returns the function that kernels and functions call."""
         return self._function
 
     @_ufuncs.with_overrides
     def outer(self, *operands, out=None, **options):
-        """The function of each element of the first operand with each of the second; the shape is x.shape + y.shape."""
+        """Applies the function to each element of the first operand with each element of the second. The shape of the result is x.shape +
+        y.shape."""
         return map(self._function, *operands, out=out, outer=True, **options)
 
     @_ufuncs.with_overrides
     def reduce(self, x, axis=0, dtype=None, out=None, keepdims=False, initial=None, **options):
-        """The function as an operator over an axis, as NumPy's `ufunc.reduce`; it has to be associative."""
+        """Reduces an axis with the function as the operator, like NumPy's `ufunc.reduce`. The function must be associative."""
         from . import _folds
 
         x = _ufuncs.converted(x, dtype)
@@ -88,15 +89,15 @@ class Ufunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def accumulate(self, x, axis=0, dtype=None, out=None, **options):
-        """The function over the elements up to each one along an axis, as NumPy's `ufunc.accumulate`."""
+        """Computes the running reduction along an axis, like NumPy's `ufunc.accumulate`."""
         from . import _folds
 
         return _folds.scan(_ufuncs.converted(x, dtype), self._function, axis=axis, out=out, **options)
 
     @_ufuncs.with_overrides
     def at(self, x, places, values, **options):
-        """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute and to
-        be associative."""
+        """Sets `x[places[i]]` to function(`x[places[i]]`, `values[i]`) for each i, like NumPy's `ufunc.at`. The function must be
+        commutative and associative."""
         from . import _folds
 
         return _folds.update_at(x, places, values, self._function, commutes=True, **options)
@@ -106,7 +107,7 @@ class Ufunc(_ufuncs.Folds):
 
 
 def _numpy_type(x):
-    """NumPy's data type of the elements of an operand."""
+    """Returns the NumPy dtype of an operand's elements."""
     import numpy
 
     if not hasattr(x, "dtype"):
@@ -116,16 +117,19 @@ def _numpy_type(x):
 
 
 def vectorize(function=None, signatures=None, **options):
-    """Makes a function of elements one of arrays, which broadcast: `vectorize(f)(x, 2.5, out=r)`, with `outer`, `reduce`,
-    `accumulate` and `at` as NumPy's ufuncs have them. The function is compiled for the types that come, on the device where the
-    arrays are.
+    """Makes a function of elements a function of arrays, which broadcast: `vectorize(f)(x, 2.5, out=r)`. The result has the methods
+    `outer`, `reduce`, `accumulate` and `at` of NumPy's ufuncs. The function is compiled for the types of the arguments and runs on the
+    device of the arrays.
 
-    As users of Numba write it, with parentheses, `@vectorize()`, `@vectorize(["float32(float32, float32)"], target="cuda")`: with
-    Numba's types of numbers and conversions. target: "cpu" and "parallel" run on the cores of the CPU, "cuda" on the first GPU, or where
-    KJIT_DEVICE says. A call takes the first signature to which all arguments are converted safely, as NumPy's ufuncs do; the
-    result has the signature's type. identity: 0 or 1, of `reduce`. `nopython`, `cache`, `fastmath` and `inline` change nothing.
+    With parentheses, as in Numba, `@vectorize()` or `@vectorize(["float32(float32, float32)"], target="cuda")`, the function has Numba's
+    number types and conversions. With target "cpu" or "parallel" it runs on the CPU cores, with "cuda" on the first GPU or on the device
+    that KJIT_DEVICE names. A call uses the first signature to which all arguments can be converted safely, like NumPy's ufuncs, and the
+    result has the type of this signature. identity is 0 or 1 and is the identity of `reduce`. The options `nopython`, `cache`,
+    `fastmath` and `inline` have no effect.
 
-    TypeError: what is no function, signatures without a result; of the call, types that no signature takes."""
+    Raises TypeError if the argument is not a function or a signature has no result. The call raises TypeError if no signature fits its
+    types.
+    """
     if function is None or isinstance(function, (list, tuple, str)) or signatures is not None or options:
         from .cuda import reduction
 
@@ -135,15 +139,17 @@ def vectorize(function=None, signatures=None, **options):
 
 
 def guvectorize(signature, layout=None, **options):
-    """Makes a function of small arrays one of larger ones, whose first dimensions broadcast: `@guvectorize("(n),(n)->()")`. The
-    function writes its results, its last arguments, of which one of `()` is an array of one. Called as `f(x, y, out=r)`; see
-    `kjit.map` for shapes, options and errors.
+    """Makes a function of small arrays a function of larger arrays, whose first dimensions broadcast: `@guvectorize("(n),(n)->()")`. The
+    function writes its results to its last arguments; a result of `()` is an array with one element. Call it as `f(x, y, out=r)`. For
+    shapes, options and errors see `kjit.map`.
 
-    As users of Numba write it, with signatures first, `@guvectorize(["void(float64[:], float64[:])"], "(n)->()")`: arguments and
-    results have the types of the first signature to which all arguments are converted safely. With options and without signatures,
-    `@guvectorize("(n),(m)->(m)", nopython=True)`, the types are those of each call, which gives the arrays for results, too.
-    A call takes `axis`, `axes` and `keepdims`, as NumPy's ufuncs do. writable_args: places or names of inputs that the function
-    writes. options: see `kjit.vectorize`."""
+    With signatures first, as in Numba, `@guvectorize(["void(float64[:], float64[:])"], "(n)->()")`, arguments and results have the types of
+    the first signature to which all arguments can be converted safely. With options and without signatures, `@guvectorize("(n),(m)->(m)",
+    nopython=True)`, the types are those of each call, which also passes the result arrays.
+
+    A call takes `axis`, `axes` and `keepdims`, like NumPy's ufuncs. writable_args are the positions or names of inputs that the function
+    writes. options: see `kjit.vectorize`.
+    """
     if layout is not None:
         from .cuda import gufuncs
 

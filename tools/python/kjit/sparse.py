@@ -1,6 +1,7 @@
-"""Sparse matrices: coordinates as a type, and matrices made of others. `kjit.CSR` has the operators.
+"""Sparse matrices in coordinate form, and functions that build matrices from others. `kjit.CSR` has the operators.
 
-The arrays of a matrix are those of NumPy, of kjit, or of another library, whose memory is used in place."""
+The arrays of a matrix are NumPy arrays, kjit arrays, or arrays of another library, whose memory is shared.
+"""
 
 import sys
 from operator import index
@@ -11,7 +12,8 @@ from ._errors import ArgumentError
 
 
 def arrays_in_place(*arrays):
-    """The namespace that computes with arrays, NumPy or kjit.numpy, and the arrays, those of other libraries as arrays of kjit."""
+    """Returns the namespace that computes with the arrays, NumPy or kjit.numpy, and the arrays. Arrays of other libraries become kjit
+    arrays without a copy."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and all(isinstance(x, numpy.ndarray) for x in arrays):
         return numpy, arrays
@@ -23,19 +25,20 @@ def arrays_in_place(*arrays):
 
 
 def _common(xp, first, second):
-    """Two arrays of values in one type."""
+    """Converts two arrays of values to their common type."""
     kind = xp.result_type(first, second)
     return (x if x.dtype == kind else x.astype(kind) for x in (first, second))
 
 
 def _wide(xp, *indices):
-    """Indices as int64, so that none of them overflows."""
+    """Converts indices to int64, so that no result overflows."""
     return [x if x.dtype == xp.int64 else x.astype(xp.int64) for x in indices]
 
 
 class COO:
-    """A matrix as coordinates: entry k is data[k] in row rows[k] and column columns[k]; entries of one place are added. `data`, `rows`
-    and `columns` are arrays, in place; `shape` is (rows, columns). ArgumentError: arrays of different lengths."""
+    """A matrix in coordinate form: entry k is data[k] in row rows[k] and column columns[k]. Entries with the same row and column are added.
+    `data`, `rows` and `columns` are arrays, which are not copied; `shape` is (rows, columns). Raises ArgumentError if the arrays have
+    different lengths."""
 
     __array_ufunc__ = None
 
@@ -56,21 +59,21 @@ class COO:
 
     @property
     def T(self):
-        """The transposed matrix, with the same arrays."""
+        """The transposed matrix, which shares the arrays."""
         return COO(self.data, self.columns, self.rows, self.shape[::-1])
 
     def to_csr(self, **options):
-        """The matrix as `kjit.CSR`, the entries of one place added and the columns of each row sorted."""
+        """Converts the matrix to `kjit.CSR`. Entries with the same row and column are added, and the columns of each row are sorted."""
         from ._products import csr
 
         return csr((self.data, (self.rows, self.columns)), self.shape, **options)
 
     def to_dense(self):
-        """The matrix as an array of two dimensions."""
+        """Converts the matrix to a two-dimensional array."""
         return self.to_csr().to_dense()
 
     def to_scipy(self):
-        """A `scipy.sparse.coo_array` of the matrix in the host's memory."""
+        """Returns a `scipy.sparse.coo_array` in host memory."""
         from scipy.sparse import coo_array
 
         data, rows, columns = (part.to_host() if hasattr(part, "to_host") else part for part in (self.data, self.rows, self.columns))
@@ -81,7 +84,7 @@ class COO:
 
 
 def coo(source):
-    """The coordinates of a matrix: of `kjit.CSR`, of SciPy or CuPy, of any format, or of an array of two dimensions."""
+    """Returns the coordinate form of a `kjit.CSR`, of a SciPy or CuPy matrix in any format, or of a two-dimensional array."""
     from ._products import CSR, csr
 
     if isinstance(source, COO):
@@ -97,7 +100,7 @@ def coo(source):
 
 
 def added(first, second, negative=False):
-    """The sum or the difference of two matrices."""
+    """Returns the sum or the difference of two matrices."""
     if first.shape != second.shape:
         raise ArgumentError(f"matrices of the shapes {first.shape} and {second.shape} are not added", "KJIT_ERROR_ARGUMENT")
     a, b = coo(first), coo(second)
@@ -107,7 +110,7 @@ def added(first, second, negative=False):
 
 
 def _joined(xp, parts, shape):
-    """Entries of several matrices as one."""
+    """Concatenates the entries of several matrices."""
     columns = zip(*((data, *_wide(xp, *places)) for data, *places in parts))
     return COO(*(xp.concatenate(list(each)) for each in columns), shape)
 
@@ -132,17 +135,17 @@ def _stacked(matrices, axis, what):
 
 
 def vstack(matrices):
-    """The matrices one below the other, as `kjit.CSR`. ArgumentError: different numbers of columns."""
+    """Stacks matrices vertically and returns a `kjit.CSR`. Raises ArgumentError if they have different numbers of columns."""
     return _stacked(matrices, 0, "vstack")
 
 
 def hstack(matrices):
-    """The matrices side by side, as `kjit.CSR`. ArgumentError: different numbers of rows."""
+    """Stacks matrices horizontally and returns a `kjit.CSR`. Raises ArgumentError if they have different numbers of rows."""
     return _stacked(matrices, 1, "hstack")
 
 
 def eye(rows, columns=None, *, k=0, dtype="f64", device=None):
-    """A matrix with ones on its diagonal number k, as `kjit.CSR` of arrays of kjit."""
+    """Returns a `kjit.CSR` of kjit arrays with ones on diagonal k."""
     from . import numpy as knp
 
     columns = rows if columns is None else columns
@@ -151,7 +154,7 @@ def eye(rows, columns=None, *, k=0, dtype="f64", device=None):
 
 
 def diag(values, k=0, shape=None):
-    """A matrix with values on its diagonal number k, as `kjit.CSR`. shape: without it the matrix is square and as small as possible."""
+    """Returns a `kjit.CSR` with the values on diagonal k. Without shape the matrix is square and as small as possible."""
     if len(values.shape) != 1:
         raise ArgumentError(f"diag: the values have {len(values.shape)} dimensions, not one", "KJIT_ERROR_ARGUMENT")
     xp, (values,) = arrays_in_place(values)
@@ -194,8 +197,8 @@ def _taken_of_both(matrix, key):
 
 
 def taken(matrix, key, word="row"):
-    """Rows of a matrix by an integer, a slice, an array of integers or of bools, or a list, and columns by the second index of a tuple.
-    word: what errors call a row."""
+    """Returns the rows that an integer, a slice, an array of integers or bools, or a list selects. A tuple selects columns with its second
+    index. word is the word for a row in error messages."""
     from ._products import CSR
 
     if isinstance(key, tuple):
@@ -223,7 +226,7 @@ def taken(matrix, key, word="row"):
 
 
 def _rows(xp, key, count, indptr, word):
-    """The indices of rows, none of them negative, as an array beside the matrix."""
+    """Returns the indices of the rows, none of them negative, as an array of the same library as the matrix."""
     import numpy
 
     if not isinstance(key, _kjit.Array):
@@ -253,7 +256,7 @@ def _row_range(matrix, first, last):
 
 
 def scaled(matrix, factor):
-    """A matrix times a number."""
+    """Returns a matrix times a number."""
     from ._products import CSR
 
     _, (data,) = arrays_in_place(matrix.data)

@@ -1,4 +1,4 @@
-"""Statements of one function as text of the kernel IR."""
+"""Translates the statements of one function to kernel IR text."""
 
 import ast
 
@@ -22,10 +22,10 @@ _RULES = ("numba", "wrap", "fastmath", "strict")
 
 
 class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Calls, Expressions):
-    """One function. avoid: names that its variables must not have."""
+    """Translates one function. avoid: names that its variables must not have."""
 
     def __init__(self, builder, python, source, node, avoid, is_typed=False, thing=None, shapes=None):
-        """thing: what the function is to who calls it: values of parameters that are known, how many arguments its *args are."""
+        """thing: the function as the caller sees it, with the known values of parameters and the number of arguments for *args."""
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = self.result = None  # the type of the result, where who calls it says so
@@ -52,7 +52,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.begin_scope()
 
     def check_kinds(self):
-        """Refuses statements and expressions that no kernel has. A list may be what a loop goes over or `in` looks through."""
+        """Reports statements and expressions that kernels do not support. A list is allowed as the object of a loop or on the right of
+        `in`."""
         nodes = [node for statement in self.body for node in ast.walk(statement)]
         listed = {id(node.iter) for node in nodes if isinstance(node, ast.For)}
         listed |= {id(n.comparators[-1]) for n in nodes if isinstance(n, ast.Compare) and isinstance(n.ops[-1], (ast.In, ast.NotIn))}
@@ -62,7 +63,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
                 raise self.error(node, words.INSTEAD[name])
 
     def begin_arguments(self, known, spread):
-        """The parameters; those that were given nothing are known."""
+        """Translates the parameters. *args without arguments is a known value, the empty tuple."""
         arguments = self.node.args
         if arguments.kwarg:
             raise self.error(arguments.kwarg, "a kernel cannot have **kwargs")
@@ -89,7 +90,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
                 self.builder.texts.append(name)
 
     def begin_names(self, known):
-        """The statements with what is known in them; parameters that have a value and are assigned to become variables."""
+        """Returns the statements with known values filled in. A parameter with a known value that is assigned becomes a variable."""
         self.stored = folding.stores(self.body)
         self.numbers = closures.constants(self.body)
         around = {n: v for n, v in known.items() if n not in self.stored}
@@ -124,7 +125,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
                     )
 
     def take_local_types(self):
-        """The types of njit's option `locals`, which are as annotations are elsewhere."""
+        """Reads the types in njit's option `locals`, which are treated like annotations."""
         loops = {name for s in self.body for n in ast.walk(s) if isinstance(n, ast.For) for name in loop_names(n)}
         for name, kind in self.local_types.items():
             what = "is a parameter" if name in self.parameters else "is the variable of a loop" if name in loops else None
@@ -149,7 +150,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         return self.renamed[name]
 
     def temporary_name(self):
-        """A name of Python's that the function does not have."""
+        """Returns a Python name that the function does not use."""
         self.temporaries += 1
         return f"t{self.temporaries}_of_{self.node.lineno}"
 
@@ -163,7 +164,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.lines.append(flat)
 
     def declare(self, depth, node, name):
-        """A variable without a value: what it is assigned says its type, or its annotation."""
+        """Declares a variable without a value. Its annotation or its assignments determine the type."""
         kind = self.scope.types.get(name)
         of = [": ", *self.type_parts(kind[0])] if kind else []
         self.put(depth, [self.source.place(node)], f"var {self.local(name)}", of)
@@ -217,7 +218,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         return self.lines + self.lifted
 
     def annotation(self, name, node):
-        """What an annotation says of a type, or None: where numbers of Python have Numba's types it says nothing, as in Numba."""
+        """Returns the type that an annotation gives, or None. If Python numbers have Numba's types, annotations are ignored, as in Numba.
+        """
         if node is None or self.is_typed:
             return None
         value = self.python.__annotations__.get(name)
@@ -228,14 +230,14 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         return value
 
     def check_given(self):
-        """Parameters of a kernel that are given functions say nothing else."""
+        """Reports kernel parameters that are given a function but are annotated with another type."""
         for argument in [*self.node.args.posonlyargs, *self.node.args.args]:
             value = self.annotation(argument.arg, argument.annotation) if argument.arg in self.given else None
             if value is not None and not (isinstance(value, dtypes.Const) and value.type is None):
                 raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a function")
 
     def tuple_parameter(self, argument, name, shape):
-        """Of a kernel: what its items are, their types say."""
+        """Declares a kernel parameter that takes a tuple. The types of its items follow from the launch."""
         value = self.annotation(argument.arg, argument.annotation)
         is_const = isinstance(value, dtypes.Const) and value.type is None
         if value is not None and not is_const:
@@ -373,7 +375,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.put(depth, [place], f"raise {modules.quote(text)}")
 
     def constant(self, node):
-        """The value of an expression that is known, a number with a sign or a tuple too."""
+        """Returns the value of a known expression, including signed numbers and tuples."""
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError):
@@ -404,7 +406,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.put(depth, "}")
 
     def declares(self, statement):
-        """Whether names are declared inside: they must not come into the block around."""
+        """Whether a statement declares names inside its block, which must not become visible in the block around it."""
         return any(
             id(s) in self.scope.declare or id(s) in self.scope.hoist
             for s in ast.walk(statement)

@@ -1,4 +1,5 @@
-"""A module of kernel IR from functions of Python."""
+"""Builds a kernel IR module from Python functions. A Builder collects the functions that a kernel calls, translates each of them once, and
+joins the texts."""
 
 import ast
 import math
@@ -17,9 +18,9 @@ MOST_FUNCTIONS = 1000
 
 
 class Made:
-    """A module that is written. name: of the kernel or func in it; title: what libkjit calls the module; text: kernel IR
-    with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
-    each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
+    """A finished module. name: the kernel or func in it; title: the module name in libkjit's messages; text: kernel IR with line
+    directives; plain: the text without directives; sources: the sources that directives name; arrays: name -> constant array; lines: for
+    each line of the plain text the Python location (file, line, column), or None."""
 
     def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False, returned=()):
         self.returns_optional = returns_optional  # whether the func gives (value, whether there is one)
@@ -30,12 +31,12 @@ class Made:
         self.externals = {}  # name of an extern func -> words.External
 
     def quoted(self):
-        """(file, text) of each source, for libkjit's messages."""
+        """Returns (file, text) for each source. libkjit quotes these texts in messages."""
         return tuple((printable(source.file), "".join(source.lines)) for source in self.sources if source.lines)
 
 
 def printable(text):
-    """Text that can be encoded: names of files may be bytes that are no UTF-8."""
+    """Returns text that can be encoded. File names can contain bytes that are not UTF-8."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -43,15 +44,15 @@ _OF_ALGORITHMS = tuple(f"kjit._{name}" for name in ("algorithms", "folds", "orde
 
 
 def is_algorithm(thing):
-    """Whether it is a function of kjit that works on whole arrays."""
+    """Whether the object is a kjit function that works on whole arrays."""
     is_public = isinstance(thing, types.FunctionType) and not thing.__name__.startswith("_")
     return is_public and (thing.__module__ in _OF_ALGORITHMS or str(thing.__module__).startswith("kjit.numpy"))
 
 
 class Builder:
-    """symbols: id(function) -> its name in the module; pending: functions that are not written yet; arrays: name ->
-    constant array. rules: attributes of all functions that have no decorator of kjit's; is_typed: whether numbers of
-    Python are i64 and f64 in those, as Numba has it; makes_arrays: whether np.zeros and the like make arrays of a thread."""
+    """symbols: id(function) -> its name in the module; pending: functions that are not translated yet; arrays: name -> constant array.
+    rules: attributes of all functions without a kjit decorator; is_typed: whether Python numbers in these functions are i64 and f64, as
+    in Numba; makes_arrays: whether np.zeros and similar functions make arrays that belong to a thread."""
 
     def __init__(self, rules="", is_typed=False, makes_arrays=False):
         self.rules, self.is_typed, self.makes_arrays = rules, is_typed, makes_arrays
@@ -83,13 +84,14 @@ class Builder:
         return name
 
     def import_module(self, name):
-        """Imports a module of the kernel IR's library."""
+        """Imports a module of the kernel IR library."""
         line = [f'import "{name}"']
         if line not in self.constants:
             self.constants.insert(0, line)
 
     def outside(self, name, dtype, owner):
-        """The name of a variable in constant memory that the program sets which loads the code; it keeps its name there."""
+        """Returns the name of a variable in constant memory, which keeps its name in the module. The program that loads the code sets its
+        value."""
         if id(owner) not in self.symbols:
             if name in self.names:
                 raise SourceError(f"two objects of the module are called `{name}`, which is the name of launch parameters")
@@ -100,7 +102,7 @@ class Builder:
         return self.symbols[id(owner)]
 
     def record(self, dtype):
-        """The name of the struct that a dtype of NumPy with fields is, which the module declares; None: it is another dtype."""
+        """Returns the name of the struct for a NumPy dtype with fields and declares the struct. Returns None for other dtypes."""
         from .. import _records
 
         name = _records.name_of(dtype)
@@ -118,8 +120,8 @@ class Builder:
         self.constants.append([_records.declaration(record)])
 
     def function(self, thing, kind="func", where=None, shapes=None):
-        """The name of a function in the module, which writes it later. where: the source and the node that use it; shapes: of
-        the parameters of a kernel that take tuples."""
+        """Returns the name of a function in the module; the function is translated later. where: the source and the node that use it;
+        shapes: the shapes of kernel parameters that take tuples."""
         thing = (element_types.text_of(thing) if self.is_typed else ufuncs.text_of(thing)) or thing
         if hasattr(thing, "write_callee"):  # a derivative
             return thing.write_callee(self)
@@ -145,19 +147,20 @@ class Builder:
         return self.symbols[id(thing)]
 
     def is_under_way(self, python):
-        """Whether the function that is being written is this one, or is called by it."""
+        """Whether the function is being translated, or calls the function that is being translated."""
         return python in self.chains.get(self.writing, ())
 
     def text_of(self, thing, name):
-        """The declaration of a func that is written in the kernel IR, with the names that it and its callees have here."""
+        """Returns the declaration of a func that is written in kernel IR. It uses the names that the func and its callees have in this
+        module."""
         text = thing.text.replace(f"func {thing.__name__}(", f"func {name}(")
         for needed in thing.needs:
             text = re.sub(rf"\b{needed.__name__}\b", self.function(needed), text)
         return text
 
     def generated(self, wanted, lines):
-        """The name of a func that an emitter has made for one place of a function: lines of parts, where NAME stands for the name.
-        The same lines make one func only, as a function may be written twice."""
+        """Returns the name of a func that an emitter has made for one place of a function. lines are lists of parts, where NAME stands for
+        the name. Equal lines make only one func, because a function can be translated twice."""
         key = tuple(tuple(line) for line in lines)
         if key not in self.made:
             name = self.made[key] = self.new_name(wanted)
@@ -166,10 +169,9 @@ class Builder:
         return self.made[key]
 
     def specialize(self, thing, known, shapes=(), spread=None, functions=(), ranges=()):
-        """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
-        texts. In the function they are constants, as what stands around it. shapes: of parameters that are given tuples
-        whose items have names. spread: how many arguments its *args are; functions: parameters that take functions which read
-        variables of the caller; ranges: parameters that take ranges."""
+        """Returns a function in which some parameters have known values: numbers, types, functions or strings. The function treats them as
+        constants, like its global variables. shapes: shapes of parameters for tuples with named items; spread: the number of arguments for
+        *args; functions: parameters for functions that read variables of the caller; ranges: parameters for ranges."""
         python = getattr(thing, "py_func", thing)
         known = {n: v for n, v in known.items() if not hasattr(v, "shape") or v.shape == ()}
         shapes = dict(shapes)
@@ -183,7 +185,7 @@ class Builder:
         return self.specialized[key]
 
     def returns_optional(self, thing):
-        """Whether a function returns None on some ways through it, and a value on others."""
+        """Whether a function returns None on some paths and a value on others."""
         python = getattr(thing, "py_func", thing)
         if not isinstance(python, types.FunctionType):
             return False
@@ -201,12 +203,12 @@ class Builder:
         return self.optional[key]
 
     def result_shape(self, thing):
-        """The shape that all values have which a function returns, or None."""
+        """Returns the shape of the function's result if all return statements have the same one, otherwise None."""
         self.returns_optional(thing)
         return self.result_shapes.get(id(thing))
 
     def _looked_at(self, thing, python, source, node):
-        """The emitter of a function that the one that is being written calls."""
+        """Returns the emitter of a function that the current function calls."""
         caller, key = self.writing, ("looked at", id(thing))
         self.writing = key
         self.chains[key] = self.chains.get(caller, frozenset()) | {python}
@@ -217,7 +219,7 @@ class Builder:
             self.writing = caller
 
     def found(self, thing, python):
-        """(source, node) of a function."""
+        """Returns (source, node) of a function."""
         source, node = sources.of(python), getattr(thing, "node", None)
         if node is None:
             key = id(python.__code__), source.file
@@ -292,7 +294,7 @@ class Builder:
         self.sources[source.file] = source
 
     def finish(self, name):
-        """What was written, as a Made. Each place in a line becomes a line directive before the text that follows it."""
+        """Returns the translated module as a Made. Each location in a line becomes a line directive before the text that follows it."""
         texts, plains, lines = [], [], []
         known, file = None, None
         for parts in self.constants + self.generated_lines + self.lines:
@@ -336,7 +338,7 @@ def _python_name(thing):
 
 
 class Specialized:
-    """A function with the values of some parameters, by name, in `known`, and the shapes of tuples."""
+    """A function with known values for some parameters, by name in `known`, and the shapes of tuples."""
 
     functions: tuple = ()
     ranges: tuple = ()
@@ -350,7 +352,7 @@ class Specialized:
 
 
 def quote(text):
-    """A string of the kernel IR."""
+    """Returns a string literal of the kernel IR."""
     text = printable(text)
     for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", ""), ("\0", "")):
         text = text.replace(plain, escaped)
@@ -358,7 +360,7 @@ def quote(text):
 
 
 def literal(value, is_typed=False):
-    """The text of a number or tuple that is known, or None. is_typed: numbers of Python have types, as Numba has it."""
+    """Returns the kernel IR text for a known number or tuple, or None. is_typed: Python numbers have types, as in Numba."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -390,7 +392,7 @@ def literal(value, is_typed=False):
 
 
 def is_function(thing):
-    """Whether a kernel can call an object: a function of Python, kjit.func's of one, or a ufunc of NumPy."""
+    """Whether a kernel can call the object: a Python function, the kjit.func of one, or a NumPy ufunc."""
     return (
         isinstance(thing, (types.FunctionType, words.Text))
         or isinstance(getattr(thing, "py_func", None), types.FunctionType)

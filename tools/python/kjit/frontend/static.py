@@ -1,4 +1,4 @@
-"""What is known when a kernel is compiled: globals, variables around the function, and what follows from them."""
+"""Values that are known when a kernel is compiled: globals, variables around the function, and expressions of these."""
 
 import ast
 import builtins
@@ -35,11 +35,11 @@ PLAIN = (bool, int, float, complex, str, type(None))
 
 
 class GivenText(str):
-    """A text that a parameter of njit has. Numba compares it at run time."""
+    """A string that is the argument of an njit parameter. Numba compares it at run time."""
 
 
 def _is_text(left, right):
-    """Whether `left in right` is decided: of texts, or of constants."""
+    """Whether `left in right` can be decided at compile time: for strings, or for constants."""
     is_listed = isinstance(right, (tuple, frozenset)) and all(isinstance(item, (*PLAIN, enum.Enum)) for item in right)
     return isinstance(left, str) and isinstance(right, str) or isinstance(left, (*PLAIN, enum.Enum)) and is_listed
 
@@ -62,8 +62,8 @@ def _is_limits(thing):
 
 
 def fold_literals(node):
-    """Returns the number that CPython's compiler makes of an operation on literals, or UNKNOWN. Numba sees this number: `10 ** -3`
-    is 0.001 there, and not a power of integers."""
+    """Returns the number that CPython's compiler computes for an operation on literals, or UNKNOWN. Numba sees this number: `10 ** -3` is
+    0.001, not a power of integers."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) in (int, float, complex) else UNKNOWN
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert)):
@@ -85,10 +85,10 @@ def fold_literals(node):
 
 
 class Names:
-    """The names of a function of Python that are not its own variables."""
+    """The names in a Python function that are not its local variables."""
 
     def __init__(self, function, own, known=None, is_typed=False):
-        """known: values of parameters. is_typed: as in Numba, names are those of the program only."""
+        """known: values of parameters. is_typed: only the program's own names are known, as in Numba."""
         self.function, self.own, self.is_typed = function, own, is_typed
         self.optional = set()  # names that may be None
         self.around = {}
@@ -120,7 +120,8 @@ class Names:
         return UNKNOWN
 
     def value(self, node):
-        """The object that an expression is, or UNKNOWN. Runs no code of the program but attributes of modules."""
+        """Returns the object to which an expression evaluates, or UNKNOWN. The only code of the program that this runs is attribute access
+        of modules."""
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
@@ -193,7 +194,7 @@ class Names:
         return self._comparison(node, left, right, is_identity)
 
     def comparison_of_text(self, node):
-        """What a comparison with a text parameter gives, or UNKNOWN: it is none."""
+        """Returns the result of a comparison with a string parameter, or UNKNOWN for other comparisons."""
         values = [self.value(operand) for operand in (node.left, *node.comparators)]
         if len(values) != 2 or not any(isinstance(value, GivenText) for value in values) or type(node.ops[0]) not in _COMPARE:
             return UNKNOWN
@@ -221,7 +222,7 @@ class Names:
         return UNKNOWN
 
     def choice(self, node):
-        """`and` and `or` of which the first operands decide, or that are known as a whole."""
+        """Evaluates `and` and `or` if the first operands decide the result, or if all operands are known."""
         stops = isinstance(node.op, ast.Or)
         for operand in node.values:
             value = self.value(operand)
@@ -232,7 +233,7 @@ class Names:
         return value
 
     def is_never_none(self, node):
-        """Whether an expression whose value is not known has one, and does nothing else."""
+        """Whether an expression with an unknown value is certainly not None and has no side effects."""
         if isinstance(node, ast.Name):
             return node.id in self.own and node.id not in self.optional
         return isinstance(node, (ast.Subscript, ast.BinOp, ast.Tuple)) and not any(

@@ -1,6 +1,6 @@
-"""Sums of integers in functions whose numbers of Python have no types: `s = 0` and then `s += j * j` in a loop. Integers that meet
-no type have 32 bits, which such a sum soon exceeds, so what it adds is converted to 64 bits. Floats keep their type, and so do
-variables that count by 1 or that hold bits."""
+"""Sums of integers in functions whose Python numbers have no types: `s = 0` and then `s += j * j` in a loop. Integers without a type have
+32 bits, which such a sum can exceed, so the summands are converted to 64 bits. Floats keep their type, and so do variables that count by
+1 or hold bits."""
 
 import ast
 
@@ -26,7 +26,7 @@ def _is_integer(node):
 
 
 def _is_range(node):
-    """Whether a loop goes over a range, whose numbers are not constants as those of `kjit.static` are."""
+    """Whether a loop iterates over a range whose numbers are not constants, unlike those of `kjit.static`."""
     called = node.func if isinstance(node, ast.Call) else None
     return called is not None and (called.attr if isinstance(called, ast.Attribute) else _name(called)) != "static"
 
@@ -36,7 +36,7 @@ def _name(node):
 
 
 def added(statement):
-    """(the variable, the operator, what is combined with it) of `s += x`, `s = s + x` and `s = x + s`, or None."""
+    """Returns (variable, operator, summand) for `s += x`, `s = s + x` and `s = x + s`, or None."""
     if isinstance(statement, ast.AugAssign):
         return _name(statement.target), statement.op, statement.value
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.value, ast.BinOp):
@@ -50,7 +50,7 @@ def added(statement):
 
 
 class Found:
-    """Finds in a function: `names`, the variables that accumulate sums, and `counters`, the variables of loops over ranges."""
+    """Finds in a function the variables that accumulate sums (`names`) and the variables of loops over ranges (`counters`)."""
 
     def __init__(self, body):
         self.started, self.grown, self.others, self.counters = set(), set(), set(), set()
@@ -77,12 +77,12 @@ class Found:
 
 
 def is_count(found):
-    """Whether a number that is written there is added: `n += 1`."""
+    """Whether the summand is a literal number: `n += 1`."""
     return isinstance(found[1], _COUNTS) and _is_integer(found[2])
 
 
 class Sums:
-    """What Emitter knows of sums."""
+    """The part of Emitter that translates sums."""
 
     widens = False  # whether variables of loops have 64 bits in the expression
 
@@ -90,7 +90,7 @@ class Sums:
         self.sums = Found([] if self.is_typed else self.body)
 
     def summand(self, statement):
-        """What a statement adds to a sum of integers, in 64 bits; None: it is no such statement."""
+        """Returns the summand of a sum of integers in 64 bits, or None for other statements."""
         found = added(statement)
         if not found or found[0] not in self.sums.names or not isinstance(found[1], _GROWS) or is_count(found):
             return None
@@ -102,7 +102,7 @@ class Sums:
         return self.widen(parts)
 
     def sum_of(self, statement):
-        """The value of `s = s + x` of a sum of integers; None: it is another statement."""
+        """Returns the value for `s = s + x` if s is a sum of integers, or None for other statements."""
         summand = self.summand(statement)
         if summand is None:
             return None
@@ -116,7 +116,7 @@ class Sums:
         return [f"{symbol}(", *parts, ")"]
 
     def narrowly(self, make, *nodes):
-        """What make gives for the nodes, arguments and indices, in which variables keep their types."""
+        """Returns make(*nodes). In arguments and indices, variables keep their types."""
         widens, self.widens = self.widens, False
         try:
             return make(*nodes)

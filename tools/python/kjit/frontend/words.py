@@ -1,4 +1,4 @@
-"""What names of Python mean in a kernel: kjit's own words, functions of the standard library and of NumPy."""
+"""The meaning of Python names in a kernel: kjit's own functions and types, and functions of the standard library and of NumPy."""
 
 import ast
 import builtins
@@ -29,7 +29,7 @@ RESERVED = KEYWORDS | frozenset(_names.TYPES) | frozenset(_names.BUILTINS)
 
 
 class Word:
-    """A word of the kernel language: `kjit.grid(1)`, `kjit.syncthreads()`. It has a meaning in kernels only."""
+    """A function or value of the kernel language, such as `kjit.grid` or `kjit.syncthreads`. It can be used in kernels only."""
 
     def __init__(self, name, doc=None):
         self.name, self.__doc__ = name, doc or f"`{name}` of the kernel IR."
@@ -47,7 +47,7 @@ class Word:
 
 
 class DerivativeWord(Word):
-    """`kjit.grad(f)` and its kin: words of kernels that Python calls, too, with a function."""
+    """`kjit.grad` and related functions, which Python code can call with a function, too."""
 
     def __call__(self, function, *numbers):
         from .. import _derivatives
@@ -56,16 +56,16 @@ class DerivativeWord(Word):
 
 
 class Text:
-    """A func that is written in the kernel IR, for modules whose functions call it. needs: other such funcs that it calls."""
+    """A func that is written in kernel IR, for modules whose functions call it. needs: other such funcs that it calls."""
 
     def __init__(self, name, text, needs=()):
         self.__name__, self.text, self.needs = name, text, needs
 
 
 class External(Text):
-    """A function of linked code: `symbol` is its name there. write(builder, extern) returns the text of a func that calls
-    it, in which the extern func has the name `extern`. inputs(more) returns what is linked, as Module.bind_linked takes it; more: what the
-    kernel links."""
+    """A function of linked code. `symbol` is its name in that code. write(builder, extern) returns the text of a func that calls it;
+    `extern` is the name of the extern func in this text. inputs(more) returns the code to link in the form that Module.bind_linked
+    takes; more is the code that the kernel links."""
 
     def __init__(self, symbol):
         super().__init__(f"call_{symbol}", "")
@@ -78,13 +78,13 @@ class External(Text):
         raise NotImplementedError
 
     def check(self, more):
-        """Raises an error if nothing is linked that could define the function."""
+        """Raises an error if no linked code could define the function."""
 
 
 class Form:
-    """A word of a module such as kjit.cuda whose text in the kernel IR is put together from its arguments. parameters: their
-    names, behind which `=` and the text of a default may stand; text: with `{name}` for each argument's text. The argument
-    `index` is what stands between an array's brackets. needs: funcs (Text) that the text calls, each as `{its name}`."""
+    """A function of a module such as kjit.cuda whose kernel IR text is built from its arguments. parameters: their names, optionally with
+    `=` and the text of a default; text: contains `{name}` for the text of each argument. The argument `index` is the text between the
+    brackets of an array. needs: funcs (Text) that the text calls, each as `{its name}`."""
 
     is_group = False  # a group of threads, whose methods are words, too
     is_truth = False  # its value is a truth
@@ -95,14 +95,14 @@ class Form:
         self.__doc__ = doc or self._describe()
 
     def _describe(self):
-        """What the built-in does that the text calls."""
+        """Returns the description of the built-in that the text calls."""
         shown = re.sub(r"\{(\w+)\}", r"\1", self.text)
         called = next((name for name in re.findall(r"([a-z]\w*)\(", shown) if name not in _names.TYPES), None)
         told = f"in a kernel `{shown}` of the kernel IR. " if shown else ""
         return f"{self.name}({', '.join(self.parameters)}): {told}{_names.BUILTINS.get(called, '')}".strip(": ")
 
     def bind(self, call):
-        """What each parameter is: a node, the text of its default; or a text that says what is wrong."""
+        """Returns for each parameter its node or the text of its default, or a string with the error."""
         if len(call.args) > len(self.parameters):
             return f"{self.name}() takes {len(self.parameters)} arguments at most"
         bound = dict(zip(self.parameters, call.args))
@@ -119,7 +119,7 @@ class Form:
         return bound
 
     def expand(self, emitter, call):
-        """The parts of the call's text."""
+        """Returns the parts of the call's text."""
         import re
 
         bound = self.bind(call)
@@ -150,7 +150,7 @@ class Form:
 
 
 class LiteralForm(Form):
-    """A word whose arguments are numbers that are known when the kernel is compiled."""
+    """A function whose arguments are numbers that must be known when the kernel is compiled."""
 
     def expand(self, emitter, call):
         for node in [*call.args, *(k.value for k in call.keywords)]:
@@ -162,7 +162,7 @@ class LiteralForm(Form):
 
 
 class ArrayForm(Form):
-    """A word that makes an array as kjit.shared or kjit.local does, by its name there, `word`."""
+    """A function that makes an array like kjit.shared or kjit.local. `word` is its name in kjit."""
 
     def __init__(self, name, word, doc=None):
         super().__init__(name, "shape dtype alignment=None", "", doc)
@@ -249,7 +249,8 @@ _MAKE_ARRAYS = set("arange array asarray copy empty empty_like full full_like li
 
 
 def refusal(value, arrays):
-    """Why a kernel cannot use a function of Python or NumPy, or None. arrays: what makes an array there instead."""
+    """Returns the reason why a kernel cannot use a Python or NumPy function, or None. arrays: the names of the functions that make arrays
+    in a kernel."""
     name, home = getattr(value, "__name__", None), getattr(value, "__module__", None)
     if home == "builtins":
         return REFUSED.get(name)
@@ -264,7 +265,7 @@ _MATH = {"fabs": "abs", "pow": "pow", "isfinite": "isfinite", "gamma": "tgamma"}
 
 
 def _known():
-    """id(object) -> name in the kernel IR; the objects live as long as the interpreter."""
+    """Returns id(object) -> name in kernel IR. The objects are never freed."""
     table = {id(getattr(builtins, name)): word for name, word in _PYTHON.items()}
     for name in dir(math):
         thing = getattr(math, name)
@@ -278,7 +279,7 @@ _table = _known()
 
 
 def builtin_name(thing):
-    """The built-in that a word of kjit or a function of Python's math is, or None."""
+    """Returns the built-in for a kjit function or a function of Python's math module, or None."""
     if isinstance(thing, Word):
         return thing.name if thing.name in _names.BUILTINS else None
     word = _table.get(id(thing))
@@ -286,7 +287,7 @@ def builtin_name(thing):
 
 
 def conversion(thing):
-    """The built-in for one of Python's conversions where numbers of Python have types, or None."""
+    """Returns the built-in for a Python conversion if Python numbers have types, or None."""
     return next((word for kind, word in _CONVERSIONS if kind is thing), None)
 
 
