@@ -1,6 +1,6 @@
-/* Which streams have used a piece of memory since it was known to be unused. Streams are told apart
- * by numbers that are never given twice in a process, so that a stream that has gone cannot be
- * taken for a later one. */
+/* The streams that have used a block of memory since it was last idle. Streams are identified by
+ * numbers that a process never uses twice, so a destroyed stream cannot be confused with a later
+ * one. */
 #ifndef KJ_LAST_USE_H
 #define KJ_LAST_USE_H
 
@@ -8,18 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of the device object in the upper bits. Below: 0 for the device's default stream,
- * KJ_STREAM_THREADS and the number of a thread for CUDA's default stream of that thread, else the
- * number of a stream object. */
+/* A stream number. The upper bits are the number of the device object. The lower bits are 0 for the
+ * device's default stream, KJ_STREAM_THREADS and a thread number for CUDA's per-thread default
+ * stream, and otherwise the number of a stream object. */
 typedef uint64_t kj_stream_id;
 
 enum { KJ_STREAM_BITS = 40, KJ_MOST_USES = 10 };
 #define KJ_STREAM_THREADS ((kj_stream_id)1 << (KJ_STREAM_BITS - 1))
 #define KJ_STREAM_NONE ((kj_stream_id)0)
-/* Of memory that more streams have used than are counted: all streams of the context. */
+/* The memory was used by more streams than a set can hold: it stands for all streams of the
+ * context. */
 #define KJ_STREAM_ALL UINT64_MAX
 
-/* A set; the places that are not taken yet are at its end. */
+/* A set of streams. Unused entries are at the end. */
 typedef struct kj_last_use {
   _Atomic kj_stream_id streams[KJ_MOST_USES];
 } kj_last_use;
@@ -29,21 +30,24 @@ static inline kj_stream_id kj_read_use(const kj_last_use *use, uint32_t i)
   return atomic_load_explicit(&use->streams[i], memory_order_relaxed);
 }
 
-/* Adds one that is not there yet; by any thread. The others only by who owns the memory alone. */
+/* Adds a stream to the set if it is not in it. Any thread may call this function. The other
+ * functions may only be called by the sole owner of the memory. */
 void kj_add_use(kj_last_use *use, kj_stream_id stream);
-/* `to` is empty, or holds one stream, in whose place the first one of `from` comes. */
+/* Copies the set. `to` is empty or contains one stream, which the first stream of `from`
+ * replaces. */
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
-/* Whether there is none but that one; NONE: whether there is none. */
+/* Whether the set contains no other stream than this one. With NONE: whether the set is empty. */
 bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
 
-/* What nearly every launch finds: a look at the first cache line only. */
+/* The usual case of nearly every launch: whether the stream is one of the first two in the set. It
+ * reads one cache line. */
 static inline bool kj_is_recent_use(const kj_last_use *use, kj_stream_id stream)
 {
   unsigned first = kj_read_use(use, 0) == stream, second = kj_read_use(use, 1) == stream;
-  return first | second; /* without a branch */
+  return first | second; /* avoids a branch */
 }
 
-/* The number of this thread, for its own default streams; from 1. */
+/* The number of this thread for its per-thread default streams, from 1. */
 extern _Thread_local uint64_t kj_own_thread
   __attribute__((tls_model("initial-exec"), visibility("hidden")));
 uint64_t kj_take_thread(void);

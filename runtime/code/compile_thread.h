@@ -1,5 +1,5 @@
-/* Threads of kjit's own that compile. LLVM recurses over what it compiles, so the compiler never
- * runs on a stack of the host's, which may be as small as the host likes. */
+/* Threads that compile. LLVM is recursive, so the compiler needs a large stack and never runs on a
+ * stack of the application, which may be small. */
 #ifndef KJ_COMPILE_THREAD_H
 #define KJ_COMPILE_THREAD_H
 
@@ -7,36 +7,37 @@
 
 #include "base/runtime.h"
 
-/* A thread whose stack is large. Only what was touched of it is memory, and the rest of that is
- * given back after each compilation. Signals of the process go to the host's threads; the
- * floating-point environment is the default one. */
+/* A thread with a large stack. Memory is only used for the touched part of the stack, and most of
+ * it is released after each compilation. The thread blocks all signals, so signals of the process
+ * go to the application's threads. Its floating-point environment is the default one. */
 typedef struct kj_large_thread {
   pthread_t thread;
-  void *stack; /* its own mapping */
+  void *stack; /* a separate mapping */
 } kj_large_thread;
 
-/* False: the system gives no thread, or no address space for its stack. */
+/* Returns false if the system cannot create the thread or has no address space for its stack. */
 bool kj_start_large_thread(kj_large_thread *thread, void *(*run)(void *data), void *data);
 void kj_join_large_thread(kj_large_thread *thread);
 
-/* The compiler's functions (kj_compiler_interface), for any thread: called on a large one, on the
- * spot where this is one. The caller waits, cannot be cancelled meanwhile, and holds no lock but,
- * for kj_create_compiler, the compiler's. Errors: theirs; MEMORY where there is no thread. */
+/* Calls the functions of the compiler (kj_compiler_interface) from any thread. They run on a large
+ * thread, or directly if the caller is one. The caller waits and cannot be cancelled in the
+ * meantime. It holds no lock, except the compiler's lock for kj_create_compiler. Returns the errors
+ * of these functions, and MEMORY if no thread can be created. */
 kjit_status kj_create_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
                              kj_diagnostics *diagnostics, kj_code *code);
-/* The same without telling kjit_config.on_stage. */
+/* The same, but without calls of kjit_config.on_stage. */
 kjit_status kj_call_compiler_unseen(kj_runtime *runtime, const kj_compile_request *request,
                                     kj_diagnostics *diagnostics, kj_code *code);
 kjit_status kj_call_loader(kj_runtime *runtime, const kj_code *code, const kj_outside *outside,
                            kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
 
-/* For kjit_config.on_stage: what the compilation of that name makes next; KJIT_STAGE_COUNT: it has
- * ended. */
+/* Calls kjit_config.on_stage with the next stage of the compilation with this name.
+ * KJIT_STAGE_COUNT means that the compilation has ended. */
 void kj_tell_stage(kjit_context *context, const char *name, kjit_stage stage);
 
-bool kj_open_compile_threads(kj_runtime *runtime); /* false: out of memory */
-/* Nobody compiles any more. */
+bool kj_open_compile_threads(kj_runtime *runtime); /* returns false if memory is exhausted */
+/* Ends the threads. No compilation may be in progress. */
 void kj_close_compile_threads(kj_runtime *runtime);
 
 #endif

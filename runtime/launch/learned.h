@@ -1,12 +1,12 @@
-/* The learned way of a launch: what the last launch of a kernel looked like, as tables that the
- * arguments of the next one are compared with. It writes the parameter block straight from the
- * arguments and needs neither bound arguments nor a key.
+/* The fast path of a launch. After a launch, tables describe the expected arguments of the next
+ * launch of the same kernel. The fast path compares the arguments with the tables and writes the
+ * parameter block directly from the arguments. It binds no arguments and builds no key.
  *
- * It gives the answer of the general way (launch.c) or declines, and then the general way is gone.
- * Builds with assertions go both ways and compare what they decide.
+ * The fast path gives the same result as the slow path (launch.c), or it declines and the slow path
+ * runs. Builds with assertions run both and compare their decisions.
  *
- * Between two launches the driver has used the caches and the branch predictor for itself, so that
- * the lines that a launch touches and the branches that it takes count as much as what it computes;
+ * Between two launches the driver has used the caches and the branch predictor. So the number of
+ * cache lines and branches of a launch matters as much as its computations;
  * test/bench/launch_cost.py prints both. */
 #ifndef KJ_LAUNCH_LEARNED_H
 #define KJ_LAUNCH_LEARNED_H
@@ -15,108 +15,112 @@
 
 enum {
   KJ_MOST_LEARNED = 64,
-  KJ_LEARNED_BYTES = 2560, /* of a parameter block */
-  /* Behind the block: a dummy place for what the kernel ignores, then what the shape depends on. */
+  KJ_LEARNED_BYTES = 2560, /* size of a parameter block */
+  /* After the block: a dummy location for values that the kernel ignores, then the values that the
+   * shape depends on. */
   KJ_LEARNED_NOWHERE = KJ_LEARNED_BYTES,
   KJ_LEARNED_INPUTS = KJ_LEARNED_NOWHERE + sizeof(uint64_t),
   KJ_LEARNED_ROOM = KJ_LEARNED_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)
 };
 
-/* An array argument, in C order. Where all of them are kjit arrays, form says all there is to know.
- */
+/* An array argument in C order. If all arrays are kjit arrays, `form` is sufficient to compare
+ * them. */
 typedef struct kj_learned_array {
-  uint64_t form; /* kj_array_form */
-  /* in the parameter block: the address, and the first extent as 32 bits; of rank 0 there is none
-   */
+  uint64_t form; /* see kj_array_form */
+  /* Offsets in the parameter block: of the address, and of the first extent as 32 bits. An array of
+   * rank 0 has no extent. */
   uint16_t to, extent_to;
-  uint8_t index; /* of the argument */
+  uint8_t index; /* index of the argument */
   uint8_t element_bytes, alignment;
   uint8_t rank, facts;
 } kj_learned_array;
 
-/* The same of a tensor: its first words, as they have to be. */
+/* The corresponding data for a tensor: the expected values of its first words. */
 typedef struct kj_learned_tensor {
-  uint64_t place, type; /* device type and number; rank and element */
+  uint64_t place, type; /* device type and number; rank and element type */
 } kj_learned_tensor;
 
-/* The head of no argument: the type of a plain number depends on its value. */
+/* A head that no argument has. The type of an untyped number depends on its value. */
 #define KJ_LEARNED_NUMBER UINT64_MAX
 
-/* A scalar that is known at run time only. */
+/* A scalar whose value is known at run time only. */
 typedef struct kj_learned_scalar {
-  uint64_t head; /* kind, access and type of the argument, as one word; or KJ_LEARNED_NUMBER */
-  /* of a plain number with limits: the least one, and the greatest one less the least one; else
-   * every value is in the range */
+  uint64_t head; /* kind, access and type of the argument as one word; or KJ_LEARNED_NUMBER */
+  /* For an untyped number with limits: the smallest value, and the largest minus the smallest
+   * value. Otherwise every value is in the range. */
   uint64_t least, span;
   uint16_t to;
   uint8_t index, size_bytes;
-  bool is_bool, is_annotated; /* is_annotated: takes any number that its type holds */
-  kjit_type type;             /* weak: a plain number for a parameter without a type */
+  /* is_annotated: the parameter takes any number that its type can represent */
+  bool is_bool, is_annotated;
+  kjit_type type; /* an untyped number for a parameter without a type has a weak type */
 } kj_learned_scalar;
 
-/* Any other extent, and what the shape depends on. */
+/* Another extent, and the extents that the shape depends on. */
 typedef struct kj_learned_extent {
   uint8_t argument, dimension;
   uint16_t to;
   bool is_wide;
 } kj_learned_extent;
 
-/* Positions among the arrays, and how their memory is related. */
+/* Two indices into the arrays, and the relation of their memory. */
 typedef struct kj_learned_pair {
   uint8_t i, j, relation;
 } kj_learned_pair;
 
-/* An argument that is known when compiling. */
+/* An argument that is known at compile time. */
 typedef struct kj_learned_same {
   kjit_arg argument;
   uint8_t index;
 } kj_learned_same;
 
 typedef struct kj_learned {
-  /* one cache line: what every launch looks at */
-  /* is_plain: on a queue, where a launch has only to pass its parameters once its shape is known;
-   * is_default_device: a call without a stream and a device runs here */
+  /* one cache line: the fields that every launch reads */
+  /* is_plain: the device queues launches, so a launch only has to pass its parameters once its
+   * shape is known. is_default_device: a call without stream and device runs on this device. */
   _Alignas(64) bool is_plain;
   bool is_default_device, notes_uses;
   uint8_t argument_count, array_count, scalar_count, same_count, extent_count, input_count;
   uint16_t pair_count;
-  uint32_t forks; /* of the context's process */
+  uint32_t forks; /* number of forks of the context's process */
   kjit_device *device;
-  uint64_t place; /* of the device */
+  uint64_t place; /* number of the device */
   kj_learned_array *arrays;
   kj_learned_scalar *scalars;
   kj_learned_pair *pairs;
-  /* of the arrays by address, where that shows that no two meet; order_count 0: the pairs do */
+  /* the arrays in the order of their addresses, if this order shows that they are disjoint; if
+   * order_count is 0, the pairs are compared */
   uint8_t *order;
   kj_learned_extent *extents;
   kj_learned_tensor *tensors;
   kj_learned_same *same;
-  kj_bound *bound;  /* one for each parameter, as the launch had it that this was learned of */
-  uint8_t *shaping; /* arguments that have to be bound where the shape is not known */
-  uint16_t *others; /* parameters in kj_code.parameters that are made from bound arguments */
+  kj_bound *bound;  /* one for each parameter, from the launch that the tables are made from */
+  uint8_t *shaping; /* arguments that must be bound if the shape is not known */
+  uint16_t *others; /* parameters in kj_code.parameters that are computed from bound arguments */
   uint16_t facts;   /* KJ_CALL_FACT_* */
   uint8_t order_count, shaping_count, other_count;
-  bool has_overlaps; /* some pairs are not disjoint */
+  bool has_overlaps; /* some pairs of arrays are not disjoint */
   bool knows_block;
   uint32_t block[3];
-  _Alignas(uint64_t) char memory[]; /* of all tables */
+  _Alignas(uint64_t) char memory[]; /* memory of all tables */
 } kj_learned;
 
-/* Launches by the tables of this thread's last specialization of the kernel, where it has any: a
- * kjit_status, or KJ_OTHER_WAY: nothing was launched, the general way has to be gone. */
+/* Launches with the tables of the specialization that this thread launched last for the kernel.
+ * Returns a kjit_status, or KJ_OTHER_WAY if it declines: then nothing was launched and the slow
+ * path must run. */
 enum { KJ_OTHER_WAY = -1 };
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
                       const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
-/* The same up to the launch, for a specialization that is held: the arguments are in block, which
- * has room for its parameters, and known is the shape. False: declined. */
+/* Does the same without the launch, for a specialization that is held: writes the parameters to
+ * `block`, which has room for them, and the shape to `known`. Returns false if it declines. */
 bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_config *config,
                        const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block);
-/* learn.c: after the call went the general way and found the specialization: learns from it, where
- * that was not tried before. */
+/* learn.c: makes the tables after a call on the slow path has found the specialization, unless this
+ * was tried before. */
 void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,
               size_t count);
-/* For assertions: whether the general way decides as the learned one has: key, grid, block,
- * clusters, shared memory and parameter block. */
+/* For assertions: whether the slow path decides like the fast path: key, grid, block, clusters,
+ * shared memory and parameter block. */
 bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
                const kjit_arg *arguments, size_t count);
 
