@@ -133,7 +133,7 @@ def add(stream, function, arg):
     if isinstance(own, _kjit.Stream):
         device = own.device
     elif device.kind == "cuda":
-        own = _kjit.open_stream(_state.context(), int(stream))
+        own = _kjit.open_stream(_state.context(), int(stream), device)
     else:
         own = None
     _all.add(_Entry(stream, own, function, arg), device)

@@ -39,8 +39,8 @@ class Stream:
             return _arrays.device()
         if isinstance(self._own, _kjit.Stream):
             return self._own
-        on_gpu = _arrays.device().kind == "cuda"
-        return _kjit.open_stream(_state.context(), int(self)) if on_gpu else _arrays.device()
+        device = _arrays.device()
+        return _kjit.open_stream(_state.context(), int(self), device) if device.kind == "cuda" else device
 
     def __cuda_stream__(self):
         return 0, int(self)
