@@ -249,6 +249,8 @@ static void simplify(LLVMModuleRef module)
   LLVMConsumeError(
     LLVMRunPasses(module, "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>)",
                   NULL, options));
+  kg_flatten_branches(module);
+  LLVMConsumeError(LLVMRunPasses(module, "function(simplifycfg)", NULL, options));
   LLVMDisposePassBuilderOptions(options);
 }
 

@@ -48,6 +48,8 @@ bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_l
 /* Before the passes, of a kernel that is @fastmath: instructions on f32 take and give zeros for
  * subnormal numbers, as all of its functions then do. */
 void kg_flush_subnormals(LLVMModuleRef module);
+/* nvptx_branches.c: in the functions of a math library. */
+void kg_flatten_branches(LLVMModuleRef module);
 /* After the passes: of what LLVM's code generation or ptxas would make something wrong or too long.
  */
 void kg_rewrite_for_ptx(LLVMModuleRef module);
