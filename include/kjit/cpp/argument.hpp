@@ -118,8 +118,9 @@ private:
     if constexpr (rank > 0)
       for (std::size_t d = 0; d < rank; d++)
         shape[d] = extent_from(v.extent(d)), strides[d] = static_cast<std::int64_t>(v.stride(d));
-    set_view(view<std::remove_pointer_t<decltype(v.data_handle())>, rank>(v.data_handle(), shape,
-                                                                          strides));
+    set_view(
+      view<std::remove_pointer_t<std::decay_t<decltype(v.data_handle())>>, rank>(v.data_handle(),
+                                                                                 shape, strides));
   }
   template <typename T> void set_mutable(T &value)
   {

@@ -41,7 +41,7 @@ struct grid2d {
   float *first;
   std::size_t extents[2], steps[2];
   static constexpr std::size_t rank() { return 2; }
-  float *data_handle() const { return first; }
+  float *const &data_handle() const { return first; } /* a reference, as that of std::mdspan */
   std::size_t extent(std::size_t d) const { return extents[d]; }
   std::size_t stride(std::size_t d) const { return steps[d]; }
 };
