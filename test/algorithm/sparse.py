@@ -501,7 +501,7 @@ def check_refused_solvers(kjit):
     refuse("kjit_lsmr", "options.b_tolerance is nan", x, a, b, b_tolerance=float("nan"))
     refuse("kjit_cg", "options.iteration_limit is -2", x, a, b, iteration_limit=-2)
     refuse("kjit_cg", "`b` has elements of type i64; a solver needs f32 or f64", x, a, b.astype("i8"))
-    refuse("kjit_cg", "`data` has elements of type f64, but `b` of type f32", x.astype("f4"), a, b.astype("f4"))
+    refuse("kjit_cg", "`data` has elements of type f64, but `b` has elements of type f32", x.astype("f4"), a, b.astype("f4"))
     refuse("kjit_cg", "the operator has neither a matrix nor a function `multiply`", x, LinearOperator(shape=(c.c_int64 * 2)(4, 4)), b)
     wide = operator(kjit, (matrix[0], matrix[1], matrix[2]), (4, 5), "matrix")
     refuse("kjit_cg", "the matrix has the shape (4, 5); kjit_cg needs a square matrix", np.zeros(5), wide, b)
