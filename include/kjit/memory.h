@@ -90,8 +90,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_wrap_tensor(kjit_context *context, const kj
                                                  kjit_array **array);
 
 /* Returns the device that an address in its memory belongs to, or NULL for host memory. The device
- * is borrowed. For the memory of arrays on one of several CPU devices (kjit_config.cpu_devices) kjit
- * looks through all arrays of the context. Errors: NO_DEVICE, DEVICE. */
+ * is borrowed. For the memory of arrays on one of several CPU devices (kjit_config.cpu_devices)
+ * kjit looks through all arrays of the context. Errors: NO_DEVICE, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_locate_memory(kjit_context *context, const void *memory,
                                                    kjit_device **device);
 

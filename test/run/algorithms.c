@@ -405,7 +405,8 @@ static void test_refused(kjit_module *module, kjit_array *x)
     const char *message;
   } cases[] = {
     { &result, &all, &plus, NULL, KJIT_ERROR_NAME, "operator `plus` does not exist; use add" },
-    { &result, &all, &none, NULL, KJIT_ERROR_MISUSE, "the operator has neither a name nor a function" },
+    { &result, &all, &none, NULL, KJIT_ERROR_MISUSE,
+      "the operator has neither a name nor a function" },
     { &result, &all, &xor, NULL, KJIT_ERROR_TYPE,
       "the operator `xor` is not defined for elements of type f64" },
     { &wide, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`" },

@@ -422,7 +422,8 @@ static void test_ir(void)
                                            "func g(x) { return f(i32(x)) }\n"),
                                      "f", IR("double", "helper", "fadd", "3.0")));
   EXPECT(compile(linked, "k", "sm_80", KJIT_STAGE_PTX, &text) == KJIT_ERROR_TYPE);
-  EXPECT(says("two extern funcs `f` are bound to the same function, but declared with different types"));
+  EXPECT(
+    says("two extern funcs `f` are bound to the same function, but declared with different types"));
   kjit_release_module(linked);
   close_context();
 }

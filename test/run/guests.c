@@ -77,7 +77,8 @@ static void test_trust(void)
   kjit_context *none = NULL;
   REQUIRE(kjit_create_context(&config, &none) == KJIT_ERROR_MISUSE);
   open_context(KJIT_TRUST_DEFAULT, false);
-  REQUIRE(parse_as((kjit_trust)-1, peek, &module) == KJIT_ERROR_MISUSE && says("-1 is not a value of kjit_trust"));
+  REQUIRE(parse_as((kjit_trust)-1, peek, &module) == KJIT_ERROR_MISUSE &&
+          says("-1 is not a value of kjit_trust"));
   REQUIRE(parse_as(KJIT_TRUST_GUEST, address, &module) == KJIT_ERROR_REFUSED &&
           says("guest code must not use pointers"));
   REQUIRE(parse_as(KJIT_TRUST_DEFAULT, address, &module) == KJIT_OK);

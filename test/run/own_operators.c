@@ -160,7 +160,8 @@ static void test_refused(kjit_module *module)
   kjit_operand store = kjit_operand_function(three, &argument, 1, NULL, 0);
   kjit_operator add = kjit_operator_named("add"), mean = kjit_operator_named("mean");
   REQUIRE(kjit_reduce(context, &store, &from, &add, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`three` takes 3 arguments, but is called with 2 here: 0 indices, the value to store"));
+  REQUIRE(
+    says("`three` takes 3 arguments, but is called with 2 here: 0 indices, the value to store"));
   REQUIRE(kjit_scan(context, &line, &from, &mean, NULL) == KJIT_ERROR_NAME);
   REQUIRE(says("kjit_scan: operator `mean` of two values does not exist; use add, mul"));
   kjit_array *arrays[] = { x, r, y, b };

@@ -133,7 +133,8 @@ static void test_refused_funcs(const operands *o)
   REQUIRE(says("a number passed to `func` needs a type"));
   shaped.shape = shape;
   shaped.rank = 1;
-  REQUIRE(pairs_of(o, &shaped, "add") == KJIT_ERROR_ARGUMENT && says("`func` must not have a shape"));
+  REQUIRE(pairs_of(o, &shaped, "add") == KJIT_ERROR_ARGUMENT &&
+          says("`func` must not have a shape"));
   REQUIRE(pairs_of(o, &o->of_x, "add") == KJIT_ERROR_ARGUMENT && says("`func` is not a func"));
   REQUIRE(pairs_of(o, NULL, "add") == KJIT_ERROR_MISUSE && says("`func` is NULL"));
   REQUIRE(pairs_of(o, &o->squared, "sum") == KJIT_ERROR_NAME &&

@@ -115,8 +115,8 @@ static void test_refused(void)
   REQUIRE(kjit_bincount(context, &result, &all, 0, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("0 bins"));
   REQUIRE(kjit_bincount(context, &result, &all, BINS, &real, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(
-    says("`result` has elements of type i32, but the new values have the type a sum of weights, f64"));
+  REQUIRE(says(
+    "`result` has elements of type i32, but the new values have the type a sum of weights, f64"));
   REQUIRE(kjit_bincount(context, &result, &all, BINS, &result, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`weights` must have the shape of `x`"));
   REQUIRE(kjit_histogram(context, &result, &real, BINS, 2, 1, NULL, NULL) == KJIT_ERROR_ARGUMENT);

@@ -180,7 +180,8 @@ static void test_refused(void)
   REQUIRE(kjit_sort(context, &ostructs, &ostructs, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("elements of type Wide have no order; pass `less`"));
   REQUIRE(kjit_sort(context, &ox, &ox, NULL, &bits) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("options.begin_bit and options.end_bit select the bits 8 to 33, but the elements of `x` have 32 bits"));
+  REQUIRE(says("options.begin_bit and options.end_bit select the bits 8 to 33, but the elements of "
+               "`x` have 32 bits"));
   REQUIRE(kjit_sort(context, &ox, &ox, find(module, "by_low_bits"), &bits) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("cannot be combined with `less`"));
   REQUIRE(kjit_sort(context, &osquare, &osquare, NULL, &axes) == KJIT_ERROR_ARGUMENT);

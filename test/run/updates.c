@@ -108,10 +108,12 @@ static void test_refused(kjit_module *module)
   } rows[] = {
     { &item, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` is a func, but must be an array" },
     { &of_none, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` has no axes" },
-    { &of_x, &of_f, &of_p, &add, KJIT_ERROR_TYPE, "`places` has elements of type f64; expected integers" },
+    { &of_x, &of_f, &of_p, &add, KJIT_ERROR_TYPE,
+      "`places` has elements of type f64; expected integers" },
     { &of_x, &of_p, &of_f, &add, KJIT_ERROR_TYPE,
       "`values` has elements of type f64, but `x` has elements of type i64" },
-    { &of_x, &of_p, &half, &add, KJIT_ERROR_ARGUMENT, "`values` is 0.5, which cannot be represented as i64" },
+    { &of_x, &of_p, &half, &add, KJIT_ERROR_ARGUMENT,
+      "`values` is 0.5, which cannot be represented as i64" },
     { &of_x, &of_p, &of_few, &add, KJIT_ERROR_ARGUMENT,
       "`values` must have the shape of `places`" },
     { &of_x, &of_p, &of_p, &own, KJIT_ERROR_ARGUMENT, "the operator must be commutative" },
@@ -121,7 +123,8 @@ static void test_refused(kjit_module *module)
     { &of_x, &of_few, &item, &add, KJIT_ERROR_ARGUMENT,
       "`values` must have the shape of `places`" },
     { &of_x, NULL, &of_p, &add, KJIT_ERROR_MISUSE, "`places` is NULL" },
-    { &of_x, &of_p, &of_p, NULL, KJIT_ERROR_MISUSE, "the operator has neither a name nor a function" },
+    { &of_x, &of_p, &of_p, NULL, KJIT_ERROR_MISUSE,
+      "the operator has neither a name nor a function" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     REQUIRE(kjit_update_at(context, rows[i].x, rows[i].places, rows[i].values, rows[i].operator_,

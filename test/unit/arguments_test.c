@@ -226,13 +226,15 @@ static void test_const_and_func(void **state)
   float complex_number[2] = { 1, 2 };
   arguments[1] = kjit_arg_value(KJIT_C64, complex_number);
   expect_failure(kernel, arguments, 3,
-                 "parameter `n`: expected an integer, a float or a bool, because the parameter is const, got a value with several components");
+                 "parameter `n`: expected an integer, a float or a bool, because the parameter is "
+                 "const, got a value with several components");
   arguments[1] = kjit_arg_tensor(&t);
   expect_failure(kernel, arguments, 3,
                  "parameter `n`: expected a value, because the parameter is const, got an array");
   arguments[0] = kjit_arg_function(function);
   expect_failure(kernel, arguments, 3,
-                 "parameter `r`: expected a value or an array, because only a parameter declared `: func` takes a func, got a func");
+                 "parameter `r`: expected a value or an array, because only a parameter declared "
+                 "`: func` takes a func, got a func");
 }
 
 static kjit_layout layout_of(kjit_context *context)

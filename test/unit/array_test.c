@@ -633,7 +633,8 @@ static void test_shared_memory(void **state)
   expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT,
                  "the array belongs to this process; use it directly");
   expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,
-                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported, because another process cannot access other memory");
+                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported, because another "
+                 "process cannot access other memory");
 }
 
 /* The file that a handle names could shrink under the importer, if it is not sealed. */

@@ -264,21 +264,25 @@ static void test_device_arrays(void **state)
   assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH); /* a hit: the launch alone */
   kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state, 1) };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state),
-                      "parameter `r`: the launch is on cuda:1, but the array is on cuda:0; copy the "
-                      "array to the device, or switch peer access on");
+  assert_string_equal(
+    last_message(*state),
+    "parameter `r`: the launch is on cuda:1, but the array is on cuda:0; copy the "
+    "array to the device, or switch peer access on");
   config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                  .grid = { 1 },
                                  .block = { 1024 } };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads per block, but the kernel uses 32 registers per thread, which allows at most 512");
+  assert_string_equal(last_message(*state),
+                      "kernel `axpy`: the launch has 1024 threads per block, but the kernel uses "
+                      "32 registers per thread, which allows at most 512");
   config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                  .grid = { 1 },
                                  .block = { 256 },
                                  .dynamic_shared_bytes = 232000 };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
   assert_string_equal(last_message(*state),
-                      "kernel `axpy`: a block of the launch has 233000 bytes of shared memory (1000 static, 232000 dynamic), but cuda:0 allows at most 232448");
+                      "kernel `axpy`: a block of the launch has 233000 bytes of shared memory "
+                      "(1000 static, 232000 dynamic), but cuda:0 allows at most 232448");
 }
 
 static void test_too_much_local_memory(void **state)

@@ -151,12 +151,15 @@ static void test_cooperative(void **state)
   assert_int_equal(cuda.extended, 1);
   assert_int_equal(cuda.attribute_count, 1);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
-  expect_refused(*state, kernel,
-                 (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
-                                       .grid = { 81 },
-                                       .block = { 256 },
-                                       .flags = KJIT_LAUNCH_COOPERATIVE },
-                 "kernel `set`: all blocks of a cooperative launch must be resident at once, but the launch has 81 blocks and cuda:0 can hold 80 (10 multiprocessors with 8 blocks each; a block has 256 threads with 32 registers each and 1000 bytes of shared memory)");
+  expect_refused(
+    *state, kernel,
+    (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                          .grid = { 81 },
+                          .block = { 256 },
+                          .flags = KJIT_LAUNCH_COOPERATIVE },
+    "kernel `set`: all blocks of a cooperative launch must be resident at once, but the launch has "
+    "81 blocks and cuda:0 can hold 80 (10 multiprocessors with 8 blocks each; a block has 256 "
+    "threads with 32 registers each and 1000 bytes of shared memory)");
   expect_ok(*state,
             launch(*state, kernel,
                    (kjit_launch_config){

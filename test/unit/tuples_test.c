@@ -186,9 +186,11 @@ static void test_refused(void **state)
                       kjit_arg_i64(5) };
   kjit_arg plain[] = { list[0], kjit_arg_tuple(inner, 1) };
   expect_refusal(w, w->plain, plain, 2,
-                 "parameter `r`: expected arguments that are not tuples (only a parameter with a tuple type such as `box: (_, f32[:])` takes a tuple), got a tuple");
+                 "parameter `r`: expected arguments that are not tuples (only a parameter with a "
+                 "tuple type such as `box: (_, f32[:])` takes a tuple), got a tuple");
   list[1] = kjit_arg_tuple(box, 2);
-  expect_refusal(w, w->add, list, 3, "parameter `n`: expected a tuple with more items, got its end");
+  expect_refusal(w, w->add, list, 3,
+                 "parameter `n`: expected a tuple with more items, got its end");
   list[1] = kjit_arg_tuple(box, 4);
   expect_refusal(w, w->add, list, 3,
                  "parameter `n`: expected a tuple with fewer items, got one more");
@@ -208,9 +210,9 @@ static void test_refused(void **state)
   kjit_arg circle[1];
   circle[0] = kjit_arg_tuple(circle, 1);
   list[1] = circle[0];
-  expect_refusal(
-    w, w->add, list, 3,
-    "parameter `box[0]`: expected an argument that is not a tuple (only a parameter with a tuple type such as `box: (_, f32[:])` takes a tuple), got a tuple");
+  expect_refusal(w, w->add, list, 3,
+                 "parameter `box[0]`: expected an argument that is not a tuple (only a parameter "
+                 "with a tuple type such as `box: (_, f32[:])` takes a tuple), got a tuple");
 }
 
 int main(void)

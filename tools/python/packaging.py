@@ -20,7 +20,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = (ROOT / "include/kjit/status.h").read_text()
-VERSION = ".".join(re.search(rf"KJIT_VERSION_{part} (\d+)", HEADER)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+VERSION = ".".join(re.findall(rf"KJIT_VERSION_{part} (\d+)", HEADER)[0] for part in ("MAJOR", "MINOR", "PATCH"))
 FIXED_TIME = 1577836800  # of all members: the same bytes from the same input
 
 TOOLS = ("kjit-run", "kjit-compile", "kjit-cache")
