@@ -55,7 +55,7 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
   if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,
-      "this expression cannot be assigned: only a `var`, an array element or a field of these can");
+      "this value cannot be changed: only a variable, an array element or a field of these can");
   if (root->kind != KJ_EXPR_DECL) return;
   ki_decl *decl = root->decl;
   if (decl->kind == KJ_DECL_CONST)

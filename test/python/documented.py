@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s %srcdir
-"""The programs of docs/python.md, docs/numba.md, docs/from/numpy.md, docs/derivatives.md, docs/tables.md and README.md run, one after the other in one set of names."""
+"""The programs of the pages below and of README.md run, one after the other in one set of names."""
 import os
 import re
 import sys
@@ -8,9 +8,9 @@ import tempfile
 import numpy as np
 
 source = sys.argv[1]
-for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/derivatives.md", "docs/tables.md", "README.md"):
+for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/derivatives.md", "docs/tables.md", "docs/howto/optix.md", "docs/howto/profilers.md", "README.md"):
     text = open(os.path.join(source, page)).read()
-    text = re.sub(r"<!-- (?:run by: test/python/(?:numba_rows|torch_functions).py|not run: [^\n]*) -->\n```.*?```", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!-- (?:run by: test/python/(?:array_gradients|numba_rows|torch_functions).py|not run: [^\n]*) -->\n```.*?```", "", text, flags=re.DOTALL)
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert programs
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
@@ -28,8 +28,10 @@ for page in ("docs/python.md", "docs/numba.md", "docs/from/numpy.md", "docs/deri
         assert names["trips_by_place"]["number"].tolist() == [2, 1] and names["trips_by_place"]["place"].tolist() == ["airport", "city"]
     elif page == "docs/derivatives.md":
         assert names["kjit"].gradcheck(names["wave"], 0.5, 2.0)
+    elif page == "docs/howto/optix.md":
+        assert ".entry __raygen__depth()" in names["text"]
     elif page == "docs/from/numpy.md":
         x = names["x"].to_host()
         np.testing.assert_allclose(names["y"].to_host(), np.minimum(np.sin(x) ** 2 + 0.5 * x, 1), rtol=1e-5)
-    else:
+    elif page == "docs/python.md":
         np.testing.assert_allclose(names["r"], names["x"] + names["y"], rtol=1e-5)

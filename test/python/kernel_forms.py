@@ -478,8 +478,8 @@ def missing_member(r, c):
 
 
 for function, arguments, text in [
-    (outside, (), "index 2 of a tuple of 2"),
-    (outside_of_argument, ((1, 2),), "index 5 of a tuple of 2"),
+    (outside, (), "index 2 is out of bounds for a tuple of length 2"),
+    (outside_of_argument, ((1, 2),), "index 5 is out of bounds for a tuple of length 2"),
     (missing_member, (C.a,), "`name` of a member of C"),
 ]:
     try:

@@ -394,7 +394,8 @@ def check_refusals():
     taking = cuda.declare_device("taking", "int32(complex64)", link=code)
     refused(NotImplementedError, "taking has the type complex64", lambda: wrong[1, 1](x, x))
     refused(kjit.Error, "none.cubin is not a cubin", lambda: no_cubin[1, 1](x, x))
-    waiting = cuda.declare_device("waiting", "int32()", link=code, use_cooperative=True)
+    waits = cuda.CUSource('extern "C" __device__ int waiting(int *r) { *r = 0; return 0; }', name="waiting.cu")
+    waiting = cuda.declare_device("waiting", "int32()", link=waits, use_cooperative=True)
 
     @cuda.jit("void(int32[:])")
     def cooperative(r):

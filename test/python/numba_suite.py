@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s --folder %builddir/numba-suite --share 12
-# RUN: env KJIT_CPU_DEVICES=2 %kjit-python %s --folder %builddir/numba-suite --only test_(multigpu|context_stack|select_device|reset_device)
+# RUN: env KJIT_CPU_DEVICES=2 %kjit-python %s --folder %builddir/numba-suite --only "test_(multigpu|context_stack|select_device|reset_device)"
 # RUN: %if greenlet %{ env KJIT_DEVICE=python %kjit-python %s --folder %builddir/numba-suite --share 25 %}
 """numba-cuda's own tests, which are fetched with pip and not changed, run with kjit.cuda in the place of numba.cuda:
 

@@ -167,7 +167,7 @@ void refuse_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info *)
 
 } // namespace detail
 
-/* A list of arguments for calls whose number of arguments is known at run time. Containers and
+/* A list of arguments for calls with a number that is known at run time. Containers and
  * views must outlive the list. Handles are kept alive. */
 class arguments {
 public:

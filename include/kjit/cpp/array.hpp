@@ -92,7 +92,7 @@ public:
   template <typename T> T value(const stream &on = stream()) const { return as<T>().value(on); }
   /* Returns a view of the same elements, in row-major order, with another shape. */
   any_array reshape(const extents &shape) const { return any_array(reshaped(shape), owner()); }
-  /* Returns a view of the elements first to last - 1 of the first dimension. */
+  /* Returns a view with the elements first to last - 1 along the first dimension. */
   any_array slice(std::int64_t first, std::int64_t last) const
   {
     return any_array(sliced(first, last), owner());
@@ -147,7 +147,7 @@ public:
   }
   /* Returns a view of the same elements, in row-major order, with another shape. */
   array reshape(const extents &shape) const { return array(reshaped(shape), owner()); }
-  /* Returns a view of the elements first to last - 1 of the first dimension. */
+  /* Returns a view with the elements first to last - 1 along the first dimension. */
   array slice(std::int64_t first, std::int64_t last) const
   {
     return array(sliced(first, last), owner());

@@ -82,7 +82,7 @@ public:
   {
     return kjit_get_device_count(get(), kind);
   }
-  /* Creates an array from a DLPack tensor of another library and takes ownership of it, even if the
+  /* Creates an array from another library's DLPack tensor and takes ownership of it, even if the
    * call fails. The producer made the data ready on `on`. */
   any_array take_dlpack(kjit_managed_tensor *tensor, const stream &on = stream()) const
   {

@@ -52,7 +52,7 @@ private:
   bool is_set_ = false;
 };
 
-/* The values of a formula, and which of them are not null. */
+/* The values of a formula, and which ones are not null. */
 template <typename T> struct formula_result {
   std::vector<T> values;              /* a value for each row; undefined where it is null */
   std::vector<std::uint8_t> validity; /* bitmap; empty if the formula is never null */

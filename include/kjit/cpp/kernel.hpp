@@ -9,7 +9,7 @@
 
 namespace kjit {
 
-/* Code of a kernel for one tuple of argument types and facts. */
+/* Code that a kernel has for one tuple of argument types and facts. */
 class specialization : public detail::borrowed<kjit_specialization> {
 public:
   using borrowed::borrowed;

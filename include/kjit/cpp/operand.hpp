@@ -175,6 +175,13 @@ public:
   }
   /* Returns the func. */
   const kjit::function &func() const noexcept { return state_->func; }
+  /* Returns the first array among the last arguments, or NULL. */
+  kjit_array *array() const noexcept
+  {
+    for (const kjit_arg &each : state_->pointers)
+      if (each.kind == KJIT_ARG_ARRAY && each.value.array) return each.value.array;
+    return nullptr;
+  }
 
 private:
   struct state {
@@ -195,7 +202,11 @@ public:
   /* Stands for an operand that the call does not have. */
   operand(none_t) {}
   /* Refers to a computed operand. */
-  operand(const computed &value) : computed_(value) { take(value.get(), value.func().keep()); }
+  operand(const computed &value) : computed_(value)
+  {
+    take(value.get(), value.func().keep());
+    array_ = value.array();
+  }
   /* Refers to an array, a container, a view or a number. */
   template <typename T> operand(const T &value) : argument_(std::in_place, value)
   {
@@ -212,7 +223,7 @@ public:
   const kjit_operand *get() const noexcept { return is_none_ ? nullptr : &operand_; }
   /* Returns what keeps the context of the operand alive. */
   const detail::keeper &owner() const noexcept { return owner_; }
-  /* Returns the array, or NULL. */
+  /* Returns the array, or the first array of a computed operand, or NULL. */
   kjit_array *array() const noexcept { return array_; }
 
 protected:

@@ -81,7 +81,7 @@ public:
   options &exclusive() { return flag(KJIT_ALGORITHM_EXCLUSIVE); }
   /* Sorts in descending order. */
   options &descending() { return flag(KJIT_ALGORITHM_DESCENDING); }
-  /* Combines each element of an operand of a map with each element of the others. */
+  /* Combines each element in an operand of a map with each element in the others. */
   options &outer() { return flag(KJIT_ALGORITHM_OUTER); }
   /* Returns the index after equal elements in a search. */
   options &right() { return flag(KJIT_ALGORITHM_RIGHT); }
@@ -109,13 +109,13 @@ public:
     signature_ = std::move(text);
     return *this;
   }
-  /* Reads a number of rows of y at a time in a call of pairs. */
+  /* Reads this many rows from y at a time in a call to pairs. */
   options &chunk(std::uint64_t rows)
   {
     options_.chunk = rows;
     return *this;
   }
-  /* Shares the rows of x among devices in a call of pairs. */
+  /* Shares the rows of x among devices in a call to pairs. */
   options &devices(const std::vector<device> &several)
   {
     devices_.clear();

@@ -21,7 +21,7 @@ struct csr_arrays {
 /* A sparse matrix in CSR format, made of operands. It is made for one call. */
 class csr {
 public:
-  /* Refers to the operands of a matrix with these numbers of rows and columns. */
+  /* Refers to the operands for a matrix with these numbers of rows and columns. */
   template <typename D, typename C, typename O>
   csr(const D &data, const C &columns, const O &offsets, std::int64_t rows, std::int64_t width)
       : data_(data), columns_(columns), offsets_(offsets), rows_(rows), width_(width)
@@ -45,7 +45,7 @@ private:
 /* A sparse matrix in coordinate format, made of operands. It is made for one call. */
 class coo {
 public:
-  /* Refers to the operands of a matrix with these numbers of rows and columns. */
+  /* Refers to the operands for a matrix with these numbers of rows and columns. */
   template <typename D, typename R, typename C>
   coo(const D &data, const R &rows, const C &columns, std::int64_t height, std::int64_t width)
       : data_(data), rows_(rows), columns_(columns), height_(height), width_(width)
