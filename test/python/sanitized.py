@@ -2,6 +2,7 @@
 """The extension under AddressSanitizer: compiled once more with it, in an interpreter that has the sanitizer loaded, under
 the tests that hand it the oddest things. What Python and NumPy keep until the end is no finding; what the extension does
 is. (The library itself runs under sanitizers in builds of its own.)"""
+import glob
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 
 source, build, compiler = sys.argv[1:4]
 TESTS = ("arguments.py", "composed.py", "streams.py", "njit.py", "errors.py", "functions.py", "hostile.py")
-package, here = os.path.join(build, "python", "kjit"), os.path.join(source, "tools/python/src")
+package, tools = os.path.join(build, "python", "kjit"), os.path.join(source, "tools")
 library = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
 if "clang" in os.path.basename(os.path.realpath(shutil.which(compiler) or compiler)):
     library = subprocess.run([compiler, "-print-file-name=libclang_rt.asan-x86_64.so"], capture_output=True, text=True).stdout.strip()
@@ -30,9 +31,9 @@ def clean(report):
 with tempfile.TemporaryDirectory() as folder:
     shutil.copytree(package, os.path.join(folder, "kjit"), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     target = os.path.join(folder, "kjit", "_kjit.abi3.so")
-    sources = [os.path.join(here, name) for name in sorted(os.listdir(here)) if name.endswith(".c")]
+    sources = [file for part in ("python/src", "plot") for file in sorted(glob.glob(os.path.join(tools, part, "*.c")))]
     runs = [subprocess.Popen([compiler, "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address", "-fPIC", "-c", file, "-o",
-                              os.path.join(folder, os.path.basename(file) + ".o"), "-I", os.path.join(source, "include"),
+                              os.path.join(folder, os.path.basename(file) + ".o"), "-I", os.path.join(source, "include"), "-I", tools,
                               "-I", os.path.join(build, "include"), "-I", sysconfig.get_path("include")]) for file in sources]
     assert not any(run.wait() for run in runs)
     libraries = os.path.join(build, "lib")
