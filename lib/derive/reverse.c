@@ -187,14 +187,12 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
     case KJ_TS_FOR:
     case KJ_TS_WHILE: kd_reverse_loop(d, stmt, reverse); break;
     case KJ_TS_BLOCK_FOR:
-      if (d->adjoint && d->adjoint->is_by_threads) {
-        kd_reverse_block_range(d, stmt, reverse);
-        break;
-      }
-      /* fallthrough */
     case KJ_TS_GRID_FOR:
-      kd_refuse(d, stmt->location,
-                "a loop whose iterations threads share has no reverse derivative");
+      if (stmt->kind == KJ_TS_GRID_FOR || !d->adjoint || !d->adjoint->is_by_threads)
+        kd_refuse(d, stmt->location,
+                  "a loop whose iterations threads share has no reverse derivative");
+      kd_reverse_block_range(d, stmt, reverse);
+      break;
     default:
       if (kd_is_sync(d, stmt)) reverse_sync(d, stmt, reverse);
       else if (!kd_has_run(d)) kt_emit(d->s, copy_stmt(d, stmt));

@@ -144,9 +144,9 @@ static void refuse_types(void)
     kjit_status status;
     const char *part;
   } rows[] = {
-    { "1S", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "name of a struct" },
-    { "f32x4", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "name of a struct" },
-    { NULL, { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "name of a struct" },
+    { "1S", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "is not a valid struct name" },
+    { "f32x4", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "is not a valid struct name" },
+    { NULL, { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "is not a valid struct name" },
     { "S", { .name = "let", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "no name" },
     { "S", { .name = "x", .type = KJIT_VOID }, 1, 0, KJIT_ERROR_MISUSE, "` must be a scalar" },
     { "S", { .name = "x", .type = 1u << 30 }, 1, 0, KJIT_ERROR_MISUSE, "` must be a scalar" },
