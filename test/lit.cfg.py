@@ -41,7 +41,7 @@ numba_python = next((python for python in [config.kjit_python, os.path.join(sour
 devices = answers(kjit_run, "--devices") or ""
 compute_sanitizer = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
 cuda_gdb = shutil.which("cuda-gdb") or next(iter(glob.glob("/usr/local/cuda*/bin/cuda-gdb")), None)
-fact_report = b"relies on what does not hold"  # a text that only libraries with assertions have
+fact_report = b"an assumption of the compiled code does not hold"  # a text that only libraries with assertions have
 libraries = glob.glob(os.path.join(config.kjit_lib_dir, "libkjit.so*"))
 sanitizers = [name for name in config.kjit_sanitize.split(",") if name]
 
