@@ -310,4 +310,24 @@ class Sums:
 
 
 assert Sums.twice(4) == 8
+
+
+# ---- one target in a tuple ----
+
+
+@kjit.func
+def only(x):
+    return (2 * x,)
+
+
+@kjit.jit
+def unpacks_one(r):
+    doubled, = only(3.0)
+    n, = r.shape
+    r[0] = doubled + n
+
+
+r = np.zeros(4)
+unpacks_one[1, 1](r)
+assert r[0] == 10
 print("language: good")

@@ -144,10 +144,30 @@ static void refuse_types(void)
     kjit_status status;
     const char *part;
   } rows[] = {
-    { "1S", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "is not a valid struct name" },
-    { "f32x4", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "is not a valid struct name" },
-    { NULL, { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "is not a valid struct name" },
-    { "S", { .name = "let", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "no name" },
+    { "1S",
+      { .name = "x", .type = KJIT_F32 },
+      1,
+      0,
+      KJIT_ERROR_NAME,
+      "is not a valid struct name" },
+    { "f32x4",
+      { .name = "x", .type = KJIT_F32 },
+      1,
+      0,
+      KJIT_ERROR_NAME,
+      "is not a valid struct name" },
+    { NULL,
+      { .name = "x", .type = KJIT_F32 },
+      1,
+      0,
+      KJIT_ERROR_NAME,
+      "is not a valid struct name" },
+    { "S",
+      { .name = "let", .type = KJIT_F32 },
+      1,
+      0,
+      KJIT_ERROR_NAME,
+      "is not a valid identifier" },
     { "S", { .name = "x", .type = KJIT_VOID }, 1, 0, KJIT_ERROR_MISUSE, "` must be a scalar" },
     { "S", { .name = "x", .type = 1u << 30 }, 1, 0, KJIT_ERROR_MISUSE, "` must be a scalar" },
     { "S",
@@ -255,7 +275,7 @@ static void launch_host_arrays(kjit_module *module)
   check_bodies(bodies, &s, out, 2);
   expect_failure(kjit_launch(get_kernel(module, "move"), &config,
                              (kjit_arg[]){ arguments[0], kjit_arg_i32(1), arguments[2] }, 3),
-                 KJIT_ERROR_TYPE, "declared Settings");
+                 KJIT_ERROR_TYPE, "declared as Settings");
   arguments[0] = kjit_arg_tensor(&t);
   expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3),
                  KJIT_ERROR_ARGUMENT, "is not an element type of kjit");
@@ -300,7 +320,7 @@ static void launch_prepared(kjit_module *module)
   require(kjit_copy(context, &on_host, &on_device, NULL), "a copy out");
   for (int i = 0; i < COUNT; i++) EXPECT(bodies[i].position.x == (float)i + 16);
   expect_failure(kjit_copy(context, &back, &on_device, NULL), KJIT_ERROR_ARGUMENT,
-                 "the source's Body");
+                 "the source has elements of type Body");
   static body copies[COUNT];
   require(kjit_copy_to_host(array, copies, sizeof copies, NULL), "a copy to plain memory");
   for (int i = 0; i < COUNT; i++)

@@ -48,7 +48,7 @@ class Assignments:
             return optional.assign_all(self, statement, target, depth)
         if ranges.is_range(self, statement.value):
             return self.store(statement, target.elts, ranges.items(self, statement.value, len(target.elts), depth), depth)
-        if self.is_typed and (len(target.elts) == 1 or any(map(self.may_be_part, target.elts))):
+        if len(target.elts) == 1 or self.is_typed and any(map(self.may_be_part, target.elts)):
             return self.unpack(statement, target, self.unpacked_value(statement.value, depth), depth)
         value = self.expression(statement.value)
         if self.is_typed and isinstance(statement.value, (ast.Name, ast.Subscript)):
