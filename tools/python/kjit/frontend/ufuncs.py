@@ -195,11 +195,16 @@ def _order(name, expression):
 def _choice(name, condition, keeps_nan):
     """The larger or the smaller of two numbers. keeps_nan: a NaN among the two is the result, else the other number is."""
     first, second = ("x", "y") if keeps_nan else ("y", "x")
+    less = "x < y" if condition == "np_is_less(x, y)" else "y < x"
+    # Comparisons in place of branches, so that a loop on a GPU accesses several elements at a time.
+    keeps = f"    let takes_y = {less} or y != y\n    return x != x or not takes_y ? x : y\n"
+    drops = f"    let takes_y = {less} or x != x\n    return takes_y ? y : x\n"
     return _text(
         name,
         "a, b",
         "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
-        "  if is_float(dtype(x)) or is_complex(dtype(x)) or is_struct(dtype(x)) {\n"
+        f"  if is_float(dtype(x)) {{\n{keeps if keeps_nan else drops}  }}\n"
+        "  if is_complex(dtype(x)) or is_struct(dtype(x)) {\n"
         f"    if np_isnan(x) {{ return {first} }}\n    if np_isnan(y) {{ return {second} }}\n  }}\n"
         f"  return {condition} ? y : x",
         _COMMON,
