@@ -6,6 +6,7 @@ import os
 import random
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
+import kjit
 import numpy as np
 from kjit import njit, prange
 
@@ -223,3 +224,22 @@ try:
     raise AssertionError("random.seed")
 except Exception as error:
     assert "np.random.seed" in str(error), error
+
+
+# ---- a lambda in a function that makes arrays ----
+
+
+@njit
+def with_lambda(x):
+    y = np.zeros_like(x)
+    g = lambda v: v + 1  # noqa: E731
+    for i in prange(len(x)):
+        y[i] = g(x[i])
+    return y
+
+
+try:
+    with_lambda(np.arange(4.0))
+    raise AssertionError("the lambda was taken")
+except kjit.Error as error:
+    assert "a lambda inside of a function that makes arrays" in str(error), error

@@ -22,6 +22,7 @@ METHODS = frozenset(
     """sum prod min max mean std var all any copy astype reshape ravel flatten transpose view fill sort argsort argmin argmax cumsum
     cumprod dot conj conjugate item nonzero repeat take searchsorted clip round swapaxes diagonal trace squeeze ptp""".split()
 )
+_LAMBDA = "a lambda inside of a function that makes arrays: define a function outside of it"
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Lambda)
 
 
@@ -113,4 +114,4 @@ class WholeArrays:
                 allowed |= {id(inner) for a in node.args for inner in ast.walk(a) if isinstance(inner, (ast.List, ast.ListComp))}
         for node in ast.walk(statement):
             if isinstance(node, _DISPLAYS) and id(node) not in allowed and not isinstance(getattr(node, "ctx", None), ast.Store):
-                raise self.source.error(node, words.INSTEAD[type(node).__name__])
+                raise self.source.error(node, words.INSTEAD.get(type(node).__name__, _LAMBDA))
