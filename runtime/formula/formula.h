@@ -1,13 +1,13 @@
 /* Formulas of an application's users: a tree of lib/ir's parser becomes funcs and kernels of the
  * kernel IR, with a type and a rule for nulls for each node.
  *
- *   read.c      the tree: columns, literals, operators
- *   call.c      the functions of functions.def
- *   value.c     values: types, conversions, nulls
- *   dates.c     timestamps and durations
- *   kernels.c   the text of the kernels
- *   formula.c   the public functions that make and describe formulas
- *   compute.c   kjit_run_formula */
+ *   read.c       the tree: columns, literals, operators
+ *   call.c       the functions of functions.def
+ *   value.c      values: types, conversions, nulls
+ *   timestamps.c timestamps and durations
+ *   kernels.c    the text of the kernels
+ *   formula.c    the public functions that make and describe formulas
+ *   compute.c    kjit_run_formula */
 #ifndef KF_FORMULA_H
 #define KF_FORMULA_H
 
@@ -115,7 +115,7 @@ const char *kf_condition_text(kf_writer *w, kf_conditions conditions);
 kf_conditions kf_let_condition(kf_writer *w, const char *text);
 kf_value kf_bool(bool value);
 
-/* ---- dates.c ---- */
+/* ---- timestamps.c ---- */
 
 /* False: the flags have no single kind and unit. */
 bool kf_read_date_flags(uint32_t flags, kf_kind *kind, kf_unit *unit);
