@@ -43,6 +43,11 @@ raises(TypeError, "elements float32", lambda: params.pack(image=Image("<f4"), **
 raises(TypeError, "this one has 1 dimensions", lambda: params.pack(image=Image(shape=(3,)), **rest))
 raises(TypeError, "ndarray has no __cuda_array_interface__", lambda: params.pack(image=np.zeros((3, 5), np.uint32), **rest))
 raises(TypeError, "missing: image", lambda: params.pack(**rest))
+raises(TypeError, "field 'light': 'no' does not fit", lambda: params.pack(image=Image(), **rest | {"light": "no"}))
+raises(TypeError, "field 'light': [1, 2] does not fit", lambda: params.pack(image=Image(), **rest | {"light": [1, 2]}))
+plain = optix.LaunchParams("plain", a_extent_0=np.float32, b=np.float32)  # a field that is called as the extent of an array
+raises(TypeError, "missing: a_extent_0", lambda: plain.pack(b=1))
+assert plain.pack(a_extent_0=2, b=3)["a_extent_0"] == 2
 raises(TypeError, "unknown: x", lambda: params.pack(image=Image(), x=1, **rest))
 raises(TypeError, "'x': 'no type' is no type", lambda: optix.LaunchParams("p", x="no type"))
 raises(TypeError, "kernels have no type for NumPy's", lambda: optix.LaunchParams("p", x=np.dtype("O")))

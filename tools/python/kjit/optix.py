@@ -97,7 +97,7 @@ class LaunchParams:
     NumPy is a value, a pair `(kjit.f32, 3)` is a small array of values, and an array type such as `kjit.u32[:, :]` is an array of
     the device, row by row without gaps. A program reads a field as an attribute: `params.light[0]`, `params.image[y, x]`.
 
-    `dtype` is NumPy's dtype of the parameters as they lie in memory. Raises TypeError for a type that is none of these, and ValueError
+    `fields` has the names, and `dtype` is NumPy's dtype of the parameters as they lie in memory. Raises TypeError for a type that is none of these, and ValueError
     for a name that OptiX or the kernel IR cannot have."""
 
     def __init__(self, name, /, **fields):
@@ -107,7 +107,7 @@ class LaunchParams:
             raise ValueError(f"the name of launch parameters is an identifier such as 'params', not {name!r}")
         if not fields:
             raise ValueError("launch parameters have at least one field: LaunchParams('params', scene=kjit.u64)")
-        self.name, self._arrays, parts = name, {}, []
+        self.name, self.fields, self._arrays, parts = name, tuple(fields), {}, []
         for field, given in fields.items():
             parts += self._parts(field, given)
         self.dtype = numpy.dtype(parts, align=True)
@@ -138,15 +138,17 @@ class LaunchParams:
         if a value does not fit its field, or if fields are missing or unknown."""
         import numpy
 
-        expected = [name for name in self.dtype.names if not re.fullmatch(r"(.*)_extent_\d+", name) or name in values]
-        missing, unknown = [n for n in expected if n not in values], [n for n in values if n not in expected]
+        missing, unknown = [n for n in self.fields if n not in values], [n for n in values if n not in self.fields]
         if missing or unknown:
             text = f"missing: {', '.join(missing)}" if missing else f"unknown: {', '.join(unknown)}"
-            raise TypeError(f"the launch parameters {self.name!r} have the fields {', '.join(expected)}; {text}")
+            raise TypeError(f"the launch parameters {self.name!r} have the fields {', '.join(self.fields)}; {text}")
         packed = numpy.zeros(1, self.dtype)
         for field, value in values.items():
             if field not in self._arrays:
-                packed[field] = value
+                try:
+                    packed[field] = value
+                except (TypeError, ValueError, OverflowError) as error:
+                    raise TypeError(f"field {field!r}: {value!r} does not fit {self.dtype[field]}: {error}") from None
                 continue
             address, extents = self._described(field, value)
             packed[field] = address
@@ -171,9 +173,8 @@ class LaunchParams:
 
     def kernel_attribute(self, emitter, node):
         """The text of a field in a kernel."""
-        if node.attr not in self.dtype.names or re.fullmatch(r".*_extent_\d+", node.attr) and node.attr[: node.attr.rindex("_extent")] in self._arrays:
-            fields = [n for n in self.dtype.names if not any(n.startswith(f"{a}_extent_") for a in self._arrays)]
-            raise emitter.error(node, f"the launch parameters have no `{node.attr}`; they have {', '.join(fields)}")
+        if node.attr not in self.fields:
+            raise emitter.error(node, f"the launch parameters have no `{node.attr}`; they have {', '.join(self.fields)}")
         symbol = emitter.builder.outside(self.name, self.dtype, self)
         emitter.used.add(symbol)
         text = f"{symbol}.{_records.field_name(node.attr)}"
@@ -192,7 +193,7 @@ class LaunchParams:
             raise emitter.error(target, f"`{base.attr}` is a launch parameter: a program can change the elements of its arrays only")
 
     def __repr__(self):
-        return f"<kjit.optix.LaunchParams {self.name!r}: {', '.join(self.dtype.names)}>"
+        return f"<kjit.optix.LaunchParams {self.name!r}: {', '.join(self.fields)}>"
 
 
 def compile(function, target="sm_75"):
