@@ -74,7 +74,7 @@ KJIT_API kjit_array *kjit_retain_array(kjit_array *array);
 /* Releases an array that was created, retained or taken. array can be NULL. */
 KJIT_API void kjit_release_array(kjit_array *array);
 /* Returns the array as a tensor, which is borrowed. device_type has DLPack's numbers: 1 CPU, 2
- * CUDA, 3 pinned and mapped host memory, 13 managed memory. */
+ * CUDA, 3 pinned and mapped host memory, 12 one of several CPU devices, 13 managed memory. */
 KJIT_API const kjit_tensor *kjit_get_tensor(const kjit_array *array);
 /* returns KJIT_ANY for NULL */
 KJIT_API kjit_type kjit_get_array_element(const kjit_array *array);

@@ -168,6 +168,9 @@ static void read_outside(kt_scope *s, const ki_decl *decl, kt_constant *constant
 {
   const ki_type_expr *written = decl->type_expr;
   bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
+  kt_warn(s->c, decl->location, KJIT_SEVERITY_REMARK,
+          "`%s` has no value: it is a variable that the program sets which loads the code",
+          decl->name);
   constant->is_outside = true;
   constant->is_array = is_array;
   constant->element = kt_infer_type(s, is_array ? written->element : written);
