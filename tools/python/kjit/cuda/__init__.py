@@ -1,5 +1,9 @@
-"""numba.cuda's names, for programs that were written for Numba: `from kjit import cuda` in place of `from numba import cuda`.
-Numbers of Python are int64 and float64 here, `/` of integers is a float, and indices below 0 count from the end."""
+"""The names of `numba.cuda`, for programs written for Numba: replace `from numba import cuda` by
+`from kjit import cuda`.
+
+As in Numba, Python's numbers are int64 and float64 in kernels, `/` of two integers gives a float,
+and negative indices count from the end.
+"""
 
 import types as _types
 
@@ -19,7 +23,7 @@ from . import config, cudadrv, errors, types
 from . import streams as _streams
 from . import words as _words
 
-_kjit.listen()  # so that functions of exec have a source
+_kjit.listen()  # _kjit finds the source of functions made by exec() only after this call
 globals().update(types.NAMES)
 globals().update({name: kind for kind in types.VECTORS.values() for name in (kind.name, *kind.aliases)})
 globals().update(_words.FORMS)
@@ -48,7 +52,7 @@ _FROM = {
 for _module, _names in _FROM.items():
     globals().update({name: getattr(_module, name) for name in _names.split()})
 
-# What numba.cuda has and kjit.cuda does not: what to do instead.
+# Names of numba.cuda that kjit.cuda does not support, and the replacement that the error suggests.
 _REFUSED = {
     "CPointer": "pointers: hand over arrays",
     "Record": "records as types: hand over the array",
@@ -58,7 +62,8 @@ _REFUSED = {
 
 
 def refuse(name):
-    """What stands for a name that numba.cuda has and kjit.cuda has not: an error, when it is called."""
+    """Returns a function that stands for an unsupported name of numba.cuda. Calling it raises
+    NotImplementedError, which names the replacement."""
 
     def refused(*args, **keywords):
         raise NotImplementedError(f"kjit.cuda.{name} is not there: {_REFUSED[name]}")

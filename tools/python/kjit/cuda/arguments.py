@@ -1,4 +1,5 @@
-"""Arguments of kernels: what a launch makes of them, and In, Out and InOut of the program."""
+"""Converts the arguments of a launch into values that kernels take, and defines `In`, `Out` and
+`InOut`."""
 
 import enum
 import functools
@@ -16,19 +17,22 @@ class _Argument:
 
 
 class In(_Argument):
-    """An array that a kernel only reads."""
+    """A host array that the kernel only reads. A launch on a GPU copies the array to the device and
+    does not copy it back."""
 
 
 class Out(_Argument):
-    """An array that a kernel only writes."""
+    """A host array that the kernel only writes."""
 
 
 class InOut(_Argument):
-    """An array that a kernel reads and writes."""
+    """A host array that the kernel reads and writes. A launch on a GPU copies the array to the
+    device and back."""
 
 
 def warn_of_copies(args):
-    """Of arrays of the host that a launch on a GPU copies there and back."""
+    """Warns (NumbaPerformanceWarning) once for each host array in args, because a launch on a GPU
+    copies it to the device and back."""
     for value in args:
         if isinstance(value, numpy.ndarray) and not isinstance(value, host_arrays.MappedNDArray):
             text = "Host array used in CUDA kernel will incur copy overhead to/from device."
@@ -36,7 +40,8 @@ def warn_of_copies(args):
 
 
 def _characters(value):
-    """Texts as arrays of their characters: one dimension more."""
+    """Returns a view of an array of strings as an array of its characters, with one more dimension.
+    Raises TypeError if the array is not C-contiguous or not in the machine's byte order."""
     size = 1 if value.dtype.kind == "S" else 4
     if not value.flags.c_contiguous or not value.dtype.itemsize or not value.dtype.isnative:
         raise TypeError(f"an array of {value.dtype} with gaps, or in another order of bytes: copy it first")
@@ -44,12 +49,15 @@ def _characters(value):
 
 
 def wrap_arg(value, default=InOut):
-    """An array of the host as an argument of a kind; anything else as it is."""
+    """Wraps a NumPy array in `default`, one of In, Out and InOut. Returns any other value
+    unchanged."""
     return value if isinstance(value, _Argument) or not isinstance(value, numpy.ndarray) else default(value)
 
 
 def align(values, after):
-    """The values with copies of arrays of NumPy whose elements are not aligned, which after writes back; None: all are."""
+    """Returns the values with an aligned copy in place of each unaligned NumPy array, or None if
+    all arrays are aligned. Appends to `after` a function for each writable array; the function
+    copies the elements back after the launch."""
     if all(not isinstance(v, numpy.ndarray) or v.flags.aligned for v in values):
         return None
     aligned = []
@@ -58,7 +66,8 @@ def align(values, after):
             made = value.copy()
             if value.flags.writeable:
                 after.append(functools.partial(_write_back, value, made))
-            made.flags.writeable = value.flags.writeable  # a kernel that writes it is refused as with any other
+            # a read-only array stays read-only, so that a kernel that writes it is rejected
+            made.flags.writeable = value.flags.writeable
             value = made
         aligned.append(value)
     return aligned
@@ -70,14 +79,18 @@ def _write_back(array, copy):
 
 
 def _is_followed(kind):
-    """Whether a launch without a stream goes to the stream of such arrays: those of CuPy and of libraries with DLPack's exchange
-    API."""
+    """Returns whether a launch without a stream uses the stream of an array of this class. This
+    holds for CuPy's arrays and for arrays of libraries with DLPack's exchange API."""
     return hasattr(kind, "__dlpack_c_exchange_api__") or kind.__module__.partition(".")[0] == "cupy"
 
 
 def wait_for_stream(value, has_stream):
-    """An array that names its stream is waited for before a launch, as the CUDA array interface wants it, unless the launch
-    goes to that stream. has_stream: the launch has one of its own. Raises NotImplementedError for an array with a mask."""
+    """Waits for the stream that an array names in its CUDA array interface, as the interface
+    requires.
+
+    If the launch itself uses the array's stream, the function does not wait. has_stream: whether
+    the program chose a stream for the launch. Raises NotImplementedError for an array with a mask.
+    """
     if not config.CUDA_ARRAY_INTERFACE_SYNC or not has_stream and _is_followed(type(value)):
         return
     described = value.__cuda_array_interface__
@@ -89,8 +102,11 @@ def wait_for_stream(value, has_stream):
 
 
 def take(value, after, has_stream=False):
-    """A kernel's argument as the extension takes it. after: functions to be called after the launch; has_stream: the launch
-    has a stream of its own."""
+    """Converts an argument of a launch into a value that the C extension accepts.
+
+    after: a list of functions that the caller calls after the launch. has_stream: whether the
+    program chose a stream for the launch. Raises TypeError for a list.
+    """
     kind = type(value)
     if kind is numpy.ndarray:
         return value if value.dtype.kind not in "SU" else _characters(value)
@@ -99,7 +115,7 @@ def take(value, after, has_stream=False):
     if isinstance(value, host_arrays.MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own
     if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
-        value = value.value.copy()  # what the kernel makes of it is nobody's
+        value = value.value.copy()  # the program does not see what the kernel writes into the copy
     if isinstance(value, _Argument):
         value = value.value
     if isinstance(value, arrays.DeviceNDArray):

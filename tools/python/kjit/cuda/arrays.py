@@ -1,4 +1,4 @@
-"""Arrays of a device."""
+"""Device arrays with the interface of numba.cuda."""
 
 import ctypes
 import functools
@@ -14,8 +14,11 @@ from .layouts import verify_cuda_ndarray_interface as verify_cuda_ndarray_interf
 
 
 class DeviceNDArray(_kjit.Held):
-    """An array of a device with NumPy's attributes. `a[i]` of one element is a scalar of NumPy, else a view. A new one of a
-    shape and strides has undefined contents."""
+    """An array in device memory with NumPy's attributes.
+
+    `a[i]` returns a NumPy scalar if it selects one element, and a view otherwise. An array that is
+    made from a shape and strides has undefined contents. strides are in bytes, as in NumPy.
+    """
 
     def __init__(self, shape, strides, dtype, stream=0, gpu_data=None):
         made = device_array(shape, dtype, strides, stream=stream) if gpu_data is None else of_memory(gpu_data, shape, dtype, strides)
@@ -23,7 +26,7 @@ class DeviceNDArray(_kjit.Held):
 
     @classmethod
     def _of(cls, own, dtype, strides, stream=0, base=None):
-        """On an array of kjit's own."""
+        """Returns a DeviceNDArray for `own`, an array of kjit (kjit.Array)."""
         made = cls.__new__(cls)
         made._fill(own, dtype, strides, stream, base)
         return made
@@ -82,7 +85,7 @@ class DeviceNDArray(_kjit.Held):
 
     @property
     def gpu_data(self):
-        """The memory."""
+        """The memory of the array, a MemoryPointer."""
         from . import devices, driver
 
         base = self._base
@@ -93,7 +96,8 @@ class DeviceNDArray(_kjit.Held):
         return driver.memory_of(devices.device_of(self._own).get_primary_context(), self._own, self.nbytes)
 
     def get_ipc_handle(self):
-        """The array for another process of this machine, which pickling sends there."""
+        """Returns a handle that another process of this machine can open. Pickling sends the handle
+        to that process."""
         from . import devices, driver
 
         description = {"shape": self.shape, "dtype": self.dtype, "strides": self.strides}
@@ -113,7 +117,8 @@ class DeviceNDArray(_kjit.Held):
     # ---- copies ----
 
     def copy_to_host(self, ary=None, stream=0):
-        """The elements in NumPy's array ary, or in a new one."""
+        """Copies the elements to the NumPy array `ary`, or to a new one, and returns that array.
+        Raises ValueError or TypeError if ary has another shape, dtype or order."""
         if ary is None:
             ary = numpy.empty(
                 self.shape, self.dtype, "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
@@ -129,7 +134,9 @@ class DeviceNDArray(_kjit.Held):
         return self._own.to_host()
 
     def copy_to_device(self, ary, stream=0):
-        """Copies the elements of another array of the same size, dtype and order here."""
+        """Copies the elements of another array with the same shape, dtype and order into this
+        array. ary may be a NumPy array or a device array. Raises ValueError or TypeError if they
+        differ."""
         if ary.size == 0:
             return
         source = (
@@ -141,7 +148,7 @@ class DeviceNDArray(_kjit.Held):
         )
         layouts.check_copy(self, source)
         core = array_core(self)
-        if core.size != self.size:  # an element that stands for many is there once
+        if core.size != self.size:  # dimensions of stride 0 repeat elements, so each element is copied once
             return core.copy_to_device(source[layouts.core_index(self)], stream)
         if isinstance(source, DeviceNDArray):
             self._own.copy_from(source._own)
@@ -215,7 +222,7 @@ class DeviceNDArray(_kjit.Held):
                     f"Can't copy sequence with size {extent} to array axis {axis} with dimension {wanted}"
                 )
         if view.size:
-            # A copy, as what broadcast_to gives is read-only.
+            # broadcast_to returns a read-only view, so the elements are copied.
             given = numpy.array(numpy.broadcast_to(given, view.shape), self.dtype, order="C")
             view._own.copy_from(given.reshape(view.shape))
 
@@ -227,7 +234,8 @@ class DeviceNDArray(_kjit.Held):
             yield self[i]
 
     def reshape(self, *newshape, order="C"):
-        """The same elements under another shape."""
+        """Returns a view of the same elements with another shape. One extent may be -1. Raises
+        ValueError if more than one extent is -1."""
         shape = newshape[0] if len(newshape) == 1 and isinstance(newshape[0], (tuple, list)) else newshape
         unknown = [i for i, s in enumerate(shape) if s == -1]
         if len(unknown) > 1:
@@ -265,13 +273,15 @@ class DeviceNDArray(_kjit.Held):
         return self._slice(tuple(0 if i in axes else slice(None) for i in range(self.ndim)))
 
     def split(self, section, stream=0):
-        """Parts of a one-dimensional array, of section elements each."""
+        """Returns a list of views of a one-dimensional array, with `section` elements each. Raises
+        ValueError for other dimensions."""
         if self.ndim != 1:
             raise ValueError("not implemented for non-1D arrays")
         return [self[at : at + section] for at in range(0, self.size, section)]
 
     def view(self, dtype):
-        """The same bytes as elements of another type."""
+        """Returns a view of the same bytes as elements of another type. Raises ValueError if the
+        size of the elements changes and the last axis is not contiguous."""
         dtype = numpy.dtype(dtype)
         if dtype == self.dtype:
             return self._view(self._own, self.strides)
@@ -308,7 +318,8 @@ class DeviceNDArray(_kjit.Held):
 
 
 def auto_device(obj, stream=0, copy=True):
-    """(array of the device, whether it is a copy)"""
+    """Returns (a device array, whether the array is a copy). obj may be a device array, a record or
+    a host array."""
     if isinstance(obj, DeviceNDArray) or has_interface(obj):
         return as_cuda_array(obj), False
     if isinstance(obj, records.DeviceRecord):
@@ -324,7 +335,7 @@ def check_enabled():
 
 
 def is_on_cpu():
-    """Whether launches are on the CPU."""
+    """Returns whether launches run on the CPU."""
     return _arrays.device().kind == "cpu"
 
 
@@ -343,7 +354,8 @@ def element_of(dtype):
 
 
 def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
-    """A new array of the device, contents undefined."""
+    """Returns a new device array with undefined contents. strides: in bytes; None (default) means
+    an array without gaps in `order`, "C" or "F"."""
     from . import memory
 
     check_enabled()
@@ -360,7 +372,8 @@ def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
 
 
 def _strided(shape, dtype, strides, stream):
-    """A new array whose elements have gaps between them, or lie upon each other."""
+    """Returns a new array with the given strides in bytes. The strides may leave gaps between
+    elements or make elements overlap. Raises ValueError for negative strides."""
     if len(strides) != len(shape):
         raise ValueError("strides and shape of different lengths")
     count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
@@ -374,7 +387,7 @@ def _strided(shape, dtype, strides, stream):
 
 
 def of_memory(own, shape, dtype, strides=None):
-    """The memory of an array of kjit's own as an array of another shape and other elements."""
+    """Returns a view of the memory of `own`, a kjit array, with another shape and dtype."""
     dtype = numpy.dtype(dtype)
     address = own.device_pointer_value if hasattr(own, "device_pointer_value") else own._address
     described = {"shape": layouts.shape_of(shape), "strides": strides, "data": (address, False), "version": 3}
@@ -385,7 +398,8 @@ def of_memory(own, shape, dtype, strides=None):
 
 
 def device_array_like(ary, stream=0):
-    """A new array of the device with the shape, the dtype and the order of another one, without the gaps of a view."""
+    """Returns a new device array with the shape, the dtype and the axis order of another array. The
+    new array has no gaps between elements."""
     return device_array(ary.shape, ary.dtype, layouts.strides_like(ary), stream=stream)
 
 
@@ -393,7 +407,8 @@ from_array_like = device_array_like
 
 
 def transpose(a, b=None):
-    """The transposed elements of a in b, or in a new array."""
+    """Copies the transposed elements of a to b, or to a new array, and returns that array. Raises
+    ValueError if b has another shape or dtype."""
     if b is None:
         b = device_array(a.shape[::-1], a.dtype)
     if b.shape != a.shape[::-1] or b.dtype != a.dtype:
@@ -403,12 +418,15 @@ def transpose(a, b=None):
 
 
 def _dense(host):
-    """The elements row by row and aligned, as a copy where they are not."""
+    """Returns the array itself if it is C-contiguous and aligned, otherwise a copy of the array in
+    C order."""
     return numpy.require(host, requirements=["C", "A"])
 
 
 def to_device(obj, stream=0, copy=True, to=None):
-    """A copy of an array on the device; to: the array of the device that is filled."""
+    """Copies an array to the device and returns the device array. to: an existing device array that
+    is filled instead of a new one. With copy=False an array that is already on the device is
+    returned without a copy."""
     if to is not None:
         to.copy_to_device(obj, stream)
         return to
@@ -429,7 +447,8 @@ def to_device(obj, stream=0, copy=True, to=None):
 
 
 def _repeated(host, stream):
-    """An array that numpy.broadcast_to made, or an empty one, with its strides: what stands for many elements is there once."""
+    """Copies an array made by numpy.broadcast_to, or an empty array, to the device and keeps its
+    strides. Each repeated element is stored once."""
     if not host.size:
         made = DeviceNDArray._of(device_array(host.shape, host.dtype)._own, host.dtype, host.strides)
     else:
@@ -442,7 +461,8 @@ def _repeated(host, stream):
 
 
 def as_cuda_array(obj, sync=True):
-    """The array of another library, in place."""
+    """Returns a device array that shares the memory of another library's array. Raises TypeError if
+    obj has no CUDA array interface."""
     if isinstance(obj, DeviceNDArray):
         return obj
     if not has_interface(obj):
@@ -451,7 +471,9 @@ def as_cuda_array(obj, sync=True):
 
 
 def from_cuda_array_interface(desc, owner=None, sync=True):
-    """The array that a dictionary of the CUDA array interface describes, in place. owner: what its memory lives as long as."""
+    """Returns a device array for the memory that a dictionary of the CUDA array interface
+    describes, without a copy. owner: the object that keeps the memory alive. Raises
+    NotImplementedError for an array with a mask."""
     version = desc.get("version")
     if version is not None and version >= 1 and desc.get("mask") is not None:
         raise NotImplementedError("Masked arrays are not supported")
@@ -466,7 +488,8 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
 
 
 def _home_of(owner, address):
-    """The device of memory that an object owns, as one of kjit; None: it is memory of the host, or there is one device."""
+    """Returns the kjit device that has the memory at `address`, which `owner` keeps alive. Returns
+    None for host memory, or if only one device exists."""
     from . import devices
 
     if isinstance(owner, _Described):
@@ -482,7 +505,9 @@ def _home_of(owner, address):
 
 
 def import_memory(desc, owner, dtype):
-    """The array that a dictionary of the CUDA array interface describes; owner: what its memory lives as long as."""
+    """Returns a device array for the memory that a dictionary of the CUDA array interface
+    describes. owner: the object that keeps the memory alive. Raises ValueError for negative
+    extents, and for strides whose number differs from the number of dimensions."""
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     if any(s < 0 for s in shape):
         raise ValueError("negative extents")
@@ -490,7 +515,7 @@ def import_memory(desc, owner, dtype):
     if len(strides) != len(shape):
         raise ValueError("strides and shape of different lengths")
     if _arrays.device().kind == "cpu":
-        # The CPU's memory has the same description.
+        # On the CPU, device memory is host memory, so the address can be used as it is.
         count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
         pointer = desc["data"][0]
         if count and not pointer:
@@ -519,10 +544,10 @@ class _Described:
 
 
 def _import_host(host):
-    """An array of NumPy, in place, as one of kjit."""
+    """Returns a kjit array that shares the memory of a NumPy array."""
     return _kjit.import_array(_state.context(), host)
 
 
 def is_cuda_array(obj):
-    """Whether as_cuda_array takes it."""
+    """Returns whether as_cuda_array accepts the object."""
     return has_interface(obj)

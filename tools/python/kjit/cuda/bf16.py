@@ -1,12 +1,14 @@
-"""numba.cuda.bf16's names: bfloat16 and functions of it in kernels."""
+"""The names of `numba.cuda.bf16`: the type bfloat16 and its functions in kernels."""
 
 from ..frontend.words import Form, Text
 from . import types, words
 
 bfloat16 = types.bfloat16
 
-# The places that bfloat16 has not decide: to nearest even, to zero, down, up. Of f32 by its bits, so that subnormal numbers are
-# right, too; of integers by those of an f64, whose last place says whether something is behind it.
+# The bits that a bfloat16 cannot keep decide how the conversion rounds: to nearest even, toward
+# zero, down or up. A float32 is rounded by its bits, so subnormal numbers are right, too. An
+# integer is first converted to a float64 whose lowest bit says whether a lower bit of the integer
+# was set.
 _OF_F32 = Text(
     "bf16_of_f32",
     """
@@ -37,7 +39,7 @@ func bf16_of_integer(size: u64, is_below: bool, const nearest: bool, const down:
 
 
 class _Rounded(Form):
-    """A conversion that a function of the kernel IR makes."""
+    """A conversion that a function of the kernel IR implements."""
 
     def __init__(self, name, function, text):
         super().__init__(name, "x", text)

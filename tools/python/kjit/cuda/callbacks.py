@@ -1,4 +1,5 @@
-"""Functions that are called when the work that is on a stream now is done. A thread of kjit's calls them one after the other."""
+"""Calls functions of the program after the work that a stream contains now. One thread of kjit
+calls all functions, one after the other."""
 
 import atexit
 import os
@@ -7,28 +8,30 @@ import threading
 
 from .. import _arrays, _errors, _kjit, _state
 
-_PATIENCE_MS = 500  # until the thread looks whether the device was lost, which calls nothing any more
+# how long the thread waits before it tests whether a device was lost; a lost device completes
+# nothing
+_PATIENCE_MS = 500
 _UNKNOWN = 999  # CUDA_ERROR_UNKNOWN
-_EXIT_SECONDS = 1.0  # that the interpreter waits at its end for a function that is running
+_EXIT_SECONDS = 1.0  # how long the interpreter waits at exit for a function that is still running
 
 _DeviceError = _errors.CLASSES["KJIT_ERROR_DEVICE"]
 
 
 class _Entry:
-    """A function that is to be called. place: the stream of libkjit, or None."""
+    """A function that waits for its call. place: the stream of libkjit, or None."""
 
     def __init__(self, stream, place, function, arg):
         self.stream, self.place, self.function, self.arg = stream, place, function, arg
 
     def failure(self):
-        """The error of a device that was lost, or None."""
+        """Returns the error if the device was lost, else None."""
         try:
             if self.place is not None:
                 self.place.query()
         except _DeviceError as error:
             return error
         except _errors.Error:
-            pass  # it cannot be asked now: captures are under way
+            pass  # the stream cannot be queried while a graph is captured
         return None
 
     def call(self, status):
@@ -36,13 +39,14 @@ class _Entry:
 
 
 def _status_of(error):
-    """The driver's number of an error."""
+    """Returns the driver's number of an error. The number is in parentheses in the message."""
     found = re.search(r"\((\d+)\)", str(error))
     return int(found[1]) if found else _UNKNOWN
 
 
 class _Callbacks:
-    """All functions that are to be called, by their numbers. The thread lives as long as there are any."""
+    """All functions that wait for their call, by number. The thread exists as long as at least one
+    function waits."""
 
     def __init__(self):
         self.changed = threading.Condition()
@@ -70,7 +74,7 @@ class _Callbacks:
                     self.thread = None
                     return
             number = _kjit.take_posted(_PATIENCE_MS)
-            if number is False:  # the interpreter ends
+            if number is False:  # the interpreter is exiting
                 return
             if number is None:
                 self.call_lost()
@@ -79,7 +83,8 @@ class _Callbacks:
                 self.finish(number)
 
     def call_lost(self):
-        """Calls the functions of streams whose device was lost."""
+        """Calls the waiting functions of streams whose device was lost, with the error as their
+        status."""
         for number, entry in list(self.pending.items()):
             failure = entry.failure()
             if failure is not None:
@@ -92,7 +97,8 @@ class _Callbacks:
             self.changed.notify_all()
 
     def wait(self, stream=None):
-        """Waits for the functions that were added so far: of the stream, or of all."""
+        """Waits for the functions that were added before this call. stream: only those of this
+        stream; None means all."""
         if not self.pending or self.thread is threading.current_thread():
             return
         with self.changed:
@@ -104,7 +110,7 @@ class _Callbacks:
             self.changed.wait_for(is_done)
 
     def close(self):
-        """No function is called any more."""
+        """Ends the calls: afterwards no function is called any more."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()
@@ -118,7 +124,8 @@ _all = _Callbacks()
 
 
 def _renew():
-    """A forked child has none of its parent's functions, and no thread."""
+    """In a forked child: drops the parent's waiting functions. The child has no thread for them
+    either."""
     global _all
     _all = _Callbacks()
 
@@ -128,7 +135,8 @@ atexit.register(lambda: _all.close())
 
 
 def add(stream, function, arg):
-    """function(stream, status, arg) is called after what is on the stream now; status is 0, or the driver's error."""
+    """Calls function(stream, status, arg) after the work that the stream contains now. status is 0,
+    or the driver's error number."""
     device, own = _arrays.device(), stream._own
     if isinstance(own, _kjit.Stream):
         device = own.device
@@ -140,5 +148,6 @@ def add(stream, function, arg):
 
 
 def wait(stream=None):
-    """Waits for the functions that were added so far: of the stream, or of all."""
+    """Waits for the functions that were added before this call. stream: only those of this stream;
+    None means all."""
     _all.wait(stream)

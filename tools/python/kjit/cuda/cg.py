@@ -1,4 +1,4 @@
-"""Cooperative groups: the grid."""
+"""Cooperative groups. Only the group of the whole grid is supported."""
 
 from ..frontend.words import Form
 

@@ -1,4 +1,5 @@
-"""The kernel or function of kjit that a dispatcher has, and the types that it is compiled for."""
+"""The kjit kernel or device function that belongs to a dispatcher, and the argument types that it
+is compiled for."""
 
 from .. import _arrays, _functions, _kjit, _records, _state
 from .._shapes import shape_of
@@ -8,16 +9,19 @@ _ARRAYS_BY = "cuda.local.array(shape, dtype) or cuda.shared.array(shape, dtype)"
 
 
 class Kernel(_functions.Kernel):
-    """The kernel of kjit that a dispatcher launches: where there is a GPU, on it, whatever arrays it is given."""
+    """The kjit kernel that a dispatcher launches. On a machine with a GPU the kernel runs on the
+    GPU, also if it gets host arrays."""
 
     is_typed = True
     _arrays_by = _ARRAYS_BY
-    # Whether indices are checked on the CPU, and Ctrl-C ends a launch there; on a GPU neither is so.
+    # True adds bounds checks on the CPU and lets Ctrl-C interrupt a launch there. It has no effect
+    # on a GPU.
     is_careful = False
 
     @property
     def _bits(self):
-        """The context: (checks, debug level, whether it is interruptible)."""
+        """The compile options that select the context: (checks, debug level, whether launches can
+        be interrupted)."""
         checks, debug, interruptible = self._said_bits
         if self.is_careful and arrays.is_on_cpu():
             return checks | _state.check_bits("bounds"), debug, True
@@ -37,18 +41,20 @@ class Kernel(_functions.Kernel):
         return *made, device, is_typed, _functions.ON_CURRENT_DEVICE
 
     def _for_arguments(self, values):
-        """The kernel that takes these values, the items of tuples one after the other."""
+        """Returns the kernel variant for these argument values. The items of a tuple count as
+        separate arguments."""
         return self._for_shapes(tuple(shape_of(value, self.is_typed) for value in values))
 
     def _specialize(self, text):
-        """(module, name), after the kernel was compiled for these types for the device that launches use."""
+        """Compiles the kernel for the types in `text` on the current device, and returns (module,
+        name)."""
         module, name = self._loaded_module()
         _kjit.specialize(module, name, text, _arrays.device())
         return module, name
 
 
 class DeviceFunction(_functions._Compiled):
-    """A device function alone: a C function for other code."""
+    """A device function, compiled on its own as a C function that other code can call."""
 
     _kind = "func"
     is_typed = True
@@ -58,13 +64,15 @@ class DeviceFunction(_functions._Compiled):
         self._prepare(function, options)
 
     def code(self, stage, signature, target, symbol=None):
-        """Its code at a stage, with debug information where it is compiled for a debugger. symbol: its name in the code."""
+        """Returns the function's code at a compilation stage, such as "ptx". symbol: the function's
+        name in the code; None means its own name. The code has debug information if the function
+        was compiled with debug."""
         module, name = self._module()
         know_records(self, signature)
         return _kjit.compile_function(module, name, signature, symbol, stage, target, self._bits[1])
 
     def find_result(self, signature):
-        """The name of the type of its result."""
+        """Returns the name of the function's result type in the kernel IR."""
         know_records(self, signature)
         return _kjit.get_result_type(*self._module(), signature)
 
@@ -74,7 +82,7 @@ def device_text(kinds):
 
 
 def know_records(compiled, text):
-    """The records that a text of types names are types of the context that compiles."""
+    """Declares the records that the types in `text` name to the context that compiles `compiled`."""
     for name in _records.NAMES.findall(text):
         _kjit.find_record(_state.context(*compiled._bits), name)
 
@@ -84,7 +92,7 @@ def any_layout(kind):
 
 
 def laid_out(kind):
-    """As launches have it, whose arrays are known to be without gaps."""
+    """Returns the text of a type with its layout, as a launch binds an array without gaps."""
     layout = getattr(kind, "layout", "A")
     return kind.text if layout == "A" else f"{kind.text} {layout}"
 
@@ -94,8 +102,8 @@ def flat_texts(kinds, text_of):
         if isinstance(kind, types.BaseTuple):
             yield from flat_texts(kind, text_of)
         elif isinstance(kind, types.NumberClass):
-            pass  # a part of the code
-        else:  # a record is handed over where it is
+            pass  # a type is a compile-time value and not an argument
+        else:  # a record is passed by reference, as an array without dimensions
             yield kind.text + "[]" if isinstance(kind, types.Record) else text_of(kind)
 
 

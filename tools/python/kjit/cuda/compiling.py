@@ -1,4 +1,4 @@
-"""PTX of functions, for others to load."""
+"""Compiles functions to PTX that other programs load."""
 
 from . import compiled, devices, dispatcher, types
 
@@ -34,8 +34,12 @@ def compile(
     forceinline=False,
     launch_bounds=None,
 ):
-    """(PTX, type of the result) of a function for the types of a signature. device: of a `.visible .func` with the C ABI, by
-    the function's name or abi_info["abi_name"]; else of a kernel, with abi="numba"."""
+    """Compiles a function for the argument types of a signature, and returns (PTX, result type).
+
+    With device=True (default) the PTX has a `.visible .func` with the C ABI. Its name is the
+    function's name or abi_info["abi_name"]. With device=False and abi="numba" the PTX has a kernel.
+    cc: the compute capability, such as (9, 0); None means Numba's default.
+    """
     _check(device, abi, output, forceinline)
     options = {"debug": debug, "lineinfo": lineinfo, "fastmath": fastmath, "opt": opt}
     if launch_bounds is not None:
@@ -59,21 +63,23 @@ def _compile_device(pyfunc, sig, cc, options, symbol):
 
 
 def compile_ptx(pyfunc, sig, debug=None, lineinfo=False, device=False, fastmath=False, cc=None, opt=None, abi="numba", **options):
-    """As compile, of a kernel where device is not said. A device function has the C ABI with either abi."""
+    """Like compile(), but compiles a kernel by default. A device function has the C ABI for both
+    values of abi."""
     return compile(pyfunc, sig, debug, lineinfo, device, fastmath, cc, opt, abi, **options)
 
 
 def compile_for_current_device(pyfunc, sig, **options):
-    """As compile, for the device that launches use."""
+    """Like compile(), for the compute capability of the current device."""
     return compile(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
 
 
 def compile_ptx_for_current_device(pyfunc, sig, **options):
-    """As compile_ptx, for the device that launches use."""
+    """Like compile_ptx(), for the compute capability of the current device."""
     return compile_ptx(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
 
 
 def compile_all(pyfunc, sig, **options):
-    """([PTX], type of the result): as compile, with all that has to be linked, which is one text."""
+    """Like compile(), but returns ([PTX], result type), as Numba does. The list always has one
+    item."""
     code, result = compile(pyfunc, sig, **options)
     return [code], result

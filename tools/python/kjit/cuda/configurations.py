@@ -1,4 +1,4 @@
-"""Dispatchers with a configuration, kernel[grid, block, stream, shared]."""
+"""Launch configurations: `kernel[grid, block, stream, shared]` and `kernel.forall(n)`."""
 
 import operator
 import pickle
@@ -21,13 +21,15 @@ def is_no_kernel(dispatcher):
 
 
 class _BeforeLaunch:
-    """What a launch on a stream of the CPU waits for, if the kernel has a context of its own."""
+    """Waits for a CPU stream before a launch of a kernel with its own context. Such a launch cannot
+    use the stream itself."""
 
     def __init__(self, stream):
         self._stream = stream
 
     def synchronize(self):
-        """Waits for the stream, which has to belong to the current device."""
+        """Waits for the stream. Raises kjit.Error if the stream belongs to another device than the
+        launch."""
         here, there = (f"{d.kind}:{d.ordinal}" for d in (_arrays.device(), self._stream.device))
         if here != there:
             raise _ArgumentError(f"the launch is on {here}, but its stream is on {there}", "KJIT_ERROR_ARGUMENT")
@@ -35,18 +37,20 @@ class _BeforeLaunch:
 
 
 class _CurrentDevice:
-    """The current device of the thread, as a device of the context of a kernel."""
+    """The thread's current device, as a device of the kernel's context. bits: the options that
+    select the context."""
 
     def __init__(self, bits):
         self._bits = bits
 
     def synchronize(self):
-        """Waits for all that is queued on the device."""
+        """Waits for all work that is queued on the device."""
         _state.context(*self._bits).device(_arrays.device()).synchronize()
 
 
 class Configured(_kjit.Configured):
-    """A dispatcher with a configuration. What it was called with before it launches in the extension."""
+    """A dispatcher with a launch configuration. The C extension launches repeated calls with the
+    same argument types directly."""
 
     def __init__(self, dispatcher, key, griddim, blockdim, stream):
         self.griddim, self.blockdim, self.stream, self.sharedmem = key[0], key[1], stream, key[3]
@@ -54,7 +58,7 @@ class Configured(_kjit.Configured):
         self.pre_launch_callbacks = []
 
     def _launch_anew(self, *args, **keywords):
-        """A launch with arguments for which the extension knows no route."""
+        """Launches with arguments for which the extension has no stored conversion."""
         if self.dispatcher._is_device:
             raise is_no_kernel(self.dispatcher)
         try:
@@ -68,14 +72,15 @@ class Configured(_kjit.Configured):
             raise
 
     def _explain(self, error):
-        """Adds to a failure of a launch what Numba's users know it by."""
+        """Adds Numba's description to the message of a failed launch."""
         if isinstance(error, _KernelError):
             error._replace_text(lambda text: f"{text}{self._numba_text(error)}")
         elif isinstance(error, _LaunchError) and _arrays.device().kind == "cuda":
             error._replace_text(lambda text: f"{text}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.")
 
     def _numba_text(self, error):
-        """Where a thread failed, in Numba's words."""
+        """Describes the position of the failed thread in Numba's words: function, file, line,
+        thread and block."""
         if error.thread is None or error.block is None:
             return ""
         name, said = self.dispatcher.py_func.__name__, f": {error.text}" if error.text else ""
@@ -92,25 +97,29 @@ class Configured(_kjit.Configured):
         return _configured, (self.dispatcher, grid, block, shared)
 
     def _make_launcher(self):
-        """(the launcher of kjit, what is waited for before a launch, after it, whether there is a stream, whether it is on the CPU)"""
+        """Returns (the kjit launcher, an object to synchronize before a launch or None, an object
+        to synchronize after the launch or None, whether the launch has a stream, whether it is on
+        the CPU)."""
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
         on_cpu, before, after = arrays.is_on_cpu(), None, None
         current = _CurrentDevice(kernel._bits)
-        # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
-        # and is waited for.
+        # A kernel with checks or debug information has its own context. On a GPU this context opens
+        # the stream by its handle. A CPU stream has no handle, so the launch waits for the stream
+        # instead.
         if stream is not None and any(kernel._bits):
             handle = stream.handle if hasattr(stream, "handle") else stream.__cuda_stream__()[1]
             if not handle:
                 before, after = _BeforeLaunch(stream), current
             place = getattr(stream, "device", None)
             stream = _kjit.open_stream(_state.context(*kernel._bits), handle, place) if handle else None
-        # A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for.
+        # A failing kernel with checks raises at its launch, as in Numba. On a GPU the launch
+        # therefore waits for the kernel.
         if kernel._bits[0] and not on_cpu:
             after = current
         return kernel[grid, block, stream, shared], before, after, self._key[2] is not None, on_cpu
 
     def _launch_with(self, *values, **named):
-        """A launch with values that kernels of kjit take."""
+        """Launches with values that kjit's kernels accept."""
         if self._before is not None:
             self._before.synchronize()
         self._launcher(*values, **named)
@@ -123,7 +132,8 @@ def _configured(dispatcher, grid, block, shared):
 
 
 class ForAll:
-    """A launch by the number of tasks."""
+    """A launch configuration for at least `ntasks` threads; tpb is the number of threads in a
+    block, 0 for 128."""
 
     def __init__(self, dispatcher, ntasks, tpb, stream, sharedmem):
         self.dispatcher, self.ntasks, self.thread_per_block, self.stream, self.sharedmem = (
@@ -142,7 +152,8 @@ class ForAll:
 
 
 def normalize(griddim, blockdim):
-    """The extents of grid and block as three integers each."""
+    """Returns the extents of grid and block as two tuples of three integers. Raises ValueError
+    unless each has one to three integers."""
     def check(dim, name):
         if not isinstance(dim, (tuple, list)):
             dim = [dim]

@@ -1,4 +1,5 @@
-"""numba.cuda.cudadrv's names: `from kjit.cuda.cudadrv.devicearray import DeviceNDArray`, `from kjit.cuda.cudadrv import error`."""
+"""The modules of `numba.cuda.cudadrv`, such as `from kjit.cuda.cudadrv.devicearray import
+DeviceNDArray`."""
 
 import sys as _sys
 
@@ -6,6 +7,6 @@ from . import arrays as devicearray
 from . import devices, driver
 from . import errors as error
 
-__path__: list[str] = []  # imports find the modules below by their names
+__path__: list[str] = []  # makes this module a package, so that imports find the modules below by name
 for _name, _module in (("devicearray", devicearray), ("devices", devices), ("driver", driver), ("error", error)):
     _sys.modules[f"{__name__}.{_name}"] = _module

@@ -1,9 +1,13 @@
-"""Devices and contexts by Numba's names. Without a GPU the CPU takes its place. The capability of a CPU device is that of the PTX
-that `inspect_asm` shows. The environment's KJIT_CPU_DEVICES makes several CPU devices, so that programs for several GPUs can be
-tested without any.
+"""Devices and contexts with Numba's names.
 
-Each thread of the operating system has a current device, on which its arrays, streams, events and launches are. libkjit's
-extension keeps the current device (kjit._kjit.get_current_device), so that kjit's own functions use the same one."""
+On a machine without a GPU the CPU is the device. Its compute capability is the one of the PTX that
+`inspect_asm` shows. The environment variable KJIT_CPU_DEVICES creates several CPU devices, on which
+programs for several GPUs can be tested.
+
+Each thread has a current device, which its arrays, streams, events and launches use. The C
+extension stores the current device (kjit._kjit.get_current_device), so kjit's other functions use
+the same one.
+"""
 
 import contextlib
 import functools
@@ -17,7 +21,8 @@ MemoryInfo = memory.MemoryInfo
 _DEFAULT_CAPABILITY = config.CUDA_DEFAULT_PTX_CC
 
 
-# Maps the driver's names of device attributes, which Numba uses, to kjit's names (kjit/device.def).
+# Maps the names of device attributes in the CUDA driver, which Numba uses, to kjit's names
+# (kjit/device.def).
 _ATTRIBUTES = {
     "ASYNC_ENGINE_COUNT": "COPY_ENGINES",
     "CAN_MAP_HOST_MEMORY": "ALLOWS_HOST_MAPPING",
@@ -51,7 +56,7 @@ _ATTRIBUTES = {
 
 
 class Device:
-    """A device: a GPU, or the CPU in its place."""
+    """A GPU, or the CPU if the machine has no GPU. `with device:` makes the device current."""
 
     def __init__(self, id_):
         self.id, self._own = id_, _open(id_)
@@ -98,11 +103,11 @@ class Device:
         return Context(self)
 
     def reset(self):
-        """Waits for what is queued."""
+        """Waits for all work that is queued on the device."""
         self._own.synchronize()
 
     def can_access_peer(self, peer_device):
-        """See Context.can_access_peer."""
+        """Returns Context.can_access_peer(peer_device) for the device's context."""
         return Context(self).can_access_peer(peer_device)
 
     def __eq__(self, other):
@@ -112,7 +117,7 @@ class Device:
         return hash(self.id)
 
     def __enter__(self):
-        """Makes the device the current one of the thread, up to the end of the block."""
+        """Makes the device the current device of the thread until the end of the block."""
         _check_switch(self)
         self._own.__enter__()
         return self
@@ -145,7 +150,8 @@ _thread = threading.local()
 
 
 def _check_switch(device):
-    """A function with require_context keeps the device that it was called with, as in Numba."""
+    """Raises RuntimeError if the thread runs a function with require_context that began on another
+    device, as in Numba."""
     attached = getattr(_thread, "attached", None)
     if attached is not None and attached != device.id:
         raise RuntimeError(
@@ -155,18 +161,18 @@ def _check_switch(device):
 
 
 class Context:
-    """What belongs to a device."""
+    """The context of a device: its memory, its streams and the access to other devices."""
 
     def __init__(self, device):
         self.device = device
 
     def synchronize(self):
-        """Waits for all that is queued."""
+        """Waits for all work that is queued on the device."""
         self.device._own.synchronize()
 
     @property
     def handle(self):
-        """The CUcontext as a number. A CPU device has a number of kjit's instead."""
+        """The CUcontext as an integer. A CPU device has its number plus one instead."""
         own = self.device._own
         return self.device.id + 1 if own.kind == "cpu" else driver.primary_context(self.device.id)
 
@@ -176,7 +182,8 @@ class Context:
     compute_capability = property(get_compute_capability)
 
     def get_memory_info(self):
-        """Bytes of the device that are free, and all; on the CPU the machine's."""
+        """Returns (free, total): the bytes of the device's memory, or of the machine's memory on
+        the CPU."""
         return self.memory_manager.get_memory_info()
 
     def create_stream(self):
@@ -201,7 +208,7 @@ class Context:
 
     @property
     def memory_manager(self):
-        """The manager that allocates memory of the device: see kjit.cuda.memory."""
+        """The manager that allocates the device's memory; see kjit.cuda.memory."""
         return memory.manager_of(self)
 
     @memory_manager.setter
@@ -209,32 +216,33 @@ class Context:
         memory.put_manager(self, manager)
 
     def memalloc(self, bytesize):
-        """New memory of the device, by its address."""
+        """Allocates bytesize bytes of device memory and returns a MemoryPointer."""
         return self.memory_manager.memalloc(bytesize)
 
     def memhostalloc(self, bytesize, mapped=False, portable=False, wc=False):
-        """New pinned memory of the host; mapped: kernels reach it in place."""
+        """Allocates pinned host memory. With mapped=True kernels can access it in place."""
         return self.memory_manager.memhostalloc(bytesize, mapped, portable, wc)
 
     def memallocmanaged(self, bytesize, attach_global=True):
-        """New memory that moves to where it is used."""
+        """Allocates managed memory, which the driver moves to the processor that uses it."""
         return self.memory_manager.memallocmanaged(bytesize, attach_global)
 
     def mempin(self, owner, pointer, size, mapped=False):
-        """The host's memory, pinned."""
+        """Pins existing host memory of `size` bytes at `pointer`. owner: the object that keeps the
+        memory alive."""
         return self.memory_manager.mempin(owner, pointer, size, mapped)
 
     def get_ipc_handle(self, memory):
-        """Memory of the device for another process of this machine."""
+        """Returns a handle of device memory that another process of this machine can open."""
         return self.memory_manager.get_ipc_handle(memory)
 
     @property
     def deallocations(self):
-        """What was freed and not given back to the driver: clear() gives it back."""
+        """Freed memory that kjit still keeps. Its clear() returns the memory to the driver."""
         return Deallocations(self.device._own)
 
     def reset(self):
-        """Waits for what is queued; the memory manager gives its memory back."""
+        """Waits for all queued work; then the memory manager releases its memory."""
         self.device.reset()
         self.memory_manager.reset()
 
@@ -242,11 +250,11 @@ class Context:
         return self.memory_manager.defer_cleanup()
 
     def push(self):
-        """Makes the device the current one of the thread, until pop()."""
+        """Makes the device the current device of the thread until pop()."""
         self.device.__enter__()
 
     def pop(self):
-        """Makes the device that was the current one before push() the current one of the thread."""
+        """Restores the device that was current before push()."""
         self.device.__exit__()
 
     def __enter__(self):
@@ -259,15 +267,17 @@ class Context:
     # ---- memory of other devices ----
 
     def can_access_peer(self, peer_device):
-        """Whether kernels on the device can be given access to arrays of another device. peer_device: its number or context."""
+        """Returns whether kernels on this device can access arrays of another device. peer_device:
+        its number or its context."""
         return self.device._own.can_access_peer(_device_of(peer_device)._own)
 
     def enable_peer_access(self, peer_context, flags=0):
-        """Lets kernels on the device use arrays of another device. peer_context: its context or number. flags: 0."""
+        """Lets kernels on this device access arrays of another device. peer_context: its context or
+        its number. flags must be 0, otherwise ValueError is raised."""
         self._change_access(peer_context, flags, True)
 
     def disable_peer_access(self, peer_context):
-        """Ends what enable_peer_access() has begun."""
+        """Ends the access that enable_peer_access() has enabled."""
         self._change_access(peer_context, 0, False)
 
     def _change_access(self, peer, flags, is_on):
@@ -286,7 +296,7 @@ class Context:
 
 
 class Deallocations:
-    """Memory of arrays that are gone, which kjit keeps for the next ones."""
+    """The memory of deleted arrays that kjit keeps for new arrays."""
 
     def __init__(self, device):
         self._device = device
@@ -296,7 +306,7 @@ class Deallocations:
 
 
 class _Devices:
-    """All devices, by number."""
+    """The sequence of all devices; `gpus[i]` is device i."""
 
     @property
     def lst(self):
@@ -327,38 +337,41 @@ gpus = _Devices()
 
 
 def _name_of(device):
-    """kjit's name of a device: "cpu:1", "cuda:0"."""
+    """Returns kjit's name of a device, such as "cpu:1" or "cuda:0"."""
     return f"{device._own.kind}:{device.id}"
 
 
 def _device_of(thing):
-    """The device that a Device, a Context or a number stands for."""
+    """Returns the device that a Device, a Context or a device number stands for."""
     return thing.device if isinstance(thing, Context) else thing if isinstance(thing, Device) else Device(int(thing))
 
 
 def device_of(own):
-    """The device of an array of kjit's own. Memory of the host belongs to the current device."""
+    """Returns the device of a kjit array. Host memory belongs to the current device."""
     kind, _, number = own.device.partition(":")
     return Device(int(number)) if number and kind == _arrays.device().kind else get_current_device()
 
 
 def get_current_device():
-    """The current device of the thread: the device that its launches use. It is the first device until the thread chooses one."""
+    """Returns the current device of the thread, which its launches use: device 0 until the thread
+    chooses another one."""
     return Device(_arrays.device().ordinal)
 
 
 def context_of(number):
-    """The context of a device, which does not become the current one."""
+    """Returns the context of a device and does not make the device current."""
     return Context(Device(number))
 
 
 def current_context(devnum=None):
-    """The context of the current device, which the thread keeps from now on. devnum: makes this device the current one first."""
+    """Returns the context of the current device, which stays current in the thread. devnum: a
+    device that becomes current first."""
     return Context(select_device(get_current_device().id if devnum is None else devnum))
 
 
 def select_device(device_id):
-    """Makes a device the current one of the thread, by its number, and returns it. RuntimeError: there is no such device."""
+    """Makes the device with this number the current device of the thread and returns it. Raises
+    RuntimeError if the device does not exist."""
     try:
         device = gpus[device_id]
     except IndexError as error:
@@ -369,19 +382,20 @@ def select_device(device_id):
 
 
 def close():
-    """Waits for what is queued, on the main thread on all devices. The thread has no current device afterwards."""
+    """Waits for queued work: on the main thread of all devices, on other threads of the current
+    device. Afterwards the thread has no current device."""
     for device in gpus if threading.current_thread() is threading.main_thread() else [get_current_device()]:
         device.reset()
     _kjit.set_current_device(None)
 
 
 def list_devices():
-    """All devices, by number."""
+    """Returns the sequence of all devices."""
     return gpus
 
 
 def detect():
-    """Prints the devices; whether there are any."""
+    """Prints all devices and returns True."""
     print(f"Found {len(gpus)} CUDA devices")
     for device in gpus:
         cc = device.compute_capability
@@ -394,38 +408,40 @@ def detect():
 
 
 def is_available():
-    """Whether kernels can run, which the CPU does where there is no GPU."""
+    """Returns whether kernels can run. Without a GPU they run on the CPU, so only
+    NUMBA_DISABLE_CUDA makes this False."""
     return not config.DISABLE_CUDA
 
 
 def cuda_error():
-    """Why no device can be used, or None: where there is no GPU, the CPU takes its place."""
+    """Returns the reason why no device can be used, or None."""
     return config.DISABLED if config.DISABLE_CUDA else None
 
 
 def is_supported_version():
-    """Whether the CUDA runtime is one that is supported: kjit needs the driver only, so that it always is."""
+    """Returns True: kjit needs the driver only, so every version of the CUDA runtime is supported."""
     return True
 
 
 def is_float16_supported(cc=None):
-    """Whether kernels compute with float16."""
+    """Returns whether kernels can compute with float16: always True."""
     return True
 
 
 def is_bfloat16_supported(cc=None):
-    """Whether kernels compute with bfloat16. The simulator does not."""
+    """Returns whether kernels can compute with bfloat16: True except in the simulator."""
     return not config.ENABLE_CUDASIM
 
 
 def code_target(cc=None):
-    """The name of what code is made for, "sm_90"; of (9, 0, "a") "sm_90a"."""
+    """Returns LLVM's name of the target, such as "sm_90" for the compute capability (9, 0) and
+    "sm_90a" for (9, 0, "a"). None means the current device."""
     return "sm_" + "".join(map(str, cc if cc is not None else get_current_device().compute_capability))
 
 
 @contextlib.contextmanager
 def profiling():
-    """A `with` block that a profiler records, as Numba's. Without a profiler the block runs as it is."""
+    """Returns a `with` block that a profiler records. Without a profiler the block runs unchanged."""
     profile_start()
     try:
         yield
@@ -434,17 +450,18 @@ def profiling():
 
 
 def profile_start():
-    """Makes a profiler that is attached to the process start recording."""
+    """Tells a profiler that is attached to the process to start recording."""
     _arrays.device().start_profiler()
 
 
 def profile_stop():
-    """Makes the profiler stop recording."""
+    """Tells the profiler to stop recording."""
     _arrays.device().stop_profiler()
 
 
 def require_context(function):
-    """A decorator. While the function runs, its thread cannot choose another device."""
+    """Decorates a function that must keep its device: while it runs, its thread cannot choose
+    another device."""
 
     @functools.wraps(function)
     def keeping(*args, **keywords):

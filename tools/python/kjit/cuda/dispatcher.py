@@ -1,4 +1,4 @@
-"""kjit.cuda.jit: kernels and device functions with Numba's rules."""
+"""`kjit.cuda.jit`: kernels and device functions with Numba's rules."""
 
 import enum
 import functools
@@ -13,15 +13,17 @@ from . import usage as _memory
 
 _ArgumentError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"]
 
-# Of a grid: with fewer a GPU is hardly busy.
+# The number of blocks below which a grid leaves most of a GPU idle; a launch with fewer blocks
+# causes a warning.
 _FEW_BLOCKS = 128
 
-# Of one kernel.
+# The number of launch configurations that one kernel keeps.
 _MOST_CONFIGURATIONS = 256
 
 
 class Dispatcher(_kjit.Dispatcher):
-    """A function that `cuda.jit` was given: `kernel[grid, block, stream, shared](...)`, and what other kernels call."""
+    """A kernel or device function made by `cuda.jit`. `kernel[grid, block, stream, shared](...)`
+    launches a kernel."""
 
     is_typed = True
 
@@ -31,7 +33,7 @@ class Dispatcher(_kjit.Dispatcher):
         self.py_func, self.targetoptions = py_func, given
         self._kjit_options = jit_options.read(given)
         self._is_device = bool(given.get("device"))
-        # In a kernel of one launch inlining is for callers.
+        # The option `inline` concerns the callers of a function, so a kernel ignores it.
         kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
         self.attributes = _functions._attributes(
             {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "strict", "inline")}
@@ -51,12 +53,12 @@ class Dispatcher(_kjit.Dispatcher):
 
     @property
     def signatures(self):
-        """The types of the arguments of each overload, as tuples."""
+        """The argument types of each overload, as a list of tuples."""
         return list(self.overloads)
 
     @property
     def ir(self):
-        """The kernel IR that the function became."""
+        """The kernel IR that the function was translated to, a string."""
         return self._kernel.ir
 
     # ---- signatures ----
@@ -75,14 +77,15 @@ class Dispatcher(_kjit.Dispatcher):
                 f"the signature {signature} has {len(signature.args)} types, the function {count} parameters"
             )
         if self._is_fixed:
-            self._forget_routes()  # another signature may fit better
+            self._forget_routes()  # the new signature may fit the arguments of known calls better
         if signature.args not in self.overloads:
             self.overloads[signature.args] = Overload(self, signature)
             self._signatures.append(signature)
         return self.overloads[signature.args]
 
     def _check(self, signature):
-        """Types that are given with the function have to be types that it takes."""
+        """Raises an error if the function cannot be compiled for a signature that was given with
+        the decorator."""
         if config.ENABLE_CUDASIM:
             return
         target = "cpu" if arrays.is_on_cpu() else compiled.target()
@@ -94,41 +97,45 @@ class Dispatcher(_kjit.Dispatcher):
         self._function.find_result(compiled.device_text(signature.args))
 
     def _check_linked(self, signature):
-        """Errors in linked code come with the function, too."""
+        """Compiles a kernel with linked code at once, so that errors in the linked code are raised
+        at the decorator."""
         kernel, text = self._for_types(signature.args, compiled.laid_out)
         if kernel._made_module().externals:
             kernel._specialize(text)
 
     @property
     def result(self):
-        """The type of what a device function returns as its only signature says, as text, or None."""
+        """The result type that the only signature of a device function declares, as text of the
+        kernel IR, or None."""
         results = {s.return_type for s in self._signatures} if self._is_device and self._is_fixed else ()
         kind = next(iter(results)) if len(results) == 1 else None
         return None if kind in (None, types.void) else kind.text
 
     @property
     def parameter_texts(self):
-        """The numbers' types that the only signature of a device function says, by position, None for others; or None."""
+        """The number types that the only signature of a device function declares, by position; None
+        for parameters of other types. None if the function has no or several signatures."""
         if not self._is_device or len(self._signatures) != 1 or not self._is_fixed:
             return None
         return tuple(k.text if isinstance(k, (types.Number, types.Boolean)) else None for k in self._signatures[0].args)
 
     @functools.cached_property
     def _function(self):
-        """The function as one that other code calls."""
+        """The device function in the form that other code calls."""
         made = compiled.DeviceFunction(self.py_func, **self._kjit_options)
         made.result = self.result
         return made
 
     def compile(self, signature):
-        """The kernel for the types of a signature."""
+        """Compiles the kernel for the argument types of a signature and returns the overload."""
         return self._add(signature)
 
     def compile_device(self, args, return_type=None):
         return self._add(types.Signature(return_type, args))
 
     def specialize(self, *args):
-        """A dispatcher for arguments of these types only."""
+        """Returns a dispatcher that accepts only arguments of these types. args: values or types.
+        Raises RuntimeError if the dispatcher itself is specialized."""
         if self._is_specialized or self._is_fixed and self._signatures:
             raise RuntimeError("Dispatcher already specialized")
         kinds = tuple(a if isinstance(a, types.Type) else types.typeof(a) for a in args)
@@ -143,7 +150,7 @@ class Dispatcher(_kjit.Dispatcher):
 
     @functools.cached_property
     def specializations(self):
-        """The dispatchers that specialize() made, by types."""
+        """The dispatchers that specialize() made, by argument types."""
         return {}
 
     @property
@@ -155,7 +162,7 @@ class Dispatcher(_kjit.Dispatcher):
         return list(self._signatures)
 
     def disable_compile(self, val=True):
-        """No launch with other types from now on."""
+        """Prevents the compilation for further argument types. val=False allows it again."""
         self._is_fixed = val
         self._forget_routes()
 
@@ -185,7 +192,8 @@ class Dispatcher(_kjit.Dispatcher):
         return launching.Configured(self, key, stream)
 
     def _configure(self, key):
-        """For the extension: the kernel with the configuration of a subscript."""
+        """Returns the kernel with the configuration in a subscript. The C extension calls this
+        method. Raises ValueError if the subscript does not have two to four items."""
         if not isinstance(key, tuple) or len(key) not in (2, 3, 4):
             raise ValueError(
                 "must specify at least the griddim and blockdim: kernel[griddim, blockdim, stream, sharedmem]"
@@ -193,7 +201,8 @@ class Dispatcher(_kjit.Dispatcher):
         return self.configure(*key)
 
     def forall(self, ntasks, tpb=0, stream=0, sharedmem=0):
-        """A launch with a thread for each of the tasks at least."""
+        """Returns a launch configuration with at least `ntasks` threads. tpb: threads in a block, 0
+        for the default. Raises ValueError for a negative number."""
         if ntasks < 0:
             raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
         return configurations.ForAll(self, ntasks, tpb, stream, sharedmem)
@@ -239,13 +248,15 @@ class Dispatcher(_kjit.Dispatcher):
             configured._keep(tuple(args), fitting.conversions(args, fitted), self._kernel._for_arguments(values))
 
     def _has_plain(self, args):
-        """Whether each parameter has an argument of its own, and none is a part of the code."""
+        """Returns whether each parameter has exactly one argument, and no argument is a
+        compile-time value such as None or an enum member."""
         code = self.py_func.__code__
         is_plain = len(args) == code.co_argcount and self._kernel._parameters() == code.co_varnames[: code.co_argcount]
         return is_plain and not any(value is None or isinstance(value, enum.Enum) for value in args)
 
     def _extend(self, args, stream, after):
-        """The arguments as extensions change them: objects with prepare_args(type, value, stream, retr)."""
+        """Returns the arguments after all extensions have changed them. An extension has a method
+        prepare_args(type, value, stream, retr)."""
         changed = []
         for value in args:
             kind = types.typeof(value)
@@ -265,7 +276,7 @@ class Dispatcher(_kjit.Dispatcher):
             try:
                 self._add(tuple(types.typeof(a) for a in args))
             except (TypeError, NotImplementedError):
-                pass  # arguments that have no type of Numba's
+                pass  # Numba has no type for one of the arguments
 
     @functools.cached_property
     def _seen(self):
@@ -274,7 +285,8 @@ class Dispatcher(_kjit.Dispatcher):
     # ---- inspection ----
 
     def _for_types(self, kinds, text_of=None):
-        """(the kernel for arguments of these types, their types as its parameters have them). text_of: what gives a type's text."""
+        """Returns (the kernel variant for these argument types, the types as text of the kernel
+        IR). text_of: the function that returns the text of one type."""
         composed = (types.BaseTuple, types.NumberClass)
         kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, composed) else None for k in kinds))
         text = ", ".join(compiled.flat_texts(kinds, text_of or compiled.any_layout))
@@ -293,11 +305,13 @@ class Dispatcher(_kjit.Dispatcher):
         return {s.args: one(s.args) for s in self._signatures}
 
     def inspect_llvm(self, signature=None):
-        """The LLVM IR by signature, or of one."""
+        """Returns the LLVM IR: a string for one signature, or a dictionary by argument types if no
+        signature is given."""
         return self._inspect("llvm-opt", signature, compiled.target())
 
     def inspect_asm(self, signature=None):
-        """The PTX by signature, or of one."""
+        """Returns the PTX: a string for one signature, or a dictionary by argument types if no
+        signature is given."""
         return self._inspect("ptx", signature, compiled.target())
 
     def inspect_lto_ptx(self, signature=None):
@@ -333,7 +347,8 @@ class Dispatcher(_kjit.Dispatcher):
         return rows[-1][name] or most
 
     def max_cooperative_grid_blocks(self, signature, blockdim, dynsmemsize=0):
-        """How many blocks a launch of the kernel for these types has at most whose threads wait for each other."""
+        """Returns the maximum number of blocks in a cooperative launch of the kernel for these
+        argument types. dynsmemsize: bytes of dynamic shared memory for each block."""
         kernel, text = self._for_types(types.parse(signature).args, compiled.laid_out)
         _, block = configurations.normalize(1, blockdim)
         return _kjit.occupancy(*kernel._specialize(text), text, block, dynsmemsize)
@@ -377,7 +392,7 @@ def _brief(value):
 
 
 class Overload:
-    """A kernel for one signature."""
+    """A kernel that is compiled for one signature."""
 
     def __init__(self, dispatcher, signature):
         self.dispatcher, self.signature = dispatcher, signature
@@ -385,7 +400,7 @@ class Overload:
 
     @property
     def fndesc(self):
-        """Of the function in code: `mangled_name`."""
+        """A description of the function with Numba's attributes `mangled_name` and `qualname`."""
         return python_types.SimpleNamespace(mangled_name=self.entry_name, qualname=self.dispatcher.py_func.__qualname__)
 
     def inspect_llvm(self):
@@ -396,12 +411,12 @@ class Overload:
 
     @property
     def variable_types(self):
-        """The type of each variable that stays in the compiled kernel, by name: parameters, arrays, numbers."""
+        """The inferred type of each variable that is left in the compiled kernel, by name."""
         return _typed.variables(self.dispatcher._inspect("typed", self.signature, "cpu"))
 
     @property
     def _type_annotation(self):
-        """As Numba's programs look at it: `typemap`."""
+        """The inferred types in Numba's form, an object with `typemap`."""
         return python_types.SimpleNamespace(typemap=self.variable_types)
 
     def __getattr__(self, name):
@@ -419,7 +434,8 @@ class Overload:
         raise AttributeError(name)
 
     def max_cooperative_grid_blocks(self, blockdim, dynsmemsize=0):
-        """How many blocks a launch has at most whose threads wait for each other."""
+        """Returns the maximum number of blocks in a cooperative launch. dynsmemsize: bytes of
+        dynamic shared memory for each block."""
         return self.dispatcher.max_cooperative_grid_blocks(self.signature, blockdim, dynsmemsize)
 
 
@@ -428,11 +444,21 @@ _kjit.know_classes(host_arrays.HostArray, host_arrays.MappedNDArray, types.Type)
 
 
 def jit(func_or_sig=None, device=False, **options):
-    """Makes a function of Python a kernel, `kernel[grid, block](...)`, or a function that kernels call. func_or_sig: the
-    function; or a signature or a list of them, "void(float32[:], int32)". Options: device, debug, fastmath, max_registers,
-    launch_bounds, inline, boundscheck, lineinfo; opt=False with debug keeps variables for debuggers; cache, lto, cooperative
-    and shared_memory_carveout change nothing.
-    link is a list of files and objects (CUSource, PTXSource, Cubin, Fatbin, Object, Archive, LTOIR) that are linked with the kernel."""
+    """Turns a Python function into a kernel, `kernel[grid, block](...)`, or with device=True into a
+    function that kernels call.
+
+    func_or_sig: the function; or a signature, or a list of signatures, such as "void(float32[:],
+    int32)". Signatures are compiled at once, and later calls accept only their types.
+
+    Options with an effect: device, debug, fastmath, max_registers, launch_bounds, inline,
+    boundscheck and lineinfo. opt=False together with debug keeps variables for debuggers. cache,
+    lto, cooperative and shared_memory_carveout are accepted and change nothing. link: a list of
+    file names and objects (CUSource, PTXSource, Cubin, Fatbin, Object, Archive, LTOIR) that are
+    linked with the kernel.
+
+    Raises TypeError if the object is not a Python function or is already decorated, and kjit.Error
+    with the line if the function cannot be compiled.
+    """
     for name in ("argtypes", "restype", "bind"):
         if name in options:
             raise _deprecated(name)
@@ -461,7 +487,8 @@ def jit(func_or_sig=None, device=False, **options):
 
 
 def _without_njit(function):
-    """The function of Python in one that njit made, kjit's or Numba's; any other object as it is."""
+    """Returns the Python function inside an object made by kjit.njit or numba.njit. Returns any
+    other object unchanged."""
     inner = getattr(function, "py_func", None)
     return inner if isinstance(inner, python_types.FunctionType) else function
 

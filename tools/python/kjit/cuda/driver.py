@@ -1,4 +1,4 @@
-"""Memory by its addresses: what numba.cuda.cudadrv.driver has of it. `cuda.cudadrv.driver` is this."""
+"""Memory by address: the functions and classes of `numba.cuda.cudadrv.driver` that concern memory."""
 
 import contextlib
 import ctypes
@@ -16,30 +16,33 @@ Stream = streams.Stream
 
 
 class MemoryPointer:
-    """Memory of a device: its address and its bytes. owner: the memory that it is a part of. finalizer: what is called when
-    nothing refers to it any more."""
+    """Device memory: `device_pointer_value` is its address and `size` its number of bytes.
+
+    owner: the memory that this memory is a part of. finalizer: a function that is called when
+    nothing refers to the memory any more. keeps: an object that has to live as long as the memory.
+    """
 
     __cuda_memory__ = True
 
     def __init__(self, context, pointer, size, owner=None, finalizer=None, keeps=None):
         self.context, self.size, self._keeps = context, size, keeps
-        self.handle = pointer  # as it is given: an integer, or an object of ctypes with a value
+        self.handle = pointer  # as given: an integer, or a ctypes object with a value
         self.device_pointer_value = int(getattr(pointer, "value", pointer) or 0)
         self._whole = owner.owner if isinstance(owner, MemoryPointer) else None
         self._owner = owner
-        self._parts = weakref.WeakValueDictionary()  # of the whole memory
+        self._parts = weakref.WeakValueDictionary()  # the views of the whole memory that exist
         if self._whole is not None:
             self._whole._parts[id(self)] = self
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
 
     @property
     def owner(self):
-        """The whole memory that this one is a part of, or the memory itself."""
+        """The whole memory that this view belongs to, or the object itself."""
         return self if self._whole is None else self._whole
 
     @property
     def refct(self):
-        """How many parts of the memory there are, the whole one too."""
+        """The number of views of the memory, including the whole memory."""
         return 1 + len(self.owner._parts)
 
     @property
@@ -49,34 +52,36 @@ class MemoryPointer:
 
     @property
     def is_managed(self):
-        """Whether something is called when the memory is freed."""
+        """Whether the memory has a finalizer."""
         return self._finalizer is not None
 
     def free(self):
-        """Frees the memory now. RuntimeError: it was freed before."""
+        """Calls the finalizer, which frees the memory. Raises RuntimeError if the memory was freed
+        before."""
         if self._finalizer is not None and not self._finalizer.alive:
             raise RuntimeError("memory is freed a second time")
         if self._finalizer is not None:
             self._finalizer()
 
     def memset(self, byte, count=None, stream=0):
-        """Every one of the first count bytes, or of all, becomes byte."""
+        """Sets the first `count` bytes to `byte`; None (default) means all bytes."""
         device_memset(self, byte, self.size if count is None else count, stream)
 
     @property
     def device_ctypes_pointer(self):
-        """The address on the device, as a number of ctypes."""
+        """The address on the device, as a ctypes.c_size_t."""
         return ctypes.c_size_t(self.device_pointer_value)
 
     def view(self, start, stop=None):
-        """The bytes from start to before stop."""
+        """Returns the bytes from index start up to but not including stop. Raises ValueError if the
+        range is out of bounds."""
         stop = self.size if stop is None else stop
         if not 0 <= start <= stop <= self.size:
             raise ValueError(f"bytes {start} to {stop} of {self.size}")
         return MemoryPointer(self.context, self.device_pointer_value + start, stop - start, self)
 
     def own(self):
-        """Another object for the same memory."""
+        """Returns a new object for the same memory."""
         return self.view(0)
 
     def __eq__(self, other):
@@ -90,11 +95,12 @@ class MemoryPointer:
 
 
 class AutoFreePointer(MemoryPointer):
-    """Memory that is freed when nothing refers to it any more, as every MemoryPointer is here."""
+    """Memory that is freed when nothing refers to it any more. In kjit this holds for every
+    MemoryPointer."""
 
 
 class _HostMemory:
-    """Memory of the host as an object with a buffer of NumPy. pointer: its address."""
+    """Host memory with the buffer interface of NumPy. pointer: its address."""
 
     def _lie(self, pointer):
         self.host_pointer = int(getattr(pointer, "value", pointer) or 0)
@@ -104,12 +110,14 @@ class _HostMemory:
         return {"shape": (self.size,), "typestr": "|u1", "data": (self.host_pointer, False), "version": 3}
 
     def __buffer__(self, flags):
-        """The bytes, for objects that take buffers. Python asks from version 3.12 on."""
+        """The bytes as a memoryview, for functions that take buffers. Python calls this method from
+        version 3.12 on."""
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.host_pointer)).cast("B")
 
 
 class PinnedMemory(_HostMemory):
-    """Pinned memory of the host: its address and its bytes. owner: what the memory lives as long as."""
+    """Pinned host memory. owner: the object that keeps the memory alive. finalizer: called when
+    nothing refers to the object any more."""
 
     def __init__(self, context, pointer, size, owner=None, finalizer=None):
         self.context, self.size, self.owned, self.handle = context, size, owner, pointer
@@ -119,12 +127,13 @@ class PinnedMemory(_HostMemory):
             weakref.finalize(self, finalizer)
 
     def own(self):
-        """The same object."""
+        """Returns the object itself."""
         return self
 
 
 class MappedMemory(_HostMemory, AutoFreePointer):
-    """Memory of the host that kernels reach in place. pointer: its address, which is the device's, too."""
+    """Host memory that kernels access in place. pointer: its address, which is the same on the host
+    and the device."""
 
     def __init__(self, context, pointer, size, owner=None, finalizer=None):
         super().__init__(context, pointer, size, finalizer=finalizer)
@@ -133,11 +142,12 @@ class MappedMemory(_HostMemory, AutoFreePointer):
 
 
 class ManagedMemory(MappedMemory):
-    """Memory that moves to where it is used."""
+    """Managed memory, which the driver moves to the processor that uses it."""
 
 
 def device_extents(memory):
-    """The addresses of the first byte of an allocation of a GPU and of the one behind its last. On the CPU: of the memory given."""
+    """Returns the first address of the allocation that contains `memory` and the address after its
+    last byte. On the CPU these are the bounds of `memory` itself."""
     address = device_pointer(memory)
     if _arrays.device().kind == "cpu":
         return address, address + device_memory_size(memory)
@@ -149,21 +159,21 @@ def device_extents(memory):
 
 
 def allocate(context, size):
-    """New memory of the device, contents undefined."""
+    """Allocates `size` bytes of device memory with undefined contents, and returns a MemoryPointer."""
     own = _arrays.empty(size, "u8")
     return MemoryPointer(context, own._address, size, keeps=own)
 
 
 def memory_of(context, own, size):
-    """The memory of an array of kjit's own."""
+    """Returns a MemoryPointer to the memory of a kjit array."""
     return MemoryPointer(context, own._address if size else 0, size, keeps=own)
 
 
-# ---- what objects are ----
+# ---- kinds of memory ----
 
 
 def is_device_memory(obj):
-    """Whether it is memory that kernels reach."""
+    """Returns whether obj is memory that kernels can access."""
     return bool(getattr(obj, "__cuda_memory__", False))
 
 
@@ -173,7 +183,8 @@ def require_device_memory(obj):
 
 
 def device_pointer(obj):
-    """The address of memory that kernels reach."""
+    """Returns the device address of obj, an integer or device memory. Raises TypeError for other
+    objects."""
     if isinstance(obj, int):
         return obj
     require_device_memory(obj)
@@ -181,13 +192,14 @@ def device_pointer(obj):
 
 
 def device_memory_size(obj):
-    """Its bytes."""
+    """Returns the number of bytes of obj. Raises TypeError if obj is not device memory."""
     require_device_memory(obj)
     return obj.size if isinstance(obj, MemoryPointer) else obj.nbytes
 
 
 def host_pointer(obj):
-    """The address of the host's memory: an array, an object of ctypes, anything with a buffer."""
+    """Returns the address of host memory: of an array, a ctypes object or any object with a buffer.
+    An integer is returned unchanged."""
     if isinstance(obj, int):
         return obj
     if isinstance(obj, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
@@ -196,7 +208,7 @@ def host_pointer(obj):
 
 
 def host_memory_extents(obj):
-    """The addresses of the first byte and of the one behind the last."""
+    """Returns the address of the first byte of host memory and the address after the last one."""
     if isinstance(obj, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
         first = ctypes.addressof(obj)
         return first, first + ctypes.sizeof(obj)
@@ -213,13 +225,14 @@ def host_memory_size(obj):
 
 
 def bytes_at(address, size):
-    """Memory of the device as an array of kjit's own."""
+    """Returns a kjit array of `size` bytes that shares the device memory at `address`."""
     described = {"shape": (size,), "typestr": "|u1", "data": (address, False), "strides": None, "version": 3}
     return arrays.from_cuda_array_interface(described)._own
 
 
 def _finish(stream):
-    """What is not queued on a stream is done when the call returns."""
+    """Without a stream, waits until the copy is done. With a stream, returns while the copy is
+    queued."""
     if not stream:
         _arrays.device().synchronize()
 
@@ -231,26 +244,26 @@ def _host_bytes(obj, size):
 
 
 def host_to_device(dst, src, size, stream=0):
-    """Copies bytes of the host to the device."""
+    """Copies `size` bytes from host memory to device memory."""
     if size:
         bytes_at(device_pointer(dst), size).copy_from(_host_bytes(src, size))
 
 
 def device_to_host(dst, src, size, stream=0):
-    """Copies bytes of the device to the host."""
+    """Copies `size` bytes from device memory to host memory."""
     if size:
         _host_bytes(dst, size)[:] = bytes_at(device_pointer(src), size).to_host()
 
 
 def device_to_device(dst, src, size, stream=0):
-    """Copies bytes of the device."""
+    """Copies `size` bytes from device memory to device memory."""
     if size:
         bytes_at(device_pointer(dst), size).copy_from(bytes_at(device_pointer(src), size))
         _finish(stream)
 
 
 def device_memset(dst, val, size, stream=0):
-    """Every one of the bytes becomes val."""
+    """Sets `size` bytes of device memory to the lowest 8 bits of val."""
     if size:
         bytes_at(device_pointer(dst), size).copy_from(numpy.uint8(val & 255))
         _finish(stream)
@@ -265,28 +278,33 @@ class _Handle:
 
 
 class IpcHandle:
-    """Memory of a device for another process of this machine, which pickling sends there. It lives as long as the exporter's
-    array. size: bytes."""
+    """A handle of device memory that another process of this machine can open. Pickling sends the
+    handle to that process.
+
+    The exporting process has to keep its array alive. size: in bytes.
+    """
 
     def __init__(self, base, handle, size):
         self.base, self.handle, self.size = base, _Handle(handle), size
         self._opened = None
 
     def open_array(self, context, shape, dtype, strides=None):
-        """The memory as an array; close() gives it back."""
+        """Opens the memory as an array. close() ends the access. Raises ValueError if the handle is
+        already open."""
         if self._opened is not None:
             raise ValueError("IpcHandle is already opened")
         self._opened = _kjit.open_array(_state.context(), self.handle.reserved)
         return arrays.of_memory(self._opened, shape, dtype, strides)
 
     def open_staged(self, context):
-        """The memory, by its address."""
+        """Opens the memory as bytes and returns a MemoryPointer."""
         return memory_of(context, self.open_array(context, (self.size,), numpy.uint8)._own, self.size)
 
     open = open_direct = open_staged
 
     def close(self):
-        """Ends the view of the other process's memory. ValueError: it is not open."""
+        """Ends the access to the other process's memory. Raises ValueError if the handle is not
+        open."""
         if self._opened is None:
             raise ValueError("IpcHandle not opened")
         self._opened = None
@@ -296,7 +314,8 @@ class IpcHandle:
 
 
 class IpcArrayHandle:
-    """An array of a device for another process; `with handle as array:` opens it there."""
+    """A handle of a device array. In another process of this machine, `with handle as array:` opens
+    the array."""
 
     def __init__(self, ipc_handle, array_desc):
         self._ipc_handle, self._description = ipc_handle, array_desc
@@ -317,12 +336,13 @@ class IpcArrayHandle:
 
 
 def export_memory(own, size):
-    """The IpcHandle of an array of kjit's own."""
+    """Returns the IpcHandle of a kjit array."""
     return IpcHandle(own, _kjit.export_array(own), size)
 
 
 class open_ipc_array:
-    """`with cuda.open_ipc_array(handle, shape, dtype) as array:` opens the memory behind a handle's bytes."""
+    """Opens the memory that the bytes of a handle refer to: `with cuda.open_ipc_array(handle,
+    shape, dtype) as array:`. Raises NotImplementedError for an offset other than 0."""
 
     def __init__(self, handle, shape, dtype, strides=None, offset=0):
         if offset:
@@ -342,17 +362,19 @@ class open_ipc_array:
 
 
 def primary_context(ordinal):
-    """The CUcontext that the CUDA runtime, PyTorch, CuPy and kjit use on a GPU, as a number."""
+    """Returns the primary CUcontext of a GPU as an integer. The CUDA runtime, PyTorch, CuPy and
+    kjit use this context."""
     library, handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
     status = library.cuDevicePrimaryCtxRetain(ctypes.byref(handle), ordinal)
     if status:
         raise CudaAPIError(f"cuDevicePrimaryCtxRetain: CUDA error {status}")
-    library.cuDevicePrimaryCtxRelease_v2(ordinal)  # kjit keeps the context
+    library.cuDevicePrimaryCtxRelease_v2(ordinal)  # kjit holds the context, so it stays alive
     return handle.value
 
 
 class Driver:
-    """Numba's `cudadrv.driver.driver`: what programs ask the driver directly. Functions that only a CUDA driver has are not there."""
+    """The functions of Numba's `cudadrv.driver.driver` that programs call directly. Functions that
+    need a CUDA driver are absent."""
 
     @staticmethod
     def get_device_count():
@@ -363,8 +385,8 @@ class Driver:
 
     @staticmethod
     def pop_active_context():
-        """Ends the thread's choice of a device. Returns the handle of the device's context, or None if the thread has chosen no
-        device."""
+        """Ends the thread's choice of a device. Returns the handle of that device's context, or
+        None if the thread has not chosen a device."""
         from . import devices
 
         if _kjit.get_current_device() is None:
@@ -375,7 +397,8 @@ class Driver:
 
     @staticmethod
     def get_active_context():
-        """The device that the thread has chosen, for a `with` block: `context_handle` and `devnum`, both None without a choice."""
+        """Returns a context manager for the device that the thread has chosen. Its value has
+        `context_handle` and `devnum`; both are None if the thread has not chosen a device."""
         from . import devices
 
         device = None if _kjit.get_current_device() is None else devices.get_current_device()
@@ -384,7 +407,8 @@ class Driver:
 
     @staticmethod
     def cuMemGetInfo():  # noqa: N802
-        """Returns the free and the total bytes of the device, or of the machine on the CPU."""
+        """Returns (free, total): the bytes of the device's memory, or of the machine's memory on
+        the CPU."""
         from . import devices
 
         return devices.get_current_device().get_primary_context().get_memory_info()

@@ -1,26 +1,26 @@
-"""Numba's names of what goes wrong, as classes of kjit's and of Python's errors."""
+"""Numba's names of errors and warnings, as classes derived from kjit's and Python's."""
 
 from .. import _errors
 
 
 class NumbaWarning(Warning):
-    """A warning of kjit.cuda."""
+    """The base class of kjit.cuda's warnings."""
 
 
 class NumbaPerformanceWarning(NumbaWarning):
-    """Something that is slow."""
+    """Warns of a slow use, such as a copy of a host array in each launch."""
 
 
 class NumbaDebugInfoWarning(NumbaWarning):
-    """Something on debug information."""
+    """Warns of debug information."""
 
 
 class NumbaDeprecationWarning(NumbaWarning, DeprecationWarning):
-    """Something that goes away."""
+    """Warns of a form that will be removed."""
 
 
 class NumbaInvalidConfigWarning(NumbaWarning):
-    """A setting that does nothing."""
+    """Warns of a setting that has no effect."""
 
 
 NumbaError = _errors.Error
@@ -31,22 +31,23 @@ CudaAPIError = _errors.Error
 
 
 class CudaSupportError(_errors.Error):
-    """There is no device to use. `msg` says why."""
+    """Raised if no device can be used. `msg` says why."""
 
     @property
     def msg(self):
-        """Why there is none."""
+        """The reason why no device can be used."""
         return self.message
 
 
 
 class LinkerError(RuntimeError):
-    """Code that is to be linked is not there."""
+    """Raised if a file to be linked cannot be read, or if no linked code defines a declared
+    function."""
 
 
 class KernelRuntimeError(RuntimeError):
-    """A kernel that failed."""
+    """The name that Numba's programs catch for a failed kernel."""
 
 
 class DeprecationError(TypeError):
-    """A form that Numba had once."""
+    """Raised for a form that Numba has removed."""

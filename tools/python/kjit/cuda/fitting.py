@@ -1,21 +1,23 @@
-"""Arguments of a launch and the types of signatures: which signature fits best, and the arguments as it has them. It is decided once
-for arguments of the same forms: the extension keeps what `conversions` says of it."""
+"""Chooses the signature that fits the arguments of a launch best, and converts the arguments to its
+types. The choice is made once for each combination of argument types: the C extension keeps the
+result of `conversions`."""
 
 from .. import dtypes
 from . import types
 
-# How bad it is to hand over something as another type, the worst first: values get lost; another kind of numbers; a wider one.
+# The costs of conversions, compared as tuples: values can be lost; another kind of number; a wider
+# type.
 _UNSAFE, _SAFE, _WIDER, _EXACT = (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)
 
 
 def fit_one(kind, value):
-    """(how bad, the value as the type has it), or None."""
+    """Returns (cost, the value converted to the type), or None if the value cannot be converted."""
     import numpy
 
     if isinstance(kind, types.Array):
         dtype = getattr(value, "dtype", None)
         if not isinstance(dtype, numpy.dtype) and hasattr(value, "__cuda_array_interface__"):
-            found = types.typeof(value)  # another library's
+            found = types.typeof(value)  # an array of another library
             lies_so = kind.layout in ("A", found.layout) or found.ndim == 1 and found.layout == "C"
             return (_EXACT, value) if lies_so and (found.ndim, found.dtype) == (kind.ndim, kind.dtype) else None
         if dtype is None:
@@ -57,14 +59,16 @@ def fit_one(kind, value):
 
 
 def _same_bits(value, kind):
-    """Returns whether an array of integers has the signature's rank and integers of the same size, with or without sign.
-    The kernel is compiled for the type of the argument."""
+    """Returns whether value is an array of integers with the signature's rank and element size.
+    Signed and unsigned integers are not distinguished. The kernel is then compiled for the
+    argument's type."""
     found, wanted = value.dtype, types.as_dtype(kind.dtype)
     return value.ndim == kind.ndim and found.kind in "iu" and wanted.kind in "iu" and found.itemsize == wanted.itemsize
 
 
 def fit(signatures, function, args):
-    """The arguments as the signature that fits best has them."""
+    """Returns the arguments, converted to the types of the signature that fits best. Raises
+    TypeError if no signature fits or several fit equally well."""
     fitting = []
     for signature in signatures:
         if len(signature.args) != len(args):
@@ -86,7 +90,8 @@ def fit(signatures, function, args):
 
 
 def conversions(args, fitted):
-    """For each argument the name of the type that its number was converted to, None where it stayed as it is; of a tuple a tuple."""
+    """Returns for each argument the name of the type that a number was converted to, or None if the
+    argument is unchanged. A tuple gives a tuple."""
     return tuple(map(_conversion, args, fitted))
 
 

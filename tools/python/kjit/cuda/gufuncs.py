@@ -1,4 +1,9 @@
-"""guvectorize: functions of small arrays as functions of larger ones."""
+"""`guvectorize`: applies a function of small arrays to each small array inside larger ones (NumPy's
+generalized ufuncs).
+
+The dimensions that a layout such as "(m,n),(n)->(m)" names are the core dimensions. The other,
+leading dimensions of the arguments broadcast and are called loop dimensions.
+"""
 
 import linecache
 import math
@@ -30,7 +35,7 @@ def _parse_layout(text):
     found = []
     for side in sides:
         if side[:1] != "(" or side[-1:] != ")":
-            if found and not side:  # no results
+            if found and not side:  # a layout such as "(n)->" has no results
                 continue
             raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
         found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
@@ -38,13 +43,14 @@ def _parse_layout(text):
 
 
 def _ends_with(found, wanted, core):
-    """Whether the dimensions of the small arrays are the same; those of the loop may be joined or have extents of 1."""
+    """Returns whether the core dimensions of two shapes are equal. The loop dimensions may differ:
+    `found` may have them flattened or with extent 1."""
     count = len(core)
     return len(found) >= count and tuple(found[len(found) - count :]) == tuple(wanted[len(wanted) - count :])
 
 
 def _moved(array, axes):
-    """The array with some of its axes behind the others."""
+    """Returns a view of the array with the given axes moved to the end."""
     return numpy.moveaxis(array, axes, range(-len(axes), 0)) if axes else array
 
 
@@ -53,8 +59,11 @@ def _moved_back(array, axes):
 
 
 class _Axes:
-    """Which axes of the operands of a call are those of the small arrays: `inputs` and `outputs` have a tuple for each operand, or None
-    for the last axes; `kept` are the axes of extent 1 that results have, too."""
+    """The axes of the core dimensions in the operands of a call.
+
+    `inputs` and `outputs` have a tuple of axes for each operand, or None for the last axes. `kept`
+    are the axes of extent 1 that the results keep (keepdims).
+    """
 
     def __init__(self, function, axis, axes, keepdims):
         cores, self.name = [*function._inputs, *function._outputs], function.__name__
@@ -105,11 +114,13 @@ class _Axes:
 
 
 class GUFunc(_ufuncs.Attributes):
-    """A function of small arrays over larger ones, whose first dimensions broadcast."""
+    """A generalized ufunc: applies a function of small arrays to larger arrays, whose loop
+    dimensions broadcast."""
 
     def __init__(self, function, signatures, layout, device=None, writable=()):
-        """signatures: none of them: the types are those of each call, which has to give arrays for the results, too. writable: the
-        places of arguments that the function writes."""
+        """signatures: an empty list means that each call determines the types; such a call has to
+        pass arrays for the results. writable: names or positions of the inputs that the function
+        writes."""
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.signature = layout
         self._inputs, self._outputs = _parse_layout(layout)
@@ -132,7 +143,7 @@ class GUFunc(_ufuncs.Attributes):
         self._codes = tuple(self._row_codes(signature) for signature in signatures)
         names = function.__code__.co_varnames[:count]
         self._converts_back = bool(writable)
-        if not self._outputs and not writable:  # such a function can only write to what it is given
+        if not self._outputs and not writable:  # a function without results can only write to its inputs
             writable = [i for i, core in enumerate(self._inputs) if core]
         self._writable = [names.index(place) if isinstance(place, str) else place for place in writable]
 
@@ -141,7 +152,8 @@ class GUFunc(_ufuncs.Attributes):
         return codes_of(row[: self.nin], row[self.nin :])
 
     def _choose(self, args, given, outs, casting="same_kind"):
-        """(the types of the arguments as Numba's, the same as NumPy's)"""
+        """Returns the types of the arguments twice: as types of kjit.cuda and as NumPy's dtypes.
+        Raises TypeError if no signature fits."""
         if not self._signatures:
             row = [numpy.dtype(a.dtype) for a in [*given, *outs]]
             cores = [*self._inputs, *self._outputs]
@@ -156,7 +168,7 @@ class GUFunc(_ufuncs.Attributes):
         return signature.args, row
 
     def _split(self, args, out):
-        """(the inputs, the arrays for results that the call gives)"""
+        """Splits the arguments of a call into (inputs, arrays for the results)."""
         if len(args) not in (self.nin, self.nin + self.nout):
             raise TypeError(
                 f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
@@ -209,7 +221,8 @@ class GUFunc(_ufuncs.Attributes):
         return finished[0] if self.nout == 1 else tuple(finished)
 
     def _sizes(self, given):
-        """(the extents by the names of dimensions, the first dimensions of each input)"""
+        """Returns (extents by the names of the core dimensions, the loop dimensions of each input).
+        Raises ValueError if two extents of one name differ."""
         sizes, loops = {}, []
         for g, core in zip(given, self._inputs):
             if g.ndim < len(core):
@@ -221,7 +234,8 @@ class GUFunc(_ufuncs.Attributes):
         return sizes, loops
 
     def _result(self, i, outs, places, sizes, loop, dtype, casting):
-        """The array that the kernel fills for a result, with what is in the array of the call."""
+        """Returns the array that the kernel fills for result i. If the call passes an array for the
+        result, the returned array has a copy of its elements."""
         core = self._outputs[i]
         missing = [d for d in core if d not in sizes]
         if not outs:
@@ -238,7 +252,9 @@ class GUFunc(_ufuncs.Attributes):
         return numpy.array(host).astype(dtype).reshape(shape)
 
     def _write_back(self, argument, moved, new, loop, axes):
-        """Stores what the function has written to an input. Without writable_args an array of another type is a copy, as in NumPy."""
+        """Copies the elements that the function has written back to an input array. An input of
+        another type was converted to a copy; it stays unchanged unless writable_args names it, as
+        in NumPy."""
         if not isinstance(argument, (numpy.ndarray, arrays.DeviceNDArray)) or argument.dtype != new.dtype and not self._converts_back:
             return
         count = new.ndim - 1 if moved.ndim else 0
@@ -247,7 +263,8 @@ class GUFunc(_ufuncs.Attributes):
         _store(argument, _moved_back(new.reshape(moved.shape), axes))
 
     def _launch(self, count, loop, inputs, outputs):
-        """The kernel, one thread for each element of the loop."""
+        """Launches the kernel with one thread for each index of the loop dimensions. Raises
+        KernelError with the function's name and the index of a failed element."""
         try:
             self._kernel[(count + _BLOCK - 1) // _BLOCK, _BLOCK](count, *inputs, *outputs)
         except KernelError as error:
@@ -256,11 +273,11 @@ class GUFunc(_ufuncs.Attributes):
             raise name_element(error, self.__name__, element) from None
 
 
-_BLOCK = 64  # threads
+_BLOCK = 64  # threads in a block
 
 
 def _make_kernel(function, count, is_strict):
-    """A kernel, each thread of which calls the function with one row of each array."""
+    """Returns a kernel in which each thread calls the function with one row of each array."""
     names = [f"a{i}" for i in range(count)]
     file = f"<kjit.cuda.guvectorize of {count}>"
     text = (
@@ -287,7 +304,7 @@ def _made(host, is_on_device):
 
 
 def _store(array, host):
-    """Fills an array of the call."""
+    """Copies the elements of `host` to an array that the caller passed, and returns that array."""
     host = host.reshape(array.shape)
     if isinstance(array, arrays.DeviceNDArray):
         array.copy_to_device(host.astype(array.dtype))
@@ -297,7 +314,12 @@ def _store(array, host):
 
 
 def guvectorize(ftylist, signature, **options):
-    """Makes a function of small arrays one of larger ones. signature: the layout, "(m,n),(n)->(m)"."""
+    """Decorates a function of small arrays so that it applies to larger arrays on the GPU.
+
+    ftylist: a list of signatures, such as ["void(float32[:], float32, float32[:])"]. signature: the
+    layout, such as "(n),()->(n)". The function writes its results to its last parameters. Raises
+    TypeError for the option writable_args.
+    """
     check_target({k: v for k, v in options.items() if k != "writable_args"}, "guvectorize")
     if options.get("writable_args"):
         raise TypeError("writable_args are not supported")
@@ -305,7 +327,13 @@ def guvectorize(ftylist, signature, **options):
 
 
 def guvectorize_for(ftylist, signature, *, target="cpu", writable_args=(), **options):
-    """kjit.guvectorize as numba.guvectorize has it. ftylist: the signatures; with none of them the types are those of each call."""
+    """Decorates a function of small arrays so that it applies to larger arrays: `kjit.guvectorize`,
+    with the arguments of numba.guvectorize.
+
+    ftylist: a list of signatures; an empty list means that each call determines the types. target:
+    "cpu", "parallel" or "cuda", otherwise ValueError is raised. writable_args: names or positions
+    of the inputs that the function writes; not supported for "cuda" (TypeError).
+    """
     if target not in TARGETS:
         raise ValueError(f"guvectorize(target={target!r}): known are {', '.join(TARGETS)}")
     check_options(options, "guvectorize")

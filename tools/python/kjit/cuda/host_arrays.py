@@ -1,4 +1,4 @@
-"""Pinned, mapped and managed memory of the host: arrays of NumPy that devices reach."""
+"""NumPy arrays in pinned, mapped and managed host memory."""
 
 import contextlib
 import ctypes
@@ -10,18 +10,20 @@ import numpy
 from .. import _arrays, _kjit, _state
 from . import arrays, layouts
 
-# libkjit's numbers of kinds of memory.
+# The numbers of the kinds of memory in libkjit.
 _PINNED, _MAPPED, _MANAGED = 1, 2, 3
 
 
 class HostArray(numpy.ndarray):
-    """An array of NumPy in memory that a GPU knows: pinned memory, whose copies run beside the host's work."""
+    """A NumPy array in memory that the driver has allocated. Copies between pinned memory and a GPU
+    run concurrently with the host."""
 
-    _own, stream = None, 0  # of the array itself, not of its views
+    _own, stream = None, 0  # set in the array itself, not in its views
 
 
 class MappedNDArray(HostArray):
-    """An array of NumPy that kernels reach in place: over the bus, or in managed memory."""
+    """A NumPy array that kernels access in place: mapped host memory over the bus, or managed
+    memory."""
 
     __cuda_memory__ = True
 
@@ -68,33 +70,38 @@ def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
 
 
 def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
-    """An array of NumPy in pinned memory, whose copies to and from a GPU run beside the host's work."""
+    """Returns a NumPy array in pinned host memory with undefined contents. Copies between it and a
+    GPU run concurrently with the host."""
     return _host_array(HostArray, _PINNED, shape, dtype, strides, order)
 
 
 def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
-    """An array of NumPy that kernels reach in place, on a GPU over the bus. portable and wc change nothing."""
+    """Returns a NumPy array in mapped host memory with undefined contents. Kernels access it in
+    place, on a GPU over the bus. portable and wc have no effect."""
     return _host_array(MappedNDArray, _MAPPED, shape, dtype, strides, order, stream)
 
 
 def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
-    """An array of NumPy in memory that moves to where it is used. The host touches it after synchronize()."""
+    """Returns a NumPy array in managed memory with undefined contents, which the driver moves to
+    the processor that uses it. Call synchronize() after a launch before the host accesses the
+    array."""
     return _host_array(MappedNDArray, _MANAGED, shape, dtype, strides, order, stream)
 
 
 def pinned_array_like(ary):
-    """A new pinned array with the shape, the dtype and the order of another one."""
+    """Returns a new pinned array with the shape, the dtype and the axis order of another array."""
     return pinned_array(ary.shape, ary.dtype, layouts.strides_like(ary))
 
 
 def mapped_array_like(ary, stream=0, portable=False, wc=False):
-    """A new mapped array with the shape, the dtype and the order of another one."""
+    """Returns a new mapped array with the shape, the dtype and the axis order of another array."""
     return mapped_array(ary.shape, ary.dtype, layouts.strides_like(ary), stream=stream)
 
 
 @contextlib.contextmanager
 def pinned(*arylist):
-    """Arrays of NumPy that the memory manager pins within the block. kjit's own copies them through pinned memory of its own."""
+    """Returns a context manager within which the memory manager pins the NumPy arrays. kjit's own
+    manager pins nothing: it copies through pinned buffers."""
     from . import memory
 
     manager = memory.chosen()
@@ -105,12 +112,14 @@ def pinned(*arylist):
 
 @contextlib.contextmanager
 def mapped(*arylist, **kws):
-    """The arrays as ones that kernels take."""
+    """Returns a context manager that gives the arrays in a form that kernels accept. One array
+    gives an array, several give a list."""
     yield arylist[0] if len(arylist) == 1 else list(arylist)
 
 
 def defer_cleanup():
-    """A block in which the memory manager gives no memory back. kjit's own frees memory when nothing needs it."""
+    """Returns a context manager within which the memory manager frees no memory. kjit's own manager
+    frees memory at any time when nothing uses it."""
     from . import devices
 
     return devices.get_current_device().get_primary_context().defer_cleanup()

@@ -1,10 +1,11 @@
-"""The options of cuda.jit: which there are, and what they are for kjit."""
+"""Reads the options of `cuda.jit` and translates them to kjit's options."""
 
 import warnings
 
 from . import config, errors
 
-# Options that change nothing here: what they ask for is so, or has no meaning for kjit.
+# Options without an effect in kjit: kjit always does what they request, or they have no meaning for
+# kjit.
 _WITHOUT_EFFECT = {
     "cache",
     "lto",
@@ -67,7 +68,8 @@ def warn_of_options(given):
 
 
 def checks_bounds(given):
-    """True or False where the program or the environment says so, else None: on the CPU, where no index is out of bounds in silence."""
+    """Returns whether kernels check their indices: True or False if the environment or the option
+    boundscheck says so, else None. None means checks on the CPU only."""
     return given.get("boundscheck") if config.BOUNDSCHECK is None else bool(config.BOUNDSCHECK)
 
 
@@ -82,7 +84,8 @@ def read(given):
     _check_values(given)
     options = {"numba": True}
     if is_debug(given):
-        # Fast divisions by zero are those of IEEE 754.
+        # With fastmath a division by zero gives the result of IEEE 754, so divisions are not
+        # checked.
         checks = ["bounds", "assert"] if given.get("fastmath") else "usual"
         options |= {"checks": checks, "debug": "lines" if _is_optimized(given) else "full"}
     else:

@@ -1,4 +1,4 @@
-"""Shapes and strides of arrays of a device, and which arrays are copied to each other."""
+"""Shapes and strides of device arrays, and the checks of copies between arrays."""
 
 import operator
 
@@ -14,7 +14,7 @@ def contiguous_strides(shape, itemsize, order="C"):
 
 
 def order_of(strides, shape, itemsize):
-    """Returns the order in which the strides are contiguous, "C" or "F", or None."""
+    """Returns "C" or "F" if the strides (in bytes) are contiguous in that order, else None."""
     return next((order for order in "CF" if strides == contiguous_strides(shape, itemsize, order)), None)
 
 
@@ -28,7 +28,8 @@ def shape_of(shape):
 
 
 def strides_like(ary):
-    """Strides without gaps, in the order of an array's strides: NumPy's order "K"."""
+    """Returns strides in bytes without gaps that keep the order of the array's axes, as NumPy's
+    order "K"."""
     strides, width = [0] * len(ary.shape), ary.dtype.itemsize
     for at in sorted(range(len(ary.shape)), key=lambda at: (abs(ary.strides[at]), -at)):
         strides[at] = width
@@ -37,7 +38,8 @@ def strides_like(ary):
 
 
 def is_contiguous(ary):
-    """Whether the elements lie one behind the other, row by row. Dimensions of stride 0, which repeat elements, do not count."""
+    """Returns whether the array is C-contiguous. Dimensions of stride 0, which repeat elements, are
+    ignored."""
     wanted = ary.dtype.itemsize
     for extent, stride in zip(reversed(ary.shape), reversed(ary.strides)):
         if extent > 1 and stride:
@@ -48,12 +50,13 @@ def is_contiguous(ary):
 
 
 def core_index(ary):
-    """Returns the index of the elements that are in memory once: 0 along each dimension of stride 0."""
+    """Returns an index that selects each stored element once: 0 for each dimension of stride 0."""
     return tuple(slice(None) if stride else 0 for stride in ary.strides)
 
 
 def array_core(ary):
-    """Returns the array that numpy.broadcast_to repeats: ary without its dimensions of stride 0."""
+    """Returns the view that numpy.broadcast_to has repeated: ary without its dimensions of stride
+    0."""
     if not ary.size or all(ary.strides):
         return ary
     index = core_index(ary)
@@ -68,7 +71,8 @@ def check_copy(one, other):
 
 
 def check_strides(one, other):
-    """A copy to an array of NumPy is one of all its bytes."""
+    """Raises ValueError if the arrays differ in order, because a copy to a NumPy array copies all
+    bytes in their order in memory."""
     ours = "F" if one.is_f_contiguous() and not one.is_c_contiguous() else "C" if one.is_c_contiguous() else "A"
     if isinstance(other, numpy.ndarray) and one.ndim > 1 and ours != "A":
         theirs = other.flags["F_CONTIGUOUS"] if ours == "F" else other.flags["C_CONTIGUOUS"]
@@ -77,7 +81,8 @@ def check_strides(one, other):
 
 
 def verify_cuda_ndarray_interface(obj):
-    """Raises where it lacks what kernels need of an array of a device."""
+    """Raises ValueError or AttributeError if an object lacks an attribute that kernels need of a
+    device array."""
     if not getattr(obj, "__cuda_ndarray__", False):
         raise ValueError("require an cuda ndarray object")
     for name, kind in (("shape", tuple), ("strides", tuple), ("dtype", numpy.dtype), ("size", int)):

@@ -1,6 +1,8 @@
-"""libdevice's functions as Numba has them in `cuda.libdevice`: forms of the kernel IR, which has most of them as built-ins.
+"""The functions of `numba.cuda.libdevice`. Each function is an expression of the kernel IR, which
+has most of them as built-ins.
 
-A function that writes through a pointer in C returns a tuple, `(result, what it writes)`, as in Numba."""
+A C function that writes through a pointer returns a tuple `(result, written value)`, as in Numba.
+"""
 
 import types
 
@@ -9,11 +11,12 @@ from ..frontend.words import Form, Text
 _DIRECTIONS = ("rd", "ru", "rz")
 
 
-# ---- rounding down, up and towards 0 ----
+# ---- rounding down, up and toward zero ----
 
 
 def _narrow(direction):
-    """float64 to float32: the nearest float32, or the next one in the direction if the nearest lies on the other side."""
+    """Converts a float64 to float32 in a direction: returns the nearest float32, or its neighbour
+    if the nearest one lies on the wrong side."""
     is_wrong, towards = {
         "rd": ("f64(y) > x", "f32(-inf)"),
         "ru": ("f64(y) < x", "f32(inf)"),
@@ -30,7 +33,8 @@ func libdevice_narrow_{direction}(x: f64) {{
 
 
 def _towards(direction):
-    """The value next to m in the direction, if the exact result is `above` or `below` m, or m itself."""
+    """Returns the expression for the neighbour of m in the direction if the exact result is `above`
+    or `below` m, else for m."""
     return {
         "rd": "below ? nextafter(m, f64(-inf)) : m",
         "ru": "above ? nextafter(m, f64(inf)) : m",
@@ -39,13 +43,15 @@ def _towards(direction):
 
 
 def _zero(direction):
-    """The number that a directed sum adds to an exact product without changing the sign of a product that is 0."""
+    """Returns the zero that a directed fma adds to an exact product; it keeps the sign of a product
+    that is 0."""
     return "0f64" if direction == "rd" else "-0f64"
 
 
 def _divide(direction):
-    """float64 quotients. The quotient of the mantissas has an exact remainder, whose sign says on which side of it the exact one
-    lies. The exponents are put back in two products: the first one is exact, the second one rounds in the same direction."""
+    """Divides float64 numbers in a direction. The quotient of the mantissas has an exact remainder,
+    whose sign says on which side of the quotient the exact result lies. Two multiplications then
+    apply the exponent: the first one is exact, and the second one rounds in the same direction."""
     zero = _zero(direction)
     return Text(
         f"libdevice_divide_{direction}",
@@ -68,7 +74,8 @@ func libdevice_divide_{direction}(x: f64, y: f64) {{
 
 
 def _root(direction):
-    """float64 square roots: the same with the remainder of the square. The root of a number is never subnormal."""
+    """Computes float64 square roots in a direction, by the sign of the remainder x - root * root.
+    The root of a number is never subnormal."""
     return Text(
         f"libdevice_root_{direction}",
         f"""
@@ -99,7 +106,8 @@ def _add(name, parameters, text, *needs):
 
 
 def _directed():
-    """Arithmetic and conversions to floats in each direction; `rn` is the nearest, which no other operation is fused with."""
+    """Adds arithmetic and conversions in each rounding direction. `rn` rounds to nearest, and is
+    never fused with another operation."""
     for direction in _DIRECTIONS:
         one, two, zero = f"fma_{direction}(f64({{x}}), 1f64, f64({{y}}))", f"fma_{direction}(f64({{x}}), f64({{y}})", _zero(direction)
         _add(f"dadd_{direction}", "x y", one)
@@ -112,7 +120,8 @@ def _directed():
         _add(f"fadd_{direction}", "x y", f"fma_{direction}(f32({{x}}), 1f32, f32({{y}}))")
         _add(f"fsub_{direction}", "x y", f"fma_{direction}(f32({{x}}), 1f32, -f32({{y}}))")
         _add(f"fmul_{direction}", "x y", f"fma_{direction}(f32({{x}}), f32({{y}}), {zero.replace('f64', 'f32')})")
-        # A quotient or root of float32 numbers that is no float32 itself is far enough from each for float64 to tell the side.
+        # If the quotient or root of float32 numbers is not itself a float32, its distance from
+        # every float32 is so large that float64 shows the right side.
         _add(f"fdiv_{direction}", "x y", f"{narrowed}(f64(f32({{x}})) / f64(f32({{y}})))", narrow)
         _add(f"frcp_{direction}", "x", f"{narrowed}(1f64 / f64(f32({{x}})))", narrow)
         _add(f"fsqrt_{direction}", "x", f"{narrowed}(sqrt(f64(f32({{x}}))))", narrow)
@@ -155,7 +164,8 @@ def _to_integers():
                 _add(f"{source}2{name}_{direction}", "f", f"{result}({word}({kind}({{f}})))")
 
 
-# Functions of floats: for float64 under this name, for float32 with an f behind.
+# Functions of floats. The float64 function has this name, and the float32 function has the suffix
+# f.
 _OF_ONE = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt rsqrt
 cbrt rcbrt erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma floor ceil trunc round rint j0 j1 y0 y1 sinpi cospi
 sincos sincospi modf frexp""".split()
@@ -237,4 +247,4 @@ def _integers():
 for _fill in (_directed, _nearest, _to_integers, _floats, _bits, _integers):
     _fill()
 
-globals().update(vars(libdevice))  # for imports: from kjit.cuda.libdevice import fast_sinf
+globals().update(vars(libdevice))  # allows `from kjit.cuda.libdevice import fast_sinf`

@@ -1,4 +1,5 @@
-"""Code of other languages that is linked with kernels: CUDA C, PTX, cubins, and the functions that they define."""
+"""Code in other languages that is linked with kernels: CUDA C, PTX and cubins, and the functions
+that this code defines."""
 
 import io
 import os
@@ -7,13 +8,14 @@ from ..frontend import library
 from ..frontend import words as _forms
 from . import config, errors, types
 
-# The values of kjit_link_format, by the extension of a file.
+# The values of kjit_link_format, by file extension.
 _FORMATS = {"cu": 1, "ptx": 2, "cubin": 3, "fatbin": 4, "o": 5, "a": 6, "ltoir": 7}
 _TEXTS = ("cu", "ptx")
 
 
 class LinkableCode:
-    """Code in memory. data: text, bytes, or a StringIO or BytesIO; name: what messages call it."""
+    """Code in memory that is linked with a kernel. data: a string, bytes, a StringIO or a BytesIO.
+    name: the name of the code in messages."""
 
     kind = ""
     default_name = "<unnamed>"
@@ -32,22 +34,23 @@ class LinkableCode:
 
     @property
     def name(self):
-        """What messages call the code."""
+        """The name of the code in messages."""
         return self._name or self.default_name
 
     @property
     def data(self):
-        """The code as it was given, or the content of a StringIO or BytesIO."""
+        """The code, a string or bytes. For a StringIO or BytesIO its contents."""
         return self._data.getvalue() if isinstance(self._data, (io.StringIO, io.BytesIO)) else self._data
 
     def _read(self):
-        """As Module.bind_linked takes it."""
+        """Returns the code in the form that Module.bind_linked takes."""
         data = self.data
         return _FORMATS[self.kind], self.name, data.encode() if isinstance(data, str) else bytes(data), _options(self.kind)
 
     @staticmethod
     def from_path(path):
-        """The content of a file as an object, by the file's extension."""
+        """Reads a file and returns its contents as an object of the class for its extension. Raises
+        ValueError for an unknown extension."""
         name, extension = os.path.splitext(os.path.basename(path))
         made = _CLASSES.get(extension[1:])
         if made is None:
@@ -57,48 +60,48 @@ class LinkableCode:
 
     @classmethod
     def from_path_or_obj(cls, path_or_obj):
-        """As from_path; an object as it is."""
+        """Reads the file if the argument is a path, else returns the object."""
         return cls.from_path(path_or_obj) if isinstance(path_or_obj, str) else path_or_obj
 
 
 class CUSource(LinkableCode):
-    """CUDA C or C++ as text. NVRTC compiles it."""
+    """CUDA C or C++ source, which NVRTC compiles."""
 
     kind, default_name = "cu", "<unnamed-cu>"
 
 
 class PTXSource(LinkableCode):
-    """PTX as text."""
+    """PTX source."""
 
     kind, default_name = "ptx", "<unnamed-ptx>"
 
 
 class Cubin(LinkableCode):
-    """Relocatable machine code for a GPU."""
+    """Relocatable machine code for one GPU architecture."""
 
     kind, default_name = "cubin", "<unnamed-cubin>"
 
 
 class Fatbin(LinkableCode):
-    """Code for several GPUs."""
+    """Code for several GPU architectures."""
 
     kind, default_name = "fatbin", "<unnamed-fatbin>"
 
 
 class Object(LinkableCode):
-    """An object file of `nvcc -rdc=true`."""
+    """An object file made by `nvcc -rdc=true`."""
 
     kind, default_name = "o", "<unnamed-object>"
 
 
 class Archive(LinkableCode):
-    """An archive of such object files."""
+    """An archive of object files made by `nvcc -rdc=true`."""
 
     kind, default_name = "a", "<unnamed-archive>"
 
 
 class LTOIR(LinkableCode):
-    """Code that is optimized when it is linked, by nvJitLink."""
+    """Code in NVIDIA's LTO format, which nvJitLink optimizes when it links the kernel."""
 
     kind, default_name = "ltoir", "<unnamed-ltoir>"
 
@@ -107,7 +110,7 @@ _CLASSES = {made.kind: made for made in (CUSource, PTXSource, Cubin, Fatbin, Obj
 
 
 class _File:
-    """A file that is read when a kernel is compiled."""
+    """The path of a file that is read when a kernel is compiled."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -131,7 +134,7 @@ class _File:
 
 
 def _options(kind, *folders):
-    """NVRTC's options for code, one on each line."""
+    """Returns NVRTC's options for the code, one on each line."""
     if kind != "cu":
         return ""
     listed = [*folders, *config.CUDA_NVRTC_EXTRA_SEARCH_PATHS.split(":")]
@@ -139,7 +142,8 @@ def _options(kind, *folders):
 
 
 def read_link(link):
-    """What `link=` names: a path or an object, or several of them."""
+    """Returns the objects for the option `link=` as a tuple. link: a path, an object or a list of
+    both. Raises TypeError for other values."""
     if link is None:
         return ()
     if isinstance(link, (str, os.PathLike, LinkableCode)):
@@ -163,7 +167,8 @@ _opened: set[str] = set()
 
 
 def _open_libraries(items):
-    """Opens NVRTC and nvJitLink of Python packages that are not beside kjit, so that libkjit finds them by their names."""
+    """Opens NVRTC and nvJitLink from Python packages that are installed elsewhere than kjit, so
+    that libkjit finds the libraries by name."""
     wanted = {"nvrtc"} if any(item.kind == "cu" for item in items) else set()
     for stem in (wanted | {"nvJitLink"}) - _opened:
         _opened.add(stem)
@@ -184,14 +189,15 @@ def _open_packaged(stem):
             try:
                 ctypes.CDLL(path)
             except OSError:
-                pass  # of another machine
+                pass  # the library is for another machine
 
 
 # ---- declared functions ----
 
 
 class ExternFunction(_forms.External):
-    """A function of linked code, which kernels call: `name`, its signature `sig`, and the code `link` that defines it."""
+    """A function of linked code that kernels call. `name`: its name; `sig`: its signature; `link`:
+    the code that defines it."""
 
     def __init__(self, name, sig, link, use_cooperative, abi):
         super().__init__(name)
@@ -203,7 +209,7 @@ class ExternFunction(_forms.External):
     def __repr__(self):
         return f"<kjit.cuda.ExternFunction {self.name}{self.sig}>"
 
-    # ---- for the front end ----
+    # ---- used by the front end ----
 
     def write(self, builder, extern):
         builder.has_grid_group |= self.use_cooperative
@@ -241,7 +247,7 @@ class ExternFunction(_forms.External):
 
 
 def _type_text(kind, name):
-    """The type of the kernel IR that C passes."""
+    """Returns the kernel IR type for a C parameter or result."""
     if isinstance(kind, types.CPointer):
         return f"{_type_text(kind.dtype, name)}*"
     if isinstance(kind, (types.Number, types.Boolean)) and kind.text not in ("f16", "c64", "c128"):
@@ -252,17 +258,26 @@ def _type_text(kind, name):
 
 
 def _argument(builder, name, kind):
-    """A number is converted; an array stands for the address of its first element."""
+    """Returns the expression for an argument: a number is converted, and an array is replaced by
+    the address of its first element."""
     converted = builder.function(library.FIRST_ELEMENT) if isinstance(kind, types.CPointer) else kind.text
     return f"{converted}({name})"
 
 
 def declare_device(name, sig=None, link=None, use_cooperative=False, abi="numba"):
-    """Declares a function that linked code defines, for kernels to call.
+    """Declares a function that linked code defines, and returns an object that kernels can call.
 
-    sig is its signature, "int32(float32, int32)". link is a file or object with its code, or a list of them; the kernel can link
-    it, too. abi="numba": in C the function is `extern "C" __device__ int name(T *result, ...)`, and a return value other than 0
-    fails the thread. abi="c": it is `extern "C" __device__ T name(...)`. use_cooperative: launches are cooperative."""
+    sig: the signature, such as "int32(float32, int32)". link: a file name or object with the code,
+    or a list of them; the kernel's own link= can provide the code as well.
+
+    abi="numba": the C function is `extern "C" __device__ int name(T *result, ...)`, and a return
+    value other than 0 raises an error in the thread. abi="c": the function is `extern "C"
+    __device__ T name(...)`. use_cooperative: kernels that call the function are launched
+    cooperatively.
+
+    Raises ValueError for a name that is not a C identifier, and NotImplementedError for another ABI
+    and in the simulator.
+    """
     if abi not in ("numba", "c"):
         raise NotImplementedError(f"Unsupported ABI: {abi}")
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():

@@ -1,7 +1,9 @@
-"""Memory managers by Numba's plug-in interface: classes that give the memory of devices.
+"""Memory managers with Numba's plug-in interface (External Memory Management).
 
-`set_memory_manager` chooses the class; each device has one manager, an object of the class. New arrays of a device come from
-its manager. On a GPU the temporary memory of launches and algorithms comes from it, too: libkjit asks `WorkMemory`."""
+`set_memory_manager` chooses the class of managers. Each device has one manager, an object of that
+class, which allocates the memory of new arrays. On a GPU libkjit also allocates the temporary
+memory of launches and algorithms from the manager, through `WorkMemory`.
+"""
 
 import abc
 import collections
@@ -17,12 +19,13 @@ from . import config, driver, errors
 
 MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 
-_VERSION = 1  # of the interface
-_PINNED, _MAPPED, _MANAGED = 1, 2, 3  # libkjit's numbers of kinds of memory
+_VERSION = 1  # version of the plug-in interface
+_PINNED, _MAPPED, _MANAGED = 1, 2, 3  # the numbers of the kinds of memory in libkjit
 
 
 class BaseCUDAMemoryManager(abc.ABC):
-    """Numba's interface of a memory manager. A manager is made with `context=`, the context whose memory it manages."""
+    """Numba's interface of a memory manager. A manager is constructed with `context=`, the context
+    whose memory it manages."""
 
     def __init__(self, *args, **kwargs):
         if "context" not in kwargs:
@@ -31,27 +34,30 @@ class BaseCUDAMemoryManager(abc.ABC):
 
     @abc.abstractmethod
     def memalloc(self, size):
-        """Returns a MemoryPointer to new memory of the device, of size bytes."""
+        """Allocates `size` bytes of device memory and returns a MemoryPointer."""
 
     @abc.abstractmethod
     def memhostalloc(self, size, mapped, portable, wc):
-        """Returns new pinned memory of the host: a MappedMemory if kernels reach it in place, else a PinnedMemory."""
+        """Allocates pinned host memory. Returns a MappedMemory if kernels can access it in place
+        (mapped), else a PinnedMemory."""
 
     @abc.abstractmethod
     def mempin(self, owner, pointer, size, mapped):
-        """Pins memory that the host has. Returns a MappedMemory if kernels reach it in place, else a PinnedMemory."""
+        """Pins existing host memory. Returns a MappedMemory if kernels can access it in place
+        (mapped), else a PinnedMemory."""
 
     @abc.abstractmethod
     def initialize(self):
-        """Called once before the manager is used."""
+        """Initializes the manager. kjit calls it once before it uses the manager."""
 
     @abc.abstractmethod
     def get_ipc_handle(self, memory):
-        """Returns the IpcHandle of a MemoryPointer, for another process."""
+        """Returns the IpcHandle of a MemoryPointer, which another process can open."""
 
     @abc.abstractmethod
     def get_memory_info(self):
-        """Returns the MemoryInfo of the device. A manager that does not know it raises NotImplementedError."""
+        """Returns the MemoryInfo (free and total bytes) of the device. Raises NotImplementedError
+        if the manager does not know it."""
 
     @abc.abstractmethod
     def reset(self):
@@ -59,28 +65,28 @@ class BaseCUDAMemoryManager(abc.ABC):
 
     @abc.abstractmethod
     def defer_cleanup(self):
-        """Returns a context manager. Within its block no memory is given back to the driver."""
+        """Returns a context manager within which the manager frees no memory."""
 
     @property
     @abc.abstractmethod
     def interface_version(self):
-        """The version of the interface, 1."""
+        """The version of the interface, an integer; must be 1."""
 
 
 class Deallocations:
-    """Functions that give memory back. They wait here while clean-up is deferred."""
+    """A queue of functions that free memory. The functions wait while deallocation is deferred."""
 
     def __init__(self):
         self._pending, self._size, self._deferred = collections.deque(), 0, 0
 
     def add_item(self, release, handle, size=0):
-        """Calls release(handle), now or when clean-up is no longer deferred."""
+        """Calls release(handle) now, or at the end of the deferral. size: in bytes."""
         self._pending.append((release, handle, size))
         self._size += size
         self.clear()
 
     def clear(self):
-        """Gives all memory back, unless clean-up is deferred."""
+        """Calls all waiting functions, unless deallocation is deferred."""
         while self._pending and not self._deferred:
             release, handle, size = self._pending.popleft()
             self._size -= size
@@ -88,7 +94,7 @@ class Deallocations:
 
     @contextlib.contextmanager
     def disable(self):
-        """Within the block memory waits."""
+        """Returns a context manager that defers deallocation."""
         self._deferred += 1
         try:
             yield
@@ -101,7 +107,7 @@ class Deallocations:
 
 
 class HostOnlyCUDAMemoryManager(BaseCUDAMemoryManager):
-    """A base of managers that give memory of the device only: kjit gives the memory of the host."""
+    """A base class for managers that allocate device memory only. kjit allocates the host memory."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -112,62 +118,63 @@ class HostOnlyCUDAMemoryManager(BaseCUDAMemoryManager):
         return kind(self.context, own._address, size, owner=own)
 
     def memhostalloc(self, size, mapped=False, portable=False, wc=False):
-        """New pinned memory of the host. portable and wc change nothing."""
+        """Allocates pinned host memory. portable and wc have no effect."""
         if mapped:
             return self._host_memory(driver.MappedMemory, _MAPPED, size)
         return self._host_memory(driver.PinnedMemory, _PINNED, size)
 
     def memallocmanaged(self, size, attach_global=True):
-        """New memory that moves to where it is used."""
+        """Allocates managed memory, which the driver moves to the processor that uses it."""
         return self._host_memory(driver.ManagedMemory, _MANAGED, size)
 
     def mempin(self, owner, pointer, size, mapped=False):
-        """The memory as it is: kjit copies it through pinned memory of its own."""
+        """Returns the memory without pinning it: kjit copies it through pinned buffers of its own."""
         return (driver.MappedMemory if mapped else driver.PinnedMemory)(self.context, pointer, size, owner=owner)
 
     def reset(self):
-        """Gives back what waits."""
+        """Frees the memory whose deallocation waits."""
         self.allocations.clear()
         self.deallocations.clear()
 
     def defer_cleanup(self):
-        """A block in which nothing is given back."""
+        """Returns a context manager within which no memory is freed."""
         return self.deallocations.disable()
 
 
 class GetIpcHandleMixin:
-    """get_ipc_handle for managers whose memory is the driver's own."""
+    """Implements get_ipc_handle for managers whose memory the driver allocates."""
 
     def get_ipc_handle(self, memory):
-        """The IpcHandle of memory of the device."""
+        """Returns the IpcHandle of device memory."""
         own = memory._keeps if isinstance(memory._keeps, _kjit.Array) else driver.bytes_at(memory.device_pointer_value, memory.size)
         return driver.export_memory(own, memory.size)
 
 
 class KjitMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
-    """kjit's own memory, which is used if a program chooses no manager."""
+    """kjit's own memory manager, the default."""
 
     def initialize(self):
-        """Nothing to be done."""
+        """Does nothing."""
 
     def memhostalloc(self, size, mapped=False, portable=False, wc=False):
-        """New pinned memory of the host, as an array of bytes. portable and wc change nothing."""
+        """Returns new pinned host memory as an array of bytes. portable and wc have no effect."""
         from . import host_arrays
 
         return (host_arrays.mapped_array if mapped else host_arrays.pinned_array)(size, "u1")
 
     def memallocmanaged(self, size, attach_global=True):
-        """New memory that moves to where it is used, as an array of bytes."""
+        """Returns new managed memory as an array of bytes."""
         from . import host_arrays
 
         return host_arrays.managed_array(size, "u1")
 
     def memalloc(self, size):
-        """New memory from kjit's pool."""
+        """Allocates device memory from kjit's pool."""
         return driver.allocate(self.context, size)
 
     def get_memory_info(self):
-        """Free and total bytes of the device, on the CPU those of the machine."""
+        """Returns the free and the total bytes of the device's memory, or of the machine's memory
+        on the CPU."""
         return MemoryInfo(*self.context.device._own.memory_info())
 
     @property
@@ -175,16 +182,20 @@ class KjitMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
         return _VERSION
 
 
-# ---- which manager a device has ----
+# ---- the manager of a device ----
 
 _lock = threading.RLock()
-_plugin = None  # the class of managers; None: the environment's, or kjit's own
-_managers: dict[int, BaseCUDAMemoryManager] = {}  # by the number of the device
+_plugin = None  # the class of managers; None means the one in the environment, or kjit's own
+_managers: dict[int, BaseCUDAMemoryManager] = {}  # by device number
 
 
 def set_memory_manager(mm_plugin):
-    """Chooses the class of memory managers. Arrays that are made from now on come from managers of this class. On a GPU the
-    temporary memory of kernels and algorithms comes from them, too, if the call precedes the first use of the GPU."""
+    """Chooses the class of memory managers, which then allocate the memory of new arrays.
+
+    On a GPU the managers also allocate the temporary memory of kernels and algorithms, if the call
+    precedes the first use of the GPU. Raises RuntimeError if the class implements another version
+    of the interface.
+    """
     global _plugin
     version = mm_plugin(context=None).interface_version
     if version != _VERSION:
@@ -207,7 +218,7 @@ def _of_environment():
 
 
 def manager_of(context):
-    """The manager of a context's device."""
+    """Returns the memory manager of a context's device."""
     number = context.device.id
     found = _managers.get(number)
     if found is None:
@@ -228,18 +239,19 @@ def put_manager(context, manager):
 
 
 def chosen():
-    """The manager of the current device, or None if it is kjit's own."""
+    """Returns the manager of the current device, or None if it is kjit's own."""
     from . import devices
 
     found = manager_of(devices.get_current_device().get_primary_context())
     return None if isinstance(found, KjitMemoryManager) else found
 
 
-# ---- memory from a manager ----
+# ---- allocation through a manager ----
 
 
 def take(manager, size):
-    """Memory of the device from a manager, which has to be what the interface says."""
+    """Allocates device memory through a manager and checks the result. Raises CudaAPIError if the
+    result is not a MemoryPointer of at least `size` bytes."""
     pointer = manager.memalloc(size)
     name = f"{type(manager).__name__}.memalloc({size})"
     if not hasattr(pointer, "device_pointer_value"):
@@ -252,10 +264,12 @@ def take(manager, size):
 
 
 def new_array(shape, dtype, text):
-    """A new array of kjit's own. shape: in C order; dtype: NumPy's; text: the kernel IR's name of the elements."""
+    """Returns (a new kjit array, its MemoryPointer or None). shape: in C order; dtype: NumPy's;
+    text: the kernel IR's name of the element type."""
     manager = chosen()
     size = math.prod(shape) * dtype.itemsize
-    # kjit imports no memory of records and dates. On a GPU libkjit asks WorkMemory for theirs.
+    # Arrays of records and dates cannot wrap a manager's memory. On a GPU their memory still comes
+    # from the manager, through WorkMemory.
     is_imported = dtype.kind not in "mMV"
     if manager is None or not size or not is_imported:
         return _arrays.empty(shape, text), None
@@ -268,7 +282,8 @@ def new_array(shape, dtype, text):
 
 
 def host_memory(size, kind):
-    """Memory of the host from a manager that gives it in a way of its own, or None. kind: libkjit's number."""
+    """Allocates host memory through a manager that implements memhostalloc itself, or returns None.
+    kind: the number of the kind in libkjit."""
     manager = chosen()
     if manager is None or kind == _MANAGED or type(manager).memhostalloc is HostOnlyCUDAMemoryManager.memhostalloc:
         return None
@@ -278,7 +293,7 @@ def host_memory(size, kind):
     return given
 
 
-# ---- the temporary memory of libkjit on a GPU ----
+# ---- libkjit's temporary memory on a GPU ----
 
 
 @functools.cache
@@ -287,12 +302,12 @@ def _library():
 
 
 def _wait_for(stream):
-    """A manager knows no streams: what a stream has queued is done before its memory is used otherwise."""
+    """Waits for a stream, because a manager does not order the reuse of memory by streams."""
     _library().cuStreamSynchronize(ctypes.c_void_p(stream))
 
 
 def _from_driver(size):
-    """Memory without a manager, after a program has gone back to kjit's own."""
+    """Allocates memory from the driver. Used after a program has returned to kjit's own manager."""
     address = ctypes.c_uint64()
     if _library().cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)):
         raise MemoryError(f"cuMemAlloc({size})")
@@ -301,15 +316,16 @@ def _from_driver(size):
 
 
 class WorkMemory:
-    """Asked by libkjit for the memory of GPUs, from any thread."""
+    """Allocates GPU memory for libkjit, which calls the methods from any thread."""
 
     def __init__(self):
         self._blocks = {}  # address -> MemoryPointer
-        self.failure = None  # why the last request of a thread failed
+        self.failure = None  # the exception of the last failed request of a thread
         self._failures = threading.local()
 
     def allocate(self, ordinal, size, stream):
-        """The address of new memory, or 0 if there is none; stream: the native stream that uses it first, or 0."""
+        """Returns the address of new memory, or 0 if the allocation failed. stream: the driver's
+        handle of the first stream that uses the memory, or 0."""
         from . import devices
 
         try:
@@ -324,13 +340,13 @@ class WorkMemory:
         return pointer.device_pointer_value
 
     def release(self, ordinal, address, size, stream):
-        """Gives memory back that stream has used last."""
+        """Frees memory. stream: the driver's handle of the stream that used the memory last, or 0."""
         if stream:
             _wait_for(stream)
         del self._blocks[address]
 
     def take_failure(self):
-        """Why the last request of this thread failed, or None."""
+        """Returns the exception of this thread's last request, or None, and forgets it."""
         failure = getattr(self._failures, "last", None)
         self._failures.last = None
         return failure

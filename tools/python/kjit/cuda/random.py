@@ -1,4 +1,5 @@
-"""xoroshiro128+, a random generator with a state for each thread, and numbers from it."""
+"""xoroshiro128+, a random generator with one state for each thread, and random numbers made from
+it."""
 
 import math
 
@@ -9,7 +10,7 @@ from . import arrays, types
 
 u64, f32 = dtypes.SCALARS["u64"], dtypes.SCALARS["f32"]
 
-# A state is two 64-bit numbers.
+# A state consists of two 64-bit integers.
 xoroshiro128p_dtype = numpy.dtype([("s0", numpy.uint64), ("s1", numpy.uint64)], align=True)
 xoroshiro128p_type = types.Record(xoroshiro128p_dtype)
 _DOUBLE_STEP = 1.0 / (1 << 53)
@@ -31,7 +32,7 @@ def _rotated(x, k):
 
 
 def xoroshiro128p_next(states, index):
-    """The next 64 random bits of a state."""
+    """Advances the state states[index] and returns 64 random bits."""
     s0 = states[index]["s0"]
     s1 = states[index]["s1"]
     result = s0 + s1
@@ -42,7 +43,7 @@ def xoroshiro128p_next(states, index):
 
 
 def _jumped(states, index):
-    """2^64 steps on."""
+    """Advances a state by 2^64 steps."""
     s0 = u64(0)
     s1 = u64(0)
     for part in range(2):
@@ -73,23 +74,26 @@ def _init(states, seed, start, count):
 
 
 def xoroshiro128p_uniform_float32(states, index):
-    """A float32 in [0, 1) from states[index]: the number of xoroshiro128p_uniform_float64, rounded. One of 2^25 of these
-    rounds to 1, and becomes the largest number below 1."""
+    """Returns a float32 in [0, 1) from states[index]. It is the number of
+    xoroshiro128p_uniform_float64, rounded; if rounding gives 1, the largest float32 below 1 is
+    returned."""
     return min(f32(xoroshiro128p_uniform_float64(states, index)), _BELOW_ONE)
 
 
 def xoroshiro128p_uniform_float64(states, index):
-    """A float64 in [0, 1) from states[index]."""
+    """Returns a float64 in [0, 1) from states[index]."""
     return (xoroshiro128p_next(states, index) >> u64(11)) * _DOUBLE_STEP
 
 
 def xoroshiro128p_normal_float32(states, index):
-    """A float32 of the normal distribution with mean 0 and deviation 1 from states[index]."""
+    """Returns a normally distributed float32 with mean 0 and standard deviation 1 from
+    states[index]."""
     return f32(xoroshiro128p_normal_float64(states, index))
 
 
 def xoroshiro128p_normal_float64(states, index):
-    """A float64 of the normal distribution with mean 0 and deviation 1 from states[index]."""
+    """Returns a normally distributed float64 with mean 0 and standard deviation 1 from
+    states[index]."""
     u1 = xoroshiro128p_uniform_float64(states, index)
     u2 = xoroshiro128p_uniform_float64(states, index)
     return math.sqrt(-2.0 * math.log(1.0 - u1)) * math.cos(_TWO_PI * u2)
@@ -99,7 +103,8 @@ _init_kernel = None
 
 
 def init_xoroshiro128p_states(states, seed, subsequence_start=0, stream=0):
-    """Fills states of create_xoroshiro128p_states: each is 2^64 steps behind the one before."""
+    """Initializes the states of an array from create_xoroshiro128p_states. Each state is 2^64 steps
+    ahead of the previous one."""
     global _init_kernel
     if _init_kernel is None:
         _init_kernel = _Kernel(_init, device="cpu")
@@ -110,8 +115,8 @@ def init_xoroshiro128p_states(states, seed, subsequence_start=0, stream=0):
 
 
 def create_xoroshiro128p_states(n, seed, subsequence_start=0, stream=0):
-    """An array of the device with the states of n random generators, which do not overlap. seed: an integer;
-    subsequence_start: how many states are left out first."""
+    """Returns a device array with the states of n random generators, whose sequences do not
+    overlap. seed: an integer; subsequence_start: the number of states to skip first."""
     states = arrays.device_array(n, xoroshiro128p_dtype)
     init_xoroshiro128p_states(states, seed, subsequence_start)
     return states

@@ -1,4 +1,4 @@
-"""Records of a device: what an element of an array of records is there."""
+"""Records in device memory, such as one element of an array of records."""
 
 import numpy
 
@@ -6,15 +6,17 @@ from .. import _arrays, _kjit, _records
 
 
 class _Part(_kjit.Held):
-    """A part of a record of the device: `_array` is the array of the whole one, path the names that lead to the part."""
+    """A device record or one of its fields. `_array` holds the whole record; path has the field
+    names that lead to the part."""
 
     def __init__(self, array, whole, path, dtype):
         self._array, self._whole, self._path, self.dtype = array, whole, path, dtype
         if not path:
-            self._own = array  # what kernels take
+            self._own = array  # kernels take this array
 
     def own(self):
-        """What kernels take. NotImplementedError: a part alone."""
+        """Returns the array that a kernel takes. Raises NotImplementedError for a field, because
+        kernels take whole records only."""
         if self._path:
             name = self._path[-1]
             raise NotImplementedError(
@@ -33,14 +35,14 @@ class _Part(_kjit.Held):
         return part
 
     def _change(self, key, value):
-        """Other parts keep what they have."""
+        """Copies the record to the host, changes one item, and copies the record back."""
         whole, part = self._read()
         part[key] = value
         self._array.copy_from(whole)
 
 
 class Field(_Part):
-    """A field that is an array: its elements are read and written."""
+    """A field that is an array. Its elements can be read and written."""
 
     @property
     def shape(self):
@@ -64,7 +66,8 @@ class Field(_Part):
 
 
 class DeviceRecord(_Part):
-    """A record of a device with NumPy's fields, `r["a"]`; of a dtype alone a new one, contents undefined."""
+    """A record in device memory with NumPy's fields, such as `r["a"]`. DeviceRecord(dtype) makes a
+    new record with undefined contents. Raises TypeError if dtype has no fields."""
 
     def __init__(self, dtype, stream=0, own=None, whole=None, path=()):
         dtype = numpy.dtype(dtype)
@@ -80,7 +83,7 @@ class DeviceRecord(_Part):
 
     @property
     def gpu_data(self):
-        """The memory of the record."""
+        """The memory of the record, a MemoryPointer."""
         from . import devices, driver
 
         return driver.memory_of(devices.device_of(self._array).get_primary_context(), self._array, self.nbytes)
@@ -98,7 +101,8 @@ class DeviceRecord(_Part):
         return types.from_dtype(self.dtype)
 
     def copy_to_host(self, ary=None, stream=0):
-        """The record as one of NumPy, or into ary."""
+        """Returns the record as a NumPy record, or copies it to ary. Raises TypeError if ary has
+        another dtype."""
         part = self._read()[1]
         if ary is None:
             return part[()] if isinstance(part, numpy.ndarray) else part
@@ -109,7 +113,7 @@ class DeviceRecord(_Part):
         return ary
 
     def copy_to_device(self, ary, stream=0):
-        """Copies another record here."""
+        """Copies another record to this one. Raises TypeError if ary has another dtype."""
         ary = ary.copy_to_host() if isinstance(ary, DeviceRecord) else ary
         if ary.dtype != self.dtype:
             raise TypeError(f"incompatible dtype: {ary.dtype} vs. {self.dtype}")
@@ -138,12 +142,12 @@ class DeviceRecord(_Part):
 
 
 def from_record_like(rec, stream=0):
-    """A new record of the device with the dtype of another one."""
+    """Returns a new device record with the dtype of another record and undefined contents."""
     return DeviceRecord(rec.dtype, stream)
 
 
 def to_device(rec, stream=0):
-    """A copy of a record on the device."""
+    """Returns a copy of a record on the device."""
     made = from_record_like(rec, stream)
     made.copy_to_device(rec)
     return made

@@ -1,4 +1,4 @@
-"""reduce and vectorize: functions of elements as functions of arrays."""
+"""`reduce` and `vectorize`: functions of elements, applied to arrays."""
 
 import functools
 import types as python_types
@@ -13,7 +13,7 @@ from . import arrays, compiled, dispatcher, types
 
 
 class _Func(_functions.Function):
-    """A func with Numba's rules."""
+    """A device function with Numba's type rules."""
 
     is_typed = True
 
@@ -31,14 +31,19 @@ def as_device(value):
 
 
 class Reduce:
-    """A function of two values that is associative over all elements of an array of one dimension."""
+    """Reduces a one-dimensional array with an associative function of two values; made by
+    `@cuda.reduce`."""
 
     def __init__(self, functor):
         self._func = _func(functor)
 
     def __call__(self, arr, size=None, res=None, init=0, stream=0):
-        """The result, as a scalar of NumPy; or None with res, an array of the device whose first element becomes it. size: of
-        the elements at the front only. init: what the result begins with."""
+        """Reduces arr, an array of one dimension, and returns a NumPy scalar.
+
+        size: the number of leading elements to reduce; None means all. init: the first operand of
+        the reduction. res: a device array whose first element receives the result; the call then
+        returns None. Raises TypeError if arr has several dimensions or res has another dtype.
+        """
         if arr.ndim != 1:
             raise TypeError("only support 1D array")
         count = arr.shape[0] if size is None else size
@@ -77,7 +82,8 @@ def check_options(options, what="vectorize"):
 
 
 def check_target(options, what="vectorize"):
-    """Options of kjit.cuda's functions, which are for one target."""
+    """Checks the options of a decorator of kjit.cuda. Raises NotImplementedError for a target other
+    than "cuda"."""
     check_options(options, what)
     if "nopython" in options and what == "vectorize":
         warnings.warn("nopython kwarg for cuda target is redundant", RuntimeWarning, stacklevel=3)
@@ -88,11 +94,12 @@ def check_target(options, what="vectorize"):
 
 
 def _result_of(function, signature):
-    """The type of the result that a signature says, or else the function."""
+    """Returns the result type that a signature declares, or else the inferred one. Raises TypeError
+    if the function's result is not a number."""
     if signature.return_type not in (None, types.void):
         return signature.return_type
     samples = [numpy.zeros((), types.as_dtype(a))[()] for a in signature.args]
-    if any(s.dtype.kind in "mM" for s in samples):  # differences of dates are no dates: as NumPy has it
+    if any(s.dtype.kind in "mM" for s in samples):  # NumPy decides, because the difference of two dates is not a date
         return types.from_dtype(numpy.asarray(function(*samples)).dtype)
     made = dispatcher.Dispatcher(function, [], {"device": True})._function
     text = made.find_result(compiled.device_text(signature.args))
@@ -110,16 +117,16 @@ _RANKS_OF_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 def _is_safe(value, found, wanted):
-    """Whether NumPy 2 converts an argument to a type without asking. A number of Python takes every type of its kind and of larger
-    kinds."""
+    """Returns whether NumPy 2 converts an argument to a type under the rule "safe". A Python number
+    can be converted to every type of its kind and of higher kinds."""
     rank = _RANKS.get(type(value))
     if rank is not None:
-        return rank <= _RANKS_OF_KINDS.get(wanted.kind, 1)  # an int becomes a timedelta, too
+        return rank <= _RANKS_OF_KINDS.get(wanted.kind, 1)  # an int can also be converted to a timedelta
     return numpy.can_cast(found, wanted, "safe")
 
 
 def _check_number(value, wanted):
-    """Refuses an int of Python that its signature's type does not hold, as NumPy 2 does."""
+    """Raises OverflowError for a Python int that the signature's type cannot hold, as NumPy 2 does."""
     if type(value) is int and wanted.kind in "iu":
         limits = numpy.iinfo(wanted)
         if not limits.min <= value <= limits.max:
@@ -131,7 +138,8 @@ def _is_equal(value, found, wanted):
 
 
 def _fits_array(value, found, wanted):
-    """A number of Python takes the type of the signature, as with numba.cuda."""
+    """Returns whether the types are equal, or the value is a Python number. Such a number takes the
+    signature's type, as in numba.cuda."""
     is_real = found.kind != "c" or wanted.kind == "c"
     return found == wanted or isinstance(value, _NUMBERS) and is_real
 
@@ -140,15 +148,16 @@ def _fits_safely(value, found, wanted):
     return _fits_array(value, found, wanted) or _is_safe(value, found, wanted)
 
 
-# What has to hold for all arguments and the types of a signature, from the first rule to the last: for signatures on the CPU
-# NumPy's own rule, for those of kjit.cuda also what numba.cuda takes.
+# The rules that all arguments have to meet for a signature to fit, tried in this order. On the CPU
+# this is NumPy's own rule; kjit.cuda also accepts the conversions of numba.cuda.
 OF_NUMPY = (_is_safe,)
 OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
 
 
 def choose_row(rows, name, args, found, rules):
-    """The first row of types, (inputs, ...), that all arguments can be converted to."""
-    if all(type(a) in _RANKS for a in args):  # nothing that they could adapt to
+    """Returns the first row of types (inputs, ...) to which all arguments can be converted. The
+    rules are tried in order. Raises TypeError if no row fits."""
+    if all(type(a) in _RANKS for a in args):  # only Python numbers, so no argument determines the type
         args = [numpy.asarray(a)[()] for a in args] if rules is OF_NUMPY else args
     for fits in rules:
         for row in rows:
@@ -163,35 +172,40 @@ def check_out(name, result, out, casting="same_kind"):
 
 
 def _takes(name, wanted):
-    """The condition of the kernel IR that the type of a value is converted to the wanted one safely."""
+    """Returns the kernel IR condition that a value's type can be converted safely to the wanted
+    type."""
     safe = [text for text, other in dtypes._NUMPY.items() if wanted.kind not in "mM" and numpy.can_cast(other, wanted, "safe")]
     listed = safe or [types.from_dtype(wanted).text]
     return f"({' or '.join(f'dtype({name}) == {text}' for text in listed)})"
 
 
 def codes_of(inputs, results):
-    """NumPy's codes of the types of operands and of results."""
+    """Returns NumPy's type characters of the inputs and of the results."""
     return "".join(dtype.char for dtype in inputs), "".join(dtype.char for dtype in results)
 
 
-# What has to hold for the types of an argument and of a signature, by the casting= of a call.
+# The rules that the values of casting= require of the types of an argument and of a signature.
 _CASTING_RULES = {"no": (_is_equal,), "equiv": (_is_equal,)}
 
 
 def rules_for(casting, rules):
-    """The rules by which a signature is chosen. "unsafe" and "same_kind" change only what results are converted to, as in NumPy."""
+    """Returns the rules by which a call chooses a signature. casting="unsafe" and "same_kind"
+    concern the conversion of results only, as in NumPy."""
     _ufuncs.check_casting(casting)
     return _CASTING_RULES.get(casting, rules)
 
 
 class DeviceUfunc(_ufuncs.Folds):
-    """A function of elements over arrays, which broadcast. `ufunc(x, y, out=r)`; `ufunc.reduce(x)`."""
+    """A ufunc: applies a function of elements to arrays, which broadcast. `ufunc(x, y, out=r)`,
+    `ufunc.reduce(x)`."""
 
     def __init__(self, function, signatures, device=None, rules=OF_CUDA, identity=None):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._device, self._rules, self.identity, self._signatures = device, rules, identity, list(signatures)
         self.py_func = function
-        is_strict = rules is OF_NUMPY  # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it is not in Numba either
+        # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it may be fused, as in
+        # Numba
+        is_strict = rules is OF_NUMPY
         self._func = _func(function, is_strict)
         self._rows = [self._row(function, s, is_strict) for s in signatures]
         self.nin = function.__code__.co_argcount
@@ -205,7 +219,7 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @staticmethod
     def _row(function, signature, is_strict):
-        """(types of the arguments, type of the result, the func with that result)."""
+        """Returns (types of the inputs, type of the result, the device function with that result)."""
         kind = _result_of(function, signature)
         func = _func(function, is_strict)
         func.result = kind.text
@@ -213,8 +227,9 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @functools.cached_property
     def as_function(self):
-        """What kernels and functions call: the function, or with signatures a func that calls it for the first one to which all
-        arguments are converted safely, with the types of this signature."""
+        """The function that kernels and other functions call. With signatures, it calls the
+        function with the types of the first signature to which all arguments can be converted
+        safely."""
         if not self._rows:
             return self._func
         names = [f"v{i}" for i in range(self.nin)]
@@ -230,11 +245,11 @@ class DeviceUfunc(_ufuncs.Folds):
         return frontend_words.Text("vectorized", f"{head}{''.join(lines)}{refusal}}}", tuple(needs))
 
     def _choose(self, args, found, casting="same_kind", dtype=None):
-        if not self._rows:  # the types are those of what comes
+        if not self._rows:  # the arguments determine the types
             sample = tuple(numpy.zeros(1, f) for f in found)
             return found, numpy.asarray(_algorithms.map(self._func, *sample)).dtype, self._func
         rules, rows = rules_for(casting, self._rules), self._rows
-        if dtype is not None:  # the signatures with that result; operands are converted as casting= allows
+        if dtype is not None:  # only signatures with this result; casting= decides how the operands are converted
             rows = [row for row in rows if row[1] == numpy.dtype(dtype)]
             rules = (lambda value, own, wanted: numpy.can_cast(own, wanted, casting),)
         return choose_row(rows, self.__name__, args, found, rules)
@@ -277,7 +292,8 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @staticmethod
     def _mask(masks, is_on_device):
-        """where= as an array where the operands are."""
+        """Returns the array of where= in the memory in which the operands are, or None. Raises
+        TypeError if it is not an array of bool."""
         if not masks:
             return None
         if is_device(masks[0]):
@@ -287,8 +303,9 @@ class DeviceUfunc(_ufuncs.Folds):
         return arrays.to_device(masks[0])._own if is_on_device else masks[0]
 
     def _operator(self, dtype, widens=False):
-        """(the func, the type) for a reduction of elements of a type. widens: a ufunc without signatures may reduce in the type of
-        its result, as int64 for int8."""
+        """Returns (the device function, its type) for a reduction of elements of type dtype.
+        widens: whether a ufunc without signatures may reduce in the type of its result, such as
+        int64 for int8."""
         if self.nin != 2:
             raise ValueError("reduce only supports binary functions")
         inputs, result, func = self._choose([numpy.zeros(1, dtype)] * 2, [dtype] * 2)
@@ -300,7 +317,7 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def reduce(self, arg, axis=0, dtype=None, out=None, keepdims=False, initial=None, stream=0):
-        """The function over the elements along an axis, as NumPy's `ufunc.reduce`."""
+        """Reduces the elements along an axis, like NumPy's `ufunc.reduce`."""
         host = arrays.as_cuda_array(arg).copy_to_host() if is_device(arg) else numpy.asarray(arg)
         func, result = self._operator(numpy.dtype(dtype or host.dtype), widens=dtype is None)
         if initial is None and isinstance(self.identity, int):
@@ -314,19 +331,21 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def accumulate(self, arg, axis=0, dtype=None, out=None):
-        """The function over the elements up to each one along an axis, as NumPy's `ufunc.accumulate`."""
+        """Returns the partial reductions along an axis, like NumPy's `ufunc.accumulate`."""
         func, result = self._operator(numpy.dtype(dtype or numpy.asarray(arg).dtype), widens=dtype is None)
         return _folds.scan(numpy.ascontiguousarray(arg, result), func, axis=axis, out=out, device=self._device)
 
     @_ufuncs.with_overrides
     def outer(self, x, y, **options):
-        """The function of each element of x with each of y; the shape is x.shape + y.shape. options: of a call."""
+        """Applies the function to each pair of elements of x and y. The result has the shape
+        x.shape + y.shape. options: the keyword arguments of a call."""
         x, y = numpy.asarray(x), numpy.asarray(y)
         return self(x.reshape(x.shape + (1,) * y.ndim), y, **options)
 
     @_ufuncs.with_overrides
     def at(self, x, places, values):
-        """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute."""
+        """Sets `x[places[i]]` to the function of itself and `values[i]`, once for each occurrence
+        of an index, like NumPy's `ufunc.at`. The function must be commutative."""
         func, result = self._operator(x.dtype)
         values = numpy.broadcast_to(numpy.asarray(values, result), numpy.shape(places) + x.shape[1:])
         _folds.update_at(x, places, numpy.ascontiguousarray(values), func, commutes=True, device=self._device)
@@ -339,26 +358,35 @@ def _remake_ufunc(reduced, signatures, device, is_of_numpy, identity):
 
 
 def vectorize(ftylist_or_function=(), **options):
-    """Makes a function of elements one of arrays. The first argument: signatures, "float32(float32, float32)", for which it is
-    compiled."""
+    """Decorates a function of elements so that it applies to arrays.
+
+    The first argument is a list of signatures, such as ["float32(float32, float32)"]. Without
+    signatures each call determines the types. identity: the identity of reduce, 0, 1 or None.
+    """
     check_target(options)
     return _vectorize(ftylist_or_function, None, identity=options.get("identity"))
 
 
-# ---- numba.vectorize, for all targets ----
+# ---- numba.vectorize for all targets ----
 
-TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: where KJIT_DEVICE says, else the first GPU
+TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: the device in KJIT_DEVICE, else the first GPU
 
 
 def vectorize_for(signatures, *, target="cpu", **options):
-    """kjit.vectorize with signatures, as numba.vectorize has them."""
+    """Decorates a function of elements so that it applies to arrays: `kjit.vectorize` with
+    signatures, with the arguments of numba.vectorize.
+
+    signatures: a list; an empty list or None means that each call determines the types. target:
+    "cpu", "parallel" or "cuda", otherwise ValueError is raised. identity: 0, 1, "reorderable" or
+    None, otherwise ValueError is raised.
+    """
     if target not in TARGETS:
         raise ValueError(f"vectorize(target={target!r}): known are {', '.join(TARGETS)}")
     check_options(options)
     if options.get("identity") not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity is 0, 1, None or "reorderable", not {options["identity"]!r}')
     given = {"rules": OF_CUDA if target == "cuda" else OF_NUMPY, "identity": options.get("identity")}
-    if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # the types are those of each call
+    if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # each call determines the types
         return lambda function: DeviceUfunc(function, [], TARGETS[target], **given)
     return _vectorize(signatures, TARGETS[target], **given)
 

@@ -1,4 +1,4 @@
-"""Streams and events."""
+"""Streams and events with Numba's names."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import weakref
 from .. import _arrays, _kjit, _state
 from . import callbacks
 
-# Streams of the CPU, which have no handle of a driver's, by their numbers.
+# The existing CPU streams by number, because CPU streams have no handle of the driver.
 _of_cpu: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
@@ -21,16 +21,17 @@ class Stream:
 
     @property
     def external(self):
-        """Whether it is one of another library."""
+        """Whether the stream belongs to another library."""
         return self._kind == "external"
 
     @property
     def handle(self):
-        """The CUstream as a number; on the CPU a number of kjit's."""
+        """The CUstream as an integer; for a CPU stream a number of kjit's."""
         return int(self)
 
     def synchronize(self):
-        """Waits for all that is queued, and for the functions that add_callback has added so far."""
+        """Waits for all queued work, and for the calls of functions that add_callback() has queued
+        so far."""
         self._waitable().synchronize()
         callbacks.wait(self)
 
@@ -47,20 +48,25 @@ class Stream:
 
     @contextlib.contextmanager
     def auto_synchronize(self):
-        """At the end of the block waits for all that is queued."""
+        """Returns a context manager that waits for the stream at the end of the block."""
         yield self
         self.synchronize()
 
     def add_callback(self, callback, arg=None):
-        """callback(stream, status, arg) is called on a thread of kjit's after what is queued now. status is 0, or the number of
-        the driver's error. Nobody waits for it: neither this call nor what is queued later. Its exceptions go to
-        sys.unraisablehook."""
+        """Calls callback(stream, status, arg) after the work that is queued now. status is 0, or
+        the driver's error number.
+
+        A thread of kjit makes the calls. Neither this method nor work that is queued later waits
+        for the call. Exceptions of the callback go to sys.unraisablehook. Raises TypeError if
+        callback is not callable.
+        """
         if not callable(callback):
             raise TypeError(f"add_callback takes a function, not {type(callback).__name__}")
         callbacks.add(self, callback, arg)
 
     def async_done(self):
-        """An awaitable that is done after what is queued now, with the stream as its result."""
+        """Returns an awaitable that completes after the work that is queued now. Its result is the
+        stream."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 
@@ -68,7 +74,9 @@ class Stream:
             try:
                 loop.call_soon_threadsafe(_resolve, future, stream, status)
             except RuntimeError:
-                if not loop.is_closed():  # whose futures nobody waits for
+                # an error for a closed loop is ignored, because its futures cannot be awaited any
+                # more
+                if not loop.is_closed():
                     raise
 
         callbacks.add(self, resolve, None)
@@ -92,12 +100,14 @@ class Stream:
         return f"<{words.get(self._kind, 'CUDA stream')} on {self._device()}>"
 
     def _device(self):
-        """The device of the stream: default streams and streams of other libraries are those of the current device."""
+        """Returns the device of the stream. Default streams and streams of other libraries belong
+        to the current device."""
         return self._own.device if isinstance(self._own, _kjit.Stream) else _arrays.device()
 
 
 class Foreign:
-    """A stream of another library by its handle, on the device that is the current one when it is made."""
+    """A stream of another library, by its handle. It belongs to the device that is current when the
+    object is made."""
 
     def __init__(self, handle, device_id):
         self.handle, self.device_id = handle, device_id
@@ -116,7 +126,8 @@ def _resolve(future, stream, status):
 
 
 def unwrap(stream):
-    """The stream of kjit, or None."""
+    """Returns kjit's stream for a stream argument, or None for the default stream. Raises TypeError
+    if the argument is not a stream."""
     if stream is None or type(stream) is int and stream == 0:
         return None
     if isinstance(stream, Stream):
@@ -127,28 +138,30 @@ def unwrap(stream):
 
 
 def stream(priority=0, non_blocking=False):
-    """A new stream. Lower numbers have a higher priority, and numbers out of the device's range are the nearest in it.
-    non_blocking: it is not ordered with the default stream."""
+    """Returns a new stream. Lower numbers mean a higher priority; a number outside the device's
+    range means the nearest one in the range. non_blocking: the stream is not ordered with the
+    default stream."""
     return Stream(_arrays.device().stream(priority=priority, non_blocking=non_blocking))
 
 
 def default_stream():
-    """The stream of what names none."""
+    """Returns the default stream, which calls without a stream use."""
     return Stream(None, "default")
 
 
 def legacy_default_stream():
-    """The default stream that waits for all others of the device."""
+    """Returns the legacy default stream, which waits for all other streams of the device."""
     return Stream(None, "legacy")
 
 
 def per_thread_default_stream():
-    """The default stream of the thread that launches."""
+    """Returns the default stream of the thread that launches."""
     return Stream(None, "per-thread")
 
 
 def external_stream(ptr):
-    """The stream of another library by its handle."""
+    """Returns a stream for the handle of another library's stream. 0, 1 and 2 are the default, the
+    legacy and the per-thread default stream."""
     if ptr in (0, 1, 2):
         return Stream(None, ("default", "legacy", "per-thread")[ptr])
     if ptr in _of_cpu:
@@ -158,7 +171,7 @@ def external_stream(ptr):
 
 
 class Event:
-    """A point in a stream, and its time."""
+    """A point in a stream, whose time is recorded."""
 
     def __init__(self, timing=True):
         self._own, self.timing = _arrays.device().event(), timing
@@ -172,11 +185,11 @@ class Event:
         self._own.synchronize()
 
     def query(self):
-        """Whether the work before the event is done."""
+        """Returns whether the work before the event is done."""
         return self._own.query()
 
     def wait(self, stream=0):
-        """What is queued in the stream from now on is done after the event."""
+        """Makes work that is queued in the stream from now on wait for the event."""
         own = unwrap(stream)
         own.wait(self._own) if own is not None else self._own.synchronize()
 
@@ -185,12 +198,12 @@ class Event:
 
 
 def event(timing=True):
-    """A new event."""
+    """Returns a new event."""
     return Event(timing)
 
 
 def event_elapsed_time(evtstart, evtend):
-    """Milliseconds between two events."""
+    """Returns the time between two events in milliseconds."""
     return evtend._own.since(evtstart._own) * _MILLISECONDS
 
 
@@ -198,6 +211,7 @@ _MILLISECONDS = 1000.0
 
 
 def synchronize():
-    """Waits for all that is queued on the current device, and for the functions that add_callback has added so far."""
+    """Waits for all work that is queued on the current device, and for the calls of functions that
+    add_callback() has queued so far."""
     _arrays.device().synchronize()
     callbacks.wait()

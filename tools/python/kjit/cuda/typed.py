@@ -1,18 +1,18 @@
-"""What was inferred for the variables of a kernel, read from its typed kernel IR."""
+"""Reads the inferred types of a kernel's variables from its typed kernel IR."""
 
 import re
 
 from . import types
 
 _ARRAY = re.compile(r"(\w+)\[([^\]]*)\]\s*(C|F)?")
-# Where it lies, and what passes know of its values.
+# The memory space before a type, and the facts about values after it.
 _BESIDE = re.compile(r"^(?:shared|local|const) |(?: [a-z]+)+$")
 _DECLARED = re.compile(r"^\s*(?:shared|local|const|let|var|for)\s+([A-Za-z]\w*)(?:\.\d+)?: ([^={]+?)\s*(?:=|\{| in |$)")
 _PARAMETERS = re.compile(r"^kernel \w+\((.*?)\)(?: @| \{)", re.MULTILINE)
 
 
 def _kind(text):
-    """The type that the typed IR calls so, or None: one that kjit.cuda has no name for."""
+    """Returns the type for its text in the typed IR, or None if kjit.cuda has no such type."""
     text = _BESIDE.sub("", _BESIDE.sub("", text.strip(), 1), 1)
     array = _ARRAY.fullmatch(text)
     if not array:
@@ -25,7 +25,7 @@ def _kind(text):
 
 
 def variables(text):
-    """{name: type} of a kernel's typed IR."""
+    """Returns the types of the variables in a kernel's typed IR, by name."""
     found = {}
     parameters = _PARAMETERS.search(text)
     for name, kind in re.findall(r"(\w+): ([^:]+?)(?=, \w+: |$)", parameters.group(1)) if parameters else ():

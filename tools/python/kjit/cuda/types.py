@@ -1,4 +1,4 @@
-"""Numba's types by their names: `int32`, `float32[:, ::1]`, `void(int32[:], float64)`."""
+"""Types with Numba's names, such as `int32`, `float32[:, ::1]` and `void(int32[:], float64)`."""
 
 import functools
 
@@ -6,8 +6,8 @@ from .. import _missing, dtypes
 
 
 class Type(dtypes.DType):
-    """A scalar type. `t[:]` is an array of it; `t(x)` converts, `t(int32, int32)` is the signature of a func with this
-    result."""
+    """A scalar type. `t[:]` is the type of an array of it, `t(x)` converts a value, and `t(int32,
+    int32)` is a signature with this result."""
 
     __slots__ = ("name",)
 
@@ -36,12 +36,13 @@ class Type(dtypes.DType):
 
 
 class Array(Type):
-    """An array of any strides, `t[:, :]`; of rows one behind the other, `t[:, ::1]`; of columns, `t[::1, :]`."""
+    """An array type: `t[:, :]` accepts any strides, `t[:, ::1]` is C-contiguous, and `t[::1, :]` is
+    F-contiguous."""
 
     __slots__ = ("dtype", "ndim", "layout")
 
     def __init__(self, dtype, ndim, layout="A", readonly=False, name=None, aligned=True):
-        """readonly, name, aligned: as numba.types.Array takes them; arrays of this type are taken whether they can be written or not."""
+        """readonly, name and aligned are accepted, as by numba.types.Array, and have no effect."""
         self.dtype, self.ndim, self.layout = dtype, ndim, layout
         super().__init__(
             dtypes.DType.__getitem__(dtype, (slice(None),) * ndim).text, f"array({dtype.name}, {ndim}d, {layout})"
@@ -49,7 +50,8 @@ class Array(Type):
 
     @classmethod
     def of_key(cls, dtype, key):
-        """The type that `dtype[:, ::1]` is, by what stands between the brackets."""
+        """Returns the array type `dtype[key]`, such as `dtype[:, ::1]`. Raises TypeError for other
+        subscripts."""
         for part in key:
             if not isinstance(part, slice) or part.start is not None or part.stop is not None:
                 raise TypeError(f"an array type is {dtype}[:], one colon a dimension, or {dtype}[:, ::1]")
@@ -76,19 +78,19 @@ class Array(Type):
 
 
 class Number(Type):
-    """A number."""
+    """The type of a number."""
 
     __slots__ = ()
 
 
 class Boolean(Type):
-    """The truth."""
+    """The type bool."""
 
     __slots__ = ()
 
 
 class Integer(Number):
-    """An integer."""
+    """An integer type."""
 
     __slots__ = ()
 
@@ -98,13 +100,13 @@ class Integer(Number):
 
 
 class Float(Number):
-    """A float."""
+    """A floating-point type."""
 
     __slots__ = ()
 
 
 class Complex(Number):
-    """A complex number."""
+    """A complex type."""
 
     __slots__ = ()
 
@@ -114,7 +116,8 @@ class Complex(Number):
 
 
 class _Date(Type):
-    """A date or a difference of dates in a unit of time, "D", or "25s"; without a unit a generic one."""
+    """A date or a time difference with a unit, such as "D" or "25s". An empty unit means NumPy's
+    generic unit."""
 
     __slots__ = ("unit",)
     _word = ""
@@ -137,22 +140,22 @@ class _Date(Type):
 
 
 class NPDatetime(_Date):
-    """A date of NumPy."""
+    """NumPy's datetime64."""
 
     __slots__ = ()
     _word = "datetime64"
 
 
 class NPTimedelta(_Date):
-    """A difference of dates."""
+    """NumPy's timedelta64."""
 
     __slots__ = ()
     _word = "timedelta64"
 
 
 class VectorType(Type):
-    """A vector of CUDA's, `cuda.float32x4` or `cuda.float4`: in kernels made of numbers and vectors, with lanes .x .y .z .w; one of a
-    single number is that number."""
+    """A CUDA vector type such as `cuda.float32x4` or `cuda.float4`. Kernels construct it from
+    numbers and vectors and read its lanes .x, .y, .z and .w. A vector of one lane is a number."""
 
     __slots__ = ("base_type", "num_elements", "aliases")
 
@@ -170,7 +173,7 @@ class VectorType(Type):
 
 
 class Record(Type):
-    """A record: the elements of a dtype of NumPy with fields."""
+    """A record type: the elements of a NumPy dtype with fields."""
 
     __slots__ = ("dtype",)
 
@@ -181,7 +184,7 @@ class Record(Type):
         super().__init__(_records.name_of(dtype), f"Record({', '.join(dtype.names)})")
 
     def __eq__(self, other):
-        # NumPy's dtypes are equal with and without align=True.
+        # NumPy compares dtypes with and without align=True as equal.
         return isinstance(other, Record) and self.text == other.text and self._is_aligned == other._is_aligned
 
     def __hash__(self):
@@ -200,12 +203,12 @@ class Record(Type):
         return 8 * self.dtype.itemsize
 
     def typeof(self, name):
-        """The type of a field."""
+        """Returns the type of a field."""
         return from_dtype(self.dtype[name])
 
 
 class BaseTuple(Type):
-    """A tuple of the types."""
+    """A tuple of items with the given types."""
 
     __slots__ = ("types",)
 
@@ -225,7 +228,7 @@ class BaseTuple(Type):
         return len(self.types)
 
     def shape(self):
-        """As arguments of this type have it."""
+        """Returns the nesting of the tuple in the form that arguments have."""
         from .._shapes import Shape
 
         items = (k.shape() if isinstance(k, BaseTuple) else None for k in self.types)
@@ -233,13 +236,13 @@ class BaseTuple(Type):
 
 
 class Tuple(BaseTuple):
-    """A tuple of the types."""
+    """A tuple of items of different types."""
 
     __slots__ = ()
 
 
 class UniTuple(BaseTuple):
-    """A tuple of so many items of one type."""
+    """A tuple of `count` items of one type."""
 
     __slots__ = ("dtype",)
 
@@ -249,7 +252,7 @@ class UniTuple(BaseTuple):
 
 
 class NamedTuple(BaseTuple):
-    """A named tuple of the types, of the class."""
+    """A named tuple of the class `cls` with items of the given types."""
 
     __slots__ = ("instance_class", "fields")
 
@@ -259,7 +262,7 @@ class NamedTuple(BaseTuple):
 
 
 class NamedUniTuple(NamedTuple):
-    """A named tuple of so many items of one type."""
+    """A named tuple of the class `cls` with `count` items of one type."""
 
     __slots__ = ("dtype",)
 
@@ -269,7 +272,7 @@ class NamedUniTuple(NamedTuple):
 
 
 class NumberClass(Type):
-    """A type as an argument, `class(float32)`: a kernel is compiled for it, as for a function."""
+    """A type as an argument, such as `class(float32)`. The kernel is compiled for this type."""
 
     __slots__ = ("dtype", "given")
 
@@ -278,7 +281,7 @@ class NumberClass(Type):
         super().__init__("", f"class({self.dtype})")
 
     def shape(self):
-        """As arguments of this type have it."""
+        """Returns the compile-time value in the form that arguments have."""
         from .._shapes import Known
 
         return Known(self.given)
@@ -297,7 +300,7 @@ def _dtype_of(given):
 
 
 class Void(Type):
-    """What a kernel returns."""
+    """The result type of a kernel."""
 
     __slots__ = ()
 
@@ -309,7 +312,8 @@ NoneType = Void
 
 
 class Signature:
-    """Types of the parameters, `args`, and of the result, `return_type`; None: not said."""
+    """A signature. `args`: the types of the parameters; `return_type`: the type of the result, or
+    None if it is not given."""
 
     def __init__(self, return_type, args):
         self.return_type, self.args = return_type, tuple(args)
@@ -403,7 +407,7 @@ complex_domain = frozenset(BY_TEXT[t] for t in ("c64", "c128"))
 number_domain = integer_domain | real_domain | complex_domain
 
 
-# CUDA's names of vectors, by the type of their numbers.
+# CUDA's names of vector types, by the type of their lanes.
 _VECTORS = {
     "int8": ["char"],
     "int16": ["short"],
@@ -424,7 +428,7 @@ VECTORS = {
 
 
 class CPointer(Type):
-    """A pointer of C in the signature of a kernel: the kernel is given an address of the device, as an integer."""
+    """A C pointer in a signature. A kernel takes the address in device memory, an integer."""
 
     __slots__ = ("dtype",)
 
@@ -434,7 +438,7 @@ class CPointer(Type):
 
     @property
     def pointer(self):
-        """The type of the kernel IR."""
+        """The pointer type in the kernel IR."""
         return f"{self.dtype.text}*"
 
     def __eq__(self, other):
@@ -448,7 +452,8 @@ _COMPOSED["CPointer"] = CPointer
 
 
 def of_numba(thing):
-    """The type or signature that an object of Numba's own stands for; any other object as it is."""
+    """Returns kjit's type or signature for an object of Numba's own. Returns any other object
+    unchanged. Raises TypeError for a Numba type that kjit.cuda does not have."""
     if not dtypes.is_of_numba(thing):
         return thing
     if hasattr(thing, "return_type"):
@@ -466,7 +471,8 @@ def of_numba(thing):
 
 
 def parse(thing):
-    """The signature that Numba's users write: a text, types in a tuple, a Signature; the types may be Numba's own objects."""
+    """Returns a Signature for a string, a tuple of types or a Signature. The types may be Numba's
+    own objects. Raises TypeError if the object is not a signature."""
     thing = of_numba(thing)
     if isinstance(thing, (tuple, list)):
         thing = tuple(map(of_numba, thing))
@@ -474,7 +480,8 @@ def parse(thing):
         return thing
     if isinstance(thing, str):
         try:
-            made = eval(thing, {"__builtins__": {}}, NAMES | _COMPOSED)  # a text of the program's own, as it writes types
+            # the string is the program's own code: an expression of types
+            made = eval(thing, {"__builtins__": {}}, NAMES | _COMPOSED)
         except Exception as problem:
             raise TypeError(f"no signature of types: {thing!r}: {problem}") from None
         return parse(made)
@@ -489,12 +496,12 @@ def parse(thing):
 
 
 def of_text(text):
-    """The scalar type that the kernel IR calls so; None: it is another type."""
+    """Returns the scalar type with this name in the kernel IR, or None."""
     return {"void": void, "bf16": bfloat16}.get(text) or BY_TEXT.get(text)
 
 
 def from_dtype(dtype):
-    """The type of elements of NumPy's dtype."""
+    """Returns the type for a NumPy dtype. Raises NotImplementedError if kjit.cuda has no such type."""
     if getattr(dtype, "names", None):
         return Record(dtype)
     if getattr(dtype, "kind", None) in ("M", "m"):
@@ -507,7 +514,7 @@ def from_dtype(dtype):
 
 
 def as_dtype(kind):
-    """NumPy's dtype of a scalar type."""
+    """Returns the NumPy dtype of a scalar type."""
     import numpy
 
     if isinstance(kind, (Record, _Date)):
@@ -516,7 +523,7 @@ def as_dtype(kind):
 
 
 def typeof(value):
-    """The type of an argument."""
+    """Returns the type of an argument. Raises TypeError if kernels do not accept the object."""
     import numpy
 
     for plain, text in ((bool, "bool"), (int, "i64"), (float, "f64"), (complex, "c128")):
@@ -530,7 +537,7 @@ def typeof(value):
         if hasattr(value, "_fields"):
             return NamedUniTuple(kinds[0], len(kinds), type(value)) if is_one else NamedTuple(kinds, type(value))
         return UniTuple(kinds[0], len(kinds)) if is_one else Tuple(kinds)
-    if hasattr(value, "gpu_data") and value.dtype.names and value.shape == ():  # a record of a device
+    if hasattr(value, "gpu_data") and value.dtype.names and value.shape == ():  # a device record
         return value._numba_type_
     if isinstance(value, numpy.generic):
         return from_dtype(value.dtype)
@@ -549,7 +556,8 @@ def typeof(value):
 
 
 def _of_interface(described):
-    """The type of an array whose library has dtypes of its own, or none, by its CUDA array interface."""
+    """Returns the type of an array by its CUDA array interface. Used for libraries whose dtypes are
+    not NumPy's."""
     strides = described.get("strides")
     return _array_lying_so(described["typestr"], tuple(described["shape"]), strides if strides is None else tuple(strides))
 

@@ -1,8 +1,9 @@
-"""What memory a kernel uses on a GPU, by its PTX, where no GPU is there to say it. Registers are the assembler's business."""
+"""Computes the memory that a kernel uses on a GPU from its PTX, for machines without a GPU. PTX
+does not show the number of registers."""
 
 import re
 
-# By the names of a kernel's numbers: the state space of PTX.
+# PTX's name of the memory space for each attribute of a kernel.
 SPACES = {"shared_bytes": "shared", "local_bytes": "local", "constant_bytes": "const"}
 _VARIABLE = re.compile(
     r"^\s*(?:\.visible\s+)?\.(shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.[bsuf](\d+)\s+[\w$]+(?:\[(\d+)\])?",
@@ -11,7 +12,8 @@ _VARIABLE = re.compile(
 
 
 def measure(ptx, name):
-    """The bytes of a state space that PTX declares, one variable behind the other."""
+    """Returns the bytes that the PTX declares in one memory space. Variables follow each other at
+    their alignment."""
     end = 0
     for space, align, bits, count in _VARIABLE.findall(ptx):
         if space == SPACES[name]:

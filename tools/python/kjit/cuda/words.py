@@ -1,4 +1,4 @@
-"""What numba.cuda's names mean in a kernel: texts of the kernel IR with the places of arguments."""
+"""The meaning of numba.cuda's names in kernels, as templates of kernel IR."""
 
 import ast
 import types
@@ -23,7 +23,7 @@ _ATOMICS = {
 
 
 class ConstantArray(Form):
-    """const.array_like(a): an array of NumPy that is known when the kernel is compiled."""
+    """const.array_like(a), where a is a NumPy array that is known when the kernel is compiled."""
 
     def expand(self, emitter, call):
         bound = self.bind(call)
@@ -40,7 +40,8 @@ class ConstantArray(Form):
 
 
 class Atomic(Form):
-    """An atomic on an element of an array, or on a part of a complex one."""
+    """An atomic operation on an array element, or on the real or imaginary part of a complex
+    element."""
 
     def expand(self, emitter, call):
         bound = self.bind(call)
@@ -56,8 +57,9 @@ class Atomic(Form):
 
 
 def _keeps_nan(word):
-    """The greater or the lesser, where a NaN stays: as Python's max(a, b) is a where b is not greater. No atomic makes a NaN of
-    a number, so that it is seen before."""
+    """Returns the source of an atomic maximum or minimum that keeps a NaN in the array, as Python's
+    max(a, b) does. No atomic operation turns a number into NaN, so one test before the operation is
+    enough."""
     return Text(
         f"atomic_{word}_of",
         f"""
@@ -72,7 +74,7 @@ func atomic_{word}_of(a, index, value) @numba {{
 
 
 class Extremum(Atomic):
-    """An atomic max or min, of which a NaN in the array stays."""
+    """An atomic maximum or minimum that keeps a NaN in the array."""
 
     def __init__(self, name, parameters, text):
         super().__init__(name, parameters, text)
