@@ -53,14 +53,15 @@ bool_ = _DTYPES["bool"]
 _fusing.attach(_table.BY_INDEX)
 _methods.attach()
 
-# Modules of the namespace that are imported when they are first used.
+# Submodules that are imported at their first use.
 _LATER = tuple(name for name in ("fft", "linalg", "random") if _find_spec(f"{__name__}.{name}"))
-# Functions of a module that needs NumPy.
+# Functions whose module imports NumPy; it is imported at their first use.
 _OF_GRADIENTS = ("grad", "value_and_grad")
 
 
 def namespace(api_version=None):
-    """This module, for a version of the standard that it has."""
+    """Returns this module. Raises ValueError if api_version is not a version of the array API
+    standard that kjit supports."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", __array_api_version__):
         raise ValueError(f"version {api_version!r} of the array API standard is not supported: {__array_api_version__} is")
     import sys
@@ -69,7 +70,7 @@ def namespace(api_version=None):
 
 
 def __array_namespace_info__():
-    """What the namespace can do: devices, data types, capabilities."""
+    """Returns the namespace's inspection object: its devices, data types and capabilities."""
     return _Info()
 
 

@@ -1,7 +1,10 @@
-"""What NumPy has beyond the standard: functions, further arguments, lists and numbers in the place of arrays.
+"""NumPy's functions and arguments that the array API standard lacks, and lists and numbers in place
+of arrays.
 
-NumPy's own function of the same name does the work. With arrays of kjit it calls kjit's function of `_functions`, or it computes on
-the host, which is rejected for arrays of a GPU."""
+A call of such a function goes to NumPy's function of the same name. If it gets kjit arrays, NumPy
+calls back into kjit's function in `_functions`, or computes on the host. Arrays on a GPU are
+rejected if only the host could compute the result.
+"""
 
 import functools
 import inspect
@@ -19,7 +22,8 @@ def _numpy():
 
 # ---- the arguments of functions ----
 
-# How many of the first arguments are arrays; for other functions it is one. ALL: each argument; MANY: the first is a sequence of arrays.
+# The number of leading arguments that are arrays; 1 for a function that is not listed. _ALL: every
+# argument is an array. _MANY: the first argument is a sequence of arrays.
 _ALL, _MANY = 99, -1
 _COUNTS = {
     "searchsorted": 2, "dot": 2, "outer": 2, "tensordot": 2, "matmul": 2, "vecdot": 2, "where": 3, "isin": 2, "take_along_axis": 2,
@@ -29,7 +33,7 @@ _COUNTS = {
 
 
 def _device_of(args):
-    """The device of the first array of kjit among arguments, or None."""
+    """Returns the device of the first kjit array among the arguments, or None."""
     for x in args:
         found = x.device if isinstance(x, Array) else _device_of(x) if isinstance(x, (list, tuple)) else None
         if found is not None:
@@ -38,7 +42,9 @@ def _device_of(args):
 
 
 def _array(x, device, takes_numbers):
-    """An argument as an array of kjit: a list or a tuple is moved to the device, an array of NumPy stays on the host."""
+    """Converts an argument to a kjit array. A list or tuple is copied to the device; a NumPy array
+    is used in place, on the CPU. takes_numbers: whether numbers are converted as well. Raises
+    TypeError for a traced value of kjit.numpy.grad."""
     from . import _creation, _protocols
 
     if getattr(type(x), "__kjit_traced__", False):
@@ -52,7 +58,7 @@ def _array(x, device, takes_numbers):
 
 
 def is_traced(args):
-    """Whether kjit.numpy.grad records operations over one of the arguments."""
+    """Returns whether one of the arguments is a value whose operations kjit.numpy.grad records."""
     return any(getattr(type(x), "__kjit_traced__", False) for x in args)
 
 
@@ -63,7 +69,8 @@ def _call_traced(name, args, options):
 
 
 def _arrays(name, args):
-    """Positional arguments with arrays of kjit where the function takes arrays."""
+    """Returns the positional arguments with a kjit array in each place where the function takes an
+    array."""
     count = _COUNTS.get(name, 1)
     if not args or count > 0 and all(type(x) is Array for x in args[:count]):
         return args
@@ -75,8 +82,9 @@ def _arrays(name, args):
 
 
 def widened(function, module=_numpy):
-    """A function of the namespace that also takes lists, numbers and arrays of NumPy, and calls the function with its name of NumPy's
-    module for arguments that it does not have."""
+    """Wraps a function of the namespace so that it also accepts lists, numbers and NumPy arrays. If
+    the arguments do not fit the function, the wrapper calls NumPy's function of the same name.
+    module: a function that returns NumPy's module."""
     name = function.__name__
     signature = functools.cache(lambda: inspect.signature(function))
 
@@ -97,7 +105,7 @@ def widened(function, module=_numpy):
 
 
 def widened_method(function):
-    """A widened function as a method, whose arguments are those of NumPy's method."""
+    """Wraps a function as widened() does, for use as a method with the arguments of NumPy's method."""
     wide = widened(function)
 
     def call(self, *args, **options):
@@ -115,11 +123,12 @@ def _binds(signature, args, options):
     return True
 
 
-# ---- NumPy's functions ----
+# ---- calls of NumPy ----
 
 
 def by_numpy(function, args, options):
-    """Calls a function of NumPy. Arrays of the result are arrays of kjit; those that were given come back themselves."""
+    """Calls a function of NumPy. New arrays in its result are returned as kjit arrays; arrays that
+    were arguments are returned as they are."""
     numpy = _numpy()
     options = {name: numpy.dtype(x.dtype) if isinstance(x, _dtypes.dtypes.DType) else x for name, x in options.items()}
     args = tuple(numpy.dtype(x.dtype) if isinstance(x, _dtypes.dtypes.DType) else x for x in args)
@@ -128,7 +137,8 @@ def by_numpy(function, args, options):
 
 
 def _own(x, device, given):
-    """A result with arrays of kjit in the place of NumPy's."""
+    """Returns a result with kjit arrays in place of new NumPy arrays. given: the NumPy arrays among
+    the arguments."""
     from . import _creation, _engine
 
     numpy = _numpy()
@@ -142,7 +152,8 @@ def _own(x, device, given):
 
 
 class _Tricks:
-    """An object of NumPy that makes arrays by its index, as `mgrid`."""
+    """One of NumPy's objects that make arrays when indexed, such as `mgrid`; the arrays are kjit
+    arrays."""
 
     def __init__(self, tricks):
         self._tricks = tricks
@@ -152,7 +163,7 @@ class _Tricks:
 
 
 _TRICKS = ("mgrid", "ogrid", "r_", "c_")
-# Classes and objects of NumPy that are the namespace's as they are.
+# Classes and objects of NumPy that the namespace shares with NumPy.
 _SAME = (
     "dtype errstate printoptions ndindex ndenumerate testing s_ index_exp typing typecodes generic number integer signedinteger "
     "unsignedinteger inexact floating complexfloating"
@@ -160,7 +171,7 @@ _SAME = (
 
 
 def find(name, module=_numpy):
-    """What an attribute of NumPy is in the namespace, or None."""
+    """Returns the namespace's counterpart of a NumPy attribute, or None."""
     thing = vars(module()).get(name)
     if thing is None or name.startswith("_"):
         return None
@@ -181,7 +192,9 @@ def find(name, module=_numpy):
 
 
 def attribute(module, name, numpys):
-    """For `__getattr__` of a module of the namespace: what NumPy's module with the same name has. numpys(): that module."""
+    """Implements `__getattr__` for a module of the namespace: looks the name up in NumPy's
+    corresponding module. numpys(): returns that module. Raises AttributeError if the name does not
+    exist."""
     found = None if name.startswith("_") else find(name, numpys)
     if found is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -189,7 +202,7 @@ def attribute(module, name, numpys):
 
 
 def method(name):
-    """The method of arrays that calls the function of NumPy with the name."""
+    """Returns a method of arrays that calls NumPy's function of the same name."""
 
     def call(self, *args, **options):
         return by_numpy(getattr(_numpy(), name), (self, *args), options)
@@ -199,7 +212,7 @@ def method(name):
 
 
 class UfuncMethod:
-    """`reduce` and the other methods of ufuncs, as an attribute of a function of the namespace."""
+    """A method of a ufunc, such as `reduce`, as an attribute of a function of the namespace."""
 
     def __init__(self, ufunc, name):
         self._ufunc, self.__name__ = ufunc, name
@@ -210,7 +223,8 @@ class UfuncMethod:
 
 
 def add_ufunc_methods(function, ufunc, count):
-    """Gives a function of the namespace the methods of NumPy's ufunc."""
+    """Adds the methods of NumPy's ufunc to a function of the namespace. count: the number of
+    operands."""
     for name in ("reduce", "accumulate", "reduceat", "outer", "at") if count == 2 else ("at",):
         setattr(function, name, UfuncMethod(ufunc, name))
     function.nin, function.nout, function.nargs = count, 1, count + 1

@@ -1,4 +1,4 @@
-"""Functions that make arrays."""
+"""Functions that create arrays."""
 
 import functools
 
@@ -15,19 +15,24 @@ def _text(dtype, default="f64"):
 
 
 def asarray(obj, /, dtype=None, order=None, *, device=None, copy=None):
-    """An array of kjit with the elements of an array, a number, or nested sequences of numbers. dtype: converts the elements. device:
-    where the array is made; None: where `obj` is, else the default device. copy: True: always makes a new array; False: raises
-    ValueError if the elements have to be copied; None: copies only if needed. order: as NumPy's, "F" for column-major order."""
+    """Returns a kjit array with the elements of an array, a number, or nested sequences of numbers.
+
+    dtype: the data type of the result; None keeps the elements' type. device: the device of the
+    result; None means the device of `obj`, or the default device for other objects. copy: True
+    always copies, False raises ValueError if a copy is needed, None copies only if needed. order:
+    "F" for column-major order, as in NumPy. Raises TypeError if complex numbers would have to
+    become real ones.
+    """
     made = _as_array(obj, dtype, device, copy)
     return _in_order(made, order) if order not in _ROW_MAJOR else made
 
 
-# Orders in which new arrays are row-major, as by default.
+# The values of order= that mean row-major order.
 _ROW_MAJOR = (None, "C", "K", "A")
 
 
 def _in_order(x, order):
-    """The array in column-major order, a copy unless it is so."""
+    """Returns the array in column-major order; copies it if it has another order."""
     made = _new(tuple(x.shape), x.dtype.text, x.device, order)
     if x._strides == made._strides:
         return x
@@ -36,7 +41,8 @@ def _in_order(x, order):
 
 
 def _new(shape, text, device, order):
-    """A new array in row-major order, or for the order "F" in column-major order; contents undefined."""
+    """Returns a new array with undefined contents, in row-major order, or in column-major order for
+    "F". Raises ValueError for another order."""
     if order in _ROW_MAJOR:
         return _engine.new(shape, text, device)
     if order != "F":
@@ -70,7 +76,7 @@ def _as_own(x, text, place, copy):
 
 
 def _from_host(obj, text, place):
-    """An array of a number, a sequence or an array of NumPy."""
+    """Returns a kjit array made from a number, a sequence or a NumPy array."""
     import numpy
 
     if isinstance(obj, (list, tuple)) and _has_arrays(obj):
@@ -104,24 +110,29 @@ def _has_arrays(items):
 
 
 def _on_host(items):
-    """Nested sequences with arrays of kjit, as arrays of NumPy."""
+    """Returns nested sequences with a NumPy array in place of each kjit array."""
     return [
         item.to_host() if isinstance(item, Array) else _on_host(item) if isinstance(item, (list, tuple)) else item for item in items
     ]
 
 
 def array(obj, dtype=None, *, device=None, copy=True, order=None, subok=False, ndmin=0):
-    """As `asarray`, and the elements are copied unless copy says otherwise. ndmin: dimensions of extent 1 come first until there are
-    as many. subok is ignored: arrays have no subclasses."""
+    """Like `asarray`, but copies the elements by default.
+
+    ndmin: the minimum number of dimensions; dimensions of extent 1 are added at the front. subok is
+    ignored, because arrays have no subclasses.
+    """
     made = asarray(obj, dtype, order, device=device, copy=copy)
     return made.reshape((1,) * (ndmin - made.ndim) + tuple(made.shape)) if made.ndim < ndmin else made
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """The array of another library, in place, or as a copy on another device."""
+    """Returns a kjit array that shares the memory of another library's array, or a copy if `device`
+    is another device. Raises ValueError if a copy is needed and copy is False."""
     if isinstance(x, Array):
         made = x._view(x.shape, x._strides, 0)
-    elif getattr(getattr(x, "flags", None), "writeable", True) is False:  # which DLPack could not say before version 1.0
+    # before version 1.0, DLPack could not describe read-only arrays, so the array is copied
+    elif getattr(getattr(x, "flags", None), "writeable", True) is False:
         made = _arrays.array(x, device="cpu")
     else:
         made = _arrays.from_dlpack(x)
@@ -134,12 +145,13 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
 
 def empty(shape, dtype=None, order=None, *, device=None):
-    """A new array, contents undefined. order: "F" for column-major order."""
+    """Returns a new array with undefined contents. order: "F" for column-major order."""
     return _new(shape_of(shape), _text(dtype), _engine.device_name(device), order)
 
 
 def full(shape, fill_value, dtype=None, order=None, *, device=None):
-    """A new array whose elements are all fill_value, a number or an array that broadcasts. order: "F" for column-major order."""
+    """Returns a new array in which every element is fill_value, a number or an array that
+    broadcasts to the shape. order: "F" for column-major order."""
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value, device=device)
     if dtype is None:
@@ -153,12 +165,12 @@ def full(shape, fill_value, dtype=None, order=None, *, device=None):
 
 
 def zeros(shape, dtype=None, order=None, *, device=None):
-    """A new array of zeros. order: "F" for column-major order."""
+    """Returns a new array of zeros. order: "F" for column-major order."""
     return full(shape, 0, "f64" if dtype is None else dtype, order, device=device)
 
 
 def ones(shape, dtype=None, order=None, *, device=None):
-    """A new array of ones. order: "F" for column-major order."""
+    """Returns a new array of ones. order: "F" for column-major order."""
     return full(shape, 1, "f64" if dtype is None else dtype, order, device=device)
 
 
@@ -167,38 +179,41 @@ def _like(x, dtype, device):
 
 
 def empty_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """A new array with the data type and device of x, and with its shape unless shape says otherwise, contents undefined."""
+    """Returns a new array with the shape, data type and device of x, and undefined contents. shape,
+    dtype, device: replace those of x."""
     x = x if hasattr(x, "shape") else asarray(x)
     return empty(x.shape if shape is None else shape, order=order, **_like(x, dtype, device))
 
 
 def full_like(x, /, fill_value, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """As `empty_like`, and all elements are fill_value."""
+    """Like `empty_like`, but every element is fill_value."""
     x = x if hasattr(x, "shape") else asarray(x)
     return full(x.shape if shape is None else shape, fill_value, order=order, **_like(x, dtype, device))
 
 
 def zeros_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """As `empty_like`, and all elements are 0."""
+    """Like `empty_like`, but every element is 0."""
     return full_like(x, 0, dtype, order, subok, shape, device=device)
 
 
 def ones_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """As `empty_like`, and all elements are 1."""
+    """Like `empty_like`, but every element is 1."""
     return full_like(x, 1, dtype, order, subok, shape, device=device)
 
 
-# ---- made from indices ----
+# ---- arrays computed from indices ----
 
 
 @functools.cache
 def _line(text):
-    """Element i of a line with a start and a step, in the type that both have."""
+    """Returns the func for element i of an arithmetic sequence, computed in the common type of
+    start and step."""
     return Func("line", f"func line(i, start, step) {{ return {text}(start + dtype(start)(i) * step) }}")
 
 
 def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
-    """The numbers start, start + step, ... before stop. With one number, from 0 to it."""
+    """Returns the numbers start, start + step, ... up to but not including stop. With one argument
+    the numbers go from 0 up to it. Raises ShapeError if step is 0."""
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -230,8 +245,12 @@ _SPACED = """func spaced(i, start, stop, step, last) {{
 
 
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """num evenly spaced numbers from start to stop; endpoint: whether stop is the last of them. retstep: returns the distance of
-    neighbours, too. Arrays in the place of start and stop give several lines, along axis."""
+    """Returns num evenly spaced numbers from start to stop.
+
+    endpoint: whether stop is the last number. retstep: returns (numbers, step) instead. If start or
+    stop is an array, the result has one more dimension, at `axis`. Raises ShapeError if num is
+    negative.
+    """
     if retstep or getattr(start, "ndim", 0) or getattr(stop, "ndim", 0) or isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):
         return _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device)
     if num < 0:
@@ -270,10 +289,11 @@ def _diagonal(text):
 
 
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
-    """A matrix with ones on its diagonal number k and zeros elsewhere."""
+    """Returns a matrix with ones on diagonal k and zeros elsewhere. Positive k lie above the main
+    diagonal."""
     text = _text(dtype)
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
-    k = max(-shape[0], min(int(k), shape[1]))  # beyond the matrix all diagonals are alike
+    k = max(-shape[0], min(int(k), shape[1]))  # all diagonals outside of the matrix give the same result
     return from_indices(_diagonal(text), shape, text, (typed(k, "i64"),), _engine.device_name(device))
 
 
@@ -283,22 +303,24 @@ def _triangle(x, k, compare, what):
     names = [f"i{n}" for n in range(x.ndim)]
     at = ", ".join(names)
     text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"
-    k = max(-x.shape[-2] - 1, min(int(k), x.shape[-1] + 1))  # beyond the matrix all diagonals are alike
+    k = max(-x.shape[-2] - 1, min(int(k), x.shape[-1] + 1))  # all diagonals outside of the matrix give the same result
     return from_indices(func("part", text), tuple(x.shape), x.dtype.text, (x, typed(k, "i64")), x.device)
 
 
 def tril(x, /, k=0):
-    """The lower triangles of matrices: elements above diagonal k become 0."""
+    """Returns the lower triangles of the matrices in x: elements above diagonal k are 0."""
     return _triangle(x, k, "<=", "tril")
 
 
 def triu(x, /, k=0):
-    """The upper triangles of matrices: elements below diagonal k become 0."""
+    """Returns the upper triangles of the matrices in x: elements below diagonal k are 0."""
     return _triangle(x, k, ">=", "triu")
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """The coordinates of a grid: for each array of one dimension an array of as many dimensions as there are arrays."""
+    """Returns the coordinate arrays of a grid, one for each of the one-dimensional arrays. Each
+    result has as many dimensions as there are arrays. Raises ValueError for another indexing than
+    "xy" and "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
     lines = [x.reshape(-1) if x.ndim == 0 else x for x in arrays]
@@ -320,6 +342,6 @@ def meshgrid(*arrays, indexing="xy"):
 
 
 def check_device(x, device):
-    """For functions that take a device beside arrays."""
+    """Raises DevicesError if the array is not on the device. device=None accepts every device."""
     if device is not None and _engine.device_name(device) != x.device:
         raise DevicesError(f"the array is on {x.device}, not on {device}")

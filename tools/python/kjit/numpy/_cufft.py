@@ -1,11 +1,12 @@
-"""Fourier transforms of arrays of a GPU by cuFFT; see _lines."""
+"""Fourier transforms of arrays on a GPU by cuFFT; see _lines."""
 
 import ctypes
 
 from . import _engine, _manipulation, _nvidia
 from ._errors import ShapeError
 
-# The type of a plan and the function that runs it, by the kind of the transform and the type of its real numbers.
+# The type of the cuFFT plan and the function that executes it, by the kind of transform and the
+# type of the real numbers.
 _PLANS = {
     ("c2c", "f32"): (0x29, "cufftExecC2C"), ("c2c", "f64"): (0x69, "cufftExecZ2Z"), ("r2c", "f32"): (0x2A, "cufftExecR2C"),
     ("r2c", "f64"): (0x6A, "cufftExecD2Z"), ("c2r", "f32"): (0x2C, "cufftExecC2R"), ("c2r", "f64"): (0x6C, "cufftExecZ2D"),
@@ -15,9 +16,11 @@ _MOST = 2**31 - 1
 
 
 def transform(kind, x, count, axis, is_inverse, text, what):
-    """A new array of a type with the transform along an axis, without a factor."""
+    """Returns a new array of type `text` with the unnormalized transform along an axis. Raises
+    LibraryError without cuFFT."""
     library = _nvidia.library("cuFFT", f"fft.{what}")
-    lines = _engine.copied(_manipulation.moveaxis(x, axis, -1))  # cuFFT overwrites the operand of some transforms
+    # a copy, because cuFFT overwrites the operand of some transforms
+    lines = _engine.copied(_manipulation.moveaxis(x, axis, -1))
     extent = {"c2c": count, "r2c": count // 2 + 1, "c2r": count}[kind]
     made = _engine.new((*lines.shape[:-1], extent), text, x.device)
     batch = made.size // extent

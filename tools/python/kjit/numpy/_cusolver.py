@@ -1,7 +1,9 @@
-"""Decompositions of matrices by cuSOLVER, for arrays of a GPU: the functions of _lapack.
+"""Matrix decompositions by cuSOLVER, for arrays on a GPU. The functions are those of _lapack.
 
-cuSOLVER's matrices are column-major: it takes the memory of a row-major matrix for that of the transposed matrix. Each function says how
-it copes with that. Stacks of matrices are computed one after the other."""
+cuSOLVER's matrices are column-major: it reads the memory of a row-major matrix as the transposed
+matrix. Each function says how it handles that. The matrices of a stack are computed one after the
+other.
+"""
 
 import ctypes
 import functools
@@ -22,7 +24,7 @@ _ALL, _SOME, _NO = (ctypes.c_byte(ord(letter)) for letter in "ASN")
 
 
 class Calls:
-    """cuSOLVER's functions for arrays of a type on a device."""
+    """cuSOLVER's functions for one element type and one device."""
 
     def __init__(self, x):
         self.library = _nvidia.library("cuSOLVER", "linalg")
@@ -30,18 +32,20 @@ class Calls:
         self.handle = _handle(x.device)
 
     def function(self, name, *arguments):
-        """Calls a function whose name has the letter of the type, potrf."""
+        """Calls a cuSOLVER function. name: the name without the prefix and the letter of the type,
+        such as "potrf". Raises LibraryError if it fails."""
         full = f"cusolverDn{_LETTERS[self.text]}{name}"
         _nvidia.check(getattr(self.library, full)(self.handle, *arguments), full)
 
     def work(self, name, *arguments):
-        """Temporary storage for a function, and its number of elements."""
+        """Returns (workspace for a function, its number of elements)."""
         count = ctypes.c_int()
         self.function(f"{name}_bufferSize", *arguments, ctypes.byref(count))
         return _engine.new((max(count.value, 1),), self.text, self.device), count
 
     def info(self, matrices):
-        """For each matrix the number that a function reports."""
+        """Returns an array of zeros with one element for each matrix; a function stores its status
+        there."""
         return _creation.zeros((max(_count(matrices), 1),), dtype="i32", device=self.device)
 
 
@@ -55,7 +59,7 @@ def _handle(device):
 
 
 class Checked:
-    """This module's functions, for an operation that is named in errors."""
+    """The functions of this module. what: the operation that error messages name."""
 
     def __init__(self, what):
         _nvidia.library("cuSOLVER", "linalg")
@@ -68,7 +72,7 @@ class Checked:
 
 
 def checked(what):
-    """The functions of this module. LibraryError: there is no cuSOLVER."""
+    """Returns the functions of this module. Raises LibraryError if cuSOLVER is not installed."""
     return Checked(what)
 
 
@@ -80,12 +84,12 @@ def _count(matrices):
 
 
 def _matrix(x, i):
-    """The address of matrix i of a stack."""
+    """Returns the address of matrix i in a stack."""
     return _nvidia.address(x, i * x.shape[-1] * x.shape[-2])
 
 
 def _line(x, i):
-    """The address of line i of an array of lines."""
+    """Returns the address of row i in an array of vectors."""
     return _nvidia.address(x, i * x.shape[-1])
 
 
@@ -94,16 +98,17 @@ def _real(text):
 
 
 def _refuse(info, reason):
-    """Raises NumPy's error if a matrix was not decomposed."""
+    """Raises numpy.linalg.LinAlgError with the reason if the decomposition of a matrix failed."""
     if numpy.any(info.to_host() > 0):
         raise numpy.linalg.LinAlgError(reason)
 
 
-# ---- equations ----
+# ---- linear equations ----
 
 
 def _factored(x):
-    """The LU factors of the transposed matrices, their pivots, and the numbers that getrf reports."""
+    """Returns (LU factors of the transposed matrices, their pivots, the status of getrf for each
+    matrix)."""
     factors, n = _engine.copied(x), x.shape[-1]
     calls = Calls(x)
     pivots, info = _creation.zeros((*x.shape[:-2], n), dtype="i32", device=x.device), calls.info(x)
@@ -118,8 +123,8 @@ def _factored(x):
 
 
 def solve(x, sides):
-    """The solutions of x @ y = sides, by the factors of the transposed matrices. cuSOLVER solves for the columns of the right sides,
-    which are the rows of their transposed matrices."""
+    """Solves x @ y = sides with the LU factors of the transposed matrices. cuSOLVER solves for the
+    columns of the right-hand sides, which are the rows of their transposed matrices."""
     from ._indexing import broadcast_view
 
     batch = _engine.broadcast([tuple(x.shape[:-2]), tuple(sides.shape[:-2])])
@@ -141,12 +146,13 @@ def solve(x, sides):
 
 
 def inv(x):
-    """The solutions for the unit matrix."""
+    """Inverts matrices by solving for the identity matrix."""
     return solve(x, _creation.eye(x.shape[-1], dtype=x.dtype, device=x.device))
 
 
 def _signs(pivots):
-    """-1 for an odd number of exchanged rows, else 1. pivots count from 1."""
+    """Returns -1 for an odd number of row exchanges, else 1. pivots: 1-based, as getrf returns
+    them."""
     from . import _reductions
 
     own = _creation.arange(1, pivots.shape[-1] + 1, dtype="i32", device=pivots.device)
@@ -156,7 +162,8 @@ def _signs(pivots):
 
 
 def det(x):
-    """The product of the factors' diagonals, with the sign of the exchanges."""
+    """Computes determinants: the product of each factor's diagonal, with the sign of the row
+    exchanges."""
     from . import _reductions, linalg
 
     factors, pivots, _ = _factored(x)
@@ -165,7 +172,8 @@ def det(x):
 
 
 def slogdet(x):
-    """The product of the signs and the sum of the logarithms of the factors' diagonals."""
+    """Returns the sign of the determinant and the logarithm of its absolute value, computed from
+    the factors' diagonals."""
     from . import _reductions, linalg
 
     factors, pivots, _ = _factored(x)
@@ -180,7 +188,8 @@ def slogdet(x):
 
 
 def cholesky(x):
-    """The transposed matrix is the conjugate one. Its factor above the diagonal, transposed, is the factor below of the matrix."""
+    """Returns the lower Cholesky factors. cuSOLVER reads a matrix as its conjugate, whose upper
+    factor in column-major order is the lower factor of the matrix in row-major order."""
     made, n, calls = _engine.copied(x), x.shape[-1], Calls(x)
     info = calls.info(x)
     if made.size:
@@ -194,7 +203,7 @@ def cholesky(x):
 
 
 def _eigen(x, job):
-    """The eigenvalues, and the eigenvectors of the conjugate matrices as rows."""
+    """Returns the eigenvalues, and the eigenvectors of the conjugate matrices as rows."""
     vectors, n, calls = _engine.copied(x), x.shape[-1], Calls(x)
     values = _engine.new(tuple(x.shape[:-1]), _real(x.dtype.text), x.device)
     name = "heevd" if KIND[x.dtype.text] == "c" else "syevd"
@@ -211,14 +220,14 @@ def _eigen(x, job):
 
 
 def eigh(x):
-    """The eigenvalues and the eigenvectors, columns."""
+    """Returns the eigenvalues, and the eigenvectors as columns."""
     values, vectors = _eigen(x, _VECTORS)
     columns = _engine.copied(matrix_transpose(vectors))
     return values, elementwise(ROWS["conj"], (columns,)) if KIND[x.dtype.text] == "c" else columns
 
 
 def eigvalsh(x):
-    """The eigenvalues."""
+    """Returns the eigenvalues."""
     return _eigen(x, _NONE)[0]
 
 
@@ -226,7 +235,8 @@ def eigvalsh(x):
 
 
 def qr(x, mode):
-    """Q and R of the matrices, which are transposed first, so that cuSOLVER reads them as they are."""
+    """Returns Q and R. The matrices are transposed first, so that cuSOLVER reads the original
+    matrices."""
     rows, columns = x.shape[-2:]
     least = min(rows, columns)
     width = rows if mode == "complete" else least
@@ -253,8 +263,9 @@ def qr(x, mode):
 
 
 def _decomposed(x, full_matrices, has_vectors=True):
-    """U, S and Vh of matrices that are not higher than wide. cuSOLVER sees the transposed matrices, whose left vectors, in its order of
-    memory, are Vh, and whose right ones are U."""
+    """Returns U, S and Vh of matrices that have at most as many rows as columns. cuSOLVER reads the
+    transposed matrices: in their memory order its left vectors are Vh and its right vectors are
+    U."""
     rows, columns = x.shape[-2:]
     source, batch, text, calls = _engine.copied(x), tuple(x.shape[:-2]), x.dtype.text, Calls(x)
     width = columns if full_matrices else rows
@@ -275,7 +286,7 @@ def _decomposed(x, full_matrices, has_vectors=True):
 
 
 def svd(x, full_matrices):
-    """U, the singular values, and the conjugate transpose of V."""
+    """Returns U, the singular values and the conjugate transpose of V."""
     rows, columns = x.shape[-2:]
     if not x.size:
         return _empty_svd(x, full_matrices)
@@ -286,7 +297,7 @@ def svd(x, full_matrices):
 
 
 def _empty_svd(x, full_matrices):
-    """U, S and Vh of matrices without elements: the vectors are those of the unit matrices."""
+    """Returns U, S and Vh of matrices without elements: U and Vh are identity matrices."""
     rows, columns = x.shape[-2:]
     least = min(rows, columns)
     shapes = ((rows, rows if full_matrices else least), (columns if full_matrices else least, columns))
@@ -299,7 +310,7 @@ def _empty_svd(x, full_matrices):
 
 
 def svdvals(x):
-    """The singular values, the largest first."""
+    """Returns the singular values, largest first."""
     if not x.size:
         return _empty_svd(x, False)[1]
     return _decomposed(x if x.shape[-2] <= x.shape[-1] else matrix_transpose(x), False, has_vectors=False)[1]

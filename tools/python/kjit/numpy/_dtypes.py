@@ -1,4 +1,4 @@
-"""Data types: their kinds, promotion as the array API standard has it, and their limits."""
+"""Data types: their kinds, their promotion by the array API standard, and their limits."""
 
 import functools
 from dataclasses import dataclass
@@ -12,14 +12,15 @@ _NAMES = {
     "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
     "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
-# The standard's data types by their names in the standard; and those that kjit has besides.
+# The data types of the array API standard by name, and the further data types of kjit.
 STANDARD = {name: dtypes.SCALARS[text] for name, text in _NAMES.items()}
 FURTHER = {"float16": dtypes.SCALARS["f16"], "bfloat16": dtypes.SCALARS["bf16"]}
 DTYPES = STANDARD | FURTHER
-# By the name of the kernel IR.
+# By the name in the kernel IR.
 BY_TEXT = {dtype.text: dtype for dtype in DTYPES.values()}
 
-# Kind and number of bits of each type; the kinds are b(ool), i(nteger), u(nsigned), f(loat), c(omplex).
+# The kind and the number of bits of each type. The kinds are b(ool), i(nteger), u(nsigned), f(loat)
+# and c(omplex).
 KIND = {"bool": "b", "bf16": "f", "f16": "f", "c64": "c", "c128": "c", "f32": "f", "f64": "f"}
 BITS = {"bool": 8, "bf16": 16}
 for _text in BY_TEXT:
@@ -27,7 +28,7 @@ for _text in BY_TEXT:
     BITS.setdefault(_text, int(_text.strip("iufc")) if _text[0] in "iufc" else 8)
 
 DEFAULTS = {"b": "bool", "i": "i64", "u": "u64", "f": "f64", "c": "c128"}
-# The float types of the parts of complex numbers.
+# The real type of a complex type, and the complex type for a float type.
 PART = {"c64": "f32", "c128": "f64"}
 WHOLE = {"f16": "c64", "bf16": "c64", "f32": "c64", "f64": "c128"}
 
@@ -38,8 +39,9 @@ _KINDS = {
 
 
 def dtype_of(thing):
-    """The data type that an object names: a data type of kjit, NumPy or Python, or a name. Names are kjit's and NumPy's. "i8" and
-    "u8" name different types in kjit and in NumPy, and are rejected."""
+    """Returns the data type that an object names: a data type of kjit, NumPy or Python, or a name.
+    A name may be kjit's or NumPy's, except "i8" and "u8", which mean different types in kjit and
+    NumPy and are rejected."""
     if isinstance(thing, dtypes.DType) and thing.text in BY_TEXT:
         return thing
     if isinstance(thing, str):
@@ -61,14 +63,15 @@ def _dtype_of_text(thing):
     return BY_TEXT[text]
 
 
-# By the bits of an integer type the smallest float type that it promotes to.
+# The smallest float type to which an integer type promotes, by the number of bits of the integer.
 _FLOAT_OF_INTEGER = {8: "f16", 16: "f32", 32: "f64", 64: "f64"}
 
 
 @functools.cache
 def common(a, b):
-    """The name of the type that two types promote to: by the standard, and by NumPy's rules for types of different kinds, about which
-    the standard says nothing. None for bfloat16 and integers, which NumPy does not have."""
+    """Returns the name of the type that two types promote to, or None for bfloat16 with an integer
+    type. The rules are the standard's; for types of different kinds, where the standard has no
+    rule, they are NumPy's."""
     if a == b:
         return a
     kinds = {KIND[a], KIND[b]}
@@ -76,7 +79,7 @@ def common(a, b):
         return b if KIND[a] == "b" else a
     wide, narrow = (a, b) if BITS[a] >= BITS[b] else (b, a)
     if len(kinds) == 1:
-        return "f32" if BITS[wide] == BITS[narrow] else wide  # f16 and bf16
+        return "f32" if BITS[wide] == BITS[narrow] else wide  # float16 and bfloat16
     if kinds == {"i", "u"}:
         signed, unsigned = (a, b) if KIND[a] == "i" else (b, a)
         if BITS[signed] > BITS[unsigned]:
@@ -90,7 +93,8 @@ def common(a, b):
 
 
 def promote(texts, what="the operation"):
-    """The name of the type that several types promote to."""
+    """Returns the name of the type that all types promote to. Raises PromotionError if none exists;
+    what: the operation in the message."""
     result = texts[0]
     for text in texts[1:]:
         found = common(result, text)
@@ -106,7 +110,8 @@ _ORDER = "biufc"
 
 
 def is_scalar(x):
-    """Whether an object is a number of Python, whose type is weak. numpy.float64 is a float of Python and is no such number."""
+    """Returns whether an object is a Python number, which has no type of its own. numpy.float64
+    derives from float and is not counted."""
     return type(x) in (bool, int, float, complex) or (
         isinstance(x, (bool, int, float, complex)) and type(x).__module__ != "numpy"
     )
@@ -117,17 +122,19 @@ def scalar_kind(x):
 
 
 def with_scalar(text, kind):
-    """The name of the type of an array combined with a number of Python: the array's type, or as NumPy for a wider kind."""
+    """Returns the name of the result type for an array and a Python number of a kind. This is the
+    array's type, or NumPy's choice if the number's kind is higher."""
     own = KIND[text]
     if own == kind or kind == "b" or own in "iu" and kind == "i" or own in "fc" and kind in "if" or own == "c":
         return text
     if kind == "c":
         return WHOLE.get(text, "c128")
-    return DEFAULTS[kind]  # a bool array and an int, an array of integers and a float
+    return DEFAULTS[kind]  # a bool array with an int, or an integer array with a float
 
 
 def text_of(x):
-    """The name of the type of an array, of kjit or NumPy."""
+    """Returns the name of the element type of a kjit or NumPy array. Raises PromotionError for
+    types without operators."""
     found = dtypes.name_of(x.dtype)
     if found not in BY_TEXT:
         raise PromotionError(f"elements of the type {x.dtype} have no operators")
@@ -135,7 +142,7 @@ def text_of(x):
 
 
 def result_type(*arrays_and_dtypes):
-    """The data type that arrays, data types and numbers of Python promote to."""
+    """Returns the data type that arrays, data types and Python numbers promote to."""
     texts, kinds = [], []
     for x in arrays_and_dtypes:
         if is_scalar(x):
@@ -153,14 +160,15 @@ def result_type(*arrays_and_dtypes):
 
 
 def can_cast(from_, to, /):
-    """Whether a data type, or the data type of an array, can be converted to another by the rules of promotion."""
+    """Returns whether a data type, or the data type of an array, promotes to the type `to`."""
     source = text_of(from_) if isinstance(from_, Array) else dtype_of(from_).text
     target = dtype_of(to).text
     return common(source, target) == target
 
 
 def isdtype(dtype, kind):
-    """Whether a data type is of a kind: a data type, a name such as "real floating", or a tuple of these."""
+    """Returns whether a data type has a kind. kind: a data type, a name such as "real floating", or
+    a tuple of these. Raises ValueError for an unknown name."""
     text = dtype_of(dtype).text
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
@@ -172,7 +180,7 @@ def isdtype(dtype, kind):
 
 
 def dtypes_of_kind(kind=None):
-    """The standard's data types of a kind, by name."""
+    """Returns the standard's data types of a kind, by name. kind: as in isdtype(); None means all."""
     if kind is None:
         return dict(STANDARD)
     return {name: dtype for name, dtype in STANDARD.items() if isdtype(dtype, kind)}
@@ -180,7 +188,7 @@ def dtypes_of_kind(kind=None):
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """The limits of a float type, as `finfo` returns them."""
+    """The limits of a float type, as returned by `finfo`."""
 
     bits: int
     eps: float
@@ -192,7 +200,7 @@ class FloatInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """The limits of an integer type, as `iinfo` returns them."""
+    """The limits of an integer type, as returned by `iinfo`."""
 
     bits: int
     max: int
@@ -200,7 +208,7 @@ class IntegerInfo:
     dtype: dtypes.DType
 
 
-# Digits of the significand after the first one, and exponents of the largest and the smallest normal number.
+# The number of fraction bits, and the exponents of the largest and the smallest normal number.
 _FLOATS = {"f16": (10, 15, -14), "bf16": (7, 127, -126), "f32": (23, 127, -126), "f64": (52, 1023, -1022)}
 
 
@@ -209,7 +217,8 @@ def _named(type):
 
 
 def finfo(type, /):
-    """The limits of a float type, or of the parts of a complex type. type: a data type or an array."""
+    """Returns the limits of a float type, or of the parts of a complex type. type: a data type or
+    an array. Raises ValueError for other types."""
     text = _named(type)
     text = PART.get(text, text)
     if text not in _FLOATS:
@@ -220,7 +229,8 @@ def finfo(type, /):
 
 
 def iinfo(type, /):
-    """The limits of an integer type. type: a data type or an array."""
+    """Returns the limits of an integer type. type: a data type or an array. Raises ValueError for
+    other types."""
     text = _named(type)
     if KIND[text] not in "iu":
         raise ValueError(f"iinfo: {BY_TEXT[text].name} is no integer type")

@@ -1,4 +1,4 @@
-"""The element-wise functions of the namespace, made from the table."""
+"""The element-wise functions of the namespace, generated from the table."""
 
 from . import _beyond, _dtypes, _engine
 from ._engine import elementwise
@@ -36,7 +36,8 @@ def _binary(row):
 
 
 def _by_ufunc(row, operands, out, where, options):
-    """The operation with options of NumPy's ufuncs, which NumPy's ufunc takes."""
+    """Computes an operation with options that only NumPy's ufunc accepts. Raises TypeError if the
+    operation has no NumPy ufunc."""
     import numpy
 
     if row.ufunc is None:
@@ -47,7 +48,8 @@ def _by_ufunc(row, operands, out, where, options):
 
 
 def check_exponent(base, exponent):
-    """NumPy rejects negative integers as exponents of integers. A GPU is not waited for: its results are undefined then."""
+    """Rejects negative integer exponents of integers, as NumPy does. Exponents on a GPU are not
+    checked, because the check would wait; the results are then undefined."""
     if type(exponent) is float or _kind(base) not in "biu" or _kind(exponent) != "i":
         return
     if isinstance(exponent, _engine.Array):
@@ -87,13 +89,13 @@ FUNCTIONS |= {name: FUNCTIONS[same] for name, same in _OTHER_NAMES.items()}
 
 
 def imag(x, /):
-    """The imaginary parts of an array of complex numbers; zeros for an array of real numbers."""
+    """Returns the imaginary parts of a complex array, and zeros for a real array."""
     return elementwise(ROWS["imag"], (x,))
 
 
 def clip(x, /, min=None, max=None, *, out=None):
-    """Each element of x, or the bound that it is beyond. min, max: numbers or arrays that broadcast with x; None: no bound. The
-    result has the data type of x."""
+    """Limits each element of x to the range from min to max. min, max: numbers or arrays that
+    broadcast with x; None means no bound. The result has the data type of x."""
     text = _dtypes.text_of(x)
     bounds = [_bound(bound, text) for bound in (min, max)]
     if bounds[0] is None and bounds[1] is None:
@@ -106,7 +108,7 @@ def clip(x, /, min=None, max=None, *, out=None):
 
 
 def _bound(bound, text):
-    """A bound in the type of the array that it is for."""
+    """Returns a bound, converted to the data type `text` of the array."""
     if bound is None or not hasattr(bound, "shape"):
         return bound
     if _dtypes.KIND[_dtypes.text_of(bound)] != _dtypes.KIND[text] and _dtypes.KIND[text] not in "iu":
@@ -120,12 +122,13 @@ def _assigned(out, x):
 
 
 def where(condition, x1, x2, /):
-    """The elements of x1 where the condition is true, else those of x2."""
+    """Returns the elements of x1 where the condition is true, and those of x2 elsewhere."""
     return elementwise(ROWS["where"], (condition, x1, x2))
 
 
 def round(x, /, decimals=0, *, out=None):
-    """Each element rounded to the nearest integer, ties to even; with decimals to that number of digits."""
+    """Rounds each element to the nearest integer, ties to even. decimals: the number of decimal
+    digits to keep; negative values round to tens, hundreds and so on."""
     if not decimals:
         return elementwise(ROWS["round"], (x,), out)
     scale = 10.0 ** abs(decimals)
@@ -135,5 +138,5 @@ def round(x, /, decimals=0, *, out=None):
 
 
 FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "rint": round}
-# Functions that NumPy has with further arguments.
+# Functions that have more arguments in NumPy.
 WIDENED = (clip, where, round, imag)

@@ -1,5 +1,8 @@
-"""How operations run: every element-wise operation goes through `elementwise`, every reduction through `reduce_axes`, and results
-that are made from indices through `from_indices`. All of them are kjit's algorithms, on the device where the arrays are."""
+"""Runs the operations of kjit.numpy on the device of the arrays, by kjit's algorithms.
+
+Every element-wise operation goes through `elementwise`, every reduction through `reduce_axes`, and
+every result computed from indices through `from_indices`.
+"""
 
 import functools
 import sys
@@ -18,14 +21,15 @@ MOST_RANK = 8
 
 
 def new(shape, text, device):
-    """A new array, contents undefined."""
+    """Returns a new array with undefined contents. Raises ShapeError for more than MOST_RANK
+    dimensions."""
     if len(shape) > MOST_RANK:
         raise ShapeError(f"an array has at most {MOST_RANK} dimensions, not {len(shape)}")
     return _kjit.empty(_state.context(), shape, text, device)
 
 
 def default_device():
-    """The name of the device of arrays that a program makes without naming one: "cpu", "cuda:0"."""
+    """Returns the name of the device for new arrays, such as "cpu" or "cuda:0"."""
     return _device_name(_state.device())
 
 
@@ -35,23 +39,25 @@ def _device_name(device):
 
 
 def device_name(device):
-    """The name of a device that a program names, as arrays have it; None: that of new arrays."""
+    """Returns the name of a device as arrays have it. None means the default device."""
     if device is None:
         return default_device()
     return _device_name(device) if isinstance(device, str) else new((), "f32", device).device
 
 
 def extents_of(shape):
-    """A shape as a tuple of integers of any sign: an integer stands for one dimension."""
+    """Returns a shape as a tuple of integers, which may be negative. An integer means one
+    dimension."""
     if hasattr(shape, "__index__") and not getattr(shape, "ndim", 0):
         return (index(shape),)
-    if not isinstance(shape, Sequence):  # a pointer of ctypes can be iterated over, without an end
+    # a pointer of ctypes can be iterated over without an end, so iteration is no test
+    if not isinstance(shape, Sequence):
         raise TypeError(f"a shape is an integer or a tuple of integers, not {type(shape).__name__}")
     return tuple(index(extent) for extent in shape)
 
 
 def shape_of(shape):
-    """A shape as a tuple of integers, none of them negative."""
+    """Returns a shape as a tuple of integers. Raises ShapeError if one of them is negative."""
     extents = extents_of(shape)
     if any(extent < 0 for extent in extents):
         raise ShapeError(f"negative dimensions are not allowed: {extents}")
@@ -69,7 +75,8 @@ def _numpy():
 
 
 def typed(value, text):
-    """A number of Python as a scalar with a type. OverflowError: an integer that the type does not have."""
+    """Returns a Python number as a scalar of a type. Raises OverflowError for an integer out of the
+    type's range."""
     if text == "bf16":
         import ml_dtypes
 
@@ -87,14 +94,15 @@ def _limits(text):
 
 
 def check_range(value, text):
-    """Whether a number is one that a type of integers has."""
+    """Raises OverflowError if a number is out of the range of an integer type."""
     limits = _limits(text)
     if limits is not None and not limits[0] <= value <= limits[1]:
         raise OverflowError(f"Python integer {value} is out of bounds for {BY_TEXT[text].name}")
 
 
 def operand(x, what):
-    """An object as an operand: an array of kjit, an array or scalar of NumPy, or a number of Python."""
+    """Returns the object if it is an operand: a kjit array, a NumPy array or scalar, or a Python
+    number. Raises PromotionError for other objects."""
     if isinstance(x, Array) or _dtypes.is_scalar(x):
         return x
     numpy = _numpy()
@@ -104,7 +112,8 @@ def operand(x, what):
 
 
 def common_device(operands, what):
-    """The device of the arrays among the operands. NumPy's arrays belong to the CPU's."""
+    """Returns the device of the arrays among the operands. NumPy arrays are on the CPU. Raises
+    DevicesError for arrays on different devices."""
     device = None
     for x in operands:
         place = x.device if isinstance(x, Array) else "cpu" if getattr(x, "ndim", 0) else None
@@ -119,7 +128,7 @@ def common_device(operands, what):
 
 
 def broadcast(shapes, what="operands"):
-    """The shape that shapes broadcast to."""
+    """Returns the shape to which the shapes broadcast. Raises ShapeError if they do not."""
     first = shapes[0] if shapes else ()
     if all(shape == first for shape in shapes):
         return first
@@ -143,7 +152,8 @@ def normalize_axis(axis, rank, what="axis"):
 
 
 def normalize_axes(axis, rank, what="axis"):
-    """A tuple of different axes, none of them negative; None stands for all."""
+    """Returns the axes as a tuple of different non-negative integers. None means all axes. Raises
+    AxisError or ShapeError."""
     if axis is None:
         return tuple(range(rank))
     axes = tuple(normalize_axis(each, rank, what) for each in (axis if isinstance(axis, (tuple, list)) else (axis,)))
@@ -156,14 +166,15 @@ def normalize_axes(axis, rank, what="axis"):
 
 
 def run_map(pair, operands, out, where=None):
-    """Computes a func for the elements of operands that broadcast to `out`, which the extension checks. An operand that shares
-    memory with `out`, and is not `out` itself, is copied first, so that every element is read before it is overwritten."""
+    """Computes a func for the elements of the operands, which broadcast to `out`; the extension
+    checks the shapes. An operand that overlaps `out` without being `out` itself is copied first, so
+    that all elements are read before they are overwritten."""
     run_maps(pair, operands, (out,), where)
     return out
 
 
 def run_maps(pair, operands, outs, where=None):
-    """As run_map, for a func with several results, each of which is written to an array."""
+    """Like run_map, for a func with several results, each of which has an array in outs."""
     for out in outs:
         operands = [_apart(x, out) for x in operands]
         where = where if where is None else _apart(where, out)
@@ -180,14 +191,19 @@ def _apart(x, out):
 
 
 def copied(x):
-    """A new array with the same elements in row-major order."""
+    """Returns a copy of the array in row-major order."""
     return _kjit.copy_of(_state.context(), x, x.device)
 
 
 class Kernel:
-    """An operation for some data types: the func, the type that numbers of Python are given, and the type of the result.
-    takes_numbers: the arrays have that type, too, so that a number of Python gets it in the kernel. call(names): the operation as an
-    expression of the kernel IR, which calls the funcs in `needs`. is_cheap: computing it again costs less than reading its result."""
+    """The kernel of an operation for one combination of data types.
+
+    scalar: the type that Python numbers get. result: the type of the result. takes_numbers: whether
+    the arrays have the type `scalar` as well; a Python number then gets its type inside the kernel.
+    call(names): returns the operation as an expression of the kernel IR, which calls the funcs in
+    `needs`. is_cheap: whether recomputing the operation costs less than reading its result from
+    memory.
+    """
 
     __slots__ = ("call", "func", "is_cheap", "name", "needs", "result", "scalar", "takes_numbers")
 
@@ -196,7 +212,7 @@ class Kernel:
         self.call, self.needs, self.is_cheap = call, needs, is_cheap
 
     def number(self, value):
-        """A number of Python as the operand of a map."""
+        """Returns a Python number as an operand of a map."""
         if not self.takes_numbers or KIND[self.scalar] not in "iuf":
             return typed(value, self.scalar)
         if KIND[self.scalar] == "f":
@@ -205,21 +221,21 @@ class Kernel:
         return int(value) if value <= _MOST_NUMBER else typed(value, self.scalar)
 
     def typed_number(self, value):
-        """A number of Python as a scalar of the operation's type."""
+        """Returns a Python number as a scalar of the operation's type."""
         return typed(value, self.scalar)
 
     def expression(self, names):
-        """The operation in the kernel IR, rounded to the type of its result."""
+        """Returns the operation as an expression of the kernel IR, converted to the result type."""
         return f"{self.result}({self.call(names)})"
 
 
-# The largest integer that the extension takes for a number without a type.
+# The largest integer that the extension accepts as an untyped number.
 _MOST_NUMBER = 2**63 - 1
 
 
 class Operands:
-    """The operands of an operation: a word for each in the key of its kernel, the values, the shape that they broadcast to, the
-    device, and whether numbers of Python are among them."""
+    """The operands of an operation: their words in the key of a kernel, their values, the shape
+    they broadcast to, their device, and whether a Python number is among them."""
 
     __slots__ = ("words", "values", "shape", "device", "has_numbers")
 
@@ -249,12 +265,13 @@ class Operands:
             raise DevicesError(f"{what}: arrays on {self.device} and on {device}; move one with x.to_device({self.device!r})")
 
 
-# The context whose arrays the extension records operations of; see _fusing.
+# The context whose operations the extension records; see _fusing.
 context_of_expressions = None
 
 
 def is_operand(x):
-    """Whether an object is an operand of operators: an array of kjit or NumPy, a number, or a list or tuple of numbers."""
+    """Returns whether an operator accepts an object: a kjit or NumPy array, a number, or a list or
+    tuple."""
     if isinstance(x, (Array, list, tuple)) or _dtypes.is_scalar(x):
         return True
     numpy = sys.modules.get("numpy")
@@ -265,7 +282,8 @@ _knows_scalars = False
 
 
 def learn_scalars(operands):
-    """Whether operands have a scalar of NumPy, for the first time: the extension gets to know its classes and records it, too."""
+    """Registers the classes of NumPy's scalars with the extension if an operand is one of them.
+    Returns True the first time, when the caller has to repeat the operation."""
     global _knows_scalars
     numpy = sys.modules.get("numpy")
     if _knows_scalars or numpy is None or not any(isinstance(x, numpy.generic) for x in operands):
@@ -276,7 +294,8 @@ def learn_scalars(operands):
 
 
 def without_lists(operands):
-    """The operands with an array in the place of each list and tuple, on the device of the first array."""
+    """Returns the operands with each list and tuple converted to an array on the device of the
+    first array."""
     if not any(isinstance(x, (list, tuple)) for x in operands):
         return operands
     from ._creation import asarray
@@ -286,9 +305,12 @@ def without_lists(operands):
 
 
 def elementwise(row, operands, out=None, where=None):
-    """The operation of a row of the table over operands that broadcast. Every element-wise operation and every operator of arrays
-    comes here or to the extension's `operate`. out: an array of kjit that the result is written to; its type is what the result is
-    converted to."""
+    """Computes an operation of the table for operands that broadcast. All element-wise operations
+    and array operators end here or in the extension's `operate`.
+
+    out: a kjit array for the result, which is converted to its data type. where: a mask that
+    selects the elements to compute; it needs out, otherwise TypeError is raised.
+    """
     if out is not None:
         return _elementwise_into(row, without_lists(operands), out, where)
     if where is not None:
@@ -305,7 +327,8 @@ def elementwise(row, operands, out=None, where=None):
 
 
 def elementwise_now(row, operands, out=None):
-    """The operation for operands that the extension does not record: arrays and scalars of NumPy, and numbers alone."""
+    """Computes an operation at once, for operands that the extension does not record: NumPy arrays
+    and scalars, or numbers alone."""
     if out is not None:
         return _elementwise_into(row, operands, out, None)
     given = Operands(operands, row.name)
@@ -317,7 +340,8 @@ def elementwise_now(row, operands, out=None):
 
 
 def _prepared(row, given):
-    """The Kernel for Operands, and their values with numbers of Python as it takes them."""
+    """Returns (the Kernel for Operands, their values with Python numbers in the form that the
+    kernel takes)."""
     kernel = row.kernel(tuple(given.words))
     if given.has_numbers:
         return kernel, [kernel.number(x) if _dtypes.is_scalar(x) else x for x in given.values]
@@ -337,7 +361,8 @@ def _elementwise_into(row, operands, out, where):
 
 
 def check_out(out, shape, text, what):
-    """Whether a result can be written to an array: its shape, its type, and that it is no read-only array."""
+    """Raises an error if a result cannot be stored in the array `out`: ShapeError for a read-only
+    array or another shape, PromotionError for a lossy conversion."""
     if out.is_read_only:
         raise ShapeError(f"{what}: the array for the result is read-only")
     if tuple(out.shape) != shape and broadcast([tuple(out.shape), shape]) != tuple(out.shape):
@@ -350,7 +375,8 @@ _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def can_store(source, target):
-    """Whether a value is converted without a word when it is stored, as NumPy's casting="same_kind" has it."""
+    """Returns whether a store may convert a value from one type to the other, as under NumPy's
+    casting="same_kind"."""
     if KIND[source] == "i" and KIND[target] == "u":
         return False
     return _RANKS[KIND[source]] <= _RANKS[KIND[target]]
@@ -361,14 +387,14 @@ def can_store(source, target):
 
 @functools.cache
 def cast_func(source, target):
-    """The func that converts an element as NumPy's astype does."""
+    """Returns the func that converts an element, as NumPy's astype does."""
     if source == target:
         return IDENTITY
     return Func("cast", f"func cast(a) {{ return {cast_call(source, target, 'a')} }}", cast_needs(target))
 
 
 def cast_call(source, target, name):
-    """The conversion of an element in the kernel IR."""
+    """Returns the conversion of an element as an expression of the kernel IR."""
     if target == "bool":
         return f"np_truth({name})"
     return f"{target}({name}.real)" if KIND[source] == "c" and KIND[target] != "c" else f"{target}({name})"
@@ -379,11 +405,12 @@ def cast_needs(target):
 
 
 def assign(view, value):
-    """Writes an array or a number to a view, with broadcasting and NumPy's conversions."""
+    """Copies an array or a number to a view, with broadcasting and NumPy's conversions. Raises
+    ShapeError if the view is read-only."""
     if view.is_read_only:
         raise ShapeError("the array is read-only")
     target = view.dtype.text
-    if target not in BY_TEXT:  # records and the like, which have no conversions
+    if target not in BY_TEXT:  # records and similar types, which are not converted
         return view.copy_from(value)
     if _dtypes.is_scalar(value):
         value = typed_for_store(value, target)
@@ -411,14 +438,15 @@ def _casts():
 
 
 def check_conversion(value, target):
-    """Whether the elements of an array are stored in another: complex numbers are not stored as real ones."""
+    """Raises TypeError if the elements are complex and the target type is real."""
     text = _dtypes.text_of(value)
     if KIND[text] == "c" and KIND[target] not in "cb":
         raise TypeError(f"{BY_TEXT[text].name} is not stored in an array of {BY_TEXT[target].name}; take x.real")
 
 
 def typed_for_store(value, target):
-    """A number of Python as an element of a type; floats are cut for integers, as NumPy does."""
+    """Returns a Python number as an element of a type. A float is truncated for an integer type, as
+    in NumPy. Raises TypeError for a complex number and a real type."""
     kind = KIND[target]
     if target == "bool":
         return typed(bool(value), target)
@@ -432,22 +460,23 @@ def typed_for_store(value, target):
 
 
 def cast(x, text):
-    """A new array of another type."""
+    """Returns a copy of x with another data type."""
     if isinstance(x, Array) and x.dtype.text in KIND:
         return _kjit.operate(_casts()[text].index, x)
     return run_map(cast_func(_dtypes.text_of(x), text).pair(), (x,), new(tuple(x.shape), text, x.device))
 
 
 def converted(x, text):
-    """The array itself if it has the type, else a new one."""
+    """Returns x itself if it has the data type, else a converted copy."""
     return x if _dtypes.text_of(x) == text else cast(x, text)
 
 
-# ---- results that are made from indices ----
+# ---- results computed from indices ----
 
 
 def from_indices(function, shape, text, arrays, device, out=None):
-    """A new array whose element (i, j) is what the func returns for (i, j, *arrays). arrays: arrays of kjit and typed numbers."""
+    """Returns a new array whose element (i, j) is function(i, j, *arrays). arrays: kjit arrays and
+    typed numbers. out: an array to fill instead."""
     out = new(shape, text, device) if out is None else out
     made = (*function.pair(), tuple(shape), tuple(arrays))
     _kjit.run_algorithm(_state.context(), "map", ((out,), IDENTITY.pair(), (made,)), device=device)
@@ -455,7 +484,8 @@ def from_indices(function, shape, text, arrays, device, out=None):
 
 
 def to_indices(function, shape, values, arrays, device):
-    """Calls the func as (i, j, value, *arrays) for each index and each of the values, which broadcast to the shape: it stores them."""
+    """Calls function(i, j, value, *arrays) for each index of the shape. The function stores the
+    value. values: broadcast to the shape."""
     target = (*function.pair(), tuple(shape), tuple(arrays))
     _kjit.run_algorithm(_state.context(), "map", ((target,), IDENTITY.pair(), (values,)), device=device)
 
@@ -464,7 +494,8 @@ def to_indices(function, shape, values, arrays, device):
 
 
 def reduce_axes(x, operator, axes, text, keepdims=False, accumulator=None, initial=None):
-    """A reduction by an operator of kjit along axes, a tuple: a new array of a type. Every reduction comes here. x: an array."""
+    """Reduces an array along the tuple `axes` by an operator of kjit, and returns a new array of
+    type `text`. All reductions end here."""
     options = {} if accumulator is None else {"accumulator": accumulator}
     if initial is not None:
         options["initial"] = initial

@@ -1,39 +1,40 @@
-"""The exceptions of array operations, each also the exception that NumPy raises for the same mistake."""
+"""The exceptions of array operations. Each class also derives from the exception that NumPy raises
+for the same mistake."""
 
 from .._errors import Error
 
 
 class ShapeError(Error, ValueError):
-    """Shapes, axes or values that do not fit the operation."""
+    """Raised if shapes, axes or values do not fit an operation."""
 
     __module__ = "kjit.numpy"
 
 
 class PromotionError(Error, TypeError):
-    """Data types that the operation does not take, or that have no common type."""
+    """Raised if an operation does not accept a data type, or if data types have no common type."""
 
     __module__ = "kjit.numpy"
 
 
 class BoundsError(Error, IndexError):
-    """An index that is out of bounds, or an object that is no index."""
+    """Raised if an index is out of bounds, or if an object cannot be an index."""
 
     __module__ = "kjit.numpy"
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis that the array does not have."""
+    """Raised if an array does not have an axis."""
 
     __module__ = "kjit.numpy"
 
 
 class DevicesError(Error, ValueError):
-    """Arrays on different devices in one operation."""
+    """Raised if the arrays of an operation are on different devices."""
 
     __module__ = "kjit.numpy"
 
 
 class LibraryError(Error, ImportError):
-    """A library of NVIDIA that is not installed, or that fails."""
+    """Raised if an NVIDIA library is not installed, or if a call of it fails."""
 
     __module__ = "kjit.numpy"

@@ -1,7 +1,9 @@
-"""The methods of NumPy's ufuncs that combine elements: reduce, accumulate, reduceat and at, for `__array_ufunc__`.
+"""The methods of NumPy's ufuncs that combine elements: reduce, accumulate, reduceat and at, for
+`__array_ufunc__`.
 
-Operators that kjit's reductions know run as these do, in parallel. Every other associative ufunc is an operator of its own. A ufunc
-that is not associative is combined in the order of the elements, by one thread for each result."""
+A ufunc that is one of kjit's operators, and every other associative ufunc, is reduced in parallel.
+For any other ufunc one thread for each result combines the elements in their order.
+"""
 
 
 import numpy
@@ -14,7 +16,7 @@ from ._errors import ShapeError
 from ._funcs import Func
 from ._loops import Loop, find_loop, fold_loop, numpy_type, stored
 
-# kjit's operators by NumPy's ufuncs, and the kinds of elements that they are equal for.
+# kjit's operator for a ufunc, and the kinds of elements for which both are equal.
 _OPERATORS = {
     "add": ("add", "iufc"), "multiply": ("mul", "iufc"), "maximum": ("max", "iuf"), "minimum": ("min", "iuf"), "logical_and": ("all", "b"),
     "logical_or": ("any", "b"), "bitwise_and": ("and", "iu"), "bitwise_or": ("or", "iu"), "bitwise_xor": ("xor", "iu"),
@@ -27,7 +29,8 @@ _SCANS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
 
 def _operator(ufunc, loop):
-    """The operator of kjit's algorithms that a ufunc is for the types of a loop, or None: elements are combined in their order."""
+    """Returns the operator of kjit's algorithms for a ufunc and the types of a loop. None means
+    that the elements have to be combined in their order."""
     name, kinds = _OPERATORS.get(ufunc.__name__, (None, ""))
     if KIND[loop.outputs[0]] in kinds:
         return name
@@ -35,7 +38,8 @@ def _operator(ufunc, loop):
 
 
 def _prepared(ufunc, inputs, out, dtype):
-    """The array, its elements converted to the type that they are combined in; the Loop; the Result for the caller's array."""
+    """Returns (the array, converted to the type in which elements are combined; the Loop; the
+    Result for the caller's array)."""
     from . import _protocols
 
     x = _protocols.operand(inputs[0])
@@ -62,13 +66,13 @@ _MISSING = (_NONE, getattr(numpy, "_NoValue", _NONE))
 
 
 def reduce(ufunc, inputs, out, axis=0, dtype=None, keepdims=False, initial=_NONE, where=True):
-    """The ufunc between all elements along axes."""
+    """Reduces all elements along axes with the ufunc."""
     from . import _protocols
 
     x, loop, result = _prepared(ufunc, inputs[:1], out or inputs[3:4], inputs[2] if len(inputs) > 2 else dtype)
     axis = inputs[1] if len(inputs) > 1 else axis
     axes = normalize_axes(axis, x.ndim) if x.ndim or axis not in (0, -1) else ()
-    if len(axes) > 1:  # NumPy rejects several axes for ufuncs that it does not reorder
+    if len(axes) > 1:  # NumPy's reduce raises the error for a ufunc that it does not reorder along several axes
         ufunc.reduce(numpy.ones((1, 1), numpy_type(loop.outputs[0])), axis=(0, 1))
     mask = None if where is True else _protocols._mask(where, x.device)
     first = _initial(ufunc, loop, initial, mask)
@@ -78,7 +82,8 @@ def reduce(ufunc, inputs, out, axis=0, dtype=None, keepdims=False, initial=_NONE
 
 
 def _initial(ufunc, loop, initial, mask):
-    """What a reduction begins with, or None."""
+    """Returns the initial value of a reduction, or None. Raises ValueError if a mask needs one and
+    the ufunc has no identity."""
     if any(initial is each for each in _MISSING):
         if mask is None or ufunc.identity is not None:
             return None if mask is None else ufunc.identity
@@ -104,19 +109,20 @@ def _reduced(ufunc, loop, x, axes, first, mask):
         x = _masked(x, mask, first if ufunc.identity is None else ufunc.identity)
     if first is None or isinstance(operator, str) and ufunc.identity == first:
         return _engine.reduce_axes(x, operator, axes, text)
-    if operator in ("any", "all"):  # which begin with no value
+    if operator in ("any", "all"):  # any and all have no initial value, so the value is combined afterwards
         return ufunc(_engine.reduce_axes(x, operator, axes, text), bool(first))
     return _engine.reduce_axes(x, operator, axes, text, initial=_element(first, text))
 
 
 def _element(value, text):
-    """A number as an element, converted as NumPy converts initial values and identities: -1 for unsigned integers has all bits set."""
+    """Converts a number to an element as NumPy converts initial values and identities: -1 becomes
+    all ones for an unsigned type."""
     with numpy.errstate(all="ignore"):
         return numpy.asarray(value).astype(numpy_type(text))[()]
 
 
 def _masked(x, mask, value):
-    """x, and a value where the mask is not set."""
+    """Returns x with `value` in place of the elements that the mask leaves out."""
     from ._table import ROWS
 
     shape = _engine.broadcast([tuple(x.shape), tuple(mask.shape)], "the array and where=")
@@ -127,7 +133,7 @@ def _masked(x, mask, value):
 
 
 def _fold_axes(loop, x, axes, shape, first, mask):
-    """Combines elements in their order."""
+    """Combines elements in their order, with one thread for each result."""
     from . import _indexing
 
     text, size = loop.outputs[0], 1
@@ -169,7 +175,7 @@ def _fold(loop, rank, has_mask, has_first):
 
 
 def accumulate(ufunc, inputs, out, axis=0, dtype=None):
-    """The ufunc between the elements up to each one along an axis."""
+    """Returns the partial reductions with the ufunc along an axis."""
     axis = inputs[1] if len(inputs) > 1 else axis
     x, loop, result = _prepared(ufunc, inputs, out or inputs[3:4], inputs[2] if len(inputs) > 2 else dtype)
     if not x.ndim:
@@ -207,7 +213,8 @@ def _scan(loop, rank):
 
 
 def reduceat(ufunc, inputs, out, indices=None, axis=0, dtype=None):
-    """The ufunc between the elements from each index up to the next one, or the element at an index that the next one is not above."""
+    """Reduces the elements from each index up to the next index. If the next index is not larger,
+    the result is the element at the index."""
     from . import _indexing
 
     indices = inputs[1] if len(inputs) > 1 else indices
@@ -226,7 +233,8 @@ def reduceat(ufunc, inputs, out, indices=None, axis=0, dtype=None):
 
 
 def _places(indices, x, axis, ufunc):
-    """The indices of reduceat as an array of kjit. Those that the host has are checked."""
+    """Returns the indices of reduceat as a kjit array. Indices in host memory are checked. Raises
+    TypeError if they are not integers."""
     from . import _protocols
 
     if not isinstance(indices, _engine.Array):
@@ -268,7 +276,8 @@ def _segments(loop, rank):
 
 
 def at(ufunc, inputs, out):
-    """Replaces the elements that an index selects by the ufunc of each and a value, once for every time that the index has it."""
+    """Replaces each selected element by the ufunc of the element and a value, once for each
+    occurrence of its index."""
     from . import _protocols
 
     if out or ufunc.nout != 1 or len(inputs) != 1 + ufunc.nin:
@@ -305,7 +314,7 @@ def _is_row_major(x):
 
 
 def _flat_places(target, key):
-    """The numbers, in row-major order, of the elements that an index selects."""
+    """Returns the row-major positions of the elements that an index selects."""
     from . import _creation
 
     if target.ndim == 1 and isinstance(key, (_engine.Array, numpy.ndarray)) and key.dtype != "bool" and key.ndim:
@@ -324,7 +333,7 @@ def _update(ufunc, loop, flat, places, values, text, device):
     from . import _indexing, _protocols
 
     shape = tuple(places.shape)
-    if len(loop.inputs) == 1:  # one value for each element: again and again for indices that come again
+    if len(loop.inputs) == 1:  # a ufunc of one operand is applied once for each occurrence of an index
         loop, values = Loop(ufunc, (loop.inputs[0],), loop.outputs), [False if text == "bool" else 0]
         func = Func("update", f"func update(x0, x1) {{ return {stored(loop.call('x0'), loop.outputs[0], text)} }}", (loop.text,))
     else:
@@ -346,8 +355,9 @@ def _update(ufunc, loop, flat, places, values, text, device):
 
 
 def _update_in_order(loop, func, flat, places, values, text):
-    """Updates in the order of the values, by one thread for each element. On a GPU kjit_update_at first combines the values of a
-    place with each other, which only an associative operator permits; on the CPU it goes in the order of the values."""
+    """Applies the updates in the order of the values, with one thread for each element. On a GPU
+    kjit_update_at combines the values of an element with each other first, which requires an
+    associative operator. On the CPU it applies the values in order."""
     from . import _creation, _orders
     from ._table import ROWS
 

@@ -1,4 +1,4 @@
-"""Funcs of the kernel IR, by their texts."""
+"""Funcs of the kernel IR, given as source text."""
 
 import functools
 
@@ -12,7 +12,7 @@ def _collect(text, found):
 
 
 class Func:
-    """A func of the kernel IR by its text, which each context parses once. needs: texts of other funcs that it calls."""
+    """A func of the kernel IR, which each context parses once. needs: other funcs that it calls."""
 
     def __init__(self, name, text, needs=()):
         found = {}
@@ -27,11 +27,11 @@ class Func:
 
     @property
     def text(self):
-        """The source of the func and of all that it calls."""
+        """The source of the func and of all funcs that it calls."""
         return self._text
 
     def pair(self):
-        """(module, name), as the extension takes a func."""
+        """Returns (module, name), the form in which the extension takes a func."""
         return self.pair_in(_state.context())
 
     def pair_in(self, context):

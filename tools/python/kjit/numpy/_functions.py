@@ -1,7 +1,10 @@
-"""NumPy's functions for arrays of kjit, `__array_function__`: `numpy.sum(a)`, `numpy.concatenate((a, b))`.
+"""NumPy's functions for kjit arrays (`__array_function__`), such as `numpy.sum(a)` and
+`numpy.concatenate((a, b))`.
 
-The functions of the table run on the device where the arrays are. Every other function of NumPy, and every option that kjit's
-function does not have, is NumPy's own work for arrays of the CPU and is rejected for arrays of a GPU."""
+The functions in TABLE run on the device of the arrays. NumPy itself computes every other function,
+and every call with an option that kjit's function lacks, for arrays on the CPU. Such calls are
+rejected for arrays on a GPU.
+"""
 
 import functools
 import inspect
@@ -52,7 +55,7 @@ from ._protocols import device_of, on_host, own, promoted
 
 
 def array_function(self, func, types, args, kwargs):
-    """Calls a function of NumPy."""
+    """Implements a call of a NumPy function that has a kjit array among its arguments."""
     if not all(issubclass(each, (Array, numpy.ndarray)) for each in types):
         return NotImplemented
     name = f"{func.__module__}.{func.__name__}"
@@ -67,7 +70,8 @@ def array_function(self, func, types, args, kwargs):
 
 
 def _of_extension(func, device):
-    """kjit's function for a function of numpy.linalg or numpy.fft, for arrays of a GPU. NumPy computes those of the CPU."""
+    """Returns kjit's function for a function of numpy.linalg or numpy.fft if the arrays are on a
+    GPU, else None. NumPy computes these functions on the CPU."""
     extension = {"numpy.linalg": "linalg", "numpy.fft": "fft"}.get(func.__module__)
     if device == "cpu" or extension is None:
         return None
@@ -77,7 +81,7 @@ def _of_extension(func, device):
 
 
 def _takes(function, args, kwargs):
-    """Whether kjit's function has the parameters of a call."""
+    """Returns whether kjit's function has the parameters of a call."""
     try:
         _signature(function).bind(*args, **kwargs)
     except TypeError:
@@ -99,7 +103,7 @@ def _arrays_in(x):
 
 
 def _own_arrays(x, device):
-    """An argument with arrays of kjit in the place of NumPy's."""
+    """Returns an argument with kjit arrays in place of NumPy's."""
     if isinstance(x, (numpy.ndarray, numpy.generic)):
         return own(x, device)
     if isinstance(x, (list, tuple)) and any(True for _ in _arrays_in(x)):
@@ -111,7 +115,7 @@ def _own_option(name, x, device):
     return x if name == "out" else _own_arrays(x, device)
 
 
-# ---- orders and indices ----
+# ---- sorting and indices ----
 
 
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):

@@ -7,7 +7,7 @@ from ._functions_given import _NO_VALUE, _dtype, _is_complex, _stored, array_of,
 
 
 def _ufunc_reduction(ufunc):
-    """numpy.sum and the like are reductions by a ufunc."""
+    """Returns the NumPy function that is a reduction by the ufunc, such as numpy.sum for add."""
 
     def reduction(a, axis=None, dtype=None, out=None, keepdims=False, initial=_NO_VALUE, where=True):
         from ._folding import reduce
@@ -88,7 +88,8 @@ def _find(function):
 
 
 def _without_nan(ufunc, identity):
-    """numpy.nansum and the like: NaNs count as the identity."""
+    """Returns the NumPy function that reduces with NaNs replaced by the identity, such as
+    numpy.nansum."""
 
     def reduction(a, axis=None, dtype=None, out=None, keepdims=False):
         a = array_of(a)
@@ -122,6 +123,6 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     ordered, count = _orders.sort(a, axis=-1), a.shape[-1]
     low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
     made = low if count % 2 and _dtypes.KIND[low.dtype.text] == "f" else numpy.multiply(numpy.add(low, high), 0.5)
-    if _dtypes.KIND[a.dtype.text] == "f":  # NaNs come last in the order
+    if _dtypes.KIND[a.dtype.text] == "f":  # NaNs are last in sorted order
         made = chosen(numpy.isnan(ordered[..., -1]), ordered[..., -1], _engine.converted(made, a.dtype.text))
     return _stored(made.reshape(shape) if keepdims else made, out, "median")

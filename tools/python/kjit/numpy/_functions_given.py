@@ -1,4 +1,4 @@
-"""Arguments of NumPy's functions, and how their results are returned."""
+"""Converts the arguments of NumPy's functions, and stores their results."""
 
 import numpy
 
@@ -8,17 +8,18 @@ from ._protocols import device_of, promoted, result_of
 from ._table import ROWS
 
 _NO_VALUE = getattr(numpy, "_NoValue", None)
-# What functions return that make several arrays.
+# The type in which functions return several arrays: a list in NumPy 1, a tuple in NumPy 2.
 _SEVERAL = list if numpy.__version__.startswith("1.") else tuple
 
 
 def array_of(x, device=None):
-    """An argument as an array: lists and numbers, too."""
+    """Returns an argument as a kjit array. Lists and numbers are converted."""
     return x if isinstance(x, Array) else _creation.asarray(x, device=device)
 
 
 def arrays_of(items):
-    """The arrays of a sequence, on the device of the first one, in the type that NumPy promotes theirs to."""
+    """Returns the arrays of a sequence, converted to the type that NumPy promotes them to, on the
+    device of the first kjit array."""
     items = list(items)
     device = device_of([x for x in items if isinstance(x, Array)], "a sequence of arrays")
     return promoted(*(array_of(x, device) for x in items))
@@ -29,7 +30,7 @@ def _dtype(dtype):
 
 
 def _stored(made, out, what):
-    """The result, or the array of out= with it."""
+    """Returns the result, or stores it in the array of out= and returns that array."""
     if out is None:
         return made
     return result_of(out, made.device, what).take(made)
@@ -40,7 +41,7 @@ def _is_complex(x):
 
 
 def _keep(function, *names):
-    """A function of the namespace for calls of NumPy's function with no other options than these."""
+    """Returns a function that calls a function of the namespace and accepts only the named options."""
     parameters = ", ".join(f"{name}={default}" for name, default in (each.split("=") for each in names))
     call = ", ".join(f"{each.split('=')[0]}={each.split('=')[0]}" for each in names)
     space = {"function": function, "array_of": array_of}
@@ -49,7 +50,8 @@ def _keep(function, *names):
 
 
 def like_numpy(device, *operands):
-    """Arrays of the type that NumPy promotes operands to, which may be numbers of Python."""
+    """Returns the operands, arrays or Python numbers, as arrays of the type that NumPy promotes
+    them to."""
     from ._loops import numpy_type, weak_texts
 
     words = ["?" + _dtypes.scalar_kind(x) if _dtypes.is_scalar(x) else _dtypes.text_of(array_of(x, device)) for x in operands]
@@ -61,7 +63,8 @@ def like_numpy(device, *operands):
 
 
 def chosen(condition, x, y):
-    """The elements of x where a condition is true, else those of y, in the type that NumPy promotes theirs to."""
+    """Returns the elements of x where the condition is true, and those of y elsewhere, in the type
+    that NumPy promotes both to."""
     condition = array_of(condition)
     x, y = like_numpy(condition.device, x, y)
     return _engine.elementwise(ROWS["where"], (_engine.converted(condition, "bool"), x, y))

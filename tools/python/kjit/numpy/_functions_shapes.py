@@ -1,4 +1,4 @@
-"""NumPy's functions of shapes for arrays of kjit: views, parts, arrays that are put together."""
+"""NumPy's functions for the shapes of kjit arrays: views, splitting and joining."""
 
 from . import _dtypes, _manipulation
 from ._functions_given import _SEVERAL, _stored, array_of, arrays_of
@@ -84,7 +84,7 @@ def _split_along(axis):
     return parts
 
 
-def tile(A, reps):  # NumPy's name of the parameter  # noqa: N803
+def tile(A, reps):  # the name of NumPy's parameter # noqa: N803
     return _manipulation.tile(array_of(A), reps)
 
 

@@ -1,7 +1,10 @@
-"""Expressions: which operations become one kernel, when that kernel is compiled, and what `kjit.explain` tells.
+"""Fusion: decides which recorded operations become one kernel and when this kernel is compiled, and
+implements `kjit.explain`.
 
-The extension records element-wise operations (tools/python/src/expression.c) and asks `choose` for the func of an expression when it
-computes one. An expression is known by its key: its operations, where their operands are, and how its arrays lie in memory."""
+The extension records element-wise operations as expressions (tools/python/src/expression.c). When
+it computes an expression, it asks `choose` for a func. The key of an expression consists of its
+operations, the positions of their operands, and the layout of its arrays.
+"""
 
 import functools
 import os
@@ -17,21 +20,24 @@ from ._funcs import Func
 NEVER, LATER, NOW = range(3)
 _MODES = {False: NEVER, True: LATER, "now": NOW}
 _WORDS = {"": LATER, "1": LATER, "on": LATER, "0": NEVER, "off": NEVER, "now": NOW}
-# An expression is compiled when it comes for this time, and as long as fewer expressions wait for the compiler.
+# The sighting at which an expression is compiled, and the maximum number of expressions that wait
+# for the compiler.
 _SIGHTINGS, _MOST_WAITING = 2, 16
 
-# Funcs that are compiled, by the keys of expressions, as (module, name). The extension reads it. Keys of reductions are tuples.
+# Compiled funcs, (module, name), by the key of an expression. The extension reads this dictionary.
+# The keys of reductions are tuples.
 FUNCTIONS: dict[bytes | tuple, tuple] = {}
 _expressions: dict[bytes | tuple, "Expression"] = {}
 
 
 class Expression:
-    """What is known of an expression: its operations, how often it was computed, and its func."""
+    """An expression: its operations, the number of times it was computed, and its func."""
 
     def __init__(self, nodes, inputs):
         self.nodes = nodes
         self.inputs = [_describe(x) for x in inputs]
-        # For each input that is a Python number, by its index: the type that its operation gives it.
+        # The type that its operation gives to each input that is a Python number, by the index of
+        # the input.
         self.scalars = {
             i: next(kernel.scalar for kernel, *places in nodes if i in places) for i, x in enumerate(inputs) if type(x) in (int, float)
         }
@@ -41,25 +47,27 @@ class Expression:
         self.is_given_up = False
 
     def typed(self, inputs):
-        """Inputs with numbers of Python as scalars of the types of their operations."""
+        """Returns the inputs with each Python number converted to a scalar of the type of its
+        operation."""
         inputs = list(inputs)
         for i, scalar in self.scalars.items():
             inputs[i] = _engine.typed(inputs[i], scalar)
         return inputs
 
     def lines(self):
-        """The operations as lines of the kernel IR."""
+        """Yields the operations as lines of the kernel IR."""
         for i, (kernel, *places) in enumerate(self.nodes):
             names = [f"x{place}" if place >= 0 else f"t{-1 - place}" for place in places]
             yield f"let t{i} = {kernel.expression(names)}"
 
     def func(self):
-        """The func of one element."""
+        """Returns the func that computes one element from the elements of the inputs."""
         names = ", ".join(f"x{i}" for i in range(len(self.inputs)))
         return self._func("fused", names, [])
 
     def computed(self, rank, inputs):
-        """The func that computes the element at indices. inputs: arrays of that rank, and numbers."""
+        """Returns the func that computes the element at given indices. inputs: arrays of that rank,
+        and numbers."""
         indices = ", ".join(f"i{n}" for n in range(rank))
         loaded = [f"let x{i} = a{i}[{indices}]" for i, x in enumerate(inputs) if isinstance(x, Array)]
         names = [f"{'a' if isinstance(x, Array) else 'x'}{i}" for i, x in enumerate(inputs)]
@@ -85,8 +93,11 @@ def _find(key, nodes, inputs):
 
 
 def choose(expression, result):
-    """The func of an expression as (module, name). None: its operations are to run one by one; a function: they are, too, and it is to
-    be called when the result is there."""
+    """Returns the func of an expression as (module, name).
+
+    None means that the operations are to be run one by one. A function means the same, and that the
+    extension has to call the function when the result is ready.
+    """
     key, nodes, inputs = expression
     found = _find(key, nodes, inputs)
     if len(nodes) == 1:
@@ -101,8 +112,9 @@ def choose(expression, result):
 
 
 def _ready(found, key, make, prepare):
-    """The func of an expression, if the mode is to wait for the compiler; else None, or a function that has it compiled beside the
-    program. prepare(pair) compiles it."""
+    """Returns the func of an expression if it is compiled, or if the mode is to wait for the
+    compiler. Otherwise returns None, or a function that starts its compilation on another thread.
+    prepare(pair) compiles the func."""
     found.sightings += 1
     if _mode == NEVER or found.is_given_up:
         return None
@@ -119,12 +131,12 @@ def _ready(found, key, make, prepare):
 
 
 def fail(key, error):
-    """A func could not be run, and its operations are tried one by one."""
+    """Records that a func could not be run. The caller then runs the operations one by one."""
     found = _expressions.get(key)
     FUNCTIONS.pop(key, None)
     if found is None:
         return
-    wait()  # the compiler keeps arrays, which may be why no memory is left
+    wait()  # expressions that wait for the compiler hold arrays, which may be the reason for the lack of memory
     if isinstance(error, (MemoryError, _kjit_class("KJIT_ERROR_MEMORY"))):
         found.state = f"run one by one, as memory was short: {error}"
         return
@@ -145,7 +157,7 @@ def _give_up(found, error):
     logging.getLogger("kjit.numpy").debug("an expression was not fused: %s", error)
 
 
-# ---- the compiler, beside the program ----
+# ---- compilation on another thread ----
 
 _lock = threading.Lock()
 _waiting: list = []
@@ -154,7 +166,8 @@ _is_idle = threading.Condition(_lock)
 
 
 def _renew():
-    """In a forked child nobody compiles, and the parent's lock may be held by nobody who is here."""
+    """In a forked child: replaces the lock, which a thread of the parent may hold, and forgets the
+    waiting expressions. The child has no compiling thread."""
     global _lock, _is_idle, _is_working
     _lock = threading.Lock()
     _is_idle = threading.Condition(_lock)
@@ -192,9 +205,9 @@ def _work():
             prepare(pair)
             found.state = "one kernel"
             FUNCTIONS[key] = pair
-        except Exception as error:  # of any kind: single operations do without the kernel
+        except Exception as error:  # any failure is acceptable, because the operations also run one by one
             _give_up(found, error)
-        del found, make, prepare  # and the arrays that they keep
+        del found, make, prepare  # frees the arrays that these hold
         with _lock:
             if _waiting:
                 _waiting.pop(0)
@@ -211,15 +224,20 @@ def wait():
 
 
 class Reduced:
-    """A pending array as the operand of a reduction, which reads the expression in one pass. axes: those of the operand."""
+    """A pending array as the operand of a reduction, which computes the expression in the same
+    pass. axes: the axes of this operand to reduce."""
 
     def __init__(self, operand, axes):
         self.operand, self.axes = operand, axes
 
 
 def computed(x, kind, prepare):
-    """A pending array as an operand that an algorithm computes element by element, or None if it is computed by itself. kind: a tuple
-    that says what else the algorithm is compiled for. prepare(operand) compiles the algorithm."""
+    """Returns an operand that an algorithm computes element by element from a pending array, or
+    None if the array has to be computed first.
+
+    kind: a tuple that identifies the algorithm and its types. prepare(operand): compiles the
+    algorithm for the operand.
+    """
     if not x.size or not x.ndim or _mode == NEVER:
         return None
     collected = _kjit.collect(x)
@@ -235,12 +253,13 @@ def computed(x, kind, prepare):
 
 
 def _arrays(found, inputs, shape):
-    """The inputs of an expression as arrays of its shape, and typed numbers."""
+    """Returns the inputs of an expression as arrays broadcast to a shape, and typed numbers."""
     return [_spread(each, shape) if isinstance(each, Array) else each for each in found.typed(inputs)]
 
 
 def _in_one_pass(key, nodes, inputs, shape, arrays, prepare):
-    """The operand that computes an expression, or None as long as the algorithm is not compiled for it."""
+    """Returns the operand that computes an expression in one pass, or None while the algorithm is
+    not yet compiled for it."""
     found = _find(key, nodes, inputs)
     pair = FUNCTIONS.get(key)
     if pair is None:
@@ -255,7 +274,8 @@ def _in_one_pass(key, nodes, inputs, shape, arrays, prepare):
 
 
 def reduced(x, name, axes, text, options):
-    """The Reduced of a pending array, or None if it is computed by itself. name, axes, options: of the reduction; text: its type."""
+    """Returns the Reduced of a pending array, or None if the array has to be computed first. name,
+    axes, options: those of the reduction; text: its type."""
     if not x.size or not x.ndim or not isinstance(name, str) or _mode == NEVER:
         return None
     collected = _kjit.collect(x)
@@ -310,9 +330,15 @@ _mode = _mode_of_environment()
 
 
 class fuse:
-    """fuse(False) computes every operation when it is called; fuse(True), the default, records operations and computes an expression
-    when its elements are needed; fuse("now") waits for the compiler when an expression comes for the first time. In a `with`
-    statement it holds until the end of the statement. The environment's KJIT_FUSE is 0, 1 or now."""
+    """Sets when operations are computed; usable in a `with` statement, whose end restores the
+    earlier mode.
+
+    fuse(False) computes each operation at its call. fuse(True), the default, records operations and
+    computes an expression when its elements are needed; a repeated expression is compiled to one
+    kernel on another thread. fuse("now") compiles an expression at its first use and waits for the
+    compiler. The environment variable KJIT_FUSE (0, 1 or now) sets the initial mode. Raises
+    ValueError for another mode.
+    """
 
     def __init__(self, mode=True):
         global _mode
@@ -332,14 +358,15 @@ class fuse:
 
 
 def compute(*arrays):
-    """Computes arrays whose operations were recorded, by default all of them. It does not wait for a GPU."""
+    """Computes the pending operations of the arrays, or of all arrays if none is given. It does not
+    wait for a GPU."""
     for x in arrays:
         _kjit.compute(x)
     if not arrays:
         _kjit.compute_all()
 
 
-# ---- what is told ----
+# ---- explain ----
 
 
 def _bytes(inputs):
@@ -347,8 +374,11 @@ def _bytes(inputs):
 
 
 def explain(x):
-    """Tells as a text how an array of kjit is computed: its operations, whether they are one kernel and if not why, how many kernels
-    were launched, and how many bytes they read and write. It computes nothing."""
+    """Returns a text that explains how an array is computed, and computes nothing.
+
+    The text has the operations, whether they form one kernel and if not the reason, the number of
+    launched kernels, and the numbers of bytes that they read and write.
+    """
     is_pending, key, launches, was_fused = _kjit.tell(x)
     head = f"{x.dtype.name}{list(x.shape)} on {x.device}"
     if is_pending:
@@ -375,11 +405,12 @@ def explain(x):
     return "\n".join(lines)
 
 
-# ---- what the extension asks ----
+# ---- functions that the extension calls ----
 
 
 def _compared_with_none(row, operands):
-    """An array of bool for x == None and x == "text", as NumPy has it; for other objects NotImplemented."""
+    """Returns a bool array for x == None and x == "text", as NumPy does, and NotImplemented for
+    other objects."""
     from . import _creation
 
     x, other = operands if len(operands) == 2 else (None, None)
@@ -389,7 +420,7 @@ def _compared_with_none(row, operands):
 
 
 def attach(rows):
-    """Tells the extension the operations. rows: the rows of the table by their numbers."""
+    """Registers the operations with the extension. rows: the rows of the table by number."""
     by_name = {row.name: row for row in rows}
 
     def find(number, operands):
@@ -421,7 +452,8 @@ def attach(rows):
 
 
 def renew_context():
-    """A forked process has a context of its own, and funcs are those of a context."""
+    """In a forked child: forgets the funcs, which belong to the parent's context, and sets the new
+    context."""
     FUNCTIONS.clear()
     _expressions.clear()
     _engine.context_of_expressions = _state.context()

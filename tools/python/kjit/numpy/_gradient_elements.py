@@ -1,5 +1,5 @@
-"""The elementwise functions of kjit.numpy.grad, as functions of one element that kjit derives. The names are those of NumPy's
-ufuncs."""
+"""The element-wise functions that kjit.numpy.grad can derive, as functions of one element with the
+names of NumPy's ufuncs."""
 
 import kjit
 
@@ -165,13 +165,13 @@ FUNCTIONS = {
     _maximum, "minimum": _minimum, "arctan2": _arctan2, "hypot": _hypot, "logaddexp": _logaddexp,
 }  # fmt: skip
 
-# Functions of kjit.numpy with other names.
+# Functions of kjit.numpy that have another name than the ufunc.
 OTHER_NAMES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
     "atanh": "arctanh", "pow": "power",
 }  # fmt: skip
 
-# Their derivative is 0 wherever there is one.
+# Functions whose derivative is 0 wherever it exists.
 DISCRETE = {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "isnan",
     "isfinite", "isinf", "sign", "signbit", "floor", "ceil", "trunc", "rint", "floor_divide",

@@ -1,7 +1,9 @@
 """Derivatives of programs over arrays: kjit.numpy.grad and kjit.numpy.value_and_grad.
 
-The function runs once with arguments that record the operations over whole arrays. Each record has the function `back` of
-`kjit.pullback`. The derivative of the result then goes through the records backwards."""
+The function runs once, and its traced arguments record the operations over whole arrays. Each
+record holds the function `back` of `kjit.pullback`. The derivative of the result is then propagated
+backwards through the records.
+"""
 
 import functools
 import itertools
@@ -20,7 +22,7 @@ _numbers = itertools.count()
 
 
 class Traced(numpy.lib.mixins.NDArrayOperatorsMixin):
-    """A value of a program whose operations are recorded: an array, or a number that was computed from arrays."""
+    """A value whose operations are recorded: an array, or a number computed from arrays."""
 
     __kjit_traced__ = True
 
@@ -77,7 +79,8 @@ def _no_rule(name):
 
 
 def call_traced(name, args, keywords):
-    """The function of NumPy or of kjit.numpy with this name, for arguments of which some are recorded."""
+    """Calls the function of NumPy or kjit.numpy with this name for arguments that include traced
+    values."""
     rule = _FUNCTIONS.get(name)
     if rule is not None:
         return rule(*args, **keywords)
@@ -185,7 +188,7 @@ def _transpose(x, axes=None):
 
 
 def _element(x, key):
-    """Numbers and slices alone: each element is taken at most once."""
+    """Indexes a traced array with integers and slices, which select each element at most once."""
     for part in key if isinstance(key, tuple) else (key,):
         if not (part is Ellipsis or part is None or isinstance(part, (slice, int))):
             raise TypeError(f"kjit.numpy.grad: x[{type(part).__name__}] has no derivative; indices are numbers and slices")
@@ -210,7 +213,7 @@ for _name in ("sum", "mean", "prod", "max", "min", "var", "cumsum", "dot", "resh
     setattr(Traced, _name, _FUNCTIONS[_name])
 
 
-# ---- backwards ----
+# ---- backward pass ----
 
 
 def _zeros(x):
@@ -222,7 +225,8 @@ def _sum(a, b):
 
 
 def _go_back(result):
-    """The derivatives of the result by everything it was computed from, by the number of the value."""
+    """Returns the derivatives of the result by all values that it was computed from, by the number
+    of the value."""
     one = numpy.float32(1) if element_name(result.value) == "f32" else 1.0
     found, waiting = {result.number: one}, {result.number: result}
     while waiting:
@@ -252,13 +256,19 @@ def _chosen(numbers, args, name):
 
 
 def value_and_grad(function, *numbers):
-    """A function that returns (value, derivative by each chosen argument) of a program over whole arrays. The program uses operators,
-    functions of kjit.numpy or NumPy, and returns one number. numbers: the chosen arguments; without numbers all that hold floats.
+    """Returns a function that computes (value, derivative by each chosen argument) of a program
+    over whole arrays.
 
         value, dx = kjit.numpy.value_and_grad(lambda x: knp.sum(knp.exp(-x * x)))(x)
 
-    Functions of one element, or with loops over elements, have kjit.value_and_grad. Raises TypeError for an operation without a rule,
-    and for a result that is not one number."""
+    The program uses operators and functions of kjit.numpy or NumPy, and returns one number.
+    numbers: the positions of the chosen arguments; without them all arguments that hold floats are
+    chosen. Each derivative has the shape of its argument.
+
+    For functions of one element, or with loops over elements, use kjit.value_and_grad. The returned
+    function raises TypeError for an operation without a derivative, and if the result is not one
+    number.
+    """
 
     @functools.wraps(function)
     def derivative(*args):
@@ -278,8 +288,8 @@ def value_and_grad(function, *numbers):
 
 
 def grad(function, *numbers):
-    """A function that returns the derivatives of a program over whole arrays: one, or a tuple for several chosen arguments. See
-    kjit.numpy.value_and_grad."""
+    """Returns a function that computes the derivatives of a program over whole arrays: one
+    derivative, or a tuple for several chosen arguments. See kjit.numpy.value_and_grad."""
     both = value_and_grad(function, *numbers)
 
     @functools.wraps(function)

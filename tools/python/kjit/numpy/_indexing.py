@@ -1,4 +1,5 @@
-"""Indexing and assignment: integers, slices, None, ..., arrays of integers, masks, and any mix of them as NumPy has it."""
+"""Indexing and assignment with integers, slices, None, ..., integer arrays, masks and mixtures of
+these, as in NumPy."""
 
 import functools
 
@@ -9,7 +10,8 @@ from ._engine import Array, from_indices, to_indices, typed
 from ._errors import BoundsError, DevicesError, ShapeError
 from ._funcs import IDENTITY, Func
 
-# An index with a sign. On a GPU an index that is out of bounds ends the thread; the CPU's are checked before anything is read.
+# Returns an index that may be negative as an index from 0. An index out of bounds raises in the
+# thread. For indices in CPU memory the bounds are checked before the launch.
 _AT = """func at(i, n) {
   let j = i64(i) < 0 ? i64(i) + n : i64(i)
   if j < 0 or j >= n { raise "an index is out of bounds" }
@@ -19,8 +21,12 @@ _AT = """func at(i, n) {
 
 
 class Basic:
-    """What integers, slices, None and ... select: a view's extents, strides and offset in elements; `picks` has (dimension of
-    the view, indices) for arrays of integers, and `place` the dimension of the result where theirs begin."""
+    """The part of a key that selects a view: the view's extents, and its strides and offset in
+    elements.
+
+    `picks` has (dimension of the view, indices) for each integer array in the key. `place` is the
+    dimension of the result at which the dimensions of these arrays begin.
+    """
 
     def __init__(self):
         self.shape, self.strides, self.offset = [], [], 0
@@ -32,7 +38,8 @@ class Basic:
 
 
 def _items(x, key):
-    """The items of a key, each an integer, a slice, None, a bool or an array of integers or bools, without ... in it."""
+    """Returns the items of a key with ... expanded: integers, slices, None, bools, and arrays of
+    integers or bools. Raises BoundsError for too many indices."""
     items = [_item(x, item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(_dimensions(item) for item in items)
     if used > x.ndim:
@@ -85,14 +92,14 @@ def _is_mask(item):
 
 
 def _dimensions(item):
-    """How many dimensions an item selects from."""
+    """Returns the number of dimensions that an item indexes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     return item.ndim if _is_mask(item) else 1
 
 
 def position(index, extent, axis):
-    """An index of Python as one from 0 on."""
+    """Returns an index as a non-negative number. Raises BoundsError if the index is out of bounds."""
     found = index + extent if index < 0 else index
     if not 0 <= found < extent:
         raise BoundsError(f"index {index} is out of bounds for axis {axis} with size {extent}")
@@ -100,12 +107,12 @@ def position(index, extent, axis):
 
 
 def _read(x, key):
-    """The Basic for a key."""
+    """Returns the Basic for a key."""
     made = Basic()
     items = _items(x, key)
     has_arrays = any(isinstance(item, (Array, bool)) for item in items)
     axis = 0
-    arranged = []  # for each item whether it selects by an array
+    arranged = []  # for each item, whether it is an array index
     for item in items:
         by_array = isinstance(item, (Array, bool)) or has_arrays and isinstance(item, int)
         if by_array and True not in arranged:
@@ -119,7 +126,7 @@ def _read(x, key):
 
 
 def _add_item(made, x, item, axis):
-    """Adds an item to a Basic; gives the next axis of x."""
+    """Adds an item to a Basic, and returns the next axis of x."""
     if item is None:
         made.add(1, 0)
         return axis
@@ -161,14 +168,14 @@ def _full_line(count, device):
 
 @functools.cache
 def _gather(picks, broadcast, rest):
-    """The func that reads an element by indices."""
+    """Returns the func that reads an element at given indices."""
     given, at = _place(picks, broadcast, rest)
     return Func("take", f"{_AT}func take({given}) {{ return x[{at}] }}")
 
 
 @functools.cache
 def _scatter(picks, broadcast, rest):
-    """The func that stores an element by indices."""
+    """Returns the func that stores an element at given indices."""
     given, at = _place(picks, broadcast, rest, "v, ")
     return Func("put", f"{_AT}func put({given}) {{ x[{at}] = v }}")
 
@@ -181,8 +188,9 @@ def _place(picks, broadcast, rest, value=""):
 
 
 class Selection:
-    """Elements of an array that arrays of integers select. source: the array with the indexed dimensions first; indices: broadcast
-    arrays; shape: of the result; order: the dimensions of the result that are those of the indices, then the others."""
+    """The elements that integer arrays select. source: the array with the indexed dimensions first;
+    indices: arrays of one shape; shape: the result's; order: the dimensions of the result, those of
+    the indices first."""
 
     def __init__(self, x, made):
         view = x._view(made.shape, made.strides, made.offset)
@@ -207,7 +215,7 @@ class Selection:
         return len(self.indices), len(self.common), len(self.rest)
 
     def read(self):
-        """A new array with the elements."""
+        """Returns a new array with the selected elements."""
         out = _engine.new(self.shape, self.source.dtype.text, self.source.device)
         if not out.size:
             return out
@@ -217,7 +225,7 @@ class Selection:
         return out
 
     def write(self, value):
-        """Stores a number or an array that broadcasts to the elements."""
+        """Stores a number, or an array that broadcasts, in the selected elements."""
         target = self.source.dtype.text
         if _dtypes.is_scalar(value):
             values = _engine.typed_for_store(value, target)
@@ -252,7 +260,8 @@ def _size(shape):
 
 
 def check_bounds(index, extent, axis):
-    """Whether indices on the CPU are indices of an axis. On a GPU a thread that meets another one raises."""
+    """Raises BoundsError if an index array on the CPU has an index out of bounds. On a GPU the
+    thread that reads the index raises instead."""
     if index.device != "cpu" or not index.size:
         return
     low, high = (int(_engine.reduce_axes(index, word, tuple(range(index.ndim)), index.dtype.text).item()) for word in ("min", "max"))
@@ -265,7 +274,7 @@ def permuted(x, order):
 
 
 def broadcast_view(x, shape):
-    """A view with a shape that x broadcasts to."""
+    """Returns a read-only view of x, broadcast to a shape."""
     missing = len(shape) - x.ndim
     strides = [0] * missing + [s if n == m else 0 for s, n, m in zip(x._strides, x.shape, shape[missing:])]
     return x._view(shape, strides, 0, True)
@@ -275,8 +284,9 @@ def broadcast_view(x, shape):
 
 
 def _computed(algorithm, x, text, arguments):
-    """An operand of an algorithm: a recorded expression, if the algorithm is compiled for it, is computed in the same pass. text: the
-    type of the algorithm's other elements; arguments(operand): its arguments."""
+    """Returns the operand of an algorithm. A pending array is computed in the same pass if the
+    algorithm is compiled for it. text: the type of the algorithm's other elements;
+    arguments(operand): returns the algorithm's arguments."""
     if not _kjit.is_pending(x):
         return x
     from ._fusing import computed
@@ -291,7 +301,8 @@ def _computed(algorithm, x, text, arguments):
 
 
 def nonzero_flat(x):
-    """The indices of the elements that are not 0, in the flattened array. It waits for their number."""
+    """Returns the indices of the nonzero elements in the flattened array. It waits for their
+    number."""
     found, count = _engine.new((x.size,), "i64", x.device), _engine.new((), "i64", x.device)
     if not x.size:
         return found
@@ -304,7 +315,7 @@ _PART = Func("part", "func part(i, flat, stride, n) { return flat[i] // stride %
 
 
 def nonzero(x):
-    """For each dimension the indices of the elements that are not 0."""
+    """Returns the indices of the nonzero elements, one array for each dimension."""
     flat = nonzero_flat(x)
     if x.ndim == 1:
         return (flat,)
@@ -317,7 +328,7 @@ def nonzero(x):
 
 
 def _only_mask(x, key):
-    """The mask if a key is one array of bool and nothing else."""
+    """Returns the mask if the key is a single bool array, else None."""
     if isinstance(key, tuple):
         key = key[0] if len(key) == 1 else None
     if isinstance(key, Array) and key.dtype.text == "bool" and key.ndim:
@@ -327,7 +338,7 @@ def _only_mask(x, key):
 
 
 def _selected(x, mask):
-    """The elements for which a mask of the same shape is true."""
+    """Returns the elements for which a mask of the same shape is true. It waits for their number."""
     found, count = _engine.new((x.size,), x.dtype.text, x.device), _engine.new((), "i64", x.device)
     if not x.size:
         return found
@@ -338,7 +349,7 @@ def _selected(x, mask):
     return found._view((int(count.item()),), (1,), 0)
 
 
-# ---- the two methods ----
+# ---- __getitem__ and __setitem__ ----
 
 
 def get_item(self, key):
@@ -365,7 +376,7 @@ def set_item(self, key, value):
 
 
 def _set_masked(x, mask, value):
-    """Stores one value where a mask, of the first dimensions of x, is true."""
+    """Stores a value where a mask over the first dimensions of x is true."""
     target = x.dtype.text
     if _dtypes.is_scalar(value):
         value = _engine.typed_for_store(value, target)
@@ -378,7 +389,7 @@ def _set_masked(x, mask, value):
     if not rest and x.size and _kjit.is_pending(mask) and not isinstance(value, Array):
         from ._table import ROWS
 
-        _engine.elementwise(ROWS["where"], (mask, value, x), x)  # which computes the mask in the same pass
+        _engine.elementwise(ROWS["where"], (mask, value, x), x)  # computes the pending mask in the same pass
         return
     mask = mask._view((*mask.shape, *([1] * rest)), (*mask._strides, *([0] * rest)), 0)
     if x.size:
@@ -390,7 +401,8 @@ def _set_masked(x, mask, value):
 
 
 def take(x, indices, /, axis=None):
-    """The elements, or rows, of x at indices along an axis. indices: an array of integers; negative ones count from the end."""
+    """Returns the elements, or rows, of x at the indices along an axis. indices: an array of
+    integers; negative indices count from the end. axis=None flattens x first."""
     if axis is None:
         if x.ndim != 1:
             x = x.reshape(-1)
@@ -402,7 +414,8 @@ def take(x, indices, /, axis=None):
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """For each element of indices the element of x at that index along an axis and at the same place otherwise."""
+    """For each element of indices, returns the element of x with that index along the axis and the
+    same indices in the other dimensions."""
     axis = _engine.normalize_axis(axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ShapeError(f"take_along_axis: x has {x.ndim} dimensions and indices has {indices.ndim}")

@@ -1,4 +1,5 @@
-"""Decompositions of matrices by NumPy, for arrays of the CPU. _cusolver has the same functions for arrays of a GPU."""
+"""Matrix decompositions by NumPy, for arrays on the CPU. _cusolver has the same functions for
+arrays on a GPU."""
 
 import numpy
 
@@ -10,7 +11,7 @@ def _results(made):
 
 
 def _function(name):
-    """The function of numpy.linalg, for arrays of kjit."""
+    """Returns the function of numpy.linalg, for kjit arrays."""
     function = getattr(numpy.linalg, name)
 
     def decomposed(*arrays, **options):
@@ -26,15 +27,15 @@ _svd, _qr = _function("svd"), _function("qr")
 
 
 def svd(x, full_matrices):
-    """U, the singular values, and the conjugate transpose of V."""
+    """Returns U, the singular values and the conjugate transpose of V."""
     return _svd(x, full_matrices=full_matrices)
 
 
 def svdvals(x):
-    """The singular values, the largest first."""
+    """Returns the singular values, largest first."""
     return _svd(x, compute_uv=False)
 
 
 def qr(x, mode):
-    """Q and R."""
+    """Returns Q and R."""
     return _qr(x, mode=mode)

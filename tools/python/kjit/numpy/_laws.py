@@ -1,4 +1,5 @@
-"""The distributions of `kjit.numpy.random`: their kernel IR, parameters, and the conditions on these."""
+"""The distributions of `kjit.numpy.random`: their kernel IR, their parameters, and the conditions
+on the parameters."""
 
 from operator import index
 from typing import NamedTuple
@@ -10,15 +11,16 @@ from .._folds import reduce
 
 
 class Law(NamedTuple):
-    """parameters: names, each with the condition on its values. value: the number as an expression of kernel IR; `s` is the state
-    that words are taken from. element: the number's type."""
+    """A distribution. parameters: the name of each parameter and the condition on its values.
+    value: an expression of the kernel IR for a random number; `s` is the generator's state.
+    element: the type of the number."""
 
     parameters: dict
     value: str
     element: str = "f64"
 
 
-# The condition in words -> whether the smallest and the largest value fulfil it. A NaN fulfils none.
+# Maps each condition to a test of the smallest and the largest value. NaN fails every test.
 _CONDITIONS = {
     "a number": lambda least, most: least == least,
     "at least 0": lambda least, most: least >= 0 and most < float("inf"),
@@ -79,7 +81,7 @@ LAWS = {
         "variate_hypergeometric(s, 0, i64(ngood), i64(nbad), i64(nsample))",
         "i64",
     ),
-    # Integers of 64 bits from low on, `count` of them; a count of 0 stands for 2**64.
+    # 64-bit integers from `low` to low + count - 1; a count of 0 means 2**64.
     "integers": Law(
         {"low": _ANY, "count": _ANY},
         "i64(u64(low) + random_limit_u64(philox_u64(s, 0), seed, first + i, u64(count)))",
@@ -90,7 +92,8 @@ LAWS = {
 
 
 def _text():
-    """A func for each distribution, and for each rank the index of an element in row-major order."""
+    """Returns the module's source: a func for each distribution, and for each rank a func that
+    computes the row-major position of an index."""
     parts = ['import "random_variates"\n']
     for name, law in LAWS.items():
         names = "".join(f", {p}" for p in law.parameters)
@@ -119,7 +122,7 @@ def _module():
 
 
 class _Places(Computed):
-    """An operand whose elements are their own indices in row-major order."""
+    """An operand whose elements are their own row-major positions."""
 
     def __init__(self, shape):
         import numpy
@@ -131,8 +134,8 @@ class _Places(Computed):
 
 
 def fill(name, out, seed, first, parameters):
-    """Stores numbers of the sequences `first`, `first + 1` and so on in out, in row-major order. The parameters are numbers and arrays,
-    which broadcast to its shape."""
+    """Fills `out` in row-major order; element i uses the random sequence first + i. parameters:
+    numbers and arrays that broadcast to the shape of out."""
     import numpy
 
     if not out.size:
@@ -151,14 +154,15 @@ def fill(name, out, seed, first, parameters):
 
 
 def _bounds(x):
-    """(the smallest value, the largest one); of an array with a NaN both are NaN."""
+    """Returns (smallest value, largest value). Both are NaN if an array has a NaN."""
     if isinstance(x, _kjit.Array):
         return (reduce(x, "min").item(), reduce(x, "max").item()) if x.size else (1, 1)
     return x, x
 
 
 def check(name, parameters):
-    """Raises a ValueError for a parameter that the distribution does not have. Values of an array are looked at on its device."""
+    """Raises ValueError if a parameter violates the condition of the distribution. Array values are
+    reduced on their device."""
     for word, condition in LAWS[name].parameters.items():
         bounds = _bounds(parameters[word])
         if not _CONDITIONS[condition](*bounds):
@@ -170,7 +174,9 @@ def told(least, most):
 
 
 def parameter_of(name, word, x, device):
-    """A parameter as a number or an array on the device. Host arrays and lists are moved there; a device's array is not."""
+    """Returns a parameter as a number or as an array on the device. Host arrays and lists are
+    copied to the device. Raises ValueError for an array on another device, and TypeError for values
+    that are not real numbers."""
     import numpy
 
     if isinstance(x, _kjit.Array):
@@ -186,7 +192,7 @@ def parameter_of(name, word, x, device):
 
 
 def shape_of(name, size, parameters):
-    """The shape of the result: size, or the one that the parameters broadcast to."""
+    """Returns the shape of the result: `size`, or the shape to which the parameters broadcast."""
     import numpy
 
     shapes = [tuple(getattr(p, "shape", ())) for p in parameters]

@@ -1,4 +1,5 @@
-"""Fourier transforms along one axis, without factors: by NumPy for arrays of the CPU, by cuFFT for arrays of a GPU."""
+"""Unnormalized Fourier transforms along one axis: by NumPy for arrays on the CPU, by cuFFT for
+arrays on a GPU."""
 
 import numpy
 
@@ -23,13 +24,14 @@ def _by_cufft(*arguments):
     return _cufft.transform(*arguments)
 
 
-# The function that computes, by the kind of the device.
+# The implementation for each kind of device.
 LIBRARIES = {"cpu": _by_numpy, "cuda": _by_cufft}
 
 
 def transform(kind, x, count, axis, is_inverse, what):
-    """A new array with the transform along an axis. kind: "c2c", "r2c" or "c2r"; x: its elements along the axis are those of the
-    transform; count: the number of elements that the transform is of."""
+    """Returns a new array with the unnormalized transform along an axis. kind: "c2c", "r2c" or
+    "c2r"; x: already padded or cut to the transform along the axis; count: the length of the
+    transform."""
     part = _dtypes.PART.get(x.dtype.text, x.dtype.text)
     text = part if kind == "c2r" else _dtypes.WHOLE[part]
     return LIBRARIES[x.device.split(":")[0]](kind, x, count, axis, is_inverse, text, what)

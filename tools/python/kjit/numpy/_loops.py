@@ -1,4 +1,5 @@
-"""Loops of NumPy's ufuncs: the types that NumPy computes in and returns, and the funcs of the kernel IR that compute the same."""
+"""Finds the types in which NumPy's ufuncs compute, and the funcs of the kernel IR that compute the
+same."""
 
 import functools
 
@@ -12,13 +13,14 @@ from ._errors import PromotionError
 from ._funcs import Func
 from ._table import _BY_SPACING, _WIDER
 
-# Ufuncs that kjit computes; every other ufunc is NumPy's work on the CPU and is rejected on a GPU.
+# The ufuncs that kjit computes. NumPy computes every other ufunc for arrays on the CPU; for arrays
+# on a GPU it is rejected.
 HAS_FUNC = frozenset(ufuncs.BY_NAME) - {"isnat"}
 _CODES = "?bBhHiIlLqQefdFD"
 
 
 def numpy_type(text):
-    """NumPy's data type for the name of a type."""
+    """Returns NumPy's dtype for the name of a type."""
     return numpy.dtype(BY_TEXT[text].dtype)
 
 
@@ -29,27 +31,29 @@ def _text(code):
 
 @functools.cache
 def _loops(ufunc):
-    """The loops of a ufunc that have types of kjit: the codes of the inputs and of the results."""
+    """Returns the loops of a ufunc whose types kjit has: pairs of the type characters of the inputs
+    and of the results."""
     split = (loop.split("->") for loop in ufunc.types)
     return [(inputs, outputs) for inputs, outputs in split if all(code in _CODES for code in inputs + outputs)]
 
 
 class Loop:
-    """The types that a ufunc converts its operands to, the types that it returns, and its func for types of the results."""
+    """A loop of a ufunc: the types to which the operands are converted, and the types of the
+    results."""
 
     def __init__(self, ufunc, inputs, outputs):
         self.ufunc, self.inputs, self.outputs = ufunc, inputs, outputs
         self._funcs = {}
 
     def call(self, *names):
-        """The expression of the kernel IR for one element."""
+        """Returns the expression of the kernel IR that computes one element."""
         inner = self.inputs
         if self.ufunc.__name__ not in _BY_SPACING:
             inner = [_WIDER.get(text, text) for text in inner]
         if self.ufunc.__name__ == "divide" and KIND[inner[0]] in "biu":  # NumPy divides integers as floats
             inner = [self.outputs[0]] * 2
         converted = [f"{text}({name})" for text, name in zip(inner, names)]
-        if self.ufunc.__name__ == "spacing" and inner[0] == "f16":  # which is positive for this type alone
+        if self.ufunc.__name__ == "spacing" and inner[0] == "f16":  # NumPy's spacing is positive for float16 only
             converted = [f"f16(abs({converted[0]}))"]
         return f"{self.text.__name__}({', '.join(converted)})"
 
@@ -58,7 +62,7 @@ class Loop:
         return ufuncs.BY_NAME[self.ufunc.__name__]
 
     def func(self, results):
-        """The func for arrays of the given types, one for each result."""
+        """Returns the func for result arrays of the given types."""
         if results not in self._funcs:
             names = [f"x{i}" for i in range(len(self.inputs))]
             found = self.call(*names)
@@ -72,7 +76,8 @@ class Loop:
 
 
 def stored(expression, source, target):
-    """The expression that converts a value for an array of another type, as NumPy does."""
+    """Returns the expression that converts a value for a store in an array of another type, as
+    NumPy does."""
     if KIND[source] == "c" and KIND[target] not in "cb":
         return f"{target}({expression}.real)"
     if target == "bool" and source != "bool":
@@ -84,8 +89,11 @@ def stored(expression, source, target):
 
 
 def weak_texts(words):
-    """The types of operands. words: for each operand the name of its type, or "?" and the kind of a number of Python, which takes the
-    type of the arrays, as in NumPy 2."""
+    """Returns the types of the operands.
+
+    words: for each operand the name of its type, or "?" and a kind for a Python number. A Python
+    number takes the type of the arrays, as in NumPy 2.
+    """
     texts = [word for word in words if word[0] != "?"]
     if not texts:
         return [DEFAULTS[word[1]] for word in words]
@@ -95,9 +103,12 @@ def weak_texts(words):
 
 @functools.lru_cache(4096)
 def find_loop(ufunc, words, outs, casting, dtype, signature):
-    """The Loop for operands, and the types of the arrays that it writes. words: see weak_texts; outs: the types of the arrays that the
-    caller gives, or None for each array to be made. NumPy itself says which results it returns and what it rejects: for arrays
-    without elements."""
+    """Returns (the Loop for the operands, the types of the arrays that it writes).
+
+    words: see weak_texts. outs: the types of the arrays that the caller passes for results, or None
+    for each new array. NumPy itself determines the result types and rejects invalid types: the
+    function calls the ufunc for arrays without elements.
+    """
     texts = weak_texts(words)
     options = {"casting": casting}
     if dtype is not None:
@@ -107,7 +118,7 @@ def find_loop(ufunc, words, outs, casting, dtype, signature):
     try:
         results = _asked(ufunc, texts, outs, options)
     except TypeError:
-        # A number of Python with a parameter of its own type, as the exponent of ldexp.
+        # Some parameters take a Python number with its own type, such as the exponent of ldexp.
         texts = [DEFAULTS[word[1]] if word[0] == "?" else word for word in words]
         results = _asked(ufunc, texts, outs, options)
     given = [numpy_type(text) for text in texts]
@@ -119,10 +130,10 @@ def find_loop(ufunc, words, outs, casting, dtype, signature):
 
 
 def _asked(ufunc, texts, outs, options):
-    """The types of the results, from a call of NumPy's ufunc for arrays without elements."""
+    """Returns the types of the results, from a call of NumPy's ufunc for arrays without elements."""
     found = ufunc(*(numpy.empty(0, numpy_type(text)) for text in texts), **options)
     found = found if isinstance(found, tuple) else (found,)
-    if any(outs):  # which NumPy converts the results for, or not
+    if any(outs):  # NumPy raises an error if it cannot convert the results for these arrays
         ufunc(
             *(numpy.empty(0, numpy_type(text)) for text in texts),
             out=tuple(numpy.empty(0, numpy_type(text)) if text else None for text in outs),
@@ -136,7 +147,8 @@ def _asked(ufunc, texts, outs, options):
 
 @functools.lru_cache(1024)
 def fold_loop(ufunc, text, dtype):
-    """The Loop with which NumPy combines the elements of an array along an axis: its operands and its result have one type."""
+    """Returns the Loop with which NumPy reduces an array along an axis. Its operands and its result
+    have the same type."""
     options = {} if dtype is None else {"dtype": dtype}
     result = dtypes.name_of(numpy.asarray(ufunc.reduce(numpy.ones(1, numpy_type(text)), **options)).dtype)
     code = numpy_type(result).char

@@ -1,4 +1,4 @@
-"""Functions that change shapes, and that put arrays together and take them apart."""
+"""Functions that change the shape of arrays, join arrays and split them."""
 
 import functools
 from operator import index as as_index
@@ -10,12 +10,13 @@ from ._errors import ShapeError
 from ._funcs import Func, func
 from ._indexing import broadcast_view, permuted
 
-# The method of the extension, which makes a view or fails.
+# The extension's method, which returns a view or raises an error.
 _view_reshaped = Array._reshape
 
 
 def _complete(shape, size):
-    """A shape with -1 replaced by the extent that the size leaves."""
+    """Returns a shape with -1 replaced by the extent that the number of elements requires. Raises
+    ShapeError."""
     known, open_places = 1, [i for i, extent in enumerate(shape) if extent == -1]
     for extent in shape:
         known *= extent if extent != -1 else 1
@@ -30,8 +31,12 @@ def _complete(shape, size):
 
 
 def reshape(x, /, shape, order="C", *, copy=None):
-    """The elements, in row-major order, under another shape, one extent of which may be -1. A view if the strides allow it, else a
-    copy. order: "F" takes and lays them in column-major order. copy: True: always a copy; False: ValueError if a copy is needed."""
+    """Returns the elements, in row-major order, with another shape. One extent may be -1.
+
+    The result is a view if the strides allow it, else a copy. order: "F" reads and writes the
+    elements in column-major order. copy: True always copies; False raises ValueError if a copy is
+    needed.
+    """
     shape = _complete(_engine.extents_of(shape), x.size)
     if _is_column_major(x, order):
         return permuted(reshape(permuted(x, range(x.ndim)[::-1]), shape[::-1], copy=copy), range(len(shape))[::-1])
@@ -46,12 +51,12 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
-    """As `kjit.numpy.reshape`: the shape is a tuple or several integers."""
+    """Like `kjit.numpy.reshape`. The shape is a tuple or several integers."""
     return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def permute_dims(x, /, axes):
-    """A view whose dimension i is dimension axes[i] of x."""
+    """Returns a view whose dimension i is dimension axes[i] of x."""
     order = normalize_axes(tuple(axes), x.ndim, "axes")
     if len(order) != x.ndim:
         raise ShapeError(f"permute_dims: {len(order)} axes for {x.ndim} dimensions")
@@ -59,26 +64,27 @@ def permute_dims(x, /, axes):
 
 
 def transpose(x, axes=None):
-    """A view with the dimensions in reverse order, or in the order of axes."""
+    """Returns a view with the dimensions in reverse order, or in the order of axes."""
     return permuted(x, range(x.ndim)[::-1]) if axes is None else permute_dims(x, axes)
 
 
 def _transpose_method(self, *axes):
-    """As `kjit.numpy.transpose`: axes is a tuple or several integers."""
+    """Like `kjit.numpy.transpose`. axes is a tuple or several integers."""
     if len(axes) == 1 and not hasattr(axes[0], "__index__"):
         return transpose(self, axes[0])
     return transpose(self, axes or None)
 
 
 def matrix_transpose(x, /):
-    """A view with the last two dimensions exchanged."""
+    """Returns a view with the last two dimensions exchanged. Raises ShapeError for less than two
+    dimensions."""
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose: x has {x.ndim} dimensions and needs two")
     return permuted(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
 def moveaxis(x, source, destination, /):
-    """A view with dimensions moved to other places."""
+    """Returns a view in which the dimensions `source` are moved to the positions `destination`."""
     source = normalize_axes(source, x.ndim, "source")
     destination = normalize_axes(destination, x.ndim, "destination")
     if len(source) != len(destination):
@@ -90,7 +96,7 @@ def moveaxis(x, source, destination, /):
 
 
 def swapaxes(x, axis1, axis2, /):
-    """A view with two dimensions exchanged."""
+    """Returns a view with two dimensions exchanged."""
     order = list(range(x.ndim))
     first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
     order[first], order[second] = order[second], order[first]
@@ -98,7 +104,7 @@ def swapaxes(x, axis1, axis2, /):
 
 
 def expand_dims(x, /, axis):
-    """A view with a new dimension of extent 1 at each of the axes."""
+    """Returns a view with a new dimension of extent 1 at each position in axis."""
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = normalize_axes(tuple(given), x.ndim + len(given))
     shape, strides = list(x.shape), list(x._strides)
@@ -111,7 +117,8 @@ def expand_dims(x, /, axis):
 
 
 def squeeze(x, /, axis=None):
-    """A view without dimensions of extent 1: those of axis, or by default all."""
+    """Returns a view without the dimensions of extent 1 in axis, or by default without all of them.
+    Raises ShapeError if a dimension has another extent."""
     if axis is None:
         axes = tuple(i for i, extent in enumerate(x.shape) if extent == 1)
     else:
@@ -124,7 +131,7 @@ def squeeze(x, /, axis=None):
 
 
 def broadcast_to(x, /, shape):
-    """A read-only view with another shape, along which elements repeat."""
+    """Returns a read-only view with another shape, in which elements repeat."""
     shape = _engine.shape_of(shape)
     if _engine.broadcast([tuple(x.shape), shape], "broadcast_to: the array and the shape") != shape:
         raise ShapeError(f"an array of the shape {tuple(x.shape)} does not broadcast to {shape}")
@@ -132,54 +139,57 @@ def broadcast_to(x, /, shape):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that shapes broadcast to."""
+    """Returns the shape to which the shapes broadcast."""
     return _engine.broadcast([_engine.shape_of(shape) for shape in shapes], "shapes")
 
 
 def broadcast_arrays(*arrays):
-    """Read-only views of the arrays with the shape that they broadcast to."""
+    """Returns read-only views of the arrays, broadcast to their common shape."""
     shape = _engine.broadcast([tuple(x.shape) for x in arrays], "arrays")
     return [broadcast_view(x, shape) for x in arrays]
 
 
 def flip(x, /, axis=None):
-    """A view with the elements in reverse order along axes, by default along all."""
+    """Returns a view with the elements in reverse order along the axes, by default along all."""
     axes = normalize_axes(axis, x.ndim)
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
 
 
 def ravel(x, /, order="C"):
-    """The elements as one dimension, in row-major order: a view if the strides allow it, else a copy. order: as NumPy's."""
+    """Returns the elements in one dimension, in row-major order: a view if the strides allow it,
+    else a copy. order: as in NumPy."""
     x = _in_order(x, order)
     return reshape(x, (-1,)) if x.size else reshape(x, (0,))
 
 
 def flatten(x, /):
-    """A copy of the elements as one dimension, in row-major order."""
+    """Returns a copy of the elements in one dimension, in row-major order."""
     return _view_reshaped(_engine.copied(x), (x.size,))
 
 
 def _flatten_method(self, order="C"):
-    """A copy of the elements as one dimension, in row-major order; order "F": in column-major order."""
+    """Returns a copy of the elements in one dimension, in row-major order, or for order="F" in
+    column-major order."""
     return flatten(_in_order(self, order))
 
 
 def _is_column_major(x, order):
-    """Whether the elements are taken in column-major order for an order of NumPy."""
+    """Returns whether NumPy's order "C", "F" or "A" means column-major order for x."""
     if order not in ("C", "F", "A"):
         raise ValueError(f'order is "C", "F" or "A", not {order!r}')
     return order == "F" or order == "A" and is_dense(x, order="F") and not is_dense(x)
 
 
 def _in_order(x, order):
-    """A view whose row-major order is an order of NumPy's; for "K" it is the order in memory."""
+    """Returns a view whose row-major order is the given order of x; "K" means the order in memory."""
     if order == "K":
         return permuted(x, sorted(range(x.ndim), key=lambda axis: -abs(x._strides[axis])))
     return permuted(x, range(x.ndim)[::-1]) if _is_column_major(x, order) else x
 
 
 def is_dense(x, order="C"):
-    """Whether the elements lie in memory without gaps in row-major order, or in column-major order for "F"."""
+    """Returns whether the elements are contiguous in memory in row-major order, or for "F" in
+    column-major order."""
     stride = 1
     for extent, own in zip(x.shape if order == "F" else reversed(x.shape), x._strides if order == "F" else reversed(x._strides)):
         if extent > 1 and own != stride:
@@ -188,11 +198,12 @@ def is_dense(x, order="C"):
     return True
 
 
-# ---- arrays of several ----
+# ---- joining and splitting ----
 
 
 def concat(arrays, /, axis=0):
-    """The arrays one after the other along an axis; None: flattened first."""
+    """Joins arrays along an existing axis. axis=None flattens the arrays first. The arrays may
+    differ in the extent of that axis only, otherwise ShapeError is raised."""
     arrays = list(arrays)
     if not arrays:
         raise ShapeError("concat: at least one array is needed")
@@ -219,7 +230,7 @@ def concat(arrays, /, axis=0):
 
 
 def stack(arrays, /, axis=0):
-    """The arrays, which have one shape, along a new axis."""
+    """Joins arrays of one shape along a new axis. Raises ShapeError if the shapes differ."""
     arrays = list(arrays)
     if not arrays:
         raise ShapeError("stack: at least one array is needed")
@@ -230,13 +241,14 @@ def stack(arrays, /, axis=0):
 
 
 def unstack(x, /, *, axis=0):
-    """A tuple of views, one for each index along an axis."""
+    """Returns a tuple of views, one for each index along the axis."""
     axis = normalize_axis(axis, x.ndim)
     return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
 
 
 def tile(x, repetitions, /):
-    """x repeated along each dimension, as often as repetitions says for it."""
+    """Returns x repeated along each dimension. repetitions: the number of copies for each
+    dimension."""
     times = _engine.shape_of(repetitions)
     rank = max(x.ndim, len(times))
     shape = (1,) * (rank - x.ndim) + tuple(x.shape)
@@ -249,8 +261,8 @@ def tile(x, repetitions, /):
 
 
 def repeat(x, repeats, /, axis=None):
-    """Each element along an axis several times. repeats: a number, or an array with one for each element; axis None: of the flattened
-    array."""
+    """Repeats each element along an axis. repeats: a number, or an array with a number for each
+    element. axis=None flattens x first."""
     from . import _indexing, _orders, _reductions
 
     if axis is None:
@@ -280,7 +292,7 @@ def _repeated(rank, axis):
 
 
 def roll(x, /, shift, axis=None):
-    """The elements moved by shift along axes; those that leave at one end come in at the other. axis None: of the flattened array."""
+    """Shifts the elements cyclically along axes. axis=None shifts the flattened array."""
     if axis is None:
         shift = sum(shift) if isinstance(shift, (tuple, list)) else shift
         return reshape(roll(flatten(x), shift, axis=0), tuple(x.shape)) if x.ndim else _engine.copied(x)
@@ -300,28 +312,30 @@ def roll(x, /, shift, axis=None):
 
 
 def atleast_1d(x, /):
-    """The array, with a dimension if it has none."""
+    """Returns the array, with one dimension if it has none."""
     return x if x.ndim else reshape(x, (1,))
 
 
 def atleast_2d(x, /):
-    """The array with at least two dimensions; new ones come first."""
+    """Returns the array with at least two dimensions; new dimensions come first."""
     return x if x.ndim > 1 else reshape(x, (1, x.size))
 
 
 def hstack(arrays, /):
-    """The arrays side by side: along the second dimension, or the only one."""
+    """Joins arrays along the second dimension, or one-dimensional arrays along their only
+    dimension."""
     arrays = [atleast_1d(x) for x in arrays]
     return concat(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1)
 
 
 def vstack(arrays, /):
-    """The arrays one below the other, along the first dimension; one with one dimension is a row."""
+    """Joins arrays along the first dimension. A one-dimensional array is a row."""
     return concat([atleast_2d(x) for x in arrays], axis=0)
 
 
 def split(x, sections, /, axis=0):
-    """A list of views: a number of equal parts along an axis, or parts that end before each of the indices."""
+    """Returns a list of views along an axis. sections: a number of equal parts, or the indices at
+    which new parts begin. Raises ShapeError if equal parts are not possible."""
     axis = normalize_axis(axis, x.ndim)
     extent = x.shape[axis]
     if hasattr(sections, "__index__"):
@@ -334,7 +348,8 @@ def split(x, sections, /, axis=0):
 
 
 def pad(x, widths, /, value=0):
-    """x with elements of a value before and after it along each dimension. widths: a number, a pair, or a pair for each dimension."""
+    """Returns x with padding elements before and after it along each dimension. widths: a number, a
+    pair (before, after), or a pair for each dimension."""
     if hasattr(widths, "__index__"):
         widths = (widths, widths)
     if len(widths) == 2 and all(hasattr(width, "__index__") for width in widths):

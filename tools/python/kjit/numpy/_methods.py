@@ -1,4 +1,5 @@
-"""Methods of kjit.Array, which `attach` puts on the class. The extension has the operators but for powers and products."""
+"""The methods of kjit.Array, which `attach` adds to the class. The extension itself implements the
+operators except powers and products."""
 
 from .. import _kjit, _state
 from .._errors import CLASSES
@@ -36,7 +37,7 @@ def _reflected_divided(self, other):
     return (other // self, other % self) if _engine.is_operand(other) else NotImplemented
 
 
-# ---- numbers of Python ----
+# ---- conversions to Python numbers ----
 
 
 def _to_bool(self):
@@ -76,8 +77,8 @@ def _to_index(self):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """The elements converted to a data type. copy: False: the array itself if it has the type. Complex numbers are not converted to
-    real ones."""
+    """Returns a copy of the elements with another data type. copy=False returns the array itself if
+    it already has the type. Raises TypeError if complex numbers would have to become real ones."""
     text = _dtypes.dtype_of(dtype).text
     if _dtypes.KIND[x.dtype.text] == "c" and _dtypes.KIND[text] not in "cb":
         raise TypeError("astype: complex numbers are not converted to real ones; take x.real")
@@ -89,13 +90,13 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 
 def to_device(self, device, /, *, stream=None):
-    """The array itself if it is on the device, else a copy there."""
+    """Returns the array itself if it is on the device, else a copy on the device."""
     place = _engine.device_name(device)
     return self if place == self.device else _kjit.copy_of(_state.context(), self, place)
 
 
 def copy(self, order="C"):
-    """A new array with the same elements, in row-major order."""
+    """Returns a new array with the same elements, in row-major order."""
     if order not in ("C", "K", "A"):
         raise ValueError(f'copy: order is "C", not {order!r}')
     return _engine.copied(self)
@@ -107,7 +108,8 @@ def fill(self, value):
 
 
 def item(self, *index):
-    """The number of an array of one element, or of the element at an index: an integer counts in row-major order."""
+    """Returns one element as a Python number: the only element of the array, or the element at an
+    index. A single integer counts in row-major order."""
     if not index:
         return _one_item(self)
     if len(index) == 1 and isinstance(index[0], tuple):
@@ -122,12 +124,12 @@ def _flat(x):
 
 
 def tobytes(self, order="C"):
-    """The elements as bytes, in row-major order; order "F": in column-major order."""
+    """Returns the bytes of the elements in row-major order, or for order="F" in column-major order."""
     return self.to_host().tobytes(order)
 
 
 def conjugate(self):
-    """The complex conjugates; the array itself for real numbers."""
+    """Returns the complex conjugates. A real array returns itself."""
     return elementwise(ROWS["conj"], (self,)) if _dtypes.KIND[self.dtype.text] == "c" else self
 
 
@@ -136,12 +138,14 @@ def _reversed(self):
 
 
 def partition(self, kth, axis=-1, kind="introselect", order=None):
-    """Brings the elements at indices kth in place where they are in order, with smaller ones before and larger ones after them."""
+    """Reorders the array in place: the elements at the indices kth are those of the sorted array,
+    with smaller elements before and larger ones after them."""
     _engine.assign(self, _beyond.method("partition")(self, kth, axis, kind, order))
 
 
 def tolist(self):
-    """The elements as nested lists of numbers of Python, or as one number."""
+    """Returns the elements as nested lists of Python numbers, or as one number for an array without
+    dimensions."""
     return self.to_host().tolist()
 
 
@@ -162,21 +166,21 @@ def _no_deletion(self, key):
 
 
 def _namespace(self, /, *, api_version=None):
-    """The namespace of functions for the array: kjit.numpy."""
+    """Returns the namespace of the array's functions, kjit.numpy."""
     from . import namespace
 
     return namespace(api_version)
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):
-    """Runs a ufunc of NumPy on the device where the array is."""
+    """Computes a NumPy ufunc on the device of the array."""
     from ._protocols import array_ufunc
 
     return array_ufunc(self, ufunc, method, *inputs, **keywords)
 
 
 def _array_function(self, func, types, args, kwargs):
-    """Runs a function of NumPy on the device where the array is."""
+    """Computes a NumPy function on the device of the array."""
     from ._functions import array_function
 
     return array_function(self, func, types, args, kwargs)
@@ -187,7 +191,8 @@ def _pickled(self):
 
 
 def _unpickled(elements, device):
-    """An array that was pickled, on its device, or if there is no such device on the default one."""
+    """Returns an unpickled array on its original device, or on the default device if the original
+    one does not exist."""
     try:
         return _creation.asarray(elements, device=device)
     except NoDeviceError:
@@ -202,7 +207,8 @@ _refused_array = Array.__array__
 
 
 def _as_numpys(self, dtype=None, *, copy=None):
-    """An array of NumPy with the same memory, for arrays of the CPU."""
+    """Returns a NumPy array that shares the memory of an array on the CPU. For an array on a GPU it
+    raises TypeError."""
     import numpy
 
     if self.device != "cpu" or self.dtype.text == "bf16":
@@ -214,23 +220,23 @@ def _as_numpys(self, dtype=None, *, copy=None):
 
 
 def compress(self, condition, axis=None, out=None):
-    """The elements, or rows along an axis, where a condition is true."""
+    """Returns the elements, or the rows along an axis, for which the condition is true."""
     return _beyond.by_numpy(_beyond._numpy().compress, (condition, self, axis, out), {})
 
 
 def clip(self, min=None, max=None, out=None):
-    """Each element, or the bound that it is beyond."""
+    """Limits each element to the range from min to max."""
     return _beyond.by_numpy(_beyond._numpy().clip, (self, min, max, out), {})
 
 
 def setflags(self, write=None):
-    """write: False makes the array read-only. Other arrays with the same memory stay as they are."""
+    """Makes the array read-only if write is False. Other arrays with the same memory stay writable."""
     if write is not None:
         Flags(self).writeable = write
 
 
 class Flags:
-    """How the elements of an array lie in memory, as `numpy.ndarray.flags`."""
+    """The memory layout of an array, like `numpy.ndarray.flags`."""
 
     def __init__(self, array):
         object.__setattr__(self, "_array", array)
@@ -276,13 +282,13 @@ class Flags:
 
 
 class Flat:
-    """The elements of an array in row-major order, as `numpy.ndarray.flat`."""
+    """The elements of an array in row-major order, like `numpy.ndarray.flat`."""
 
     def __init__(self, array):
         self.base = array
 
     def _line(self):
-        """All elements as one dimension, and whether it is a view of the array."""
+        """Returns (all elements in one dimension, whether the result is a view of the array)."""
         from . import _manipulation
 
         return _flat(self.base), _manipulation.is_dense(self.base)
@@ -315,13 +321,13 @@ def _set_flat(self, value):
 
 
 def _real(self):
-    """The real parts: a view for complex numbers, and the array itself for real ones."""
+    """The real parts: a view of a complex array, or a real array itself."""
     text = _dtypes.PART.get(self.dtype.text)
     return self if text is None else self._part(text, 0)
 
 
 def _imaginary(self):
-    """The imaginary parts: a view for complex numbers, and zeros that are read-only for real ones."""
+    """The imaginary parts: a view of a complex array, or read-only zeros for a real array."""
     text = _dtypes.PART.get(self.dtype.text)
     if text is not None:
         return self._part(text, 1)
@@ -341,7 +347,8 @@ def _set_imaginary(self, value):
 
 
 def view(self, dtype=None):
-    """A new array with the same memory. dtype: reads the elements as another type; of another size on the CPU only."""
+    """Returns a new array with the same memory. dtype: interprets the bytes as another data type; a
+    type of another size is supported on the CPU only."""
     if dtype is None:
         return self._view(self.shape, self._strides, 0)
     wanted = _dtypes.dtype_of(dtype)
@@ -356,7 +363,7 @@ def view(self, dtype=None):
     return shared(numpy.asarray(self).view(wanted.dtype))
 
 
-# Methods that are NumPy's functions.
+# Methods that call NumPy's function of the same name.
 _NUMPYS = ("argpartition", "choose", "diagonal", "dot", "put", "round", "trace")
 _one_item = Array.item
 
@@ -372,7 +379,7 @@ _FIELDS = {
 
 
 def methods():
-    """The methods by their names."""
+    """Returns the methods by name."""
     from . import _indexing, _manipulation, _orders, _printing, _products, _reductions
 
     found = {
@@ -393,7 +400,7 @@ def methods():
 
 
 def attach():
-    """Puts operators, methods and properties on kjit.Array."""
+    """Adds operators, methods and properties to kjit.Array."""
     for name, method in methods().items():
         setattr(Array, name, method)
     for name, (get, doc, *setter) in _FIELDS.items():

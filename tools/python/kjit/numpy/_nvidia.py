@@ -1,7 +1,8 @@
-"""NVIDIA's libraries for arrays of a GPU: where they are, and calls of their functions.
+"""Finds and calls NVIDIA's libraries for arrays on a GPU.
 
-A library is taken from the toolkit that CUDA_HOME or CUDA_PATH names, from where the system's loader finds it, from /usr/local/cuda, or
-from NVIDIA's Python packages."""
+A library is searched for in the toolkit that CUDA_HOME or CUDA_PATH names, in the directories of
+the system's loader, in /usr/local/cuda and in NVIDIA's Python packages, in this order.
+"""
 
 import contextlib
 import ctypes
@@ -13,7 +14,8 @@ from importlib.util import find_spec
 from .. import _arrays
 from ._errors import LibraryError
 
-# The name of the file, its versions, the newest first, and the Python package, for CUDA 13 and for CUDA 12.
+# For each library: the file name, its version numbers from the newest on, and the Python packages
+# for CUDA 13 and CUDA 12.
 _LIBRARIES = {
     "cuFFT": ("libcufft.so", (12, 11), "nvidia-cufft", "nvidia-cufft-cu12"),
     "cuSOLVER": ("libcusolver.so", (12, 11), "nvidia-cusolver", "nvidia-cusolver-cu12"),
@@ -21,7 +23,8 @@ _LIBRARIES = {
 
 
 def _folders():
-    """Folders with libraries, the preferred ones first. An empty name stands for the folders of the system's loader."""
+    """Yields the directories to search, in order. An empty string means the directories of the
+    system's loader."""
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
             yield from (os.path.join(os.environ[variable], each) for each in ("lib64", "lib"))
@@ -34,7 +37,8 @@ def _folders():
 
 @functools.cache
 def library(name, what):
-    """A library by its name. what: the function of the program that needs it, for the message of the error."""
+    """Returns a library by name. what: the function that needs it, for the error message. Raises
+    LibraryError if the library is not found."""
     file, versions, package, older = _LIBRARIES[name]
     reasons = []
     for folder in _folders():
@@ -58,7 +62,7 @@ def library(name, what):
 
 
 class Place:
-    """A GPU: kjit's device, a stream for the calls of libraries, and the CUDA context that the calls run in."""
+    """A GPU: kjit's device, a stream for calls of libraries, and the CUDA context of these calls."""
 
     def __init__(self, name):
         self.device = _arrays.device(name)
@@ -75,8 +79,8 @@ class Place:
 
     @contextlib.contextmanager
     def calls(self):
-        """Makes the context current. The calls in the block come after the work that is queued on the device, and the block ends when
-        they are finished."""
+        """Returns a context manager in which the CUDA context is current. It first waits for the
+        work that is queued on the device, and at the end for the calls in the block."""
         self.device.synchronize()
         self._check(self._driver.cuCtxPushCurrent_v2(self._context))
         try:
@@ -88,16 +92,16 @@ class Place:
 
 @functools.cache
 def place(name):
-    """The Place of a GPU, "cuda:0"."""
+    """Returns the Place of a GPU, such as "cuda:0"."""
     return Place(name)
 
 
 def address(x, element=0):
-    """The address of an element of an array in row-major order."""
+    """Returns the address of an element of a contiguous array. element: the row-major position."""
     return ctypes.c_void_p(x.__cuda_array_interface__["data"][0] + element * x.dtype.itemsize)
 
 
 def check(status, call):
-    """Raises the error of a library's function that returned a status."""
+    """Raises LibraryError if a library's function returned a nonzero status."""
     if status:
         raise LibraryError(f"{call} returned the status {status}")

@@ -1,4 +1,4 @@
-"""Sorting, searching and sets."""
+"""Sorting, searching and set functions."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,8 @@ from ._errors import PromotionError, ShapeError
 from ._funcs import Func, func
 
 _DESCENDING, _RIGHT = 2, 16
-# Complex numbers are ordered by their real parts, then by their imaginary parts, and NaNs come last, as NumPy orders them.
+# The order of complex numbers is NumPy's: by the real part, then by the imaginary part, with NaNs
+# last.
 _LESS_COMPLEX = Func(
     "before",
     "func before(a, b) {\n  if np_isnan(b) { return not np_isnan(a) }\n  return np_is_less(a, b)\n}",
@@ -36,7 +37,8 @@ def _checked_axis(x, axis, what):
 
 
 def sort(x, /, axis=-1, *, descending=False, stable=True):
-    """A copy of x with the elements in order along an axis; NaNs come last. Every sort is stable."""
+    """Returns a sorted copy of x along an axis. NaNs come last, and every sort is stable. axis=None
+    flattens x first."""
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis, out = _checked_axis(x, axis, "sort"), _engine.new(tuple(x.shape), x.dtype.text, x.device)
@@ -46,7 +48,7 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
 
 
 def argsort(x, /, axis=-1, *, descending=False, stable=True):
-    """The indices along an axis that bring the elements in order."""
+    """Returns the indices that sort x along an axis, as int64. axis=None flattens x first."""
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis, out = _checked_axis(x, axis, "argsort"), _engine.new(tuple(x.shape), "i64", x.device)
@@ -73,25 +75,32 @@ def _find_extreme(x, operator, axis, keepdims):
 
 
 def argmax(x, /, axis=None, *, keepdims=False):
-    """The index of the largest element along an axis, the first of equal ones; without an axis in the flattened array."""
+    """Returns the index of the largest element along an axis; among equal elements the first.
+    Without an axis, the index in the flattened array."""
     return _find_extreme(x, "argmax", axis, keepdims)
 
 
 def argmin(x, /, axis=None, *, keepdims=False):
-    """The index of the smallest element along an axis, the first of equal ones; without an axis in the flattened array."""
+    """Returns the index of the smallest element along an axis; among equal elements the first.
+    Without an axis, the index in the flattened array."""
     return _find_extreme(x, "argmin", axis, keepdims)
 
 
 def nonzero(x, /):
-    """For each dimension the indices of the elements that are not 0, in row-major order. It waits for their number."""
+    """Returns the indices of the nonzero elements, one array for each dimension, in row-major
+    order. It waits for their number."""
     if not x.ndim:
         raise ShapeError("nonzero: an array without dimensions has no indices")
     return _indexing.nonzero(x)
 
 
 def searchsorted(x1, x2, /, side="left", sorter=None):
-    """For each element of x2 the index in x1, sorted and of one dimension, before which it keeps the order. side: "left": before
-    equal elements; "right": after them. sorter: indices that bring x1 in order."""
+    """Returns for each element of x2 the index at which it can be inserted in x1, keeping x1
+    sorted.
+
+    x1: sorted, with one dimension. side: "left" inserts before equal elements, "right" after them.
+    sorter: indices that sort x1, if x1 itself is not sorted.
+    """
     if side not in ("left", "right"):
         raise ValueError(f'searchsorted: side is "left" or "right", not {side!r}')
     if x1.ndim != 1:
@@ -115,7 +124,7 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -124,14 +133,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
@@ -148,8 +157,9 @@ _PUT = Func("put", "func put(i, v, x, order) { x[order[i]] = v }")
 
 
 class _Runs:
-    """The runs of equal elements of a flattened array in order: `order` sorts it, `flags` says where a run begins, `first` is the
-    place in the order where each run begins."""
+    """The runs of equal elements in a sorted, flattened array. `order`: indices that sort the
+    array; `flags`: whether a run begins at each position in the order; `first`: the positions at
+    which runs begin."""
 
     def __init__(self, x):
         self.x = x.reshape((x.size,)) if x.ndim != 1 else x
@@ -177,31 +187,33 @@ class _Runs:
 
 
 def unique_all(x, /):
-    """The different elements in order, the index of the first of each in the flattened array, the index of each element of x among
-    them, and how often each comes. NaNs differ from each other."""
+    """Returns the unique elements in ascending order, the index of the first occurrence of each in
+    the flattened array, for each element of x its index among the unique elements, and the number
+    of occurrences. NaNs count as different."""
     runs = _Runs(x)
     return UniqueAll(runs.values, runs.indices, runs.inverse(tuple(x.shape)), runs.counts())
 
 
 def unique_counts(x, /):
-    """The different elements in order, and how often each comes."""
+    """Returns the unique elements in ascending order, and the number of occurrences of each."""
     runs = _Runs(x)
     return UniqueCounts(runs.values, runs.counts())
 
 
 def unique_inverse(x, /):
-    """The different elements in order, and the index of each element of x among them."""
+    """Returns the unique elements in ascending order, and for each element of x its index among
+    them."""
     runs = _Runs(x)
     return UniqueInverse(runs.values, runs.inverse(tuple(x.shape)))
 
 
 def unique_values(x, /):
-    """The different elements in order."""
+    """Returns the unique elements in ascending order."""
     return _Runs(x).values
 
 
 def isin(x1, x2, /, *, invert=False):
-    """Whether each element of x1 is an element of x2; with invert, whether it is not."""
+    """Returns for each element of x1 whether x2 contains it. invert: negates the result."""
     from . import _creation
 
     x1 = x1 if isinstance(x1, Array) else _creation.asarray(x1, device=x2.device)
@@ -219,7 +231,8 @@ def isin(x1, x2, /, *, invert=False):
 
 
 def bincount(x, /, weights=None, minlength=0):
-    """How often each of the numbers 0, 1, ... comes in x, integers that are not negative; or the sums of their weights."""
+    """Returns the number of occurrences of each integer 0, 1, ... in x, or the sums of their
+    weights. x: non-negative integers. minlength: the minimum length of the result."""
     from . import _reductions
 
     count = max(int(_reductions.max(x)) + 1 if x.size else 0, minlength)
@@ -227,8 +240,12 @@ def bincount(x, /, weights=None, minlength=0):
 
 
 def histogram(x, /, bins=10, range=None, weights=None):
-    """(counts, edges), as `numpy.histogram`: how many elements are in each bin. bins: the number of bins of equal width, or an array of
-    ascending edges; range: the lowest and the highest edge, by default the extreme elements."""
+    """Returns (counts, edges), like `numpy.histogram`.
+
+    bins: the number of bins of equal width, or an array of ascending edges. range: the lowest and
+    the highest edge; the default is the minimum and maximum of x. weights: replaces the counts by
+    sums of weights.
+    """
     from . import _creation, _reductions
 
     if isinstance(bins, (Array, list, tuple)):

@@ -1,4 +1,5 @@
-"""How arrays are shown: as NumPy shows them. Of a large array only the elements that are shown are copied to the host."""
+"""Prints arrays as NumPy does. Only the elements that are shown of a large array are copied to the
+host."""
 
 import itertools
 
@@ -7,7 +8,8 @@ from . import _engine
 
 
 def _shown(x):
-    """An array of NumPy that prints as x does: of a large one only the outer elements are filled."""
+    """Returns a NumPy array that prints like x. Of a large array only the outer elements are
+    filled."""
     import numpy
 
     if x.dtype.text == "bf16":
@@ -16,7 +18,7 @@ def _shown(x):
     if x.size <= options["threshold"]:
         return x.to_host()
     edge = options["edgeitems"]
-    host = numpy.zeros(tuple(x.shape), x.dtype.dtype)  # memory that nobody touches costs nothing
+    host = numpy.zeros(tuple(x.shape), x.dtype.dtype)  # pages that are never touched take no memory
     parts = [(slice(None),) if n <= 2 * edge else (slice(edge), slice(-edge, None)) for n in x.shape]
     for at in itertools.product(*parts):
         host[at] = x[at].to_host()
@@ -24,12 +26,12 @@ def _shown(x):
 
 
 def represent(self):
-    """array([1., 2.], dtype=float32), and where it is if that is not the CPU."""
+    """Returns a text such as array([1., 2.], dtype=float32), with the device if it is not the CPU."""
     import numpy
 
     try:
         shown = _shown(self)
-    except Error as error:  # of a device that is lost; debuggers show arrays all the same
+    except Error as error:  # a lost device, because debuggers show arrays even then
         return f"<kjit.Array {self.dtype}, shape {self.shape}, on {self.device}: {error.message}>"
     text = numpy.array2string(shown, separator=", ", prefix="array(")
     if not self.size and self.ndim != 1 or not self.size and self.shape != (0,):
@@ -51,7 +53,8 @@ def show(self):
 
 
 def formatted(self, specification):
-    """The number of an array without dimensions in a format; of other arrays only the empty format is known."""
+    """Formats the number in an array without dimensions. Raises TypeError for a nonempty format of
+    other arrays."""
     if not self.ndim:
         return format(self.item(), specification)
     if specification:
@@ -60,7 +63,8 @@ def formatted(self, specification):
 
 
 def as_html(self):
-    """For notebooks: arrays of one and two dimensions as a table with their first and last elements."""
+    """Returns an HTML table for notebooks with the first and last elements of an array of one or
+    two dimensions."""
     import html
 
     import numpy
@@ -80,7 +84,7 @@ def as_html(self):
 
 
 def _places(extent, edge):
-    """Indices that are shown, None for the gap."""
+    """Returns the indices that are shown, with None for the gap."""
     return list(range(extent)) if extent <= 4 * edge else [*range(edge), None, *range(extent - edge, extent)]
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, by kjit's own algorithms."""
+"""Products of matrices and vectors, computed by kjit's algorithms."""
 
 from .. import _kjit, _state
 from . import _dtypes, _engine
@@ -9,7 +9,8 @@ from ._table import ROWS
 
 
 def _prepared(x1, x2, what):
-    """Both operands as arrays of the type that they promote to, and its name."""
+    """Returns (x1, x2, type): both operands as arrays of the type that they promote to. Raises
+    ShapeError for operands without dimensions, and PromotionError for bool."""
     operands = [_engine.operand(x, what) for x in (x1, x2)]
     if any(not getattr(x, "ndim", 0) for x in operands):
         raise ShapeError(f"{what}: an operand without dimensions; multiply by `*`")
@@ -24,8 +25,9 @@ def _prepared(x1, x2, what):
 
 
 def matmul(x1, x2, /, *, out=None):
-    """The product of matrices: the last two dimensions are multiplied, the others broadcast. An array of one dimension is a row on the
-    left and a column on the right."""
+    """Returns the matrix product of the last two dimensions; the other dimensions broadcast. A
+    one-dimensional array is a row on the left and a column on the right. Raises ShapeError if the
+    inner extents differ."""
     x1, x2, text = _prepared(x1, x2, "matmul")
     rows, columns = tuple(x1.shape), tuple(x2.shape)
     inner = columns[-2] if len(columns) > 1 else columns[0]
@@ -46,8 +48,8 @@ def matmul(x1, x2, /, *, out=None):
 
 
 def tensordot(x1, x2, /, axes=2):
-    """The sum of products over dimensions of both arrays. axes: the number of last dimensions of x1 and first ones of x2, or a pair of
-    sequences."""
+    """Returns the sum of products over axes of both arrays. axes: the number of last axes of x1 and
+    first axes of x2, or a pair of sequences of axes."""
     x1, x2, text = _prepared_any(x1, x2, "tensordot")
     if hasattr(axes, "__index__"):
         count = int(axes)
@@ -79,7 +81,7 @@ def _size(x, axes):
 
 
 def _prepared_any(x1, x2, what):
-    """As _prepared, for operands that may have no dimensions."""
+    """Like _prepared, but accepts operands without dimensions."""
     text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], what)
     if text == "bool":
         raise PromotionError(f"{what}: arrays of bool have no product")
@@ -88,7 +90,8 @@ def _prepared_any(x1, x2, what):
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    """The sums of products along an axis of two arrays that broadcast; of complex numbers the first factor is conjugated."""
+    """Returns the sums of products along an axis of two arrays that broadcast. For complex numbers
+    x1 is conjugated."""
     x1, x2, text = _prepared(x1, x2, "vecdot")
     rank = min(x1.ndim, x2.ndim)
     if not -rank <= axis < 0:
@@ -105,7 +108,8 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 def dot(x1, x2, /):
-    """The product of two arrays, as `numpy.dot`: of vectors and matrices that of `matmul`, of a number that of `*`."""
+    """Returns the product of two arrays, like `numpy.dot`: for vectors and matrices `matmul`, and
+    with a scalar `*`."""
     if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
         return elementwise(ROWS["multiply"], (x1, x2))
     if x2.ndim <= 2:
@@ -114,12 +118,13 @@ def dot(x1, x2, /):
 
 
 def outer(x1, x2, /):
-    """The products of each element of x1 with each of x2, both flattened."""
+    """Returns the product of each element of x1 with each element of x2. Both are flattened first."""
     return elementwise(ROWS["multiply"], (x1.reshape((x1.size, 1)), x2.reshape((1, x2.size))))
 
 
 def einsum(expression, *operands):
-    """The sum of products that an expression asks for, as `numpy.einsum`: "ij,jk->ik"."""
+    """Returns the sum of products that the expression describes, such as "ij,jk->ik", like
+    `numpy.einsum`."""
     from .. import _products
 
     text = _dtypes.promote([_dtypes.text_of(x) for x in operands], "einsum")

@@ -1,5 +1,6 @@
-"""NumPy's ufuncs for arrays of kjit, `__array_ufunc__`: `numpy.sin(a)`, `numpy.add.reduce(a)` and the other methods run on the device
-where the array is. Types and conversions are NumPy's. Functions of NumPy are in _functions."""
+"""NumPy's ufuncs for kjit arrays (`__array_ufunc__`): `numpy.sin(a)`, `numpy.add.reduce(a)` and so
+on run on the device of the array, with NumPy's types and conversions. NumPy's functions are in
+_functions."""
 
 import functools
 
@@ -16,12 +17,13 @@ _NUMBERS = (bool, int, float, complex, numpy.generic)
 
 
 def is_foreign(x):
-    """Whether an object belongs to a library that has the protocol, too: NumPy asks that library next."""
+    """Returns whether an object belongs to another library with the same protocol. NumPy then asks
+    that library."""
     return not isinstance(x, (Array, numpy.ndarray, *_NUMBERS)) and getattr(type(x), "__array_ufunc__", None) is not None
 
 
 def array_ufunc(self, ufunc, method, *inputs, **keywords):
-    """Computes a method of a NumPy ufunc."""
+    """Computes a method of a NumPy ufunc for operands that include a kjit array."""
     out = keywords.pop("out", ())
     out = out if isinstance(out, tuple) else (out,)
     if any(map(is_foreign, (*inputs, *out))):
@@ -46,12 +48,14 @@ def _has_bfloat(inputs):
 
 
 def operand(x):
-    """An operand: an array of kjit or NumPy, a number of NumPy or Python; nested lists become an array."""
+    """Returns an operand: a kjit or NumPy array, or a number. Nested lists are converted to a NumPy
+    array."""
     return x if isinstance(x, (Array, numpy.ndarray, *_NUMBERS)) else numpy.asarray(x)
 
 
 def own(x, device):
-    """An operand as an array of kjit on a device. Elements of NumPy's arrays are shared with the CPU's."""
+    """Returns an operand as a kjit array on the device. A NumPy array is used in place if the
+    device is the CPU; for a GPU it raises DevicesError."""
     if isinstance(x, Array):
         if x.device != device:
             raise DevicesError(f"arrays on {device} and on {x.device}; move one with x.to_device({device!r})")
@@ -63,7 +67,8 @@ def own(x, device):
 
 
 def shared(host):
-    """A NumPy array as an array of kjit with the same elements, in place where kjit's arrays can be so."""
+    """Returns a kjit array for a NumPy array. The elements are shared, unless they are unaligned or
+    in another byte order. Raises PromotionError for types that kjit arrays do not have."""
     if _dtypes.dtypes.name_of(host.dtype) not in _dtypes.KIND:
         raise PromotionError(f"arrays of {host.dtype} are no arrays of kjit")
     if host.flags.aligned and host.dtype.isnative:
@@ -76,7 +81,7 @@ def device_of(operands, what):
 
 
 class Result:
-    """An array for a result that the caller gives: of kjit, or of NumPy. `target` is the array of kjit that is written to."""
+    """An array that the caller passes for a result. `target` is the kjit array that is written."""
 
     def __init__(self, given, device, what):
         self.given = given
@@ -90,13 +95,13 @@ class Result:
         self.target = own(given, device)
 
     def take(self, made):
-        """Stores a result that was computed, and returns the caller's array."""
+        """Copies a computed result to the caller's array, and returns the caller's array."""
         _engine.assign(self.target, made)
         return self.given
 
 
 def result_of(out, device, what):
-    """The Result of out=, which is None, an array, or a tuple of one."""
+    """Returns the Result for out=, which is None, an array or a tuple of one array."""
     if isinstance(out, tuple):
         if len(out) > 1:
             raise TypeError(f"{what}: out has {len(out)} arrays for one result")
@@ -108,7 +113,7 @@ def result_of(out, device, what):
 
 
 def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, signature=None, sig=None, order="K", subok=True):
-    """The ufunc for the elements of operands, which broadcast."""
+    """Computes a ufunc for the elements of operands that broadcast."""
     name = ufunc.__name__
     if not out and where is True and dtype is None and signature is None and sig is None and casting == "same_kind":
         made = _recorded(ufunc, inputs)
@@ -139,7 +144,8 @@ def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, 
 
 
 def _recorded(ufunc, inputs):
-    """The namespace's operation, which is recorded as a part of an expression, or None if NumPy's types or results differ from its."""
+    """Records the namespace's operation as a part of an expression, and returns the result. Returns
+    None if the operation's types or results differ from NumPy's."""
     words = []
     for x in inputs:
         if type(x) is Array:
@@ -163,7 +169,7 @@ def _recorded(ufunc, inputs):
 
 @functools.lru_cache(4096)
 def _row_of(ufunc, words):
-    """The row of the table that computes what a ufunc does, in the same types, or None."""
+    """Returns the row of the table that computes the ufunc in the same types, or None."""
     from ._table import BY_UFUNC
 
     row = BY_UFUNC.get(ufunc.__name__)
@@ -205,7 +211,8 @@ def _checked(result, shape, what):
 
 
 def _called_standard(ufunc, operands, outs, where):
-    """An operation on arrays of bfloat16, a type that NumPy's ufuncs do not have: types follow the array API standard."""
+    """Computes an operation on bfloat16 arrays, whose type NumPy's ufuncs lack. The result types
+    follow the array API standard."""
     from ._table import BY_UFUNC
 
     row = BY_UFUNC.get(ufunc.__name__)
@@ -216,7 +223,8 @@ def _called_standard(ufunc, operands, outs, where):
 
 
 def _check_exponents(ufunc, loop, operands):
-    """NumPy rejects negative integers as exponents of integers. A GPU is not waited for: its results are undefined then."""
+    """Rejects negative integer exponents of integers, as NumPy does. Exponents on a GPU are not
+    checked, because the check would wait; the results are then undefined."""
     if ufunc.__name__ != "power" or _dtypes.KIND[loop.inputs[1]] != "i":
         return
     exponent = operands[1]
@@ -242,7 +250,7 @@ def _matmul(x1, x2, out):
 
 
 def promoted(*arrays):
-    """Arrays of kjit converted to the type that NumPy promotes theirs to."""
+    """Returns kjit arrays, converted to the type that NumPy promotes them to."""
     texts = {x.dtype.text for x in arrays}
     if len(texts) == 1:
         return arrays
@@ -253,7 +261,7 @@ def promoted(*arrays):
 
 
 def _outer(ufunc, inputs, out, **keywords):
-    """The ufunc for each element of the first operand with each of the second."""
+    """Computes the ufunc for each pair of elements of two operands."""
     if len(inputs) != 2 or ufunc.nin != 2:
         raise TypeError(f"{ufunc.__name__}.outer takes two operands, of a ufunc of two")
     first, second = map(operand, inputs)
@@ -268,12 +276,13 @@ for _name in ("reduce", "accumulate", "reduceat", "at"):
     _METHODS[_name] = getattr(_folding, _name)
 
 
-# ---- NumPy's own work ----
+# ---- calls of NumPy on the host ----
 
 
 def on_host(what, function, args, keywords):
-    """Calls a function of NumPy for arrays of the CPU, whose elements it reads and writes in place. Arrays of results become arrays of
-    kjit; arrays that were given come back themselves."""
+    """Calls a function of NumPy for arrays on the CPU, which it reads and writes in place. New
+    arrays in the result are returned as kjit arrays; arrays that were arguments are returned as
+    they are."""
     known = {}
     args, keywords = _to_host(what, args, known), _to_host(what, keywords, known)
     return _from_host(function(*args, **keywords), known)

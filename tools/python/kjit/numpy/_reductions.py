@@ -1,4 +1,4 @@
-"""Reductions along axes, statistics, sums and products of the elements up to each one."""
+"""Reductions along axes, statistics, and cumulative sums and products."""
 
 import builtins
 
@@ -11,7 +11,7 @@ from ._table import ROWS
 
 
 def _sum_type(text, dtype):
-    """The type of a sum or product."""
+    """Returns the type of a sum or product of elements of type `text`."""
     if dtype is not None:
         return _dtypes.dtype_of(dtype).text
     return {"b": "i64", "i": "i64", "u": "u64"}.get(KIND[text], text)
@@ -29,7 +29,7 @@ def _combined(x, operator, axis, dtype, keepdims, out, initial):
     text = _dtypes.text_of(x)
     result = _sum_type(text, dtype)
     if KIND[result] != KIND[text] or BITS[result] < BITS[text]:
-        x = _engine.converted(x, result)  # float16 stays as it is: its sums are computed in float32
+        x = _engine.converted(x, result)  # float16 is not converted, because its sums are computed in float32 anyway
     axes = normalize_axes(axis, x.ndim)
     if initial is not None:
         initial = _engine.typed(initial, result)
@@ -37,18 +37,20 @@ def _combined(x, operator, axis, dtype, keepdims, out, initial):
 
 
 def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None):
-    """The sum of the elements along axes, by default of all. Sums of small integers have 64 bits."""
+    """Returns the sum of the elements along the axes, by default of all. Sums of small integers
+    have 64 bits."""
     return _combined(x, "add", axis, dtype, keepdims, out, initial)
 
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None):
-    """The product of the elements along axes, by default of all. Products of small integers have 64 bits."""
+    """Returns the product of the elements along the axes, by default of all. Products of small
+    integers have 64 bits."""
     return _combined(x, "mul", axis, dtype, keepdims, out, initial)
 
 
 def _extreme(x, operator, axis, keepdims, out, initial):
     text = _dtypes.text_of(x)
-    if KIND[text] == "c":  # about which the standard says nothing; NumPy orders them by their real parts first
+    if KIND[text] == "c":  # the standard does not define this case; NumPy compares the real parts first
         return _beyond.method(operator)(x, axis, out, keepdims, **({} if initial is None else {"initial": initial}))
     axes = normalize_axes(axis, x.ndim)
     if initial is None and _is_empty(x, axes):
@@ -61,22 +63,24 @@ def _extreme(x, operator, axis, keepdims, out, initial):
 
 
 def _is_empty(x, axes):
-    """Whether a result is made of no elements."""
+    """Returns whether the axes select no elements."""
     return builtins.any(x.shape[axis] == 0 for axis in axes)
 
 
 def max(x, /, axis=None, out=None, keepdims=False, initial=None):
-    """The largest element along axes, by default of all; NaN if one of them is NaN."""
+    """Returns the largest element along the axes, by default of all, or NaN if an element is NaN.
+    Raises ShapeError for no elements without `initial`."""
     return _extreme(x, "max", axis, keepdims, out, initial)
 
 
 def min(x, /, axis=None, out=None, keepdims=False, initial=None):
-    """The smallest element along axes, by default of all; NaN if one of them is NaN."""
+    """Returns the smallest element along the axes, by default of all, or NaN if an element is NaN.
+    Raises ShapeError for no elements without `initial`."""
     return _extreme(x, "min", axis, keepdims, out, initial)
 
 
 def _float_array(x, dtype=None):
-    """An array as floats or complex numbers: integers as float64."""
+    """Returns the array as floats or complex numbers. Integers become float64."""
     if dtype is not None:
         return _engine.converted(x, _dtypes.dtype_of(dtype).text)
     text = _dtypes.text_of(x)
@@ -84,7 +88,7 @@ def _float_array(x, dtype=None):
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
-    """The mean of the elements along axes, by default of all."""
+    """Returns the mean of the elements along the axes, by default of all."""
     x = _float_array(x, dtype)
     return _stored(reduce_axes(x, "mean", normalize_axes(axis, x.ndim), x.dtype.text, keepdims), out)
 
@@ -111,39 +115,39 @@ def _spread(x, operator, axis, correction, keepdims, out, dtype):
 
 
 def _complex_variance(x, axes, keepdims):
-    """The mean squared distance of complex numbers from their mean."""
+    """Returns the mean squared distance of complex numbers from their mean."""
     center = reduce_axes(x, "mean", axes, x.dtype.text, True)
     distance = elementwise(ROWS["abs"], (elementwise(ROWS["subtract"], (x, center)),))
     return reduce_axes(elementwise(ROWS["square"], (distance,)), "mean", axes, PART[x.dtype.text], keepdims)
 
 
 def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=0.0):
-    """The variance of the elements along axes: the sum of the squared distances from the mean, divided by their number less
-    correction, which NumPy calls ddof."""
+    """Returns the variance along the axes, by default of all elements: the sum of squared distances
+    from the mean, divided by the number of elements minus `correction`, which NumPy calls ddof."""
     return _spread(x, "var", axis, correction if ddof is None else ddof, keepdims, out, dtype)
 
 
 def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=0.0):
-    """The standard deviation of the elements along axes: the root of `var`."""
+    """Returns the standard deviation along the axes, the square root of `var`."""
     return _spread(x, "std", axis, correction if ddof is None else ddof, keepdims, out, dtype)
 
 
 def any(x, /, axis=None, out=None, keepdims=False):
-    """Whether one of the elements along axes is not 0."""
+    """Returns whether an element along the axes is nonzero."""
     return _stored(reduce_axes(x, "any", normalize_axes(axis, x.ndim), "bool", keepdims), out)
 
 
 def all(x, /, axis=None, out=None, keepdims=False):
-    """Whether none of the elements along axes is 0."""
+    """Returns whether all elements along the axes are nonzero."""
     return _stored(reduce_axes(x, "all", normalize_axes(axis, x.ndim), "bool", keepdims), out)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False):
-    """How many of the elements along axes are not 0."""
+    """Returns the number of nonzero elements along the axes."""
     return reduce_axes(x, "count_nonzero", normalize_axes(axis, x.ndim), "i64", keepdims)
 
 
-# ---- the elements up to each one ----
+# ---- cumulative operations ----
 
 
 def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
@@ -170,7 +174,7 @@ def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
 
 
 def _scan(target, x, operator, axis):
-    """Stores a scan along an axis, which reads a recorded expression in one pass."""
+    """Stores the cumulative results along an axis. A pending array is computed in the same pass."""
     operand = None
     if _kjit.is_pending(x):
         from ._fusing import computed
@@ -186,12 +190,14 @@ def _scan(target, x, operator, axis):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """The sums of the elements up to each one along an axis. include_initial: a 0 comes first."""
+    """Returns the cumulative sums along an axis. include_initial: the result begins with an
+    additional 0."""
     return _accumulated(x, "add", axis, dtype, include_initial, 0, "cumulative_sum")
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """The products of the elements up to each one along an axis. include_initial: a 1 comes first."""
+    """Returns the cumulative products along an axis. include_initial: the result begins with an
+    additional 1."""
     return _accumulated(x, "mul", axis, dtype, include_initial, 1, "cumulative_prod")
 
 
@@ -208,7 +214,8 @@ cumsum.__name__, cumprod.__name__ = "cumsum", "cumprod"
 
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
-    """The differences of neighbours along an axis, n times. prepend, append: arrays that come before and after x."""
+    """Returns the differences of neighbouring elements along an axis, computed n times. prepend,
+    append: arrays that are joined to x first."""
     from . import _manipulation
 
     if n < 0:

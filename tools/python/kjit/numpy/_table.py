@@ -1,4 +1,5 @@
-"""The table of element-wise operations: which kinds of data types each takes, what its result is, and its func."""
+"""The table of element-wise operations: the kinds of data types that each accepts, its result type
+and its func."""
 
 import functools
 
@@ -10,9 +11,10 @@ from ._engine import Kernel, cast_call, cast_func, cast_needs
 from ._errors import PromotionError
 from ._funcs import Func
 
-# Kinds: b(ool), i(nteger), u(nsigned), f(loat), c(omplex). A row whose kinds have no integers computes those in float64.
-# Results: same, the type of the operands; bool; real, the type of the parts of complex numbers.
-# The func is that of a ufunc of NumPy.
+# The kinds are b(ool), i(nteger), u(nsigned), f(loat) and c(omplex). An operation without integer
+# kinds computes integers in float64. The result is: same, the type of the operands; bool; or real,
+# the type of the real part. The columns are the name, the NumPy ufunc whose func is used, the
+# kinds, and the result.
 _TABLE = """
 abs                  absolute       biufc  real
 acos                 arccos         fc     same
@@ -94,9 +96,10 @@ tan                  tan            fc     same
 tanh                 tanh           fc     same
 trunc                trunc          biuf   same
 """
-# Types that are computed in a wider one.
+# Types whose operations are computed in a wider type.
 _WIDER = {"f16": "f32", "bf16": "f32"}
-# Operations whose result depends on the spacing of the numbers of a type.
+# Operations whose result depends on the precision of the type, so that they are not computed in a
+# wider one.
 _BY_SPACING = ("nextafter", "spacing")
 # Operations that cost less than reading an element from memory.
 _CHEAP = frozenset(
@@ -106,13 +109,13 @@ _CHEAP = frozenset(
 )
 
 
-# The rows by their numbers, which the extension knows them by.
+# The rows by number; the extension refers to a row by its number.
 BY_INDEX: list["Row"] = []
 
 
 class Row:
-    """An element-wise operation. kernel(key) finds its func; key: for each operand the name of its type, or "?" and the kind of a
-    number of Python."""
+    """An element-wise operation. A key of kernel(key) has for each operand the name of its type, or
+    "?" and a kind for a Python number."""
 
     def __init__(self, name, text, kinds, result, count, ufunc=None):
         self.name, self.text, self.kinds, self.result, self.count, self.ufunc = name, text, kinds, result, count, ufunc
@@ -122,14 +125,14 @@ class Row:
         self._funcs = {}
 
     def kernel(self, key):
-        """The Kernel for operands."""
+        """Returns the Kernel for operands with this key."""
         found = self._kernels.get(key)
         if found is None:
             found = self._kernels[key] = self._make(key)
         return found
 
     def compute_type(self, key):
-        """The name of the type that operands are converted to."""
+        """Returns the name of the type to which the operands are converted."""
         texts = [word for word in key if word[0] != "?"]
         kinds = [word[1] for word in key if word[0] == "?"]
         if texts:
@@ -162,12 +165,12 @@ class Row:
         return Kernel(self.name, self.func(inner), text, result, takes_numbers, call, (self.text,), self.name in _CHEAP)
 
     def call(self, text, names):
-        """The operation in a type as an expression of the kernel IR."""
+        """Returns the operation in a type, as an expression of the kernel IR."""
         given = ", ".join(f"{self.parameter_type(i, text)}({name})" for i, name in enumerate(names))
         return f"{self.text.__name__}({given})"
 
     def func(self, text):
-        """The func that computes in a type."""
+        """Returns the func that computes in a type."""
         if text not in self._funcs:
             names = [f"x{i}" for i in range(self.count)]
             made = f"func element({', '.join(names)}) @strict {{ return {self.call(text, names)} }}"
@@ -179,7 +182,7 @@ class Row:
 
 
 class Choice(Row):
-    """where(condition, x1, x2), whose first operand is a bool."""
+    """where(condition, x1, x2); the first operand is a bool."""
 
     def compute_type(self, key):
         if key[0] not in ("bool", "?b"):
@@ -206,7 +209,7 @@ class Cast(Row):
 
 
 def _count(text):
-    """The number of parameters of a func."""
+    """Returns the number of parameters of a func."""
     head = text.text.split(f"func {text.__name__}(", 1)[1]
     return head.split(")", 1)[0].count(",") + 1
 
@@ -217,7 +220,8 @@ for _line in _TABLE.strip().splitlines():
     _func = ufuncs.BY_NAME[_ufunc]
     ROWS[_name] = Row(_name, _func, _kinds, _result, _count(_func), _ufunc)
 
-# The standard fixes results of infinities that NumPy and Python have otherwise.
+# Operations for which the standard requires other results of infinities than NumPy and Python
+# return.
 _FLOOR_DIVIDE = Text(
     "std_floor_divide",
     """
@@ -256,7 +260,7 @@ func std_tanh(a) {
 }""",
     (ufuncs.BY_NAME["tanh"],),
 )
-# NumPy's rint makes floats of integers.
+# NumPy's rint converts integers to floats; the standard's round does not.
 _ROUND = Text(
     "std_round",
     """
@@ -269,7 +273,7 @@ func std_round(a) {
 for _name, _text in (("floor_divide", _FLOOR_DIVIDE), ("expm1", _EXPM1), ("tanh", _TANH), ("round", _ROUND)):
     ROWS[_name].text = _text
 
-# Parts of complex numbers, and operations of three operands.
+# Real and imaginary parts, and operations with three operands.
 _REAL = Text("np_real", "func np_real(a) {\n  if is_complex(dtype(a)) { return a.real }\n  return a\n}")
 _IMAG = Text("np_imag", "func np_imag(a) {\n  if is_complex(dtype(a)) { return a.imag }\n  return dtype(a)(0)\n}")
 _WHERE = Text("np_where", "func np_where(c, a, b) { return c ? a : b }")
@@ -283,8 +287,8 @@ ROWS["imag"] = Row("imag", _IMAG, "iufc", "real", 1)
 ROWS["clip"] = Row("clip", _CLIP, "iuf", "same", 3)
 ROWS["where"] = Choice("where", _WHERE, "biufc", "same", 3)
 
-# The conversions by the names of the types that they convert to.
+# The conversions, by the name of the target type.
 CASTS = {text: Cast(text) for text in KIND if text in BY_TEXT}
 
-# The rows by the names of NumPy's ufuncs.
+# The rows by the name of the NumPy ufunc.
 BY_UFUNC = {row.ufunc: row for row in ROWS.values() if row.ufunc}

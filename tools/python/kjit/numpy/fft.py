@@ -1,7 +1,11 @@
-"""Discrete Fourier transforms, the extension `fft` of the Python array API standard. NumPy computes them on the CPU and cuFFT on a GPU.
+"""Discrete Fourier transforms: the extension `fft` of the Python array API standard. NumPy computes
+them on the CPU and cuFFT on a GPU.
 
-Transforms of float32 and complex64 are computed in these types; integers become float64. norm: "backward" divides the inverse
-transforms by the number of elements, "forward" the others, "ortho" both by its root."""
+float32 and complex64 are transformed in these types, and integers as float64. norm: "backward"
+divides the inverse transforms by the number of elements, "forward" divides the forward transforms,
+and "ortho" divides both by its square root. Other values raise ValueError. Without cuFFT, a
+transform on a GPU raises kjit.numpy.LibraryError.
+"""
 
 from . import _beyond, _creation, _dtypes, _engine, _lines, _manipulation
 from ._engine import normalize_axes, normalize_axis
@@ -12,7 +16,8 @@ _NORMS = ("backward", "ortho", "forward")
 
 
 def _prepared(x, what, kinds="iuf"):
-    """x with elements that transforms are computed in."""
+    """Returns x converted to a type in which transforms are computed. Raises PromotionError for
+    other kinds of types."""
     text = _dtypes.text_of(x)
     if _dtypes.KIND[text] not in kinds:
         raise PromotionError(f"{what}: arrays of {_dtypes.BY_TEXT[text].name} have no such transform")
@@ -28,7 +33,8 @@ def _checked_axis(x, axis, what):
 
 
 def _with_extent(x, extent, axis, what):
-    """x cut or filled up with zeros to a number of elements along an axis."""
+    """Returns x, cut or padded with zeros to a number of elements along an axis. Raises ShapeError
+    for less than one element."""
     if extent < 1:
         raise ShapeError(f"{what}: a transform has at least one element, not {extent}")
     before = (slice(None),) * axis
@@ -39,7 +45,8 @@ def _with_extent(x, extent, axis, what):
 
 
 def _line(x, kind, count, axis, norm, what, is_inverse=False):
-    """A transform along one axis. kind: of _lines.transform; count: number of real or complex elements that the transform is of."""
+    """Returns a normalized transform along one axis. kind: see _lines.transform; count: the length
+    of the transform."""
     if norm not in _NORMS:
         raise ValueError(f'{what}: norm is "backward", "ortho" or "forward", not {norm!r}')
     stored = count // 2 + 1 if kind == "c2r" else count
@@ -54,25 +61,28 @@ def _complex(x, what):
 
 
 def fft(x, /, *, n=None, axis=-1, norm="backward"):
-    """The Fourier transform along an axis. n: the number of elements, to which x is cut or filled up with zeros."""
+    """Returns the Fourier transform along an axis. n: the length, to which x is cut or padded with
+    zeros; the default is the extent of the axis."""
     axis = _checked_axis(x, axis, "fft")
     return _line(_complex(x, "fft"), "c2c", x.shape[axis] if n is None else n, axis, norm, "fft")
 
 
 def ifft(x, /, *, n=None, axis=-1, norm="backward"):
-    """The inverse of `fft` along an axis."""
+    """Returns the inverse Fourier transform along an axis. n: as in `fft`."""
     axis = _checked_axis(x, axis, "ifft")
     return _line(_complex(x, "ifft"), "c2c", x.shape[axis] if n is None else n, axis, norm, "ifft", True)
 
 
 def rfft(x, /, *, n=None, axis=-1, norm="backward"):
-    """The Fourier transform of real numbers along an axis: its first n // 2 + 1 elements, which determine the others."""
+    """Returns the Fourier transform of real numbers along an axis: the first n // 2 + 1 elements,
+    which determine the others. n: as in `fft`."""
     axis = _checked_axis(x, axis, "rfft")
     return _line(_prepared(x, "rfft"), "r2c", x.shape[axis] if n is None else n, axis, norm, "rfft")
 
 
 def irfft(x, /, *, n=None, axis=-1, norm="backward"):
-    """The inverse of `rfft` along an axis. n: the number of real elements, by default 2 * (m - 1) for m complex ones."""
+    """Returns the real inverse of `rfft` along an axis. n: the length of the result; the default
+    for m input elements is 2 * (m - 1)."""
     axis = _checked_axis(x, axis, "irfft")
     return _line(_complex(x, "irfft"), "c2r", 2 * (x.shape[axis] - 1) if n is None else n, axis, norm, "irfft", True)
 
@@ -81,20 +91,21 @@ _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x, /, *, n=None, axis=-1, norm="backward"):
-    """The Fourier transform, real numbers, of an array with Hermitian symmetry, of which x has the first half."""
+    """Returns the real Fourier transform of an array with Hermitian symmetry, of which x is the
+    first half. n: the length of the result; the default for m input elements is 2 * (m - 1)."""
     axis = _checked_axis(x, axis, "hfft")
     conjugate = _engine.elementwise(ROWS["conj"], (_complex(x, "hfft"),))
     return irfft(conjugate, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm))
 
 
 def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
-    """The inverse of `hfft` along an axis."""
+    """Returns the inverse of `hfft` along an axis."""
     made = rfft(x, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm))
     return _engine.elementwise(ROWS["conj"], (made,), made)
 
 
 def _axes(x, s, axes, what):
-    """The axes of a transform of several, and the number of elements along each."""
+    """Returns a list of (axis, number of elements) for a transform along several axes."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     axes = normalize_axes(tuple(axes), x.ndim)
@@ -105,21 +116,23 @@ def _axes(x, s, axes, what):
 
 
 def fftn(x, /, *, s=None, axes=None, norm="backward"):
-    """The Fourier transform along several axes, by default all. s: the numbers of elements along them."""
+    """Returns the Fourier transform along several axes, by default all. s: the lengths along the
+    axes."""
     for axis, n in reversed(_axes(x, s, axes, "fftn")):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
 
 
 def ifftn(x, /, *, s=None, axes=None, norm="backward"):
-    """The inverse of `fftn`."""
+    """Returns the inverse of `fftn`."""
     for axis, n in reversed(_axes(x, s, axes, "ifftn")):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
 
 
 def rfftn(x, /, *, s=None, axes=None, norm="backward"):
-    """The Fourier transform of real numbers along several axes; along the last one it has the first half of the elements."""
+    """Returns the Fourier transform of real numbers along several axes. The last axis has the first
+    half of the elements, n // 2 + 1."""
     *others, (axis, n) = _axes(x, s, axes, "rfftn")
     x = rfft(x, n=n, axis=axis, norm=norm)
     for each, extent in reversed(others):
@@ -128,7 +141,8 @@ def rfftn(x, /, *, s=None, axes=None, norm="backward"):
 
 
 def irfftn(x, /, *, s=None, axes=None, norm="backward"):
-    """The inverse of `rfftn`. s: the numbers of elements of the result; without it the last one is 2 * (m - 1)."""
+    """Returns the real inverse of `rfftn`. s: the lengths of the result; the default for the last
+    axis with m elements is 2 * (m - 1)."""
     *others, (axis, n) = _axes(x, s, axes, "irfftn")
     for each, extent in others:
         x = ifft(x, n=extent, axis=each, norm=norm)
@@ -148,23 +162,25 @@ def _frequencies(n, d, count, first, dtype, device):
 
 
 def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
-    """The frequencies of the elements of `fft` of n elements with the distance d: 0, positive ones, negative ones."""
+    """Returns the frequencies of the elements of `fft` for n samples at distance d: zero, the
+    positive and then the negative frequencies."""
     return _frequencies(n, d, n, n // 2, dtype, device)
 
 
 def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
-    """The frequencies of the elements of `rfft` of n elements with the distance d."""
+    """Returns the frequencies of the elements of `rfft` for n samples at distance d."""
     return _frequencies(n, d, n // 2 + 1, 0, dtype, device)
 
 
 def fftshift(x, /, *, axes=None):
-    """x with the element of frequency 0 in the middle of each of the axes, by default of all."""
+    """Returns x with the element of frequency 0 moved to the middle of each axis, by default of all
+    axes."""
     axes = normalize_axes(axes, x.ndim)
     return _manipulation.roll(x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes) if axes else _engine.copied(x)
 
 
 def ifftshift(x, /, *, axes=None):
-    """The inverse of `fftshift`."""
+    """Returns the inverse of `fftshift`."""
     axes = normalize_axes(axes, x.ndim)
     return _manipulation.roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes) if axes else _engine.copied(x)
 

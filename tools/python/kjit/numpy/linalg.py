@@ -1,7 +1,9 @@
-"""Linear algebra, the extension `linalg` of the Python array API standard.
+"""Linear algebra: the extension `linalg` of the Python array API standard.
 
-Products, norms, traces and diagonals are kjit's own. Decompositions are computed by LAPACK, by way of NumPy, on the CPU. Functions take
-stacks of matrices: the last two dimensions are those of the matrices."""
+kjit computes products, norms, traces and diagonals itself. NumPy (LAPACK) computes decompositions
+on the CPU, and cuSOLVER on a GPU. All functions accept stacks of matrices: the last two dimensions
+are the matrices.
+"""
 
 import typing
 
@@ -18,41 +20,43 @@ from ._table import ROWS
 
 
 class LinAlgError(ShapeError, numpy.linalg.LinAlgError):
-    """Matrices that a decomposition does not take: not square, singular, not positive definite."""
+    """Raised if a decomposition cannot handle a matrix: it is not square, singular or not positive
+    definite."""
 
     __module__ = "kjit.numpy.linalg"
 
 
 class EighResult(typing.NamedTuple):
-    """The eigenvalues and the eigenvectors, columns, that `eigh` returns."""
+    """The result of `eigh`: the eigenvalues, and the eigenvectors as columns."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EigResult(typing.NamedTuple):
-    """The eigenvalues and the eigenvectors, columns, that `eig` returns."""
+    """The result of `eig`: the eigenvalues, and the eigenvectors as columns."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(typing.NamedTuple):
-    """The factors that `qr` returns."""
+    """The result of `qr`."""
 
     Q: Array
     R: Array
 
 
 class SlogdetResult(typing.NamedTuple):
-    """The sign and the logarithm of the absolute value of the determinant that `slogdet` returns."""
+    """The result of `slogdet`: the sign of the determinant, and the logarithm of its absolute
+    value."""
 
     sign: Array
     logabsdet: Array
 
 
 class SVDResult(typing.NamedTuple):
-    """The factors that `svd` returns."""
+    """The result of `svd`."""
 
     U: Array
     S: Array
@@ -63,7 +67,7 @@ class SVDResult(typing.NamedTuple):
 
 
 def _library(x, what):
-    """The module with the decompositions for the device of an array."""
+    """Returns the module with the decompositions for the array's device."""
     if x.device == "cpu":
         from . import _lapack
 
@@ -74,7 +78,8 @@ def _library(x, what):
 
 
 def _matrices(x, what, is_square=False):
-    """Matrices as arrays of floats or complex numbers."""
+    """Returns matrices converted to floats or complex numbers. Raises LinAlgError for less than two
+    dimensions, and with is_square for matrices that are not square."""
     if x.ndim < 2:
         raise LinAlgError(f"{what}: x has {x.ndim} dimensions, and matrices have two")
     if is_square and x.shape[-1] != x.shape[-2]:
@@ -104,28 +109,32 @@ def _adjoint(x):
 
 
 def cholesky(x, /, *, upper=False):
-    """The lower triangular matrix L with x = L @ L.T.conj(), for Hermitian positive definite matrices; upper: its adjoint."""
+    """Returns the lower triangular matrices L with x = L @ L.T.conj(), for Hermitian positive
+    definite matrices. upper: returns the adjoint of L."""
     made = _call(_matrices(x, "cholesky", True), "cholesky", "cholesky")
     return _engine.copied(_adjoint(made)) if upper else made
 
 
 def eigh(x, /):
-    """The eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices, of which the lower triangle is read."""
+    """Returns the eigenvalues in ascending order and the eigenvectors of symmetric or Hermitian
+    matrices. Only the lower triangle is read."""
     return EighResult(*_call(_matrices(x, "eigh", True), "eigh", "eigh"))
 
 
 def eigvalsh(x, /):
-    """The eigenvalues of symmetric or Hermitian matrices, ascending."""
+    """Returns the eigenvalues of symmetric or Hermitian matrices in ascending order."""
     return _call(_matrices(x, "eigvalsh", True), "eigvalsh", "eigvalsh")
 
 
 def eig(x, /):
-    """The eigenvalues and the eigenvectors of square matrices, as complex numbers."""
+    """Returns the eigenvalues and eigenvectors of square matrices as complex numbers. Supported on
+    the CPU only; on a GPU it raises kjit.numpy.LibraryError."""
     return EigResult(*map(_as_complex, _call(_matrices(x, "eig", True), "eig", "eig")))
 
 
 def eigvals(x, /):
-    """The eigenvalues of square matrices, as complex numbers."""
+    """Returns the eigenvalues of square matrices as complex numbers. Supported on the CPU only; on
+    a GPU it raises kjit.numpy.LibraryError."""
     return _as_complex(_call(_matrices(x, "eigvals", True), "eigvals", "eigvals"))
 
 
@@ -134,42 +143,46 @@ def _as_complex(x):
 
 
 def qr(x, /, *, mode="reduced"):
-    """Matrices as products of one with orthonormal columns and an upper triangular one. mode: "reduced" or "complete"."""
+    """Factors matrices into Q, with orthonormal columns, and an upper triangular R. mode: "reduced"
+    or "complete"."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f'qr: mode is "reduced" or "complete", not {mode!r}')
     return QRResult(*_call(_matrices(x, "qr"), "qr", "qr", mode))
 
 
 def svd(x, /, *, full_matrices=True):
-    """The singular value decomposition U * S @ Vh, the largest singular value first. full_matrices: whether U and Vh are square."""
+    """Returns the singular value decomposition U * S @ Vh, with the largest singular value first.
+    full_matrices: whether U and Vh are square."""
     return SVDResult(*_call(_matrices(x, "svd"), "svd", "svd", full_matrices))
 
 
 def svdvals(x, /):
-    """The singular values, the largest first."""
+    """Returns the singular values, largest first."""
     return _call(_matrices(x, "svdvals"), "svdvals", "svdvals")
 
 
-# ---- equations ----
+# ---- linear equations ----
 
 
 def inv(x, /):
-    """The inverses of square matrices."""
+    """Returns the inverses of square matrices. Raises LinAlgError for a singular matrix."""
     return _call(_matrices(x, "inv", True), "inv", "inv")
 
 
 def det(x, /):
-    """The determinants of square matrices."""
+    """Returns the determinants of square matrices."""
     return _call(_matrices(x, "det", True), "det", "det")
 
 
 def slogdet(x, /):
-    """The signs of the determinants of square matrices, and the logarithms of their absolute values."""
+    """Returns the signs of the determinants of square matrices, and the logarithms of their
+    absolute values."""
     return SlogdetResult(*_call(_matrices(x, "slogdet", True), "slogdet", "slogdet"))
 
 
 def solve(x1, x2, /):
-    """The solutions of x1 @ x = x2. x2: an array of one dimension is one right side, others have matrices of right sides."""
+    """Solves x1 @ x = x2. x2: one right-hand side if it has one dimension, else matrices of
+    right-hand sides. Raises LinAlgError for a singular matrix."""
     x1, x2 = _matrices(x1, "solve", True), _floats(x2, "solve")
     _engine.common_device((x1, x2), "solve")
     text = _dtypes.promote([x1.dtype.text, x2.dtype.text], "solve")
@@ -186,7 +199,7 @@ def solve(x1, x2, /):
 
 
 def _limit(values, shape, rtol):
-    """The bound below which singular values count as zero, for each matrix."""
+    """Returns for each matrix the bound below which a singular value counts as zero."""
     if rtol is None:
         rtol = max(shape[-2:]) * _dtypes.finfo(values.dtype).eps
     if isinstance(rtol, Array):
@@ -195,7 +208,8 @@ def _limit(values, shape, rtol):
 
 
 def pinv(x, /, *, rtol=None):
-    """The pseudo-inverses. rtol: singular values up to rtol times the largest one count as zero."""
+    """Returns the pseudo-inverses. rtol: singular values up to rtol times the largest one count as
+    zero; the default is the larger extent times the machine epsilon."""
     x = _matrices(x, "pinv")
     if not x.size:
         return _creation.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype, device=x.device)
@@ -207,7 +221,8 @@ def pinv(x, /, *, rtol=None):
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """The numbers of singular values above rtol times the largest one."""
+    """Returns the rank of each matrix: the number of singular values above rtol times the largest
+    one."""
     x = _matrices(x, "matrix_rank")
     values = svdvals(x)
     if not values.shape[-1]:
@@ -216,7 +231,7 @@ def matrix_rank(x, /, *, rtol=None):
 
 
 def matrix_power(x, n, /):
-    """The product of n square matrices that are x; of the inverse for a negative n."""
+    """Returns the n-th power of square matrices. A negative n inverts the matrices first."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise LinAlgError(f"matrix_power: the matrices are not square: the shape is {tuple(x.shape)}")
     if n < 0:
@@ -238,7 +253,8 @@ def matrix_power(x, n, /):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The norm of order ord along axes, by default of all elements; 0 counts the elements that are not 0."""
+    """Returns vector norms of order ord along axes, by default of all elements. ord=0 counts the
+    nonzero elements."""
     x = _floats(x, "vector_norm") if KIND[_dtypes.text_of(x)] in "biu" else x
     axes, sizes = normalize_axes(axis, x.ndim), elementwise(ROWS["abs"], (x,))
     options = {"axis": axes, "keepdims": keepdims}
@@ -257,7 +273,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norms of matrices: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
+    """Returns matrix norms. ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     x = _matrices(x, "matrix_norm")
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
@@ -278,7 +294,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """The cross products of vectors with three elements along an axis."""
+    """Returns the cross products of vectors with three elements along an axis."""
     _engine.common_device((x1, x2), "cross")
     rank = min(x1.ndim, x2.ndim)
     place = axis if -rank <= axis < 0 else normalize_axis(axis, rank) - rank
@@ -294,14 +310,16 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def outer(x1, x2, /):
-    """The products of each element of x1 with each of x2, arrays of one dimension."""
+    """Returns the product of each element of x1 with each element of x2. Both have one dimension,
+    otherwise ShapeError is raised."""
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(f"outer: the arrays have {x1.ndim} and {x2.ndim} dimensions, not one")
     return _products.outer(x1, x2)
 
 
 def diagonal(x, /, *, offset=0):
-    """A read-only view of the diagonals of matrices; offset: of those above, or with a negative number below, the main ones."""
+    """Returns a read-only view of the diagonals of matrices. offset: 0 for the main diagonal,
+    positive above it, negative below it."""
     if x.ndim < 2:
         raise ShapeError(f"diagonal: x has {x.ndim} dimensions and needs two")
     row, column = max(-offset, 0), max(offset, 0)
@@ -312,7 +330,7 @@ def diagonal(x, /, *, offset=0):
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """The sums of the diagonals of matrices."""
+    """Returns the sums of the diagonals of matrices. offset: as in `diagonal`."""
     return _reductions.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""Random numbers with the methods of NumPy's Generator, the same ones on every device."""
+"""Random numbers with the methods of NumPy's Generator, computed on any device."""
 
 import operator
 import threading
@@ -25,21 +25,22 @@ _MASK = 2**64 - 1
 
 
 def _mixed(x):
-    """A bijection of integers of 64 bits, the function of splitmix64."""
+    """A bijection of 64-bit integers, the output function of splitmix64."""
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
     return x ^ x >> 31
 
 
 def _element_of(dtype, name, allowed):
-    """kjit's name of an element type, which NumPy's names are taken for, too."""
+    """Returns kjit's name of an element type. NumPy's names are accepted as well. Raises TypeError
+    unless the kind of the type is in `allowed`."""
     if isinstance(dtype, str) or dtype in (int, float, bool):
         import numpy
 
         try:
             dtype = numpy.dtype(dtype)
         except TypeError:
-            pass  # a name of kjit's, "f32"
+            pass  # a name of kjit's, such as "f32"
     element = _arrays.element_of(dtype)
     if element[0] not in allowed and element != "bool":
         raise TypeError(f"{name}: dtype is {element}, and the numbers are {'floats' if allowed == 'f' else 'integers'}")
@@ -49,7 +50,7 @@ def _element_of(dtype, name, allowed):
 
 
 def _check_all(holds, tell):
-    """Raises ValueError with a text where an element of the array of bools is false."""
+    """Raises ValueError(tell()) unless all elements of a bool array are true."""
     if not reduce(holds, "and").item():
         raise ValueError(tell())
 
@@ -59,15 +60,22 @@ def _disorder(endpoint):
 
 
 class Generator:
-    """Random numbers on a device, with the methods of `numpy.random.Generator`. Made by `default_rng`.
+    """A random number generator on a device, with the methods of `numpy.random.Generator`. Made by
+    `default_rng`.
 
-    The numbers are those of Philox4x32-10 with the seed as its key. Uniform numbers and integers have the same bits on every
-    device; others may differ in the last bits, as the devices' logarithms and roots do. `random`, `uniform`, `normal`,
-    `standard_normal`, `exponential`, `standard_exponential` and `integers` with bounds that are numbers continue one stream of words:
-    two calls for 5 numbers of 64 bits give the numbers of one call for 10. The other numbers have a sequence of Philox each.
+    The numbers are those of Philox4x32-10 with the seed as its key. Uniform numbers and integers
+    have the same bits on every device. Other numbers can differ in the last bits, because the
+    devices' logarithms and square roots differ.
 
-    Results are arrays of kjit on the generator's device, also of size None, which gives an array of rank 0. Parameters that are
-    arrays of NumPy or lists are moved to the device. Threads may share a generator."""
+    `random`, `uniform`, `normal`, `standard_normal`, `exponential`, `standard_exponential`, and
+    `integers` with scalar bounds continue one stream of 32-bit words: two calls for 5 float64
+    numbers each give the numbers of one call for 10. Every other number is drawn from a Philox
+    sequence of its own.
+
+    Results are kjit arrays on the generator's device; size=None gives an array without dimensions.
+    Parameters that are NumPy arrays or lists are copied to the device. A parameter outside of its
+    distribution's range raises ValueError. Threads may share a generator.
+    """
 
     def __init__(self, seed=None, device=None):
         """seed: see `default_rng`."""
@@ -78,18 +86,19 @@ class Generator:
 
             self._seed = int(numpy.random.SeedSequence(seed).generate_state(1, numpy.uint64)[0])
         self._device = _engine.device_name(device)
-        # The next word of the stream, the next sequence of its own, and the number of orders and children so far.
+        # The next word of the stream, the next sequence, and the number of keys given out by
+        # _take_key().
         self._word, self._sequence, self._orders = 0, 1, 0
         self._lock = threading.Lock()
 
     @property
     def seed(self):
-        """Philox's key, an integer of 64 bits."""
+        """The key of Philox, a 64-bit integer."""
         return self._seed
 
     @property
     def device(self):
-        """Where the numbers are made, "cpu" or "cuda:0"."""
+        """The name of the device that computes the numbers, such as "cpu" or "cuda:0"."""
         return self._device
 
     def __getstate__(self):
@@ -102,10 +111,11 @@ class Generator:
     def __repr__(self):
         return f"<kjit.numpy.random.Generator, seed {self._seed}, on {self._device}>"
 
-    # ---- what calls take from the generator ----
+    # ---- state ----
 
     def _take_words(self, count, width):
-        """The number of the first of `count` numbers, each of `width` words."""
+        """Reserves `count` numbers of `width` words each in the stream, and returns the index of
+        the first number."""
         with self._lock:
             first = -(-self._word // width)
             self._word = (first + count) * width
@@ -118,7 +128,7 @@ class Generator:
         return first
 
     def _take_key(self):
-        """A seed for an order of elements, or for a child."""
+        """Returns a new seed, for a permutation or for a child generator."""
         with self._lock:
             self._orders += 1
             return _mixed(self._seed + 0x9E3779B97F4A7C15 * self._orders & _MASK)
@@ -127,7 +137,8 @@ class Generator:
         return _arrays.empty(shape, element, self._device)
 
     def _target(self, name, size, element, out):
-        """The array that a call fills."""
+        """Returns the array that a call fills: out, or a new array. Raises ValueError if out has
+        another type, device or shape."""
         if out is None:
             return self._new(shape_of(name, size, ()), element)
         if not isinstance(out, _kjit.Array) or out.device != self._device or _arrays.element_of(out.dtype) != element:
@@ -137,14 +148,15 @@ class Generator:
         return out
 
     def _stream(self, name, function, size, dtype, out, *numbers):
-        """Numbers of the stream of words. function: `random_uniform` and so on; numbers: its own arguments."""
+        """Returns numbers from the stream of words. function: such as `random_uniform`; numbers:
+        its arguments."""
         element = _element_of(dtype, name, "f")
         made = self._target(name, size, element, out)
         first = self._take_words(made.size, 2 if element == "f64" else 1)
         return function(made, self._seed, *numbers, offset=first)
 
     def _draw(self, name, parameters, size, element=None, out=None):
-        """Numbers that have a sequence each."""
+        """Returns numbers that are drawn from one Philox sequence each."""
         law = LAWS[name]
         named = {word: parameter_of(name, word, x, self._device) for word, x in zip(law.parameters, parameters)}
         check(name, named)
@@ -153,10 +165,11 @@ class Generator:
         fill(name, made, self._seed, self._take_sequences(made.size), values)
         return made
 
-    # ---- integers and orders ----
+    # ---- integers and permutations ----
 
     def integers(self, low, high=None, size=None, dtype="int64", endpoint=False):
-        """Integers from low to high, without high unless endpoint; from 0 to low if high is None."""
+        """Returns integers from low up to but not including high, or including high with
+        endpoint=True. If high is None, the range is from 0 to low."""
         element = _element_of(dtype, "integers", "iub")
         low, high = (0, low) if high is None else (low, high)
         low, high = (parameter_of("integers", word, x, self._device) for word, x in (("low", low), ("high", high)))
@@ -191,7 +204,7 @@ class Generator:
         else:
             top = high - last if isinstance(high, int) else _map(lambda x, d: i64(x) - d, high, last)
             _check_all(_map(lambda a, b: i64(a) <= i64(b), low, top), lambda: _disorder(endpoint))
-        # In 64 bits with wrapping, so that the count of all numbers of the type is 0.
+        # The count is computed modulo 2**64, so 0 means all 64-bit integers.
         low, high = (_wrapped(x) for x in (low, high))
         width = _map(lambda a, b: b - a, low, high)
         count = _map(lambda w, d: w + 1 - d, width, last)
@@ -201,7 +214,8 @@ class Generator:
         return made
 
     def permutation(self, x, axis=0):
-        """The integers below x in a random order, or a copy of the array x with its elements along an axis in a random order."""
+        """Returns the integers below x in random order, or a copy of the array x with its elements
+        along an axis in random order."""
         if hasattr(x, "__index__") and not getattr(x, "shape", ()):
             return random_permutation(self._new((index(x),), "i64"), self._take_key())
         x = self._array(x)
@@ -212,13 +226,14 @@ class Generator:
         return take(x, self.permutation(x.shape[axis]), axis=axis)
 
     def shuffle(self, x, axis=0):
-        """Puts the elements of the array x along an axis into a random order, in place."""
+        """Shuffles the array x in place along an axis."""
         if not isinstance(x, _kjit.Array):
             raise TypeError(f"shuffle: x is an array of kjit, not {type(x).__name__}")
         x.copy_from(self.permutation(x, axis))
 
     def permuted(self, x, axis=None, out=None):
-        """A copy of x in which the elements of each slice along an axis, or all elements, have a random order of their own."""
+        """Returns a copy of x in which each slice along an axis is shuffled independently.
+        axis=None shuffles all elements."""
         x = self._array(x)
         if axis is None:
             made = random_shuffle(x.reshape((x.size,)), self._take_key()).reshape(tuple(x.shape))
@@ -232,8 +247,12 @@ class Generator:
         return out
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
-        """Elements of a along an axis, or integers below a: with or without replacement, equally likely or with the probabilities
-        p. shuffle=False changes nothing: the order is random."""
+        """Returns random elements of a along an axis, or random integers below a.
+
+        replace: whether an element may be chosen more than once. p: the probabilities; None means
+        equal ones. shuffle has no effect, because the order is always random. Raises ValueError if
+        too few elements can be chosen.
+        """
         a = index(a) if hasattr(a, "__index__") and not getattr(a, "shape", ()) else self._array(a)
         count = a if isinstance(a, int) else a.shape[axis]
         shape = shape_of("choice", size, ())
@@ -267,7 +286,8 @@ class Generator:
             totals = scan(p, "add")
             last = totals[len(totals) - 1 :].item()
             return _map(lambda i: i + 0, search_sorted(totals, self.uniform(0, last, number), right=True), dtype="i64")
-        # The order of exponential numbers over their probabilities is that of one draw after the other.
+        # Sorting exponential numbers divided by their probabilities gives the order of successive
+        # draws without replacement.
         if reduce(_map(lambda q: q > 0, p), "count_nonzero").item() < number:
             raise ValueError("choice: fewer probabilities are positive than elements are asked for")
         keys = _map(lambda e, q: e / q, self.standard_exponential(len(p)), p)
@@ -281,118 +301,120 @@ class Generator:
         return _arrays.array(x, device=self._device)
 
     def bytes(self, length):
-        """A bytes object of `length` random bytes."""
+        """Returns `length` random bytes as a bytes object."""
         return bytes(self.integers(0, 256, index(length), "uint8").to_host())
 
     def spawn(self, n_children):
-        """A list of generators whose numbers are independent of these."""
+        """Returns a list of generators that are independent of this one."""
         return [Generator(self._take_key(), self._device) for _ in range(n_children)]
 
-    # ---- floats of the stream ----
+    # ---- floats from the stream ----
 
     def random(self, size=None, dtype="float64", out=None):
-        """Uniform numbers in [0, 1)."""
+        """Returns uniform numbers in [0, 1)."""
         return self._stream("random", random_uniform, size, dtype, out)
 
     def standard_normal(self, size=None, dtype="float64", out=None):
-        """Normally distributed numbers of mean 0 and standard deviation 1."""
+        """Returns normally distributed numbers with mean 0 and standard deviation 1."""
         return self._stream("standard_normal", random_normal, size, dtype, out)
 
     def standard_exponential(self, size=None, dtype="float64", method="zig", out=None):
-        """Exponentially distributed numbers of mean 1; method changes nothing."""
+        """Returns exponentially distributed numbers with mean 1. method has no effect."""
         return self._stream("standard_exponential", random_exponential, size, dtype, out)
 
     def _stream_or_draw(self, name, function, parameters, size):
-        """Parameters that are numbers take the stream; those that are arrays a sequence for each number."""
+        """Draws from the stream if all parameters are numbers, else from one sequence for each
+        number."""
         if not all(isinstance(x, (int, float)) for x in parameters):
             return self._draw(name, parameters, size)
         check(name, dict(zip(LAWS[name].parameters, parameters)))
         return self._stream(name, function, size, "f64", None, *parameters)
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Uniform numbers from low to high."""
+        """Returns uniform numbers in [low, high)."""
         if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
-            low, high = high, low  # as NumPy, which takes the numbers between the two
+            low, high = high, low  # like NumPy, which draws between the two numbers in either order
         return self._stream_or_draw("uniform", random_uniform, (low, high), size)
 
     def normal(self, loc=0.0, scale=1.0, size=None):
-        """Normally distributed numbers of mean loc and standard deviation scale."""
+        """Returns normally distributed numbers with mean loc and standard deviation scale."""
         return self._stream_or_draw("normal", random_normal, (loc, scale), size)
 
     def exponential(self, scale=1.0, size=None):
-        """Exponentially distributed numbers of mean scale."""
+        """Returns exponentially distributed numbers with mean scale."""
         return self._stream_or_draw("exponential", random_exponential, (scale,), size)
 
-    # ---- other distributions: of floats ----
+    # ---- other continuous distributions ----
 
     def standard_gamma(self, shape, size=None, dtype="float64", out=None):
-        """Numbers of the gamma distribution of scale 1."""
+        """Returns numbers of the gamma distribution with scale 1."""
         element = _element_of(dtype, "standard_gamma", "f")
         made = None if out is None else self._target("standard_gamma", size, element, out)
         return self._draw("gamma", (shape, 1.0), size, element, made)
 
     def gamma(self, shape, scale=1.0, size=None):
-        """Numbers of the gamma distribution."""
+        """Returns numbers of the gamma distribution."""
         return self._draw("gamma", (shape, scale), size)
 
     def beta(self, a, b, size=None):
-        """Numbers of the beta distribution."""
+        """Returns numbers of the beta distribution."""
         return self._draw("beta", (a, b), size)
 
     def chisquare(self, df, size=None):
-        """Numbers of the chi-square distribution of df degrees of freedom."""
+        """Returns numbers of the chi-square distribution with df degrees of freedom."""
         return self._draw("chisquare", (df,), size)
 
     def noncentral_chisquare(self, df, nonc, size=None):
-        """Numbers of the noncentral chi-square distribution."""
+        """Returns numbers of the noncentral chi-square distribution."""
         return self._draw("noncentral_chisquare", (df, nonc), size)
 
     def f(self, dfnum, dfden, size=None):
-        """Numbers of the F distribution."""
+        """Returns numbers of the F distribution."""
         return self._draw("f", (dfnum, dfden), size)
 
     def noncentral_f(self, dfnum, dfden, nonc, size=None):
-        """Numbers of the noncentral F distribution."""
+        """Returns numbers of the noncentral F distribution."""
         return self._draw("noncentral_f", (dfnum, dfden, nonc), size)
 
     def gumbel(self, loc=0.0, scale=1.0, size=None):
-        """Numbers of the Gumbel distribution."""
+        """Returns numbers of the Gumbel distribution."""
         return self._draw("gumbel", (loc, scale), size)
 
     def laplace(self, loc=0.0, scale=1.0, size=None):
-        """Numbers of the Laplace distribution."""
+        """Returns numbers of the Laplace distribution."""
         return self._draw("laplace", (loc, scale), size)
 
     def logistic(self, loc=0.0, scale=1.0, size=None):
-        """Numbers of the logistic distribution."""
+        """Returns numbers of the logistic distribution."""
         return self._draw("logistic", (loc, scale), size)
 
     def lognormal(self, mean=0.0, sigma=1.0, size=None):
-        """Numbers whose logarithms are normally distributed."""
+        """Returns numbers whose logarithms are normally distributed."""
         return self._draw("lognormal", (mean, sigma), size)
 
     def pareto(self, a, size=None):
-        """Numbers of the Lomax distribution, which is the Pareto distribution less 1."""
+        """Returns numbers of the Lomax distribution, the Pareto distribution minus 1."""
         return self._draw("pareto", (a,), size)
 
     def power(self, a, size=None):
-        """Numbers in [0, 1] with the density a x^(a - 1)."""
+        """Returns numbers in [0, 1] with the density a x^(a - 1)."""
         return self._draw("power", (a,), size)
 
     def rayleigh(self, scale=1.0, size=None):
-        """Numbers of the Rayleigh distribution."""
+        """Returns numbers of the Rayleigh distribution."""
         return self._draw("rayleigh", (scale,), size)
 
     def standard_cauchy(self, size=None):
-        """Numbers of the Cauchy distribution."""
+        """Returns numbers of the Cauchy distribution."""
         return self._draw("standard_cauchy", (), size)
 
     def standard_t(self, df, size=None):
-        """Numbers of Student's t distribution."""
+        """Returns numbers of Student's t distribution with df degrees of freedom."""
         return self._draw("standard_t", (df,), size)
 
     def triangular(self, left, mode, right, size=None):
-        """Numbers of the triangular distribution."""
+        """Returns numbers of the triangular distribution. Raises ValueError unless left <= mode <=
+        right and left < right."""
         if all(isinstance(x, (int, float)) for x in (left, mode, right)) and not (
             left <= mode <= right and left < right
         ):
@@ -406,29 +428,30 @@ class Generator:
         return self._draw("triangular", edges, size)
 
     def vonmises(self, mu, kappa, size=None):
-        """Angles from -pi to pi of the von Mises distribution."""
+        """Returns angles of the von Mises distribution, from -pi to pi."""
         return self._draw("vonmises", (mu, kappa), size)
 
     def wald(self, mean, scale, size=None):
-        """Numbers of the inverse Gaussian distribution."""
+        """Returns numbers of the inverse Gaussian distribution."""
         return self._draw("wald", (mean, scale), size)
 
     def weibull(self, a, size=None):
-        """Numbers of the Weibull distribution of scale 1."""
+        """Returns numbers of the Weibull distribution with scale 1."""
         return self._draw("weibull", (a,), size)
 
-    # ---- other distributions: of integers ----
+    # ---- other discrete distributions ----
 
     def binomial(self, n, p, size=None):
-        """The numbers of successes in n trials of probability p."""
+        """Returns the number of successes in n trials with probability p."""
         return self._draw("binomial", (n, p), size)
 
     def geometric(self, p, size=None):
-        """The numbers of trials up to the first success."""
+        """Returns the number of trials up to the first success."""
         return self._draw("geometric", (p,), size)
 
     def hypergeometric(self, ngood, nbad, nsample, size=None):
-        """The numbers of good elements in samples of nsample elements without replacement."""
+        """Returns the number of good elements in samples of nsample elements, drawn without
+        replacement. Raises ValueError if nsample is more than ngood + nbad."""
         if all(isinstance(x, int) for x in (ngood, nbad, nsample)) and nsample > ngood + nbad:
             raise ValueError(f"hypergeometric: nsample, {nsample}, is more than ngood + nbad, {ngood + nbad}")
         names = ("ngood", "nbad", "nsample")
@@ -439,25 +462,26 @@ class Generator:
         return self._draw("hypergeometric", counts, size)
 
     def logseries(self, p, size=None):
-        """Numbers of the logarithmic series distribution."""
+        """Returns numbers of the logarithmic series distribution."""
         return self._draw("logseries", (p,), size)
 
     def negative_binomial(self, n, p, size=None):
-        """The numbers of failures before n successes."""
+        """Returns the number of failures before n successes."""
         return self._draw("negative_binomial", (n, p), size)
 
     def poisson(self, lam=1.0, size=None):
-        """Numbers of the Poisson distribution of mean lam."""
+        """Returns numbers of the Poisson distribution with mean lam."""
         return self._draw("poisson", (lam,), size)
 
     def zipf(self, a, size=None):
-        """Numbers of the zeta distribution of exponent a."""
+        """Returns numbers of the zeta distribution with exponent a."""
         return self._draw("zipf", (a,), size)
 
-    # ---- distributions of vectors ----
+    # ---- multivariate distributions ----
 
     def dirichlet(self, alpha, size=None):
-        """Vectors of the Dirichlet distribution, along the last axis."""
+        """Returns vectors of the Dirichlet distribution along the last axis. alpha: an array with
+        one dimension."""
         alpha = parameter_of("dirichlet", "alpha", alpha, self._device)
         if len(getattr(alpha, "shape", ())) != 1 or not alpha.size:
             raise ValueError("dirichlet: alpha is an array of one axis with at least one element")
@@ -468,7 +492,8 @@ class Generator:
         return _map(lambda x, total: x / total, parts, reduce(parts, "add", axis=-1).reshape((*shape, 1)))
 
     def multinomial(self, n, pvals, size=None):
-        """For n experiments the number of times that each outcome happened, along the last axis; pvals are the probabilities."""
+        """Returns along the last axis how often each outcome occurred in n experiments. pvals: the
+        probabilities of the outcomes."""
         import numpy
 
         p = numpy.asarray(pvals.to_host() if isinstance(pvals, _kjit.Array) else pvals, dtype=numpy.float64)
@@ -486,8 +511,9 @@ class Generator:
         return made
 
     def multivariate_normal(self, mean, cov, size=None, check_valid="warn", tol=1e-8, *, method="svd"):
-        """Normally distributed vectors of a mean and a covariance, along the last axis. NumPy factors the covariance on the host by
-        `method`, "svd", "eigh" or "cholesky"."""
+        """Returns normally distributed vectors along the last axis. mean: shape (n,); cov: shape
+        (n, n). NumPy factors the covariance on the host by `method`: "svd", "eigh" or
+        "cholesky"."""
         import numpy
 
         from .._products import matmul
@@ -507,7 +533,7 @@ class Generator:
 
 
 def _factor(cov, check_valid, tol, method):
-    """The matrix F with F^T F = cov."""
+    """Returns a matrix F with F^T F = cov."""
     import warnings
 
     import numpy
@@ -537,7 +563,8 @@ def _product(shape):
 
 
 def _integer(word, x):
-    """NumPy takes floats that are whole numbers, too."""
+    """Returns a bound as an integer. Floats are accepted, as in NumPy. Raises ValueError for
+    infinities and NaN."""
     if isinstance(x, float):
         if x != x or x in (float("inf"), float("-inf")):
             raise ValueError(f"integers: `{word}` is {x}")
@@ -546,7 +573,7 @@ def _integer(word, x):
 
 
 def _range_of(element):
-    """(the smallest integer of the type, the largest one)"""
+    """Returns (smallest, largest) integer of an element type."""
     if element == "bool":
         return 0, 1
     bits = int(element[1:])
@@ -564,14 +591,18 @@ def _extremes(x):
 
 
 def _wrapped(x):
-    """A bound as an integer of 64 bits with a sign, which numbers from 2^63 on wrap to."""
+    """Returns a bound as a signed 64-bit integer, modulo 2**64."""
     if isinstance(x, _kjit.Array):
         return _map(lambda v: i64(v), x)
     return (int(x) + 2**63) % 2**64 - 2**63
 
 
 def default_rng(seed=None, device=None):
-    """A `Generator`. seed: an integer below 2^64 is Philox's key itself; larger integers, sequences of integers and a SeedSequence of
-    NumPy are hashed as NumPy does; None takes one from the system; a Generator is returned as it is. device: "cpu", "cuda", a Device;
-    None: what KJIT_DEVICE names, else the first one."""
+    """Returns a `Generator`.
+
+    seed: an integer below 2**64 is the key of Philox. Larger integers, sequences of integers and a
+    NumPy SeedSequence are hashed as in NumPy. None uses entropy of the system. A Generator is
+    returned unchanged. device: "cpu", "cuda" or a Device; None means the device in KJIT_DEVICE,
+    else the first one.
+    """
     return seed if isinstance(seed, Generator) else Generator(seed, device)
