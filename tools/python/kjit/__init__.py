@@ -1,14 +1,14 @@
-"""kjit: functions of Python as kernels for GPUs and the CPU.
+"""kjit compiles Python functions to kernels for GPUs and the CPU.
 
-import kjit, numpy as np
+    import kjit, numpy as np
 
-@kjit.jit
-def axpy(r, a, x, y):
-    for i in kjit.grid_range(len(r)):
-        r[i] = a * x[i] + y[i]
+    @kjit.jit
+    def axpy(r, a, x, y):
+        for i in kjit.grid_range(len(r)):
+            r[i] = a * x[i] + y[i]
 
-r, x, y = np.empty(1000), np.arange(1000.), np.ones(1000)
-axpy(r, 2, x, y)
+    r, x, y = np.empty(1000), np.arange(1000.), np.ones(1000)
+    axpy(r, 2, x, y)
 """
 
 from . import _kjit
@@ -24,7 +24,8 @@ __version__ = _kjit.version()
 globals().update({kind.__name__: kind for kind in _CLASSES.values()})
 globals().update({name: kind for name, kind in _SCALARS.items() if name != "bool"})
 
-# What an import of kjit does not wait for: name -> module that has it.
+# Names that are loaded at their first use, so that importing kjit stays fast: name -> the module
+# that defines it.
 _LATER = {
     name: module
     for module, names in {
@@ -55,14 +56,14 @@ _LATER = {
     for name in names.split()
 }
 
-# Numba's names, for `from kjit import njit, float32, types` in place of `from numba import ...`.
+# Numba's names, for programs that import them from kjit: `from kjit import njit, float32, types`.
 _OF_NUMBA = ("boolean", "config", "none", "types", "void")
 _SCALARS_OF_NUMBA = """int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
 
-# Modules that import another library, which programs may not have.
+# Modules that import another library, which may not be installed.
 _OF_OTHERS = ("dask", "jax", "torch")
 
-# What `from kjit import *` brings: not what would hide Python's own functions.
+# Names that `from kjit import *` leaves out, because they would hide Python's built-in functions.
 _HIDDEN = {
     "len",
     "min",
@@ -106,7 +107,8 @@ def __getattr__(name):
         own = {n for n, v in globals().items() if n[0] != "_" and type(v).__name__ != "module"}
         value = sorted((own | set(_LATER) | set(_words())) - _HIDDEN)
     else:
-        # Words of the kernel language. Names with a bar are what Python itself looks for.
+        # Names with a leading underscore are looked up by Python itself and are no words of the
+        # kernel language.
         value = None if name.startswith("_") else _words().get(name)
         if value is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

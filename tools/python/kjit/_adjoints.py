@@ -1,21 +1,28 @@
-"""Adjoints of kernels: kjit.adjoint."""
+"""`kjit.adjoint`: the reverse-mode derivative of a kernel."""
 
 from . import _kjit, _state
 from ._functions import Kernel
 
 _FLOATS = ("float", "bfloat", "f16", "f32", "f64", "bf16")
-_MOST_CHOSEN = 64  # as in the kernel IR
+_MOST_CHOSEN = 64  # maximum number of chosen parameters, the same as in the kernel IR
 
 
 def adjoint(kernel, wrt=None):
-    """The adjoint of a kernel whose body is loops over a grid_range, or whose threads work on elements of their own: a kernel with the parameters of that kernel and, behind
-    them, an array of derivatives for each chosen parameter. A launch reads the derivatives by the arrays that the kernel stores
-    to, and adds the derivatives by what the kernel loads to those that are there.
+    """Returns the adjoint of a kernel: a kernel that propagates derivatives from the arrays that
+    the kernel stores to back to the arrays and numbers that it loads.
 
-    wrt: the names or numbers of the chosen parameters, those of the stored arrays among them. The derivative by a number is an
-    array of one element. Without wrt each launch chooses the arrays of floats among its arguments."""
+    The body of the kernel must consist of loops over a grid_range, or its threads must work on
+    different elements. The adjoint has the kernel's parameters, followed by an array of derivatives
+    for each chosen parameter. A launch reads the derivatives of the stored arrays, and adds the
+    derivatives of the loaded values to the elements of the other arrays. The derivative of a number
+    is an array with one element.
+
+    wrt: the names or positions of the chosen parameters, which must include the stored arrays.
+    Without wrt, each launch chooses the arrays of floats among its arguments. Raises TypeError if
+    kernel is not a kernel of kjit.jit or kjit.cuda.jit.
+    """
     if not isinstance(kernel, Kernel):
-        kernel = getattr(kernel, "_kernel", kernel)  # of kjit.cuda
+        kernel = getattr(kernel, "_kernel", kernel)  # unwraps a dispatcher of kjit.cuda
     if not isinstance(kernel, Kernel) or isinstance(kernel, AdjointKernel):
         raise TypeError(f"kjit.adjoint takes a kernel of kjit.jit or kjit.cuda.jit, not {type(kernel).__name__}")
     return _ByArguments(kernel) if wrt is None else _make(kernel, _numbers_of(kernel, wrt))
@@ -44,7 +51,7 @@ def _make(kernel, numbers):
 
 
 class AdjointKernel(Kernel):
-    """The adjoint of a kernel by chosen parameters. See kjit.adjoint."""
+    """The adjoint of a kernel for a fixed choice of parameters. See kjit.adjoint."""
 
     def __init__(self, kernel, numbers):
         for name in ("py_func", "_options", "_bits", "_device", "_rules", "is_typed", "__module__"):
@@ -87,7 +94,7 @@ class AdjointKernel(Kernel):
 
 
 class _ByArguments:
-    """The adjoint by the arrays of floats that each launch is handed."""
+    """The adjoint of a kernel whose parameters each launch chooses: its arrays of floats."""
 
     def __init__(self, kernel):
         self._of = kernel

@@ -1,4 +1,5 @@
-"""Arrays of NumPy whose elements are not aligned, such as a field of packed records: compiled code gets copies."""
+"""Passes copies of unaligned NumPy arrays to compiled code, for example of a field in packed
+records."""
 
 import sys
 
@@ -10,8 +11,8 @@ def _is_aligned(array):
 
 
 def copies(values):
-    """(the values with copies of arrays whose elements are not aligned, a function that writes the copies back), or None: all arrays
-    are aligned."""
+    """Returns (the values with copies of the unaligned arrays, a function that copies the elements
+    back), or None if all arrays are aligned."""
     numpy = sys.modules.get("numpy")
     if numpy is None or all(not isinstance(v, numpy.ndarray) or v.dtype.names or _is_aligned(v) for v in values):
         return None
@@ -32,7 +33,8 @@ def copies(values):
 
 
 def call_again(function, args, error):
-    """The result of a call that failed because elements are not aligned, with copies. NotImplemented: it failed for another reason."""
+    """Repeats a call that failed because of unaligned arrays, with aligned copies, and returns its
+    result. Returns NotImplemented if the call failed for another reason."""
     found = copies(args) if isinstance(error, ArgumentError) else None
     if found is None:
         return NotImplemented

@@ -111,9 +111,9 @@ def statistics():
     return _state.context().statistics()
 
 
-# ---- operators and methods of arrays, which kjit.numpy has ----
+# ---- operators and methods of arrays that kjit.numpy implements ----
 
-# The extension has the others.
+# The extension implements all other operators and methods.
 _OPERATORS = (
     "matmul pow rmatmul rpow imatmul ipow bool complex contains copy deepcopy float format getitem setitem index int iter delitem "
     "reduce repr str array_namespace array_ufunc array_function"
@@ -154,7 +154,7 @@ def _is_attached():
 
 
 if not _is_attached():
-    # The import of kjit.numpy, which has them, waits until an array needs one.
+    # kjit.numpy is imported at the first use of one of them.
     for _name in (*(f"__{word}__" for word in _OPERATORS.split()), *_METHODS.split()):
         setattr(_kjit.Array, _name, _forward(_name))
     for _name in _FIELDS.split():

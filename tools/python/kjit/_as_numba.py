@@ -7,7 +7,7 @@ import warnings
 
 from . import _missing
 
-_VERSION = "0.61.2"  # of the Numba whose names these are; programs read its numbers
+_VERSION = "0.61.2"  # the Numba version that these names belong to; some programs compare it
 _SHORT = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 
 _GENERATED = "write a function; kjit.njit specializes on None, texts and functions among the arguments"

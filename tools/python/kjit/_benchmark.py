@@ -1,4 +1,4 @@
-"""Times of functions over sizes, as a table and as a figure."""
+"""Measures the run times of functions for several sizes, and shows them as a table or a figure."""
 
 import itertools
 import math
@@ -7,13 +7,16 @@ import time
 from . import _arrays, _kjit
 
 _THEMES = {"auto": 0, "light": 1, "dark": 2}
-# SI units, which a prefix goes before: "20 GB/s". Other names of units stay as they are.
+# Units that take an SI prefix, such as "20 GB/s". Other units are printed unchanged.
 _BYTES = ("bytes/s", "byte/s", "B/s")
 
 
 class Benchmark:
-    """What kjit.benchmark measured: `rows`, tuples (label, size, seconds), and `bands`, by (label, size) the seconds of
-    the fastest batch of calls and of the upper quartile. Printed, a table; in a notebook, a figure."""
+    """The result of kjit.benchmark. It prints as a table, and a notebook shows it as a figure.
+
+    `rows` has tuples (label, size, seconds). `bands` maps (label, size) to a pair of times in
+    seconds: the fastest batch of calls and the upper quartile.
+    """
 
     def __init__(self, rows, size_name, amount=None, unit="s", bands=None):
         self.rows, self.size_name, self.amount, self.unit = rows, size_name, amount, unit
@@ -32,7 +35,8 @@ class Benchmark:
         return sorted({row[1] for row in self.rows})
 
     def series(self, label):
-        """Sizes and values of one label: seconds, or amounts a second."""
+        """Returns (sizes, values) for one label. The values are seconds, or amounts per second if
+        `amount` was given."""
         pairs = sorted(
             (n, seconds if self.amount is None else self.amount(n) / seconds)
             for name, n, seconds in self.rows
@@ -53,7 +57,7 @@ class Benchmark:
     __repr__ = __str__
 
     def _points(self, label):
-        """(size, value, lower and upper end of the band) of one label."""
+        """Returns (size, value, lower end, upper end of the band) for each size of one label."""
         points = []
         for n, value in zip(*self.series(label)):
             band = self.bands.get((label, n), (math.nan, math.nan))
@@ -62,7 +66,8 @@ class Benchmark:
         return points
 
     def figure(self, theme="light"):
-        """A figure of matplotlib, which has to be installed. theme: "light" or "dark"."""
+        """Returns a matplotlib figure. theme: "light" or "dark". Raises ImportError if matplotlib
+        is not installed."""
         from matplotlib import pyplot
 
         with pyplot.style.context("dark_background" if theme == "dark" else "default"):
@@ -78,7 +83,8 @@ class Benchmark:
         return figure
 
     def _set_axes(self, axes):
-        """The ticks of the .svg: powers of two if all sizes are, otherwise 1, 2 and 5 times powers of ten with SI prefixes."""
+        """Sets the same ticks as in the SVG: powers of two if all sizes are powers of two,
+        otherwise 1, 2 and 5 times powers of ten with SI prefixes."""
         from matplotlib import ticker
 
         binary = all(math.frexp(n)[0] == 0.5 for n in self.sizes)
@@ -97,8 +103,11 @@ class Benchmark:
         axes.set_ylabel("time" if self.amount is None else self.unit)
 
     def save(self, path, theme=None):
-        """Writes the figure: "name.svg" needs nothing, other kinds of files need matplotlib. theme: "light", "dark" or, of
-        .svg files, "auto", which follows the viewer."""
+        """Writes the figure to a file. "name.svg" needs no other package; other formats need
+        matplotlib.
+
+        theme: "light" or "dark"; for .svg also "auto", which adapts to the viewer's colour scheme.
+        """
         if str(path).endswith(".svg"):
             text = self.svg(theme or "auto")
             with open(path, "w", encoding="utf-8") as file:
@@ -112,7 +121,9 @@ class Benchmark:
         return self.svg()
 
     def svg(self, theme="auto"):
-        """The figure as the text of an SVG file; both axes are logarithmic. theme: "auto" follows the viewer, "light", "dark"."""
+        """Returns the figure as the source of an SVG file. Both axes are logarithmic. theme: "auto"
+        (adapts to the viewer), "light" or "dark". Raises ValueError for another theme, or if no
+        size is positive."""
         if theme not in _THEMES:
             raise ValueError(f"a theme is 'auto', 'light' or 'dark', not {theme!r}")
         lines = [(label, [p for p in self._points(label) if p[0] > 0 and p[1] > 0 and math.isfinite(p[1])]) for label in self.labels]
@@ -123,8 +134,8 @@ class Benchmark:
 
 
 def _measure(call, wait, seconds):
-    """The least time of one call, and the band of the times of batches: their minimum and their upper quartile. Calls are
-    counted in batches of at least a millisecond, until the seconds are over."""
+    """Returns (minimum time of one call in seconds, (minimum, upper quartile) of the batches).
+    Batches of at least one millisecond are timed until `seconds` have passed."""
     call()
     wait()
     count, times, end = 1, [], time.perf_counter() + seconds
@@ -138,18 +149,23 @@ def _measure(call, wait, seconds):
         if now >= end:
             times.sort()
             return times[0], (times[0], times[len(times) - 1 - (len(times) - 1) // 4])
-        if now - began < 1e-3:  # too short for the clock: its time counts no more
+        if now - began < 1e-3:  # the batch is too short for the clock, so its time is not kept
             count, times = count * 2, [min(times)]
 
 
 def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size_name="n", amount=None, unit=None):
-    """Measures functions over sizes, each the least time of many calls.
+    """Measures functions for several sizes, each by the minimum time of many calls, and returns a
+    Benchmark.
 
-    functions: a callable, a list of them, or a dictionary by label: kernels, funcs, anything that is called with
-    arguments(n), a tuple for each of the sizes. devices: names; for one that is not None NumPy's arrays among the arguments
-    are copied there first, and the time is until the device is done. seconds: how long each is measured at least. amount:
-    a function of the size: then values are amounts a second, whose unit is `unit` ("bytes/s").
-    Gives a Benchmark: print it, look at it in a notebook, or save("name.svg")."""
+    functions: a callable, a list of callables, or a dictionary from labels to callables: kernels,
+    funcs or any other functions. arguments(n): returns the tuple of arguments for size n. devices:
+    device names; for a name other than None the NumPy arrays among the arguments are copied to the
+    device first, and the time includes the wait for the device.
+
+    seconds: the minimum duration of each measurement. amount: a function of the size; the values
+    are then amounts per second, in the unit `unit`, such as "bytes/s". Raises ValueError if two
+    functions have the same name.
+    """
     if not isinstance(functions, dict):
         several = functions if isinstance(functions, (list, tuple)) else [functions]
         functions = {getattr(f, "__name__", repr(f)): f for f in several}

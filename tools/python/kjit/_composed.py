@@ -1,22 +1,25 @@
-"""Tuples, records, functions and constants (None, texts, members of enumerations) as arguments of functions on the CPU."""
+"""Tuples, records, functions and constants (None, strings, enum members) as arguments of functions
+on the CPU."""
 
 from . import _state
 from ._errors import CLASSES
 from ._shapes import Known, Member, Shape, shape_of, take_apart
 
-# What one function keeps for shapes of tuples and for constants among its arguments.
+# The maximum number of variants of one function for tuple shapes and constants.
 _MOST_VARIANTS = 256
 _ArgumentError = next(kind for kind in CLASSES.values() if kind.__name__ == "ArgumentError")
 
 
 class Composed:
-    """A func that Python calls: for each shape of its arguments it has a variant, whose parameters are the items of tuples. Functions,
-    types and constants are compiled into the variant."""
+    """A func that Python calls with tuples, functions or constants. It has a variant for each
+    combination of tuple shapes, functions, types and constants; the parameters of a variant are the
+    items of the tuples."""
 
-    _given = ()  # of a variant: for each parameter a Shape, a Known or None
+    _given = ()  # in a variant, a Shape, a Known or None for each parameter
 
     def _call_composed(self, args, _):
-        """For the extension: calls the function with arguments that the code does not take as they are."""
+        """For the extension: calls the function with arguments that compiled code does not accept
+        directly."""
         if self._given:
             bad = next(a for a in args if a is None or isinstance(a, str) or callable(a))
             raise _ArgumentError(f"an item of a tuple is {bad!r}: items are numbers, arrays, records and tuples")
@@ -35,7 +38,8 @@ class Composed:
                 finish()
 
     def _variant(self, shapes):
-        """The function for such arguments; itself if none of them is a tuple, a function or a constant."""
+        """Returns the variant for arguments of these shapes, or the function itself if no argument
+        is a tuple, a function or a constant."""
         if not any(shape is not None for shape in shapes):
             return self
         with _state.lock():
@@ -48,7 +52,7 @@ class Composed:
                 found.__dict__["known"] = {**self.__dict__.get("known", {}), **known}
                 while len(variants) >= _MOST_VARIANTS:
                     del variants[next(iter(variants))]
-            variants[shapes] = found  # the one that was used last is the last
+            variants[shapes] = found  # moves the variant that was used last to the end
         return found
 
     def _shapes_of(self, shapes, kind):
@@ -56,18 +60,19 @@ class Composed:
         return [(name, shape) for name, shape in zip(names, shapes) if isinstance(shape, kind)]
 
     def _flat_parameters(self):
-        """The names of a variant's parameters, for messages."""
+        """Returns the names of a variant's parameters, for messages."""
         listed = zip(self._plain_parameters(), self._given)
         return tuple(one for name, shape in listed for one in ([name] if shape is None else shape.names(name)))
 
     def _write_variant(self, builder):
-        """Writes the function, and a func whose parameters are the items of its tuples; gives the name of the latter."""
+        """Writes the function, and a func whose parameters are the items of its tuples. Returns the
+        name of the second func."""
         from .frontend import module as modules
 
         known, shapes = self.__dict__["known"], dict(self._shapes_of(self._given, (Shape, Member)))
         code = self.py_func.__code__
         rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 0x04 else None
-        spread = 0 if rest in known else None  # *args that are none
+        spread = 0 if rest in known else None  # *args that received no arguments
         whole = modules.Specialized(self, self.py_func, known, shapes, spread)
         name = builder.function(whole, "func")
         builder.write_all()
@@ -85,6 +90,7 @@ class Composed:
 
 
 def result_shape(made):
-    """The Shape of the named tuples that a function returns, the Member of the enumeration whose members it returns, or None."""
+    """Returns the Shape of the named tuple that a function returns, or the Member of the
+    enumeration that it returns, or None."""
     shapes = set(made.returned)
     return shapes.pop() if len(shapes) == 1 else None

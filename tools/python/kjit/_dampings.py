@@ -1,8 +1,11 @@
-"""Least squares for several damping factors at once, with LSMR (Fong and Saunders, 2011), whose names for numbers these are.
+"""Solves least-squares problems for several damping factors at once, with LSMR (Fong and Saunders,
+2011). The names of the scalars are the paper's.
 
-Golub and Kahan's bidiagonalization does not depend on the damping factor. One pass over the matrix therefore serves all factors:
-only the rotations, which are numbers of the host, and the vectors h, hbar and x exist once for each factor. Vectors u and v are
-those before they are scaled: of norms beta and alpha."""
+The Golub-Kahan bidiagonalization does not depend on the damping factor, so one pass over the matrix
+serves all factors. Only the rotations, which are host numbers, and the vectors h, hbar and x exist
+once for each factor. The vectors u and v are stored before normalization; their norms are beta and
+alpha.
+"""
 
 from . import _kjit, _state, dtypes
 from ._algorithms import map
@@ -27,7 +30,8 @@ def _inverse(x):
 
 
 def checked_damps(damp):
-    """Returns damping factors as a NumPy array of one axis."""
+    """Returns the damping factors as a one-dimensional NumPy array. Raises ArgumentError for
+    another shape, and for negative, infinite or NaN factors."""
     import numpy
 
     damps = numpy.asarray(damp.to_host() if isinstance(damp, _kjit.Array) else damp, numpy.float64)
@@ -39,7 +43,8 @@ def checked_damps(damp):
 
 
 class _Rotations:
-    """The numbers of the host, each an array with an element for each damping factor."""
+    """The scalars of the iteration on the host. Each is an array with an element for each damping
+    factor."""
 
     def __init__(self, np, damps, alpha, beta):
         def ones():
@@ -53,7 +58,7 @@ class _Rotations:
         self.iterations = 0
 
     def rotate(self, alpha, beta):
-        """One iteration. Returns the factors of hbar, x and h in the step of the vectors."""
+        """Performs one iteration. Returns the coefficients for the updates of hbar, x and h."""
         np = self.np
         self.iterations += 1
         self.alpha, self.beta = alpha, beta
@@ -73,7 +78,8 @@ class _Rotations:
         return -thetabar * self.rho / (rhoold * rhobarold), self.zeta / (self.rho * self.rhobar), -thetanew / self.rho
 
     def _estimate_residual(self, chat, shat, c, s, thetabar, zetaold):
-        """Section 5.2 of the paper: two more rotations applied to the right side."""
+        """Estimates the norm of the residual (section 5.2 of the paper) by two more rotations of
+        the right-hand side."""
         np = self.np
         betaacute, betacheck = chat * self.betadd, -shat * self.betadd
         rhotilde = np.hypot(self.rhodold, thetabar)
@@ -98,7 +104,7 @@ class _Rotations:
         self.normal_residual_norm = abs(self.zetabar)
 
     def statuses(self, solution_norm, numbers, limit):
-        """For each factor why it ends, -1 if it goes on."""
+        """Returns for each factor the status with which its iteration ends, or -1 if it continues."""
         np, (of_a, of_b, most) = self.np, numbers
         goal = of_b * self.norm_b + of_a * self.matrix_norm * solution_norm
         normal = self.normal_residual_norm <= of_a * self.matrix_norm * self.residual_norm
@@ -148,20 +154,21 @@ class _Vectors:
         return array(np.ascontiguousarray(numbers[:, None], np.float64), device=self.place)
 
     def norms(self, np):
-        """The norm of each row of x."""
+        """Returns the norm of each row of x."""
         squares = einsum("ki,ki->k", self.x, self.x, accumulator="f64", **self.options)
         return np.sqrt(squares.to_host().astype(np.float64))
 
 
 def _next(vectors, matrix, x, y, of_product, of_y):
-    """y becomes of_product * matrix x + of_y * y. Returns its norm."""
+    """Sets y to of_product * matrix x + of_y * y, and returns the norm of y."""
     found = vectors.product(matrix, x)
     map(_combine, found, y, of_product, of_y, out=y, **vectors.options)
     return _norm(y, vectors.options)
 
 
 def _iterate(np, w, damps, numbers, limit):
-    """Returns the rotations at the end and, for each factor, the status and the numbers of its solution."""
+    """Iterates until all factors are finished. Returns the results by name, each an array with an
+    element for each factor."""
     beta = _norm(w.u, w.options)
     alpha = _next(w, w.turned, w.u, w.v, _inverse(beta), 0.0)
     r = _Rotations(np, damps, alpha, beta)
@@ -190,7 +197,8 @@ def _iterate(np, w, damps, numbers, limit):
 
 
 def solve(a, b, damps, numbers, limit, x0, transposed, out, options):
-    """Solves for each damping factor. Returns a Solution with the rows of x, and arrays of the other fields."""
+    """Solves the problem for each damping factor. Returns a Solution with one row of x, and one
+    element of the other fields, for each factor."""
     import numpy as np
 
     a, b = _matrix_of(a), _operand(b)
@@ -224,7 +232,7 @@ def solve(a, b, damps, numbers, limit, x0, transposed, out, options):
 
 
 def _stored(w, b, out, options):
-    """The rows of x, in out or where b is."""
+    """Returns the rows of x, in `out`, or in memory of the kind that b has."""
     if out is not None:
         return map(_combine, w.x, w.x, 1.0, 0.0, out=out, **options)
     return w.x if isinstance(b, _kjit.Array) else w.x.to_host()

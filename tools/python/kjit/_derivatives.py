@@ -5,12 +5,16 @@ from typing import NamedTuple
 from . import _kjit
 from ._functions import Function
 
-# Words of the kernel language, which take a func and make one.
+# Words of the kernel language that take a func and return its derivative.
 _PRIMITIVES = ("grad", "jvp", "vjp")
 
 
 def make(word, function, numbers):
-    """The derivative of a function, the same object for the same choice. numbers: the chosen parameters. Without numbers all that hold floats are chosen."""
+    """Returns the Derivative of a function; equal choices return the same object.
+
+    numbers: the positions of the chosen parameters. Without numbers all parameters that hold floats
+    are chosen. Raises TypeError if function is not a function.
+    """
     from ._algorithms import function_of
 
     if function is None:
@@ -25,7 +29,7 @@ def make(word, function, numbers):
     made, key = of.__dict__.setdefault("_derivatives", {}), (word, tuple(sorted(numbers)))
     if key not in made:
         made[key] = Derivative(word, of, key[1])
-    return made[key]  # with the code that it has already
+    return made[key]  # the object keeps its compiled code
 
 
 def _name(function):
@@ -36,7 +40,7 @@ def _name(function):
 
 
 def is_array(x):
-    """Whether an argument is handed over as an array."""
+    """Returns whether an argument is passed as an array."""
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         return False
     import numpy
@@ -51,7 +55,8 @@ def _is_ndarray(x):
 
 
 def holds_float(x):
-    """Whether an argument has a derivative: a float, an array of floats, a record that holds one."""
+    """Returns whether an argument has a derivative: a float, an array of floats, or a record with a
+    float field."""
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return isinstance(x, (float, complex))
@@ -69,7 +74,7 @@ def _dtype_holds_float(dtype):
 
 
 def zeros_like(x):
-    """An array of zeros for the derivatives by an array."""
+    """Returns an array of zeros for the derivatives by an array, with its shape, type and device."""
     if isinstance(x, _kjit.Array):
         from ._arrays import zeros
 
@@ -80,19 +85,19 @@ def zeros_like(x):
 
 
 def _as_derivative(x):
-    """A derivative that the caller gives, with ints of Python converted to floats."""
+    """Returns a derivative that the caller passes, with Python ints converted to floats."""
     if isinstance(x, tuple):
         return tuple(_as_derivative(item) for item in x)
     return float(x) if type(x) in (int, bool) else x
 
 
 def _items(result, count):
-    """What a func that returns `count` values has returned, as a tuple."""
+    """Returns the result of a func that returns `count` values as a tuple."""
     return () if count == 0 else (result,) if count == 1 else tuple(result)
 
 
 def _tuple_text(texts):
-    """Values as the result of a func of the kernel IR."""
+    """Returns the text of a result with these values in the kernel IR."""
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
@@ -100,7 +105,7 @@ def _joined(values):
     return values[0] if len(values) == 1 else tuple(values)
 
 
-# ---- the code ----
+# ---- code generation ----
 
 
 class _Form(NamedTuple):
@@ -148,7 +153,8 @@ def _take_options(made, of):
 
 
 class Derivative(Function):
-    """A derivative of a func: Python calls it, kernels call it, algorithms take it. See kjit.grad."""
+    """A derivative of a func. Python and kernels can call it, and algorithms accept it as a
+    function. See kjit.grad."""
 
     def __init__(self, word, of, numbers):
         _take_options(self, of)
@@ -165,24 +171,24 @@ class Derivative(Function):
         return Derivative, (self._word, self._of, self._numbers)
 
     def innermost(self):
-        """The func of Python that is derived."""
+        """Returns the Python func that is derived, also for a derivative of a derivative."""
         return self._of.innermost() if isinstance(self._of, Derivative) else self._of
 
     def _parameters(self):
         return self.of_count(None)._parameters()
 
     def _usual_count(self):
-        """The number of arguments if all parameters hold floats."""
+        """Returns the number of arguments if all parameters hold floats."""
         own = len(self._of._parameters())
         chosen = len(self._numbers) or own
         return own + {"jvp": chosen, "hvp": chosen, "vjp": 1}.get(self._word, 0)
 
     def of_count(self, count):
-        """The func for calls with this number of values."""
+        """Returns the func for calls with this number of arguments."""
         return self._entry(_Form(self._usual_count() if count is None else count))
 
     def of_items(self, count, items):
-        """The func for results with this number of items, 0 for a result that is no tuple."""
+        """Returns the func for a result with this number of items, 0 for a single value."""
         return self._entry(_Form(count, items))
 
     def _entry(self, form):
@@ -199,7 +205,8 @@ class Derivative(Function):
     # ---- kernel IR ----
 
     def write_callee(self, builder, count=None):
-        """The text of the func in a module. count: the number of arguments, or None if it is not known."""
+        """Returns the text that calls the func in a module. count: the number of arguments, or None
+        if it is unknown."""
         if self._word in _PRIMITIVES:
             return self._call_of(self._word, self._derived(builder), self._numbers)
         return self.write_entry(builder, _Form(self._usual_count() if count is None else count))
@@ -239,13 +246,15 @@ class Derivative(Function):
         return [f"return {self._call_of('vjp', func, self._numbers)}({', '.join(names)})"]
 
     def _write_pullback(self, func, names, form):
-        """The derivatives of vjp without the value. Maps need flat results, and the value may be a tuple."""
+        """Writes the derivatives of vjp without the value, because maps need flat results and the
+        value may be a tuple."""
         lines = self._write_vjp(func, names, form)
         derivatives = [f"all[{i + 1}]" for i in range(len(self._numbers))]
         return [lines[0].replace("return", "let all =", 1), f"return {_tuple_text(derivatives)}"]
 
     def _write_pullback_jvp(self, func, names, form):
-        """The derivatives of vjp along directions of the chosen parameters: first of the value, then of the derivatives."""
+        """Writes the derivatives of vjp along directions of the chosen parameters: the derivative
+        of the value first, then those of the derivatives."""
         own = len(self._of._parameters())
         result = names[own : own + max(form.items, 1)]
         text = f"({', '.join(result)}{',' if form.items == 1 else ''})" if form.items else result[0]
@@ -256,7 +265,8 @@ class Derivative(Function):
         return [f"let all = {call}({', '.join(arguments)})", f"return {_tuple_text([*by_result, *others])}"]
 
     def _write_hvp(self, func, names, form):
-        # Behind the parameters of the func, the gradient has an array for each array by which it is derived.
+        # The gradient takes the parameters of the func, followed by an array for each array by
+        # which it is derived.
         own = len(self._of._parameters())
         by_arrays = range(own, own + form.arrays) if self._numbers else ()
         call = self._call_of("jvp", self._call_of("grad", func, self._numbers), (*self._numbers, *by_arrays))
@@ -268,7 +278,8 @@ class Derivative(Function):
         return self._numbers or tuple(range(count))
 
     def _write_columns(self, func, names, items):
-        """The derivative along each chosen parameter. items: the number of items of each, 0 for a single value."""
+        """Returns the lines that compute the derivative along each chosen parameter. items: the
+        number of items of each derivative, 0 for a single value."""
         chosen, lines = self._chosen(len(names)), []
         for number in chosen:
             call = self._call_of("jvp", func, (number,))
@@ -285,7 +296,7 @@ class Derivative(Function):
         chosen = self._chosen(len(names))
         return self._write_columns(self._call_of("grad", func, chosen), names, len(chosen) if len(chosen) > 1 else 0)
 
-    # ---- calls by Python ----
+    # ---- calls from Python ----
 
     def __call__(self, *args, **keywords):
         if keywords:
@@ -310,7 +321,8 @@ class Derivative(Function):
         return defaults[len(defaults) - missing :]
 
     def _floats(self, given):
-        """The numbers of the arguments by which the function is derived."""
+        """Returns the positions of the arguments by which the function is derived. Raises TypeError
+        if one of them is not a float."""
         names = self._of._parameters()
         for number in self._numbers:
             if not holds_float(given[number]):
@@ -323,7 +335,8 @@ class Derivative(Function):
         return floats
 
     def _call_nested(self, args):
-        """A derivative of a derivative takes the same arguments as in kernels."""
+        """Calls a derivative of a derivative, with the same arguments as in kernels. Raises
+        TypeError for arrays."""
         if any(map(is_array, args)):
             raise TypeError(f"{self.__name__}() takes numbers: second derivatives by arrays are those of kjit.hvp and kjit.hessian")
         args = tuple(map(_as_derivative, args))
@@ -338,7 +351,8 @@ class Derivative(Function):
             raise TypeError(f"{takes}: it takes the arguments of {_name(self._of)}(), and {what}")
 
     def _reverse(self, given, between, floats, arrays, items=0, leading=0):
-        """Runs a reverse derivative. Returns its first `leading` results, and the derivatives, by arrays in new arrays."""
+        """Runs a reverse derivative. Returns (its first `leading` results, the derivatives); the
+        derivatives by arrays are new arrays."""
         shadows = {i: zeros_like(given[i]) for i in arrays}
         raw = (*given, *between, *shadows.values())
         count = leading + len(floats) - len(arrays)
@@ -355,7 +369,7 @@ class Derivative(Function):
         return self._reverse(given, (), floats, arrays, leading=1)
 
     def returns_value(self):
-        """Whether the function that is derived returns something."""
+        """Returns whether the derived function returns a value."""
         return bool(self._of._made_module().returned)
 
     def _call_vjp(self, given, rest, floats, arrays):
@@ -396,7 +410,8 @@ class Derivative(Function):
         return make(self._word, self._of, floats)._entry(_Form(len(given)))(*given)
 
     def _columns_by_array(self, given, floats, along, take):
-        """The derivatives along all elements of the one array: the axes of the array come last."""
+        """Returns the derivatives along each element of one array; the axes of the array come last
+        in the result."""
         import numpy
 
         if len(floats) != 1 or not _is_ndarray(given[floats[0]]):
@@ -411,42 +426,56 @@ class Derivative(Function):
         return stacked.reshape((*stacked.shape[:-1], *array.shape))
 
 
-# ---- what kjit has ----
+# ---- public functions ----
 
 
 def value_and_grad(function, *numbers):
-    """Makes the func that returns the value of `function` and its derivatives: `(value, by x, by y)` for `function(x, y)`.
-    function: a function of Python or a kjit.func that returns one float. numbers: the numbers of the parameters by which the
-    function is derived, from 0. Without numbers the function is derived by all parameters that hold floats, whereas JAX takes
-    the first parameter.
+    """Returns a func that computes the value of `function` and its derivatives: `(value, by x, by
+    y)` for `function(x, y)`.
 
         kjit.value_and_grad(lambda x, y: x * y)(2.0, 3.0)    # (6.0, 3.0, 2.0)
 
-    The derivative by an array is a new array of the same shape. TypeError: there is no parameter of this number, or no argument
-    is a float."""
+    function: a Python function or a kjit.func that returns one float. numbers: the positions, from
+    0, of the parameters by which the function is derived. Without numbers these are all parameters
+    that hold floats; JAX in contrast takes the first parameter. The derivative by an array is a new
+    array of the same shape.
+
+    The returned func raises TypeError if a parameter of this number does not exist, or if no
+    argument is a float.
+    """
     return make("value_and_grad", function, numbers)
 
 
 def hvp(function, *numbers):
-    """Makes the func that multiplies the matrix of second derivatives of `function` by a direction, without the matrix.
-    `hvp(f)(x, y, dx, dy)` returns a number or array for x and one for y. function: a function of Python or a kjit.func that
-    returns one float. numbers: see `kjit.value_and_grad`. The direction has a number or array for each chosen parameter."""
+    """Returns a func that multiplies the matrix of second derivatives of `function` by a direction,
+    without computing the matrix.
+
+    `hvp(f)(x, y, dx, dy)` returns a number or array for x and one for y. function: a Python
+    function or a kjit.func that returns one float. numbers: see `kjit.value_and_grad`. The
+    direction has a number or array for each chosen parameter.
+    """
     return make("hvp", function, numbers)
 
 
 def jacobian(function, *numbers):
-    """Makes the func that returns the derivatives of each result by each parameter. For a function that returns `(u, v)` they are
-    `((du/dx, du/dy), (dv/dx, dv/dy))`. For a function that returns u they are `(du/dx, du/dy)`. function: a function of Python
-    or a kjit.func. numbers: see `kjit.value_and_grad`. If the chosen parameter is one array of NumPy, the result is an array,
-    whose last axes are the axes of the argument. This takes a call for each element."""
+    """Returns a func that computes the derivatives of each result by each parameter.
+
+    If the function returns `(u, v)`, they are `((du/dx, du/dy), (dv/dx, dv/dy))`; if it returns u,
+    they are `(du/dx, du/dy)`. function: a Python function or a kjit.func. numbers: see
+    `kjit.value_and_grad`. If the chosen parameter is one NumPy array, the result is an array whose
+    last axes are those of the argument, and the func makes one call for each element.
+    """
     return make("jacobian", function, numbers)
 
 
 def hessian(function, *numbers):
-    """Makes the func that returns the matrix of second derivatives, `((xx, xy), (yx, yy))`, or a number for one parameter.
-    function: a function of Python or a kjit.func that returns one float. numbers: see `kjit.value_and_grad`. If the chosen
-    parameter is one array of NumPy, the result is an array with the axes of the argument twice. This takes a call for each
-    element."""
+    """Returns a func that computes the matrix of second derivatives, `((xx, xy), (yx, yy))`, or a
+    number for one parameter.
+
+    function: a Python function or a kjit.func that returns one float. numbers: see
+    `kjit.value_and_grad`. If the chosen parameter is one NumPy array, the result is an array that
+    has the axes of the argument twice, and the func makes one call for each element.
+    """
     return make("hessian", function, numbers)
 
 

@@ -1,4 +1,5 @@
-"""Functions made by kjit.njit that stay in Python: their loops are calls of compiled code, and their expressions have Numba's types."""
+"""The part of a kjit.njit function that stays in Python: its loops are replaced by calls of
+compiled code, and its expressions use Numba's types."""
 
 import ast
 import copy
@@ -42,8 +43,9 @@ def _is_array(value):
 
 
 class Computed:
-    """An expression. Numbers are computed with Numba's types, and arrays element by element in one pass. Python computes values of other
-    classes, and numbers for which it has the same result."""
+    """An expression of a function that stays in Python. Numbers are computed with Numba's types,
+    and arrays element by element in one pass. Python itself computes values of other classes, and
+    numbers for which it gives the same result."""
 
     def __init__(self, whole, expression):
         self.whole, self.expression = whole, expression
@@ -64,7 +66,7 @@ class Computed:
         return self.compute_elements(values) if is_elementwise else self.python(*values)
 
     def _name(self):
-        """The function's name, for messages."""
+        """Returns the function's name for messages."""
         name = self.whole.py_func.__name__
         return name if name.isidentifier() else "expression"
 
@@ -81,14 +83,14 @@ class Computed:
             self.elements = _Elements(self.whole, node)
         typed = [value if _is_array(value) else numpy.asarray(value)[()] for value in values]
         shape = numpy.broadcast_shapes(*(value.shape for value in typed))
-        if 0 in shape or not shape:  # the types alone
+        if 0 in shape or not shape:  # only the types matter
             return self.python(*typed)
         typed, _ = _aligned.copies(typed) or (typed, None)
         return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
 
 
 class _Elements(SerialPart, _functions.Function):
-    """An expression of elements, which no division fails."""
+    """The elementwise function for an expression. A division by zero does not raise an error in it."""
 
     def __init__(self, whole, node):
         super().__init__(whole, node)
@@ -104,7 +106,7 @@ class _Elements(SerialPart, _functions.Function):
 
 
 class InPlace:
-    """`a += b`: arrays are changed in place, numbers are computed anew."""
+    """`a += b`: an array is changed in place, a number is recomputed."""
 
     def __init__(self, kind, computed):
         self.operator, self.computed = _IN_PLACE[kind], computed
@@ -114,7 +116,7 @@ class InPlace:
 
 
 def _as_lambda(expression):
-    """The expression as a function of Python."""
+    """Returns the expression as a Python function."""
     space = {}
 
     class Functions(ast.NodeTransformer):
@@ -133,7 +135,8 @@ def _as_lambda(expression):
 
 
 def _copy(node):
-    """A copy of a tree, whose constants may be functions, which stay what they are."""
+    """Returns a copy of a syntax tree. Constants in the tree may be functions, which are not
+    copied."""
     if isinstance(node, list):
         return [_copy(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -142,7 +145,8 @@ def _copy(node):
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Puts calls of Computed in the place of expressions. around: the objects that the function is given, by name."""
+    """Replaces expressions by calls of Computed. around: the objects that the new function can
+    refer to, by name."""
 
     def __init__(self, whole, around):
         self.whole, self.around, self.finder = whole, around, elementwise.Finder(whole._splitter.static)
@@ -160,7 +164,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Call(self.keep("expression", Computed(self.whole, found)), leaves, []), node)
 
     def visit_Call(self, node):
-        """A function of Python is compiled, as it is in functions that are compiled whole."""
+        """Compiles a called Python function, as in functions that are compiled as a whole."""
         thing = self.finder.names.value(node.func)
         if isinstance(thing, types.FunctionType) and getattr(thing, "kjit_loop", None) is None and not _is_numpys(thing):
             node.func = self.keep("function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"}))
@@ -182,7 +186,7 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def stored(self, target, value):
-        """The value of an assignment to a target."""
+        """Returns the value of an assignment, converted for the target."""
         if not isinstance(target, ast.Subscript) or not isinstance(target.value, (ast.Name, ast.Attribute)):
             return value
         base = _copy(target.value)
@@ -213,7 +217,7 @@ def _binary(node, left, right):
 
 
 def make(whole):
-    """The function of Python that an Njit is, with its loops as calls."""
+    """Returns the Python function of an Njit whose loops are calls of compiled code."""
     splitter, function = whole._splitter, whole.py_func
     body, node = splitter.split(), splitter.node
     whole._parts = [ParallelLoop(whole, loop) if loop.bounds else SerialLoop(whole, loop) for loop in splitter.loops]
@@ -251,14 +255,15 @@ def make(whole):
 
 
 def _with_fields(value):
-    """An array of records whose fields are attributes too, as in Numba: of the array and of its elements."""
+    """Returns a view of an array of records whose fields are also attributes of the array and its
+    elements, as in Numba. Returns any other value unchanged."""
     numpy = sys.modules.get("numpy")
     is_plain = numpy is not None and type(value) is numpy.ndarray and value.dtype.names
     return value.view(numpy.recarray) if is_plain else value
 
 
 def _without_fields(array):
-    """A plain array, of plain records."""
+    """Returns the array with a plain dtype in place of numpy.record."""
     import numpy
 
     dtype = array.dtype
@@ -268,7 +273,8 @@ def _without_fields(array):
 
 
 def plain(result):
-    """Scalars of NumPy as numbers of Python, which Numba's functions return; in tuples, too."""
+    """Converts NumPy scalars to Python numbers, as Numba's functions return them, also inside
+    tuples."""
     if isinstance(result, tuple):
         items = map(plain, result)
         return type(result)._make(items) if hasattr(result, "_fields") else tuple(items)
@@ -284,7 +290,7 @@ def plain(result):
 
 
 def _bare(arguments):
-    """Parameters without annotations and defaults, which are the function's."""
+    """Returns parameters without annotations and defaults; the original function keeps them."""
 
     def bare(items):
         return [ast.copy_location(ast.arg(arg=a.arg), a) for a in items]
@@ -301,21 +307,22 @@ def _bare(arguments):
 
 
 def _fill(body, names):
-    """A copy of a body whose loops have become calls."""
+    """Returns a copy of a body with calls in place of its loops."""
     return [
         _loop(s, names[id(s)]) if isinstance(s, parallel.Loop) else _inside(s, names) for s in body
     ] or [ast.Pass()]
 
 
 def _loop(loop, name):
-    """The call that stands for a loop; one that cannot be compiled runs in Python."""
+    """Returns the call that replaces a loop. If the loop cannot be compiled, an exception handler
+    runs it in Python."""
     statement = _call(loop, name)
     handler = ast.ExceptHandler(ast.Name(_UNCOMPILED, ast.Load()), None, [copy.deepcopy(loop.statement)])
     return ast.copy_location(ast.Try([statement], [handler], [], []), loop.statement)
 
 
 def _later(name):
-    """`lambda: name`, for a variable that may not have a value."""
+    """Returns `lambda: name`, for a variable that may have no value."""
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     return ast.Lambda(arguments, ast.Name(name, ast.Load()))
 
@@ -330,7 +337,7 @@ def _inside(statement, names):
 
 
 def _call(loop, name):
-    """The statement that stands for a loop, see ParallelLoop.run and SerialLoop.run."""
+    """Returns the statement that replaces a loop; see ParallelLoop.run and SerialLoop.run."""
     values = []
     if loop.parts:
         values += [ast.Name(n, ast.Load()) for n in loop.parts.reductions]

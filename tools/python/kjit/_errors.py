@@ -134,7 +134,8 @@ def _as_shown(place):
 
 
 def character_column(line, column):
-    """Converts a column of libkjit, which counts bytes of UTF-8, to a column that counts characters (from 1)."""
+    """Converts a column of libkjit, which counts UTF-8 bytes, to a column that counts characters.
+    Both count from 1."""
     if line is None or not column:
         return column or None
     return len(line.encode("utf-8", "replace")[: column - 1].decode(errors="replace")) + 1
@@ -174,7 +175,7 @@ def _failure_class(failure, place):
                 raised.__name__, (KernelError, raised), {"__module__": "kjit", "__doc__": raised.__doc__}
             )
             _both[raised]("")
-        except TypeError:  # a class with another constructor
+        except TypeError:  # the constructor of the class needs arguments
             _both[raised] = KernelError
     return _both[raised]
 
@@ -191,7 +192,7 @@ def make(status, diagnostics):
             continue
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
-            message = "range() arg 3 must not be zero"  # message of Python
+            message = "range() arg 3 must not be zero"  # Python's message
         message = _phrases.in_python(message)
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
@@ -217,8 +218,8 @@ def make(status, diagnostics):
 
 
 def _at_call(diagnostics):
-    """Moves the location of an error in kjit's own library to the call in the program, and names the called function in errors of the
-    compiler, whose messages are about names in the library."""
+    """Moves an error in kjit's own library code to the call in the program. Compiler errors then
+    also name the called function, because their messages refer to names inside the library."""
     rows = [list(row) for row in diagnostics]
     calls = [i for i, row in enumerate(rows) if row[0] == 3 and row[1] and not _phrases.is_of_library(row[1:4])]
     if rows and rows[0][0] == 0 and rows[0][1] and _phrases.is_of_library(rows[0][1:4]) and calls:
@@ -232,7 +233,7 @@ def _at_call(diagnostics):
 
 
 def _called(line, column):
-    """The name of the function that a line of source calls at a column, or None."""
+    """Returns the name of the function that a source line calls at a column, or None."""
     start = character_column(line, column)
     found = re.match(r"[A-Za-z_][\w.]*(?=\()", line[start - 1 :]) if line and start else None
     return found and found[0]

@@ -7,11 +7,11 @@ import sys
 from . import _kjit, _state, dtypes
 
 _NULLABLE, _BITS = 1, 2
-# The formats of the Arrow C data interface.
+# The formats of the Arrow C data interface, and their types in the kernel IR.
 _ARROW = {"b": "bool", "c": "i8", "C": "u8", "s": "i16", "S": "u16", "i": "i32", "I": "u32", "l": "i64", "L": "u64"}
 _ARROW |= {"e": "f16", "f": "f32", "g": "f64"}
 _EXPECTED = "a formula takes bools, integers, floats, dates and times"
-# Flags of timestamps and durations, and of their units in NumPy.
+# Flags for timestamps and durations, and for their units in NumPy.
 _TIMESTAMP, _DURATION = 4, 8
 _UNITS = {"D": 16, "s": 32, "ms": 64, "us": 128, "ns": 256}
 _ARROW_DATES = {"tdD": ("i32", _TIMESTAMP | 16), "tdm": ("i64", _TIMESTAMP | 64)}
@@ -21,14 +21,20 @@ _NAME = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`([^`\n]*)`|(?<![\w.])([A-Za-z_]\w*)
 
 def eval(formula, table=None, /, *, out=None, device=None, **columns):
     """Computes a formula such as `"a * sin(b) + where(c > 0, c, 0)"` for each row of its columns.
+    The syntax is numexpr's.
 
-    table: a pandas or polars data frame, a pyarrow table or record batch, or a dictionary of columns. Further columns are keyword
-    arguments. A name that is neither is a variable of the caller, if it is an array, as in numexpr. Columns are NumPy arrays of
-    one shape, numbers, masked arrays, pandas Series, and objects with the Arrow PyCapsule interface. out: a NumPy array for the
-    result. device: where to compute, by default the CPU.
+    table: a pandas or polars data frame, a pyarrow table or record batch, or a dictionary of
+    columns. Further columns are passed as keyword arguments. Any other name in the formula refers
+    to the caller's variable of that name, if it is an array, as in numexpr. A column is a NumPy
+    array, a number, a masked array, a pandas Series, or an object with the Arrow PyCapsule
+    interface; all columns have the same shape. out: a NumPy array for the result. device: the
+    device that computes; the default is the CPU.
 
-    The result is an array of NumPy if all columns are. A data frame or Series of pandas gives a Series, and columns of Arrow give
-    a pyarrow array, or a masked array without pyarrow. Errors have the place in the formula."""
+    The result is a NumPy array if all columns are NumPy arrays or numbers. A pandas data frame or
+    Series gives a Series. Arrow columns give a pyarrow array, or a masked array if pyarrow is not
+    installed. A null in a row gives a null. Raises kjit.Error with the position in the formula,
+    TypeError for unsupported column types, and ValueError for different shapes.
+    """
     if not isinstance(formula, str):
         raise TypeError(f"kjit.eval takes a formula as text, not {type(formula).__name__}")
     found = _find_columns(formula, table, columns, sys._getframe(1))
@@ -48,9 +54,10 @@ def _make(context, formula, kinds):
 
 
 class _Column:
-    """Rows in chunks: (address of the values, address of the bitmap or 0, offset, number of rows). keeper owns the memory."""
+    """The rows of a column, in chunks: (address of the values, address of the validity bitmap or 0,
+    offset, number of rows). keeper: the object that keeps the memory alive."""
 
-    index = None  # of a pandas Series
+    index = None  # the index of a pandas Series
 
     def __init__(self, type, chunks, shape, kind, keeper, flags=0):
         self.type, self.chunks, self.shape, self.kind, self.keeper, self.flags = (
@@ -64,11 +71,11 @@ class _Column:
 
 
 def _find_columns(formula, table, columns, frame):
-    """The columns that a formula names, in the order of their first use."""
+    """Returns the columns that a formula names, in the order of their first use."""
     found = {}
     for match in _NAME.finditer(formula):
         name = match[1] if match[1] is not None else match[2]
-        if name is None or name in found:  # None: a text
+        if name is None or name in found:  # None means a string literal
             continue
         value = _find(name, table, columns, frame)
         if value is not None:
@@ -93,7 +100,8 @@ def _find(name, table, columns, frame):
 
 
 def _check_indices(found):
-    """pandas would align the rows of different indices; a formula takes them in their order, and refuses that."""
+    """Raises ValueError for pandas columns with different indices. pandas would align their rows,
+    but a formula takes rows in their order."""
     first = None
     for name, column in found.items():
         if first is None:
@@ -155,7 +163,8 @@ def _of_numpy(name, value, kind):
 
 
 def _date_flags(name, dtype):
-    """The flags of datetime64 and timedelta64."""
+    """Returns the flags for a datetime64 or timedelta64 dtype. Raises TypeError for an unsupported
+    unit."""
     import numpy
 
     unit, count = numpy.datetime_data(dtype)
@@ -165,13 +174,14 @@ def _date_flags(name, dtype):
 
 
 def _date_type(flags):
-    """The NumPy dtype of timestamps and durations, or None."""
+    """Returns the NumPy dtype for the flags of timestamps and durations, or None."""
     units = [unit for unit, flag in _UNITS.items() if flags & flag]
     return f"{'M' if flags & _TIMESTAMP else 'm'}8[{units[0]}]" if units else None
 
 
 def _arrow_type(format):
-    """(type, flags) of a format of the Arrow C data interface; (None, 0) for others."""
+    """Returns (type, flags) for a format of the Arrow C data interface, or (None, 0) if it is not
+    supported."""
     if format in _ARROW_DATES:
         return _ARROW_DATES[format]
     if format[:2] in ("ts", "tD") and format[2:3] in _ARROW_UNITS:
@@ -195,7 +205,8 @@ def _of_arrow(name, value):
 
 
 def _common_shape(found):
-    """The shape of all columns; numbers go with any."""
+    """Returns the common shape of all columns, to which numbers are repeated. Raises ValueError for
+    different shapes."""
     shape = ()
     for name, column in found.items():
         if column.shape and shape and column.shape != shape:
@@ -208,7 +219,7 @@ def _common_shape(found):
 
 
 def _repeat(column, shape):
-    """A number as a column."""
+    """Repeats a number to a column of the given shape."""
     import numpy
 
     data = numpy.full(shape, column.keeper[0].reshape(()))
@@ -219,7 +230,8 @@ def _repeat(column, shape):
 
 
 def _cut(columns, rows):
-    """Yields (first row, number of rows, [chunk]) such that each piece lies in one chunk of each column."""
+    """Yields (first row, number of rows, [chunk]) so that the rows lie in a single chunk of each
+    column."""
     starts = {0, rows}
     for column in columns:
         at = 0
@@ -246,7 +258,8 @@ class _Run:
         self.columns, self.shape, self.device = columns, shape, device
 
     def _compute(self, values):
-        """Fills values, one-dimensional; the flags of rows that are valid, or None."""
+        """Computes the values, a one-dimensional array. Returns the flags of the valid rows, or
+        None if the result has no nulls."""
         import numpy
 
         used = [column for column, is_used in zip(self.columns, self.used) if is_used]

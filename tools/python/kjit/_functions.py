@@ -29,7 +29,8 @@ _OPTIONS = {
 # Number of variants for tuple shapes and function arguments that one kernel keeps.
 _MOST_VARIANTS = 256
 _VARARGS = 4  # inspect.CO_VARARGS
-# Which device a launch uses if there are several: the one that an option names, that of the arrays, or the current one of the thread.
+# How a launch chooses among several devices: by the option `device`, by the device of its arrays,
+# or the thread's current device.
 BY_OPTION, BY_ARRAYS, ON_CURRENT_DEVICE = range(3)
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
@@ -93,7 +94,9 @@ def _check_function(function, word):
 class _Compiled:
     """Common part of kernels and funcs: the function, its options and its module of kernel IR."""
 
-    linked: tuple = ()  # code that is linked with the function, beside that of the functions of other code which it calls
+    # code that is linked with the function, in addition to the linked code of the functions that it
+    # calls
+    linked: tuple = ()
     is_typed = False  # whether Python numbers are i64 and f64
     is_njit = False  # whether np.zeros and similar functions create arrays of a thread
     _arrays_by = "kjit.local(shape, dtype)"  # how messages describe the creation of an array
@@ -107,7 +110,7 @@ class _Compiled:
         self.py_func, self._options = function, options
         self.attributes, self.own_rules = _attributes(options), _own_rules(options)
         checks, debug = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
-        self._bits = checks, debug, bool(options.get("interruptible"))  # the context
+        self._bits = checks, debug, bool(options.get("interruptible"))  # the options that select the context
         self._device = options.get("device")
         self._rules = "".join(f" @{name}" for name in ("wrap", "numba") if options.get(name))
         self._made = None
@@ -381,12 +384,18 @@ class Function(_Compiled, _kjit.Function):
 
 
 def jit(function=None, **options):
-    """Makes a function a kernel.
+    """Makes a Python function a kernel. `kernel(...)` or `kernel[grid, block, stream,
+    shared_bytes](...)` launches it.
 
-    Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and "float-division", the halves of
-    "division"; on the CPU also "barrier", "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict,
-    wrap (negative indices and slices as in Python), interruptible (Ctrl-C ends a running launch), block, grid, cluster,
-    launch_bounds, max_registers, device ("cpu", "cuda:0").
+    Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and
+    "float-division", the halves of "division"; on the CPU also "barrier", "uninitialized", "races",
+    "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and slices as in
+    Python), interruptible (Ctrl-C ends a running launch), block, grid, cluster, launch_bounds,
+    max_registers, device ("cpu", "cuda:0").
+
+    Raises TypeError if the object is not a Python function, or for an unknown option. Errors in the
+    function are raised at its first launch, as kjit.SourceError or another kjit.Error with the
+    line.
     """
     if function is None:
         return functools.partial(jit, **options)
@@ -399,13 +408,19 @@ def jit(function=None, **options):
 
 
 def func(function=None, **options):
-    """Makes a function a func, which kernels call and which Python can call on the CPU. Options: checks, debug,
-    fastmath, strict, wrap, interruptible, inline, jvp, vjp.
+    """Makes a function a func, which kernels call and which Python can call on the CPU.
 
-    jvp and vjp are functions that compute the derivatives of this one, in place of the derivatives that kjit would make.
-    `jvp(x, dx)` returns the value and its derivative along dx. `vjp(x, dr)` returns the value and, for each parameter
-    that holds floats, the derivative by this parameter. A jvp that is linear in dx serves both. kjit does not check
-    them; `kjit.gradcheck` does."""
+    Options: checks, debug, fastmath, strict, wrap, interruptible, inline, jvp, vjp; for the first
+    six see `kjit.jit`.
+
+    jvp and vjp are functions that compute the derivatives of this one, in place of the derivatives
+    that kjit would make. `jvp(x, dx)` returns the value and its derivative along dx. `vjp(x, dr)`
+    returns the value and, for each parameter that holds floats, the derivative by this parameter. A
+    jvp that is linear in dx serves both. kjit does not check them; `kjit.gradcheck` does.
+
+    Raises TypeError if the object is not a Python function, or for an unknown option. Errors in the
+    function are raised at its first use.
+    """
     if function is None:
         return functools.partial(func, **options)
     return Function(function, **options)
