@@ -1,20 +1,24 @@
-"""kjit.gradcheck: derivatives against differences of values, in float64."""
+"""`kjit.gradcheck`: compares derivatives with differences of values, in float64."""
 
 import math
 
 from ._derivatives import Derivative, holds_float, is_array, make
 
-# Steps of central differences, as shares of the element: their errors are about 1e-10 and a quarter of that.
+# Steps of central differences, relative to the element. The real step has a relative error of about
+# 1e-10; the extrapolation from two steps reduces it.
 _STEP = 1e-4
 _COMPLEX_STEP = 1e-30
-# A crossing is looked for by halving the step so often.
+# The number of halvings of the step in the search for a kink or jump.
 _HALVINGS = 12
 
 
 class GradientError(AssertionError):
-    """Raised by `kjit.gradcheck` for a wrong derivative. `argument` is the number of the argument and `name` the name of its
-    parameter. `element` is the index of the element, `()` for a number. `computed` is the derivative and `expected` the result of
-    differences. `is_discrete` is true if the function has a jump or a kink at the place."""
+    """Raised by `kjit.gradcheck` for a wrong derivative.
+
+    `argument` is the position of the argument and `name` the name of its parameter. `element` is
+    the index of the element, `()` for a number. `computed` is the derivative, and `expected` is the
+    result of differences. `is_discrete` is true if the function has a jump or a kink at this point.
+    """
 
     def __init__(self, text, argument, name, element, computed, expected, is_discrete):
         super().__init__(text)
@@ -23,7 +27,8 @@ class GradientError(AssertionError):
 
 
 def _in_float64(x):
-    """The argument, converted to float64 if it holds floats."""
+    """Returns the argument, converted to float64 if it holds floats. Raises TypeError for complex
+    arguments."""
     if isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c":
         raise TypeError("kjit.gradcheck takes real arguments: check the derivatives by real and imaginary parts")
     if not holds_float(x):
@@ -36,14 +41,14 @@ def _in_float64(x):
 
 
 class _Place:
-    """One element of one argument, which moves while everything else stays."""
+    """One element of one argument, which varies while everything else is constant."""
 
     def __init__(self, function, given, number, element):
         self.function, self.given, self.number, self.element = function, given, number, element
         self.at = given[number][element] if is_array(given[number]) else given[number]
 
     def value(self, moved):
-        """The numbers that the function returns where the element is `moved`."""
+        """Returns the function's results as a list of numbers, with the element set to `moved`."""
         given = list(self.given)
         if is_array(given[self.number]):
             given[self.number] = given[self.number].astype(type(moved))
@@ -53,7 +58,7 @@ class _Place:
         return _numbers(self.function(*given))
 
     def direction(self, number):
-        """The derivative of an argument along this element."""
+        """Returns the direction of one argument that moves this element by 1."""
         import numpy
 
         if not is_array(self.given[number]):
@@ -65,15 +70,16 @@ class _Place:
 
 
 def _numbers(result):
-    """What a function returns as a flat list of numbers."""
+    """Returns the result of a function as a flat list of numbers."""
     if isinstance(result, tuple):
         return [number for item in result for number in _numbers(item)]
     return [result]
 
 
 class _Differences:
-    """Differences of one result along one element. `central` is extrapolated from two steps, and `error` bounds its error. `left`
-    and `right` are the differences of both sides by the smallest step."""
+    """Differences of one result along one element. `central` is extrapolated from two steps, and
+    `error` bounds its error. `left` and `right` are the one-sided differences for the smallest
+    step."""
 
     def __init__(self, place, result, step):
         self._place, self._result, self._base = place, result, place.value(place.at)[result]
@@ -90,7 +96,8 @@ class _Differences:
         return (self._at(step) - self._at(-step)) / (2 * step)
 
     def is_crossed(self):
-        """Whether every step crosses a kink or a jump. The differences of both sides then stay apart as the steps get smaller."""
+        """Returns whether a kink or a jump lies within every step. The one-sided differences then
+        do not approach each other for smaller steps."""
         gaps = []
         for halving in (0, _HALVINGS):
             step = self._step / 2**halving
@@ -100,7 +107,8 @@ class _Differences:
         return gaps[1] > max(gaps[0] / 8, 16 * rounding)
 
     def settled(self, tolerance):
-        """The differences by smaller steps, which may end before a crossing: (difference, error). None if they do not converge."""
+        """Returns (difference, error) for smaller steps, which may no longer contain the kink or
+        jump. Returns None if the differences do not converge."""
         last = None
         for halving in range(1, _HALVINGS + 1):
             now = self.by(self._step / 2**halving)
@@ -112,7 +120,8 @@ class _Differences:
 
 
 def _complex_step(place):
-    """The derivatives of all results by a complex step, or None: the function takes no complex numbers."""
+    """Returns the derivatives of all results by a complex step, or None if the function does not
+    accept complex numbers."""
     from ._errors import Error
 
     step = _COMPLEX_STEP
@@ -133,7 +142,7 @@ def _describe(place, name, result, count):
 
 
 class _Check:
-    """A check of one function at one place of its arguments."""
+    """A check of one function for given arguments."""
 
     def __init__(self, function, given, numbers, rtol, atol):
         self.function, self.given, self.numbers, self.rtol, self.atol = function, given, numbers, rtol, atol
@@ -148,7 +157,7 @@ class _Check:
         return _numbers(found[1])
 
     def reverse(self):
-        """For each result the derivatives by all arguments."""
+        """Returns for each result the derivatives by all arguments."""
         rows, is_tuple = [], isinstance(self.function(*self.given), tuple)
         for i in range(len(self.results)):
             by = tuple(float(i == k) for k in range(len(self.results)))
@@ -179,10 +188,11 @@ class _Check:
         return _complex_step(place)
 
     def compare(self, place, result, found, exact):
-        """Fails if a derivative is not what differences of the values are."""
+        """Raises GradientError if a derivative differs from the differences of values."""
         differences = _Differences(place, result, _STEP * max(1.0, abs(place.at)))
         expected, error = differences.central, differences.error + self.atol + self.rtol * abs(differences.central)
-        # A complex step is more exact. It is wrong for functions such as abs, and then the differences disagree.
+        # A complex step is more exact, but wrong for functions such as abs. It is used only if it
+        # agrees with the differences.
         if exact is not None and abs(exact - expected) <= error:
             expected, error = exact, self.atol + self.rtol * abs(exact)
         for mode, computed in found.items():
@@ -213,7 +223,8 @@ def _to_host(x):
 
 
 class _Weighted:
-    """A call that returns arrays, as a function that returns one number: the sum of all elements times weights."""
+    """A call that returns arrays, as a function that returns one number: the weighted sum of all
+    elements."""
 
     def __init__(self, call, given):
         import numpy
@@ -240,7 +251,7 @@ class _Weighted:
 
 
 class _CheckOfCall(_Check):
-    """A check of a derivative that the caller gives."""
+    """A check of a derivative that the caller passes."""
 
     derivative = None
 
@@ -257,21 +268,26 @@ class _CheckOfCall(_Check):
 
 
 def gradcheck(function, *arguments, parameters=None, derivative=None, modes=("forward", "reverse"), rtol=1e-9, atol=1e-10):
-    """Compares the derivatives of a function with differences of its values, in float64, and returns True.
+    """Compares the derivatives of a function with differences of its values, in float64, and
+    returns True.
 
-    function: a function of Python, a kjit.func, or a derivative. `kjit.grad(f)` checks second derivatives. arguments: the
-    arguments of a call. Floats and arrays of floats are converted to float64. parameters: the numbers of the parameters by which
-    the function is derived. The default None means all that hold floats. modes: "forward" checks kjit.jvp, "reverse" kjit.vjp.
+    function: a Python function, a kjit.func, or a derivative; `kjit.grad(f)` checks second
+    derivatives. arguments: the arguments of a call. Floats and arrays of floats are converted to
+    float64. parameters: the positions of the parameters by which the function is derived; None
+    means all that hold floats. modes: "forward" checks kjit.jvp, "reverse" checks kjit.vjp.
 
-    derivative: a function that computes derivatives of `function`, which then may be any function of Python, such as one that
-    calls kjit.map or kjit.pairs. It is called with the arguments and the derivative by the result. It returns the derivative by
-    the argument, or a tuple of the derivatives by several arguments. `modes` has no meaning then.
+    derivative: a function that computes derivatives of `function`, which may then be any Python
+    function, such as one that calls kjit.map or kjit.pairs. It is called with the arguments and the
+    derivative of the result, and returns the derivative by the argument, or a tuple for several
+    arguments. `modes` is ignored then.
 
-    rtol, atol: the allowed error of a derivative. The reference is a complex step if the function takes complex numbers.
-    Otherwise the reference is central differences at two steps, and their own error is allowed, too.
+    rtol, atol: the allowed error of a derivative. The reference is a complex step if the function
+    accepts complex numbers. Otherwise it is central differences with two steps, whose own error is
+    allowed in addition.
 
-    GradientError: a derivative is wrong, or the function has a kink or a jump at the place. TypeError: no argument is a float,
-    or a result is none."""
+    Raises GradientError if a derivative is wrong, or if the function has a kink or a jump at this
+    point. Raises TypeError if no argument or result is a float, and ValueError for an unknown mode.
+    """
     from ._algorithms import function_of
 
     unknown = set(modes) - {"forward", "reverse"}

@@ -1,14 +1,15 @@
-"""Code of kernels to look at, with the lines of Python that it comes from."""
+"""Annotates the code of kernels with the Python lines that it was compiled from."""
 
 import os
 import re
 
-# Where a text says which line what follows is of: of PTX and assembly, with their tables of files.
+# Lines in PTX and assembly that give the source line of the following code, and the tables of
+# source files.
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+.*$")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?.*$')
 _DEBUG = re.compile(r"^\s*\.section\s+\.debug_")
 _NOISE = re.compile(r"^(?:\$L__(?:tmp|func_begin|func_end|info_string)\d*:|\.L(?:tmp|func_begin|func_end)\d+:)\s*$")
-# LLVM IR: a line's location, and the nodes that locations are made of.
+# In LLVM IR: the location of an instruction, and the metadata nodes that locations consist of.
 _DBG = re.compile(r",? !dbg !(\d+)")
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?(!DI\w+\(.*\))$")
 _DEBUG_NODE = re.compile(r"^!(?:\d+ = (?:distinct )?!DI|llvm\.dbg|\d+ = !\{i32 \d+, !\"(?:Debug Info|Dwarf) Version\")")
@@ -17,7 +18,7 @@ STAGES_WITH_LINES = ("llvm", "llvm-opt", "ptx", "asm")
 
 
 class _Beside:
-    """Puts the line of Python before what comes from it, where that is another one than before."""
+    """Inserts a Python line before the code that was compiled from it, whenever the line changes."""
 
     def __init__(self, stage, sources):
         self.mark, self.sources = _MARKS[stage], {s.file: s for s in sources}
@@ -48,7 +49,7 @@ def _of_assembly(text, beside):
     file = number = None
     for line in lines:
         if _DEBUG.match(line):
-            break  # tables for debuggers, to the end
+            break  # the rest of the text is debug information
         found = _LOC.match(line)
         if found:
             file, number = files.get(found[1]), int(found[2])
@@ -87,7 +88,8 @@ def _of_llvm(text, beside):
 
 
 def annotate(stage, text, made):
-    """A stage's text with lines of Python as comments; made: the module of kernel IR that it comes from."""
+    """Returns the text of a stage with Python lines as comments. made: the module of kernel IR that
+    the text was compiled from."""
     if stage == "kir":
         beside = _Beside(stage, made.sources)
         for line, place in zip(made.plain.split("\n"), made.lines):

@@ -1,11 +1,12 @@
-"""Names of Numba for which kjit has nothing, in programs that import them. An import of such a name succeeds, as many programs import
-more than they use. A use of the name fails, and the message says the name."""
+"""Stand-ins for names of Numba that kjit does not support. Importing such a name succeeds, because
+many programs import more than they use. Using the name raises an error that names it."""
 
 import types
 
 
 class _Missing(type):
-    """The class of stand-ins, which are classes themselves: isinstance takes them, and classes can be derived from them."""
+    """The class of stand-ins. Stand-ins are classes, so that isinstance accepts them and classes
+    can derive from them."""
 
     kjit_missing: str
 
@@ -22,7 +23,8 @@ class _Missing(type):
 
 
 def missing(name, module, text):
-    """A stand-in for a name of a module. text: what its use says."""
+    """Returns a stand-in for a name of a module. text: the message of the error when the name is
+    used."""
     return _Missing(name, (), {"kjit_missing": text, "__module__": module})
 
 
@@ -37,7 +39,8 @@ def _same(thing, *rest, **keywords):
 
 
 def _instead(kind):
-    """A decorator, with or without arguments, that puts a stand-in in the place of a function or class."""
+    """Returns a decorator, with or without arguments, that replaces a function or class by a
+    stand-in."""
 
     def make(thing):
         name, module = thing.__name__, thing.__module__
@@ -51,7 +54,8 @@ def _instead(kind):
 
 
 def _overload(function, *arguments, **keywords):
-    """numba.extending.overload: a compiled function that calls `function` is refused. Python's calls stay what they are."""
+    """numba.extending.overload: marks `function`, so that compiling a call of it raises an error.
+    Calls from Python are not affected."""
     name = getattr(function, "__name__", str(function))
     text = f"kjit does not have numba.extending, by which the program says what `{name}` is in compiled code"
     try:
@@ -62,8 +66,8 @@ def _overload(function, *arguments, **keywords):
 
 
 class _Definition:
-    """A name of numba.extending that defines a part of a type of the program's own. A definition does nothing: no compiled function
-    takes an object of such a type."""
+    """A name of numba.extending that defines a part of a program's own type. The definition does
+    nothing, because no compiled function accepts objects of such a type."""
 
     def __call__(self, *arguments, **keywords):
         return _same
@@ -74,7 +78,7 @@ class _Definition:
 
 
 class OpenModule(types.ModuleType):
-    """A module of Numba in which each name is a stand-in."""
+    """A module of Numba in which every name is a stand-in."""
 
     __path__: list[str] = []
 
@@ -84,7 +88,8 @@ class OpenModule(types.ModuleType):
         return missing(name, self.__name__, f"kjit has no {self.__name__}.{name}")
 
 
-# numba.experimental.structref and numba.extending. Definitions of structures, and of other types of a program, do nothing.
+# numba.experimental.structref and numba.extending. Definitions of structures and other types of a
+# program do nothing.
 _STRUCTS = "kjit has no classes in compiled code (numba.experimental): use records"
 STRUCTREF = {
     "StructRefProxy": missing("StructRefProxy", "numba.experimental.structref", _STRUCTS),
@@ -108,7 +113,7 @@ EXTENDING = {
         for name in "NativeValue SentryLiteralArgs BoundLiteralArgs ReduceMixin get_cython_function_address include_path".split()
     },
 }
-# Stand-ins among the names of numba itself: why, or what to do instead.
+# Stand-ins in the module numba itself, with the reason or a replacement.
 NUMBA = {
     **{
         name: missing(name, "numba", f"kjit has no numba.{name}: {reason}")
@@ -137,7 +142,7 @@ TYPES = {
     unicode_type UnicodeType pyobject PyObject Optional DeferredType TypeRef Module Function Dummy Opaque Phantom SetType
     LiteralStrKeyDict LiteralList""".split()
 }
-# Modules of Numba that programs which extend it import. Each name in them is a stand-in.
+# Modules of Numba that programs import to extend it. Every name in them is a stand-in.
 OPEN = """numba.core.cgutils numba.core.compiler numba.core.compiler_machinery numba.core.datamodel numba.core.datamodel.models
 numba.core.imputils numba.core.ir numba.core.ir_utils numba.core.runtime numba.core.serialize numba.core.typeconv numba.core.typed_passes
 numba.core.untyped_passes numba.core.typeinfer numba.core.typing.templates numba.core.typing.typeof numba.core.unsafe
@@ -149,6 +154,6 @@ numba.typed.typeddict""".split()
 
 
 def jitclass(class_or_spec=None, spec=None):
-    """numba.experimental.jitclass: objects of the class cannot be made."""
+    """numba.experimental.jitclass. Constructing an object of the class raises an error."""
     make = _instead("class in compiled code (numba.experimental.jitclass): use records, which `jitclass` does not make")
     return make(class_or_spec) if isinstance(class_or_spec, type) else make

@@ -1,4 +1,5 @@
-"""njit, prange and the number of threads: functions on the CPU as users of Numba write them."""
+"""njit, prange and the number of threads: functions on the CPU in the form that Numba's users write
+them."""
 
 import enum
 import functools
@@ -13,9 +14,10 @@ from ._shapes import shape_of
 from .dtypes import SCALARS, name_of
 from .frontend import parallel
 
-_kjit.listen()  # so that functions of exec have a source
-_deciding = threading.local()  # the functions of which runs_in_python is asked, one within the other
-# Numba's options. Of the last row kjit has no use: what they switch is always so, or never.
+_kjit.listen()  # _kjit finds the source of functions made by exec() only after this call
+_deciding = threading.local()  # the functions whose runs_in_python is being determined, innermost last
+# Numba's options. kjit ignores the options in the last row, because it always or never does what
+# they select.
 _OPTIONS = frozenset(
     """parallel fastmath boundscheck error_model inline debug interruptible nopython forceobj looplift locals pipeline_class
     nogil cache no_cpython_wrapper no_cfunc_wrapper no_rewrites target_backend""".split()
@@ -26,7 +28,7 @@ _REFUSED = {
     "pipeline_class": "Numba's passes are not there",
 }
 _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
-# Codes of the compiler's errors that are about arrays as values.
+# Codes of compiler errors about arrays that are used as values.
 _OF_ARRAYS = frozenset(("ARRAY_AS_NUMBER", "ARRAY_ASSIGNED", "ARRAY_ELEMENTS", "ARRAY_OF_FIELDS"))
 _ERRORS = {kind.__name__: kind for kind in CLASSES.values()}
 _COMPILING = (SourceError, NotCompiledError, _ERRORS["TypingError"], _ERRORS["UnknownNameError"])
@@ -34,7 +36,8 @@ _AGAIN = object()
 
 
 def prange(*bounds):
-    """range, whose iterations a function made by kjit.njit(parallel=True) spreads over the cores."""
+    """Like range, but the iterations of the loop run on all cores in a function made by
+    kjit.njit(parallel=True)."""
     return range(*bounds)
 
 
@@ -46,7 +49,9 @@ def _cores():
 
 
 def set_num_threads(n):
-    """How many cores launches of this thread of Python on the CPU are spread over at most, from 1 to those that there are."""
+    """Sets the maximum number of cores for CPU launches of this Python thread. Raises ValueError
+    unless n is from 1 to the number of cores available to the process, and TypeError if n is not an
+    integer."""
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"a number of threads is an integer, not {type(n).__name__}")
     if not 1 <= n <= _cores():
@@ -55,7 +60,7 @@ def set_num_threads(n):
 
 
 def get_num_threads():
-    """How many cores launches of this thread of Python on the CPU are spread over at most."""
+    """Returns the maximum number of cores for CPU launches of this Python thread."""
     return _kjit.get_threads() or _cores()
 
 
@@ -73,7 +78,8 @@ def _check_options(options):
 
 
 def _is_fast(fastmath):
-    """Whether all of LLVM's flags are given. A set of some of them permits less, and nothing has to be done with a permission."""
+    """Returns whether fastmath enables all of LLVM's flags. A set with fewer flags has no effect.
+    Raises ValueError for an unknown flag."""
     if not isinstance(fastmath, (set, frozenset, dict, list, tuple, str)):
         return bool(fastmath)
     flags = {fastmath} if isinstance(fastmath, str) else {f for f in fastmath if not isinstance(fastmath, dict) or fastmath[f]}
@@ -83,7 +89,7 @@ def _is_fast(fastmath):
 
 
 def _local_type(name, kind):
-    """The kernel IR's name of a type in njit's option `locals`."""
+    """Returns the kernel IR's name of a type in njit's option `locals`."""
     from .cuda import types as numba_types
 
     own = numba_types.of_numba(kind)
@@ -101,12 +107,12 @@ class Njit(Composed, _functions.Function):
     """A function on the CPU, made by kjit.njit."""
 
     is_typed = is_njit = True
-    _wants_driver = False  # its results are none of compiled code's
-    _is_inner = False  # the named tuples of its results get their classes from the function around it
-    _joins_texts = True  # statements under both outcomes of a comparison with a text argument have a part in the types
-    copies_records = True  # which it returns
-    result = None  # the type of the result as text, which a signature says
-    local_types: dict = {}  # name -> type, of the option `locals`
+    _wants_driver = False  # whether Python has to run the function, because compiled code cannot return its results
+    _is_inner = False  # whether the function around it converts its tuples to named tuples
+    _joins_texts = True  # whether statements that a string argument rules out still contribute to the inferred types
+    copies_records = True  # whether records in results are copied
+    result = None  # the result type in a signature, as text of the kernel IR
+    local_types: dict = {}  # variable name -> type, from the option `locals`
 
     def __init__(self, function, options, signatures=()):
         _functions._check_function(function, "njit")
@@ -131,7 +137,7 @@ class Njit(Composed, _functions.Function):
         self._splitter_made = self._loaded = self._driver_made = None
         self._options, self._signatures = options, tuple(signatures)
         self.local_types = {name: _local_type(name, kind) for name, kind in (options.get("locals") or {}).items()}
-        self._is_warned = []  # shared with copies
+        self._is_warned = []  # shared with copies of the object
 
     @classmethod
     def _remake(cls, function, options):
@@ -144,7 +150,7 @@ class Njit(Composed, _functions.Function):
             copy.__dict__.pop(name, None)
         return copy
 
-    # ---- what runs in Python ----
+    # ---- functions that stay in Python ----
 
     @property
     def _splitter(self):
@@ -154,8 +160,9 @@ class Njit(Composed, _functions.Function):
 
     @property
     def runs_in_python(self):
-        """Whether Python runs the function, which calls compiled loops and expressions: it has loops that are spread over the cores,
-        makes arrays, returns arrays, or calls a function of NumPy that kernels do not have."""
+        """Whether Python runs the function and calls its compiled loops and expressions. This is so
+        if the function has parallel loops, creates or returns arrays, or calls a NumPy function
+        that kernels lack."""
         return self._wants_driver or not self._decide(self._splitter.is_whole)
 
     @property
@@ -164,7 +171,8 @@ class Njit(Composed, _functions.Function):
         return not self._wants_driver and self._decide(self._splitter.has_code)
 
     def _decide(self, question):
-        """What a question on the body is answered with; of a function that calls itself the rest of the body decides."""
+        """Returns the answer of `question`, a function of the body. For a recursive call it returns
+        True, so that the rest of the body decides."""
         deciding = _deciding.__dict__.setdefault("functions", [])
         if any(self is function for function in deciding):
             return True
@@ -185,9 +193,10 @@ class Njit(Composed, _functions.Function):
         return self._driver_made(*args, **keywords)
 
     def _check_interpreted(self):
-        """Says once which statements the interpreter runs. nopython=True refuses them, but for loops whose calls are those of
-        functions made by njit: the interpreter runs no more than the loop itself."""
-        reasons = sorted(self._splitter.interpreted(), key=lambda reason: reason[2])  # what is refused is first
+        """Warns once about the statements that Python's interpreter runs. With nopython=True it
+        raises an error instead, except for loops that only call njit functions."""
+        # the statements that are rejected come first
+        reasons = sorted(self._splitter.interpreted(), key=lambda reason: reason[2])
         if not reasons:
             return
         node, reason, is_allowed = reasons[0]
@@ -196,7 +205,8 @@ class Njit(Composed, _functions.Function):
         self.warn_of_interpreter(node, reason, error)
 
     def warn_of_interpreter(self, node, reason, error):
-        """Warns once of a statement that the interpreter runs. error: what nopython=True raises, or None: it allows the statement."""
+        """Warns once about a statement that the interpreter runs. error: the exception to raise
+        with nopython=True, or None if the statement is allowed then."""
         if self._options.get("nopython") and error is not None:
             raise error
         if not self._is_warned:
@@ -215,7 +225,7 @@ class Njit(Composed, _functions.Function):
             made = self._made_module()
             shape, defaults = result_shape(made), () if "known" in self.__dict__ else _functions._defaults(self.py_func)
             loaded = (*self._module(), self._parameters(), defaults, True, False)
-        except Error as error:  # its place is in the program, not here
+        except Error as error:  # the traceback inside kjit is dropped, because the error belongs to the program
             error = error.with_traceback(None)
             if self._is_decided_by_texts(error):
                 return self._load()
@@ -224,12 +234,13 @@ class Njit(Composed, _functions.Function):
             return functools.partial(self._call_constants, error)
         if self._is_inner or shape is None and not made.returns_optional:
             return loaded
-        inner = self._copy()  # the extension knows it as a function that gives a plain tuple
+        inner = self._copy()  # for the extension the copy is a function that returns a plain tuple
         inner.__dict__["_is_inner"] = True
         return functools.partial(_finish, self, inner, shape, made.returns_optional)
 
     def _call_constants(self, error, *args, **keywords):
-        """Calls a function that has a meaning for constants and functions as arguments only: for others it has failed."""
+        """Calls a function that can only be compiled for constants or functions as arguments. For
+        other arguments it raises the original error."""
         args = self._bind(args, keywords)
         if all(shape_of(value, True, True) is None for value in args):
             raise error
@@ -243,7 +254,8 @@ class Njit(Composed, _functions.Function):
         return tuple(bound.arguments.values())
 
     def _call_overload(self, *args, **keywords):
-        """Of a function with signatures: the one that fits, whose types arguments and result are converted to."""
+        """Calls the overload of the signature that fits best, and converts the arguments and the
+        result to its types."""
         from . import _signatures
 
         if keywords or len(args) < self.py_func.__code__.co_argcount:
@@ -257,8 +269,9 @@ class Njit(Composed, _functions.Function):
         return overloads[signature](*values)
 
     def _call_otherwise(self, args, error):
-        """The extension calls this after a compiled call has failed with `error`. Functions that return arrays or compute
-        with whole arrays run in Python from then on. For other functions the result is NotImplemented."""
+        """The extension calls this method after a compiled call has failed with `error`. A function
+        that returns arrays or computes with whole arrays runs in Python from now on. For other
+        functions the result is NotImplemented."""
         if isinstance(error, _ERRORS["ArgumentError"]) and any(isinstance(value, enum.Enum) for value in args):
             return self._call_composed(args, None)
         if self._is_decided_by_texts(error):
@@ -270,22 +283,23 @@ class Njit(Composed, _functions.Function):
         if self._splitter.node is None or self._wants_driver or not self.is_of_arrays(error):
             return NotImplemented
         self.__dict__["_wants_driver"] = True
-        if self._given:  # the caller has the tuples
+        if self._given:  # the caller still has the tuples, so it repeats the call
             return _AGAIN
         self._forget()
         return self(*args)
 
     @staticmethod
     def is_of_arrays(error):
-        """Whether a failure of the compiler is about arrays as values, or about a function of NumPy that Python can run."""
+        """Returns whether a compilation failed because of arrays as values, or because of a NumPy
+        function that Python can run."""
         if isinstance(error, NotCompiledError):
             return True
-        code = getattr(error, "code", None)  # a KeyboardInterrupt has none
+        code = getattr(error, "code", None)  # a KeyboardInterrupt has no code
         return code in _OF_ARRAYS or Njit.is_of_result(error)
 
     @staticmethod
     def is_of_result(error):
-        """Whether a failure of the compiler says that a result is an array."""
+        """Returns whether a compilation failed because a result is an array."""
         return getattr(error, "code", None) == "C_TYPE"
 
     def _call_composed(self, args, _):
@@ -298,7 +312,7 @@ class Njit(Composed, _functions.Function):
     def _parameters(self):
         return self._flat_parameters() if self._given else super()._parameters()
 
-    # ---- code ----
+    # ---- compilation ----
 
     def _builder(self):
         builder = super()._builder()
@@ -313,8 +327,9 @@ class Njit(Composed, _functions.Function):
         return builder.finish(self._write_variant(builder))
 
     def _is_decided_by_texts(self, error):
-        """Whether to compile again after a failure, without the statements that the function's texts rule out. Numba compiles all of
-        them, and their types decide the type of a result."""
+        """Returns whether to compile again after a failure, without the statements that the string
+        arguments rule out. Numba compiles all of them, because their types contribute to the result
+        type."""
         is_possible = self._joins_texts and self.__dict__.get("_texts") and isinstance(error, _COMPILING)
         if is_possible:
             self.__dict__.update(_joins_texts=False, _made=None)
@@ -322,12 +337,12 @@ class Njit(Composed, _functions.Function):
 
     @property
     def signatures(self):
-        """The types of the parameters of each signature that the function was given."""
+        """The parameter types of each signature that was passed to njit."""
         return [tuple(signature.args) for signature in self._signatures]
 
     @property
     def ir(self):
-        """The kernel IR that the function became, or its loops."""
+        """The kernel IR of the function, or of its loops, as a string."""
         if not self.runs_in_python:
             return self._made_module().plain
         from . import _driver
@@ -340,11 +355,13 @@ class Njit(Composed, _functions.Function):
 
 
 def _finish(outer, inner, shape, is_optional, *args, **keywords):
-    """The result of a function that gives (value, whether there is one), named tuples or members of enumerations, as Python has it."""
+    """Calls the compiled function and converts its result: (value, whether a value exists), named
+    tuples and enum members."""
     if not outer._given and any(isinstance(value, (tuple, enum.Enum)) for value in (*args, *keywords.values())):
-        return outer._call_composed(outer._bind(args, keywords), None)  # the result may have the classes of the arguments
+        # the result may use the classes of the arguments
+        return outer._call_composed(outer._bind(args, keywords), None)
     result = inner(*args, **keywords)
-    if inner._wants_driver:  # since this call
+    if inner._wants_driver:  # this call has found that Python has to run the function
         outer.__dict__["_wants_driver"] = True
         outer._forget()
         return result
@@ -356,13 +373,24 @@ def _finish(outer, inner, shape, is_optional, *args, **keywords):
 
 
 def njit(function=None, **options):
-    """Makes a function one for the CPU, as Numba's njit: it is compiled for the types of each call, changes arrays in place
-    and returns numbers and tuples of them; with calls of NumPy that make arrays, those too. Numbers of Python are i64 and
-    f64 in it, negative indices count from the end. Options: parallel (loops over kjit.prange run on all cores; sums,
-    products, min, max and bit operations of scalars in them are reductions), fastmath, boundscheck, error_model ("python":
-    a division by zero raises; "numpy"), debug, interruptible, inline ("always"), nopython (True: statements that Python's
-    interpreter runs are refused; without it they are a KjitWarning); nogil and cache are what is always so. A signature or a
-    list of them, `njit("float64(float64[:])")`, converts arguments and results."""
+    """Makes a Python function one for the CPU, like numba.njit. It is compiled for the argument
+    types of each call, changes arrays in place, and returns numbers, tuples of numbers and, if it
+    calls NumPy functions that create arrays, arrays.
+
+    In the function, Python's numbers are int64 and float64, and negative indices count from the
+    end.
+
+    A signature or a list of signatures, such as `njit("float64(float64[:])")`, converts arguments
+    and results to its types. Options: parallel (loops over kjit.prange run on all cores; sums,
+    products, min, max and bit operations of scalars in them are reductions), fastmath, boundscheck,
+    error_model ("python": a division by zero raises an exception; "numpy": it gives an infinity or
+    NaN), debug, interruptible, inline ("always"), nopython (True: statements that Python's
+    interpreter would have to run raise an error; without it they cause a KjitWarning), locals.
+    nogil and cache have no effect: kjit always releases the GIL and uses its cache.
+
+    Raises TypeError and ValueError for wrong options. Errors in the function are raised at its
+    first call, as kjit.SourceError or another kjit.Error with the line.
+    """
     if function is None:
         return functools.partial(njit, **options)
     if isinstance(function, Njit):

@@ -1,5 +1,6 @@
-"""NumPy's functions and assignments as Numba has them, for functions made by kjit.njit that stay in Python. The differences are in the
-types: a number of Python is an int64 or a float64, and an assignment converts a number that the array's type does not hold."""
+"""NumPy functions and assignments with Numba's types, for njit functions that stay in Python. In
+Numba a Python number is an int64 or a float64, and an assignment converts a number even if the
+array's type cannot hold it."""
 
 import functools
 import random
@@ -7,8 +8,8 @@ import sys
 
 
 def stored(target, value):
-    """The value of an assignment to elements of `target`: a number is converted as compiled code does it. NumPy rejects some
-    numbers that do not fit."""
+    """Returns the value for an assignment to elements of `target`. Numbers are converted as in
+    compiled code; NumPy would reject some of them."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(target, numpy.ndarray) or target.dtype.kind not in "biuf":
         return value
@@ -23,7 +24,8 @@ def stored(target, value):
 
 @functools.cache
 def _conversion(kind):
-    """The compiled conversion to an unsigned type. Its result for numbers that do not fit depends on the processor."""
+    """Returns the compiled conversion to an unsigned type. Its result for numbers out of range
+    depends on the processor."""
     from ._njit import njit
 
     def convert(value):
@@ -46,7 +48,7 @@ def _where(condition, *operands):
 
 def _scan(name):
     def scan(array, *args, **keywords):
-        """Unsigned integers are not widened."""
+        """Computes the scan without widening unsigned integers."""
         import numpy
 
         is_unsigned = isinstance(array, numpy.ndarray) and array.dtype.kind == "u" and not args and not keywords
@@ -57,7 +59,7 @@ def _scan(name):
 
 def _moment(name):
     def moment(array, *args, **keywords):
-        """Elements of 32 bits are summed in 64 bits."""
+        """Computes the moment with 64-bit sums of 32-bit elements."""
         import numpy
 
         is_plain = isinstance(array, numpy.ndarray) and array.dtype.kind == "f" and not args and not keywords
@@ -73,14 +75,15 @@ METHODS = frozenset(("cumsum", "cumprod", "mean", "var", "std"))
 
 
 def function_of(thing):
-    """Numba's form of a function of NumPy, or None: NumPy's own is the same."""
+    """Returns Numba's variant of a NumPy function, or None if both are the same."""
     name = getattr(thing, "__name__", None)
     is_there = name in _FUNCTIONS and thing is getattr(sys.modules.get("numpy"), name, None)
     return _FUNCTIONS[name] if is_there else None
 
 
 def method_of(name):
-    """What calls a method of an object, if METHODS has it: that of an array is Numba's."""
+    """Returns a function that calls the method of an object; for an array and a method in METHODS
+    it is Numba's variant."""
 
     def call(self, *args, **keywords):
         import numpy
@@ -92,5 +95,5 @@ def method_of(name):
 
 
 def is_of_random(thing):
-    """Whether an object is a function of Python's module random."""
+    """Returns whether an object is a function of Python's module random."""
     return isinstance(getattr(thing, "__self__", None), random.Random)

@@ -1,11 +1,12 @@
-"""Messages of libkjit in Python's words. libkjit speaks of the kernel IR, which functions of Python have become."""
+"""Translates messages of libkjit, which refer to the kernel IR, into Python's terms."""
 
 import re
 
-# Names of the kernel IR that differ from those in Python -> the name in Python; None: it is not clear which one.
+# Names in the kernel IR that differ from the names in Python -> the name in Python, or None if
+# several names are possible.
 _names: dict[str, str | None] = {}
 
-# What messages say of the kernel IR, and what a program in Python has instead; in this order.
+# Patterns in messages that refer to the kernel IR, and their replacements, applied in this order.
 RULES = [
     (r", or `func (\w+)\(\.\.\.\) -> i64 \{ \.\.\. \}`", r", or an annotation, `def \1(...) -> kjit.i64`"),
     (r"use a `local` array", "use a local array"),
@@ -29,24 +30,25 @@ _count = re.compile(r"kernel `\w+`, block \([^)]*\), (?:thread \([^)]*\)|all thr
 
 
 def remember_name(symbol, name):
-    """A function or variable of Python is called otherwise in the kernel IR."""
+    """Records that a Python function or variable has another name in the kernel IR."""
     if symbol != name or symbol in _names:
         _names[symbol] = name if _names.get(symbol, name) == name else None
 
 
 def in_python(message):
-    """The message in Python's words."""
+    """Returns the message in Python's terms."""
     for pattern, words in _rules:
         message = pattern.sub(words, message)
     return _quoted.sub(lambda found: f"`{_names.get(found[1]) or found[1]}`", message)
 
 
 def is_of_library(place):
-    """Whether a place is in text that kjit itself has written."""
+    """Returns whether a location is in source text that kjit itself has generated."""
     return place is not None and place[0].startswith("<kjit ")
 
 
 def of_element(text, name, element):
-    """The message of a kernel that kjit made for a function of elements."""
+    """Returns the message of a kernel that kjit has generated for an elementwise function, with the
+    function's name and the index of the element in place of the kernel's."""
     of = "" if element is None else f", element {element[0] if len(element) == 1 else tuple(element)}"
     return _count.sub(lambda _: f"function `{name}`{of}: ", text, count=1)

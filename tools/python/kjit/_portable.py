@@ -1,5 +1,5 @@
-"""Kernels and funcs in pickles. One that a module has by its name goes by that name, any other by value: its code, its
-source, and what it knows of the names around it, as far as the code uses them."""
+"""Pickles kernels and funcs. A kernel that can be imported is pickled by name. Any other kernel is
+pickled by value: its code, its source, and the global names that its code uses."""
 
 import dis
 import marshal
@@ -12,7 +12,7 @@ _VERSION = sys.version_info[:2]
 
 
 def find(module, qualname):
-    """What a module has under a name."""
+    """Returns the object with a qualified name in a module."""
     __import__(module)
     thing = sys.modules[module]
     for name in qualname.split("."):
@@ -21,7 +21,7 @@ def find(module, qualname):
 
 
 def is_found(thing):
-    """Whether another process finds the same by module and name."""
+    """Returns whether another process can import the same object by its module and name."""
     module, qualname = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     if not module or not qualname or module == "__main__" or "<" in qualname:
         return False
@@ -32,14 +32,14 @@ def is_found(thing):
 
 
 def reduce(compiled):
-    """What __reduce__ of a kernel or func gives."""
+    """Implements __reduce__ of kernels and funcs."""
     if is_found(compiled):
         return find, (compiled.__module__, compiled.__qualname__)
     return restore, (_VERSION, *_Packer(compiled).pack())
 
 
 def _global_names(code):
-    """Names of globals that code loads, and code within it."""
+    """Returns the names of the globals that code, including nested code, loads."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -48,8 +48,8 @@ def _global_names(code):
 
 
 class _Packer:
-    """A table of the functions and kernels that go by value. Values are pairs: ("function", number), ("compiled", number),
-    ("module", name) or ("value", object)."""
+    """Collects the functions and kernels that are pickled by value. A value is a pair: ("function",
+    number), ("compiled", number), ("module", name) or ("value", object)."""
 
     def __init__(self, root):
         self.functions, self.compiled, self.spaces, self.numbers, self.kept = [], [], [], {}, []
@@ -75,7 +75,7 @@ class _Packer:
         if id(thing) not in self.numbers:
             self.numbers[id(thing)] = len(table)
             self.kept.append(thing)
-            table.append(None)  # circles lead here
+            table.append(None)  # reserves the number, so that cyclic references find it
             table[self.numbers[id(thing)]] = pack(thing)
         return self.numbers[id(thing)]
 
@@ -83,7 +83,8 @@ class _Packer:
         return type(thing), self.number(thing.py_func, self.functions, self.pack_function), thing._options
 
     def space(self, names):
-        """Globals of functions of one module are one dictionary afterwards, too."""
+        """Returns the number of a dictionary of globals. Functions of one module share one
+        dictionary after unpickling, too."""
         if id(names) not in self.numbers:
             self.numbers[id(names)] = len(self.spaces)
             self.spaces.append({"__name__": ("value", names.get("__name__", "kjit_unpickled"))})
@@ -101,7 +102,7 @@ class _Packer:
             try:
                 cells.append(self.value(cell.cell_contents))
             except ValueError:
-                cells.append(None)  # not assigned yet
+                cells.append(None)  # the variable has no value yet
         values = [self.value(v) for v in (thing.__defaults__ or ())]
         annotations = {k: self.value(v) for k, v in thing.__annotations__.items()}
         return (
@@ -117,7 +118,8 @@ class _Packer:
 
 
 def restore(version, functions, compiled, spaces, root):
-    """The opposite of _Packer: functions first, then what is made of them, then what they refer to."""
+    """Restores what _Packer has packed: first the functions, then the kernels, then the names that
+    they refer to. Raises ValueError for a pickle of another Python version."""
     if version != _VERSION:
         raise ValueError(
             f"a kernel pickled by Python {version[0]}.{version[1]} cannot be read by {_VERSION[0]}.{_VERSION[1]}"

@@ -216,14 +216,16 @@ class CSR:
         return mean(self, axis, dtype)
 
     def max(self, axis=None):
-        """Returns the greatest element, or a dense array with the greatest ones along an axis. Elements without an entry
-        count as 0. The call waits. Raises ValueError where there are no elements."""
+        """Returns the largest element, or a dense array with the largest elements along an axis.
+        Elements without an entry count as 0. The call waits. Raises ValueError if there are no
+        elements."""
         from ._sparse_elements import extremum
 
         return extremum(self, axis, "max")
 
     def min(self, axis=None):
-        """Returns the least element, or a dense array with the least ones along an axis, see `max`."""
+        """Returns the smallest element, or a dense array with the smallest elements along an axis,
+        see `max`."""
         from ._sparse_elements import extremum
 
         return extremum(self, axis, "min")
@@ -235,8 +237,8 @@ class CSR:
         return diagonal(self, k)
 
     def astype(self, dtype):
-        """Returns the matrix with its elements converted to a type. Entries with the same row and column are added
-        before. The call waits."""
+        """Returns the matrix with its elements converted to a type. Entries with the same row and
+        column are added first. The call waits."""
         from ._sparse_elements import converted
 
         return converted(self, dtype)

@@ -34,7 +34,7 @@ _alarm = allocate_lock()  # held by the thread; other threads release it to wake
 _looking = allocate_lock()  # held by the thread during a poll, and forever when the interpreter ends
 
 
-# ---- where the line is ----
+# ---- where the line is shown ----
 
 
 class _Terminal:
@@ -116,7 +116,7 @@ def _choose(before):
     return before if isinstance(before, _Log) and before.stream is stream else _Log(stream)
 
 
-# ---- what it says ----
+# ---- the text of the line ----
 
 
 def _name(compiled):

@@ -1,4 +1,5 @@
-"""Arrays as the rules of `kjit.pullback` need them: zeros, numbers, sums over repeated axes, elements by places."""
+"""Array operations for the rules of `kjit.pullback`: zeros, index arrays, sums over repeated axes,
+and gathers."""
 
 from . import _folds, dtypes
 from ._algorithms import computed, map, new_array, numpy_array
@@ -6,7 +7,8 @@ from ._arrays import array, zeros
 
 
 def zeros_as(x, shape, element):
-    """An array of zeros of the kind of x: NumPy's, or kjit's on the device of x."""
+    """Returns an array of zeros of the same kind as x: a NumPy array, or a kjit array on the device
+    of x."""
     if hasattr(x, "to_host"):
         return zeros(shape, element, device=x.device)
     made = new_array(shape, element, None)
@@ -15,7 +17,7 @@ def zeros_as(x, shape, element):
 
 
 def index_array(x, count):
-    """0 up to count - 1, where x is."""
+    """Returns the integers from 0 to count - 1, as an array of the same kind as x."""
     import numpy
 
     numbers = numpy.arange(count)
@@ -27,7 +29,7 @@ def element_name(x):
 
 
 def expanded(g, axes):
-    """An array with an axis of extent 1 for each reduced one."""
+    """Returns the array with an axis of extent 1 inserted for each reduced axis."""
     g = numpy_array(g)
     shape = list(getattr(g, "shape", ()))
     for a in axes:
@@ -40,7 +42,7 @@ def expanded(g, axes):
 
 
 def reduced_to(g, shape):
-    """The sum of g over the axes along which an operand of a shape was repeated."""
+    """Returns the sum of g over the axes along which an operand of this shape was repeated."""
     extra = len(g.shape) - len(shape)
     axes = (*range(extra), *(i + extra for i, extent in enumerate(shape) if extent == 1 and g.shape[i + extra] != 1))
     if axes:
@@ -60,7 +62,7 @@ def times(x, g):
     return x * g
 
 
-# ---- elements by places ----
+# ---- gathers ----
 
 
 def _gathered(i, g, rows, count):
@@ -69,7 +71,8 @@ def _gathered(i, g, rows, count):
 
 
 def rows_of(offsets, count):
-    """The segment of each element; -1 or the number of segments for an element of none."""
+    """Returns the segment of each element. For an element outside all segments it is -1 or the
+    number of segments."""
     return _folds.search_sorted(offsets, index_array(offsets, count), right=True) - 1
 
 

@@ -1,4 +1,4 @@
-"""Rules of `kjit.pullback` for reductions, scans, segments, keys and orders."""
+"""The rules of `kjit.pullback` for reductions, scans, segments, keys and sorts."""
 
 import math
 
@@ -7,11 +7,11 @@ from ._algorithms import map
 from ._derivatives import holds_float, make
 from ._pullback_arrays import element_name, expanded, identity, index_array, no_rule, repeated, rows_of, taken_at, times, zeros_as
 
-# ---- parts of arrays ----
+# ---- slices ----
 
 
 def _axes(axis, rank):
-    """The reduced axes, from 0 on, in ascending order."""
+    """Returns the reduced axes as non-negative integers in ascending order."""
     axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return tuple(sorted(a % rank for a in axes))
 
@@ -21,12 +21,12 @@ def _reversed(x, axis):
 
 
 def _cut(x, axis, part):
-    """A part of x along an axis."""
+    """Returns a slice of x along an axis."""
     return x[tuple(part if i == axis else slice(None) for i in range(len(x.shape)))]
 
 
 def _padded(part, x, axis, where):
-    """An array of the shape of x that is 0 outside of a part of it."""
+    """Returns an array in the shape of x with the elements of `part` in a slice, and 0 elsewhere."""
     made = zeros_as(x, x.shape, element_name(part))
     if math.prod(part.shape):
         map(identity, part, out=_cut(made, axis, where))
@@ -72,7 +72,7 @@ def rule_of_reduce(x, operator="add", *, axis=None):
 
 
 def _one_axis(x, axes, operator):
-    """(x with the reduced axes as one, that axis)."""
+    """Returns (x with the reduced axes joined to one, the number of that axis)."""
     if len(axes) == 1:
         return x, axes[0]
     if len(axes) == len(x.shape):
@@ -105,10 +105,11 @@ def _reduce_extremes(x, operator, axis, axes):
     return result, back
 
 
-# ---- operators in steps ----
+# ---- operators step by step ----
 
-# Reductions and scans compute y[i] = f(y[i - 1], x[i]). Backwards, the derivative by y[i] is the given one, plus the one by
-# y[i + 1] times the partial derivative by the first operand of f. So it is a scan of affine functions from the end on.
+# Reductions and scans compute y[i] = f(y[i - 1], x[i]). The derivative by y[i] is the given
+# derivative plus the derivative by y[i + 1] times the partial derivative of f by its first operand.
+# The derivatives are therefore a scan of affine functions in reverse order.
 
 
 def _affine(first, second):
@@ -124,7 +125,8 @@ def _imaginary(z):
 
 
 def _product_steps(x, y, axis, operator):
-    """The partial derivatives of y[i] = f(y[i - 1], x[i]) by y[i - 1] and by x[i], for i from 1 on."""
+    """Returns the partial derivatives of y[i] = f(y[i - 1], x[i]) by y[i - 1] and by x[i], for i
+    from 1 on."""
     return _cut(x, axis, slice(1, None)), _cut(y, axis, slice(None, -1))
 
 
@@ -145,7 +147,7 @@ _STEPS = {"mul": _product_steps, "logaddexp": _exponential_steps}
 
 
 def _back_of_steps(x, y, g, axis, operator):
-    """The derivative by x of a scan y over an axis."""
+    """Returns the derivative by x of a scan y along an axis."""
     steps = _function_steps if not isinstance(operator, str) else _STEPS[operator]
     if x.shape[axis] < 2:
         return map(repeated, x, g)
@@ -175,7 +177,8 @@ def _mark(after, before, i):
 
 
 def _back_of_extremes(x, y, g, axis, operator):
-    """The element where y changes has the derivatives of y up to the next change."""
+    """Returns the derivative by x of a running maximum or minimum y. An element at which y changes
+    receives the derivatives of y up to the next change."""
     count, late = x.shape[axis], slice(1, None)
     if not math.prod(x.shape):
         return zeros_as(x, x.shape, element_name(x))
@@ -197,7 +200,7 @@ def rule_of_scan(x, operator="add", *, axis=None, exclusive=False):
     back = _back_of_extremes if operator in ("max", "min") else _back_of_steps
     if not exclusive:
         return result, lambda g: (back(x, result, g, at, operator),)
-    # Element i of an exclusive scan is element i - 1 of the inclusive one.
+    # Element i of an exclusive scan is element i - 1 of the inclusive scan.
     early, late = slice(None, -1), slice(1, None)
     return result, lambda g: (
         _padded(back(_cut(x, at, early), _cut(result, at, late), _cut(g, at, late), at, operator), x, at, early),
@@ -229,7 +232,7 @@ def _back_of_segments(x, offsets, operator, result, g):
 
 
 def _begins(keys, equal):
-    """For each element whether its key is unlike the one before."""
+    """Returns for each element whether its key differs from the previous key."""
     made = zeros_as(keys, keys.shape, "bool")
     if keys.shape[0]:
         made[:1] = True
@@ -260,7 +263,7 @@ def _offsets_of_keys(keys, equal):
 
 
 def rule_of_reduce_by_key(keys, x, operator="add", equal=None):
-    """The derivative is by the results, not by the keys."""
+    """The rule of reduce_by_key. Only the results have derivatives, not the keys."""
     if operator not in ("add", "logaddexp", "max", "min"):
         raise no_rule("kjit.reduce_by_key", operator, "add, logaddexp, max and min")
     found, result = _folds.reduce_by_key(keys, x, operator, equal)
@@ -287,7 +290,7 @@ def _in_segments(x, row, count):
 
 
 def rule_of_scan_segments(x, offsets, operator="add", *, exclusive=False):
-    """The elements outside of all segments have derivative 0."""
+    """The rule of scan_segments. The derivative by an element outside all segments is 0."""
     if operator != "add":
         raise no_rule("kjit.scan_segments", operator, "add")
     result = _folds.scan_segments(x, offsets, "add", exclusive=exclusive)
@@ -301,7 +304,7 @@ def rule_of_scan_segments(x, offsets, operator="add", *, exclusive=False):
 
 
 def rule_of_bincount(x, bins, weights=None):
-    """The derivative is by the weights."""
+    """The rule of bincount. The derivative is by the weights."""
     if weights is None:
         raise TypeError("kjit.pullback of kjit.bincount takes weights: the derivative is by these")
     return _folds.bincount(x, bins, weights), lambda g: (None, None, taken_at(g, x, bins))
@@ -311,7 +314,7 @@ def _hit(x, r, i, count):
     return i if x == r else count
 
 
-# ---- orders ----
+# ---- sorts ----
 
 
 def _check_line(name, x):
@@ -324,7 +327,7 @@ def _flat_place(place, outer, inner, count, width):
 
 
 def _scattered(x, places, g, axis=0):
-    """Zeros in the shape of x, to which g is added at places along an axis."""
+    """Returns zeros in the shape of x to which g is added at the given indices along an axis."""
     made = zeros_as(x, (math.prod(x.shape),), element_name(x))
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if math.prod(places.shape):
@@ -352,7 +355,7 @@ def rule_of_sort_pairs(x, values, *, axis=None, descending=False):
 
 
 def rule_of_top_k(x, k, *, axis=None, descending=False):
-    """The derivative is by the elements. The places are no result."""
+    """The rule of top_k. Only the elements have derivatives, not the indices."""
     at = (-1 if axis is None else axis) % len(x.shape)
     values, places = _orders.top_k(x, k, axis=at, descending=descending)
     return values, lambda g: (_scattered(x, places, g, at), None)

@@ -1,7 +1,9 @@
-"""Derivatives of algorithms: `kjit.pullback`, with a rule for each algorithm that has one.
+"""Derivatives of algorithms: `kjit.pullback`, with a rule for each supported algorithm.
 
-A rule takes the operands and keywords of its algorithm. It returns the result and a function that takes the derivative of some
-number by the result, and returns the derivatives of this number by the operands: None for operands without a derivative."""
+A rule takes the operands and keywords of its algorithm. It returns the result and a function
+`back`. `back` takes the derivative of some number by the result, and returns the derivatives of
+this number by the operands, with None for operands without a derivative.
+"""
 
 import inspect
 
@@ -53,7 +55,8 @@ def _parts(expression, count):
 
 
 def _einsum_operand(terms, right, operands, index, g):
-    """The derivative by an operand: the product of the others and of g, over the letters that the operand lacks."""
+    """Returns the derivative by an operand: the product of the other operands and g, summed over
+    the letters that the operand lacks."""
     others = [(terms[i], x) for i, x in enumerate(operands) if i != index]
     known = set(right).union(*(set(term) for term, _ in others))
     letters = terms[index].replace("...", "")
@@ -110,14 +113,15 @@ def _entry_of_columns(k, g, x, rows, columns):
 
 
 def _entries(matrix, g, x):
-    """The derivatives by the entries of a matrix in compressed rows, from those by its product with x."""
+    """Returns the derivatives by the entries of a matrix in compressed rows. g: the derivative by
+    the product of the matrix and x."""
     rows = rows_of(matrix.indptr, matrix.nnz)
     of = _entry if len(x.shape) == 1 else _entry_of_columns
     return map(identity, computed(of, matrix.nnz, g, x, rows, matrix.indices))
 
 
 def _dot(matrix, x):
-    """The derivative by the matrix is that by its entries, `data`."""
+    """The rule of CSR.dot. The derivative by the matrix is the derivative by its entries, `data`."""
     if _products._is_sparse(x):
         raise TypeError("the product of two sparse matrices has no rule; give the right matrix as an array, B.to_dense()")
     return matrix.dot(x), lambda g: (_entries(matrix, g, x), matrix.T.dot(g))
@@ -128,7 +132,7 @@ def _negative(x):
 
 
 def _cg(a, b, **keywords):
-    """The result is the solution alone."""
+    """The rule of cg. The result is the solution only."""
     x = _systems.cg(a, b, **keywords).x
 
     def back(g):
@@ -183,7 +187,7 @@ RULES = {
 }
 
 
-# What no derivative takes: results are new arrays, and a plan is one call.
+# Options that have no derivative: results are new arrays, and a plan is a single call.
 _REFUSED = ("plan", "out")
 
 

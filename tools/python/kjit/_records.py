@@ -1,5 +1,5 @@
-"""Dtypes of NumPy that are structs of the kernel IR: records, which have fields, and dates, which count a unit. A struct is named
-by what its dtype says, so that it has the same name in every process."""
+"""NumPy dtypes that are structs in the kernel IR: records, which have fields, and dates, which
+count a unit. The name of a struct depends only on its dtype, so it is the same in every process."""
 
 import re
 
@@ -10,48 +10,50 @@ _by_name: dict[str, object] = {}
 _described: dict[object, tuple] = {}
 
 
-# Names of such structs in a text of types; a date is `timedelta64_25s` for NumPy's timedelta64[25s].
+# Matches the names of these structs in a text of types. A date is `timedelta64_25s` for NumPy's
+# timedelta64[25s].
 NAMES = re.compile(r"\b(?:record|datetime64|timedelta64)_\w+")
 _DATE = re.compile(r"(datetime64|timedelta64)(?:_|\[)(\w+)\]?")
 
 
 def is_name(text):
-    """Whether a text is the name of such a struct."""
+    """Returns whether a text is the name of such a struct."""
     return NAMES.fullmatch(text) is not None
 
 
 def is_date(dtype):
-    """Whether it is a dtype of NumPy for dates or their differences."""
+    """Returns whether an object is a NumPy dtype of dates or time differences."""
     return getattr(dtype, "kind", None) in ("M", "m") and hasattr(dtype, "itemsize")
 
 
 def date_name(dtype):
-    """The name of the struct of a dtype for dates."""
+    """Returns the name of the struct for a dtype of dates."""
     word, unit = _DATE.fullmatch(dtype.name if "[" in dtype.name else f"{dtype.name}[generic]").groups()
     return f"{word}_{unit}"
 
 
 def date_of(name, count):
-    """The scalar of NumPy that a date in a kernel is."""
+    """Returns the NumPy scalar for a date in a kernel. count: in the unit of the date."""
     import numpy
 
     return numpy.int64(count).view(dtype_of(name))
 
 
 def is_record(dtype):
-    """Whether it is a dtype of NumPy with fields."""
+    """Returns whether an object is a NumPy dtype with fields."""
     return getattr(dtype, "names", None) is not None and hasattr(dtype, "fields")
 
 
 def field_name(name):
-    """What a field is called in the kernel IR."""
+    """Returns the name of a field in the kernel IR."""
     if name.isidentifier() and name.isascii():
         return name + "_" if name in KEYWORDS else name
     return "field_" + name.encode().hex()
 
 
 def _element(dtype):
-    """(the kernel IR's name of a field's type, its extents, bytes, alignment); texts are arrays of their characters."""
+    """Returns (the kernel IR's name of a field's type, its extents, bytes, alignment). A string is
+    an array of its characters. Raises TypeError for an unsupported type."""
     extents = ()
     if dtype.subdtype is not None:
         dtype, extents = dtype.subdtype
@@ -101,7 +103,8 @@ def _layout(dtype):
 
 
 def describe(dtype):
-    """(name, fields, whether they are packed, bytes) of the struct, for the extension; None: it is no dtype of that kind."""
+    """For the extension: returns (name, fields, whether they are packed, bytes) of the struct, or
+    None if the dtype is neither a record nor a date."""
     if is_date(dtype):
         return date_name(dtype), (("count", "i64", (), 0),), False, 8
     if not is_record(dtype):
@@ -112,7 +115,7 @@ def describe(dtype):
             raise TypeError(f"{dtype} has no fields")
         text = repr((fields, is_packed))
         said = "_".join(field for field, *_ in fields)[:30]  # for messages
-        import hashlib  # not where there are no records: it loads OpenSSL
+        import hashlib  # imported here, because hashlib loads OpenSSL
 
         name = f"record_{said}_{hashlib.blake2s(text.encode(), digest_size=6).hexdigest()}"
         _described[dtype] = name, fields, is_packed, size
@@ -121,14 +124,14 @@ def describe(dtype):
 
 
 def name_of(dtype):
-    """The name of the struct, or None."""
+    """Returns the name of the struct for a dtype, or None."""
     described = describe(dtype)
     return described[0] if described else None
 
 
 def view_plainly(array):
-    """A view of an array of dates, as counts of their unit, or of records, that has the buffer protocol; None: it is another
-    array."""
+    """Returns a view with the buffer protocol: of an array of dates as counts of their unit, or of
+    an array of records. Returns None for another array."""
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "kind", None) not in ("M", "m", "V") or not hasattr(array, "view"):
         return None
@@ -138,7 +141,7 @@ def view_plainly(array):
 
 
 def dtype_of(name):
-    """The dtype behind the name of a struct."""
+    """Returns the NumPy dtype of a struct with this name."""
     date = _DATE.fullmatch(name)
     if date:
         import numpy
@@ -155,25 +158,26 @@ def describe_named(name):
 
 
 def declaration(name):
-    """The text that declares the struct in a module."""
+    """Returns the text that declares the struct in a module."""
     _, fields, is_packed, _ = describe_named(name)
     rows = (f"{field}: {kind}" + (f"[{', '.join(map(str, extents))}]" if extents else "") for field, kind, extents, _ in fields)
     return f"struct {name}{' @packed' if is_packed else ''} {{ {'; '.join(rows)} }}"
 
 
 def inner(name):
-    """The names of the records that are fields of it."""
+    """Returns the names of the records among its fields."""
     return [kind for _, kind, *_ in describe_named(name)[1] if is_name(kind)]
 
 
 def size_and_alignment(name):
-    """Bytes and alignment of the struct."""
+    """Returns the bytes and the alignment of the struct."""
     dtype = dtype_of(name)
     return dtype.itemsize, dtype.itemsize if is_date(dtype) else _layout(dtype)[3]
 
 
 def scalar(name, raw):
-    """The scalar of NumPy that has these bytes. A record is a numpy.record, whose fields are attributes, too, as in what Numba returns."""
+    """Returns the NumPy scalar with these bytes. A record is a numpy.record, whose fields are
+    attributes as well, as in Numba's results."""
     import numpy
 
     dtype = dtype_of(name)
