@@ -15,6 +15,7 @@ typedef struct run {
   kjit_device *device;
   kj_arena *arena;
   int32_t device_type, device_id; /* of the memory */
+  bool is_on_cpu;                 /* the device computes; bitmaps are words then */
 } run;
 
 /* Arguments of one launch, and the tensors that they point to. */
@@ -36,10 +37,32 @@ static void add_tensor(run *r, arguments *a, const void *data, kjit_type type, i
   a->items[a->count++] = kjit_arg_tensor(tensor);
 }
 
-/* The bytes that have the bits of the rows, and the position of the first row in them. */
+static uint64_t *make_words(run *r)
+{
+  return KJ_NEW_ARRAY(r->arena, uint64_t, (size_t)(r->rows + 63) >> 6);
+}
+
+static uint64_t *read_bits(run *r, const uint8_t *bits, int64_t offset)
+{
+  uint64_t *words = make_words(r);
+  kf_read_bits(words, bits, offset, r->rows);
+  return words;
+}
+
+static void add_words(run *r, arguments *a, const uint64_t *words)
+{
+  add_tensor(r, a, words, KJIT_U64, (r->rows + 63) >> 6);
+}
+
+/* The words of the rows. On a GPU the bytes that have their bits, and the position of the first row
+ * in them. */
 static void add_bits(run *r, arguments *a, const uint8_t *bits, int64_t offset)
 {
   const int64_t first = offset & 7;
+  if (r->is_on_cpu) {
+    add_words(r, a, read_bits(r, bits, offset));
+    return;
+  }
   add_tensor(r, a, bits ? bits + (offset >> 3) : NULL, KJIT_U8,
              bits ? (first + r->rows + 7) >> 3 : 0);
   a->items[a->count++] = kjit_arg_i64(first);
@@ -72,30 +95,78 @@ static kjit_status launch(run *r, kjit_kernel *kernel, const arguments *a, uint6
 
 /* ---- launches ---- */
 
+static void add_columns(run *r, arguments *a, const kf_form *form)
+{
+  for (size_t i = 0; i < form->parameter_count; i++) add_column(r, a, &form->parameters[i]);
+}
+
+static arguments make_arguments(run *r, size_t columns)
+{
+  return (arguments){ .items = KJ_NEW_ARRAY(r->arena, kjit_arg, 4 * columns + 3) };
+}
+
 static kjit_status launch_values(run *r, const kf_form *form)
+{
+  arguments a = make_arguments(r, form->parameter_count);
+  add_tensor(r, &a, r->result->values, r->formula->type, r->rows);
+  add_columns(r, &a, form);
+  return launch(r, form->values, &a, 0);
+}
+
+/* On the CPU: what the kernel has stored in words goes to the result. */
+static kjit_status launch_groups(run *r, const kf_form *form)
+{
+  const kjit_formula *formula = r->formula;
+  uint64_t *bits = (formula->flags & KJIT_COLUMN_BITS) ? make_words(r) : NULL;
+  uint64_t *valid = form->writes_validity ? make_words(r) : NULL;
+  arguments a = make_arguments(r, form->parameter_count);
+  if (bits) add_words(r, &a, bits);
+  else add_tensor(r, &a, r->result->values, formula->type, r->rows);
+  if (valid) add_words(r, &a, valid);
+  a.items[a.count++] = kjit_arg_i64(r->rows);
+  add_columns(r, &a, form);
+  KJ_TRY(launch(r, form->groups, &a, 0));
+  if (bits) kf_write_bits(r->result->values, bits, r->rows);
+  if (valid) kf_write_bits(r->result->validity, valid, r->rows);
+  return KJIT_OK;
+}
+
+static kjit_status launch_warps(run *r, const kf_form *form)
 {
   const kjit_formula *formula = r->formula;
   bool has_bits = (formula->flags & KJIT_COLUMN_BITS) != 0;
   int64_t bytes = (r->rows + 7) >> 3;
-  arguments a = { .items = KJ_NEW_ARRAY(r->arena, kjit_arg, 4 * form->parameter_count + 3) };
+  arguments a = make_arguments(r, form->parameter_count);
   add_tensor(r, &a, r->result->values, has_bits ? KJIT_U8 : formula->type,
              has_bits ? bytes : r->rows);
   if (form->writes_validity) add_tensor(r, &a, r->result->validity, KJIT_U8, bytes);
-  if (!form->values) a.items[a.count++] = kjit_arg_i64(r->rows);
-  for (size_t i = 0; i < form->parameter_count; i++) add_column(r, &a, &form->parameters[i]);
-  if (form->values) return launch(r, form->values, &a, 0);
-  bool is_cpu = r->device->info.kind == KJIT_DEVICE_CPU;
-  return launch(r, is_cpu ? form->groups : form->warps, &a, is_cpu ? 0 : (uint64_t)r->rows);
+  a.items[a.count++] = kjit_arg_i64(r->rows);
+  add_columns(r, &a, form);
+  return launch(r, form->warps, &a, (uint64_t)r->rows);
 }
 
 static kjit_status launch_validity(run *r, const kf_form *form)
 {
-  arguments a = { .items = KJ_NEW_ARRAY(r->arena, kjit_arg, 2 * form->validity_count + 2) };
+  arguments a = make_arguments(r, form->validity_count);
   add_tensor(r, &a, r->result->validity, KJIT_U8, (r->rows + 7) >> 3);
   a.items[a.count++] = kjit_arg_i64(r->rows);
   for (size_t i = 0; i < form->validity_count; i++)
     add_column(r, &a, &form->validity_parameters[i]);
   return launch(r, form->validity, &a, 0);
+}
+
+/* On the CPU, without a kernel. */
+static void join_validity(run *r, const kf_form *form)
+{
+  uint64_t *valid = make_words(r), *other = make_words(r);
+  kf_read_bits(valid, NULL, 0, r->rows);
+  for (size_t i = 0; i < form->validity_count; i++) {
+    const kjit_column *column = &r->columns[form->validity_parameters[i].column];
+    if (!column->validity) continue;
+    kf_read_bits(other, column->validity, column->offset, r->rows);
+    kf_join_bits(valid, other, r->rows);
+  }
+  kf_write_bits(r->result->validity, valid, r->rows);
 }
 
 /* Rows of which no column is null need no bitmaps. */
@@ -160,18 +231,27 @@ static kjit_status find_devices(run *r)
   r->device = r->options.device;
   if (!r->device && r->options.stream) r->device = r->options.stream->object.device;
   if (!r->device) KJ_TRY(kjit_get_device(r->formula->context, KJIT_DEVICE_CPU, 0, &r->device));
+  r->is_on_cpu = r->device->info.kind == KJIT_DEVICE_CPU;
   r->device_type = KJIT_DEVICE_CPU;
   if (!r->options.memory) return KJIT_OK;
   r->device_type = (int32_t)r->options.memory->info.kind;
   r->device_id = r->options.memory->info.ordinal;
+  if (r->is_on_cpu && r->options.memory->info.kind != KJIT_DEVICE_CPU)
+    return ki_fail_call(r->formula->context, KJIT_ERROR_ARGUMENT,
+                        "kjit_run_formula: the device is the CPU, but the memory is that of "
+                        "another device");
   return KJIT_OK;
 }
 
 static kjit_status compute(run *r)
 {
   const kf_form *form = choose_form(r);
-  KJ_TRY(launch_values(r, form));
-  return form->validity ? launch_validity(r, form) : KJIT_OK;
+  KJ_TRY(form->values   ? launch_values(r, form)
+         : r->is_on_cpu ? launch_groups(r, form)
+                        : launch_warps(r, form));
+  if (form->validity && !r->is_on_cpu) return launch_validity(r, form);
+  if (form->validity) join_validity(r, form);
+  return KJIT_OK;
 }
 
 kjit_status kjit_run_formula(const kjit_formula *formula, const kjit_column *columns,

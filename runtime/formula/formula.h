@@ -6,6 +6,7 @@
  *   value.c      values: types, conversions, nulls
  *   timestamps.c timestamps and durations
  *   kernels.c    the text of the kernels
+ *   bitmaps.c    bitmaps on the CPU
  *   formula.c    the public functions that make and describe formulas
  *   compute.c    kjit_run_formula */
 #ifndef KF_FORMULA_H
@@ -172,8 +173,8 @@ typedef struct kf_form {
   /* `values` computes whole elements. If it is NULL, rows meet in bitmaps: `groups` computes 64
    * rows at a time, and `warps` is the same for a GPU. */
   kjit_kernel *values, *groups, *warps;
-  /* computes the bitmap of the result from those of the columns; NULL: `groups` does, or the result
-   * is never null */
+  /* for a GPU: computes the bitmap of the result from those of the columns, which needs no kernel
+   * on the CPU; NULL: `groups` and `warps` do, or the result is never null */
   kjit_kernel *validity;
   bool writes_validity; /* `groups` and `warps` take the bitmap of the result */
   kf_parameter *parameters, *validity_parameters; /* malloc'ed */
@@ -202,5 +203,15 @@ typedef struct kf_source {
 kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *value,
                          kjit_type type, bool has_bits, bool has_bitmap, kf_form *form);
 void kf_free_form(kf_form *form);
+
+/* ---- bitmaps.c ---- */
+
+/* The bits of `rows` rows, at least one, from bit `offset` on, as words of 64 rows; bits behind the
+ * last row are any. NULL has ones only. */
+void kf_read_bits(uint64_t *words, const uint8_t *bits, int64_t offset, int64_t rows);
+/* Rows that are 1 in both. */
+void kf_join_bits(uint64_t *words, const uint64_t *other, int64_t rows);
+/* Stores (rows + 7) / 8 bytes. Bits behind the last row become 0, also in the words. */
+void kf_write_bits(uint8_t *bits, uint64_t *words, int64_t rows);
 
 #endif

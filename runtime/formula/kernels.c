@@ -5,9 +5,9 @@
  *   kernel formula_values(r, c0, c2) { for i in grid_range(len(r)) { r[i] = formula_row(...) } }
  *
  * c0 is the value of column 0 and k0 whether it is valid. If neither the func nor the result needs
- * bits of a row, `formula_values` computes the values, and `formula_validity` the bitmap of the
- * result, 8 rows at a time. Otherwise rows meet in bitmaps: on the CPU an iteration of
- * `formula_groups` has 64 rows, and on a GPU a warp of `formula_warps` has 32. */
+ * bits of a row, `formula_values` computes the values, and on a GPU `formula_validity` the bitmap
+ * of the result, 8 rows at a time. Otherwise rows meet in bitmaps: on the CPU an iteration of
+ * `formula_groups` has the 64 rows of a word, and on a GPU a warp of `formula_warps` has 32. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,14 +70,16 @@ static void write_row(const kernel_text *t, const char *body)
 
 /* ---- kernels ---- */
 
-/* The parameters after those of the result, in the order of form->parameters. */
-static void write_parameters(const kernel_text *t)
+/* The parameters after those of the result, in the order of form->parameters. Bits that are no
+ * words come with the position of row 0. */
+static void write_parameters(const kernel_text *t, bool has_words)
 {
   const kf_writer *w = t->w;
   for (size_t i = 0; i < w->column_count; i++) {
     if (w->is_used[i]) kj_append_format(t->text, ", c%zu", i);
-    if (w->is_used[i] && is_bits(w, i)) kj_append_format(t->text, ", p%zu", i);
-    if (w->is_asked[i]) kj_append_format(t->text, ", k%zu, o%zu", i, i);
+    if (w->is_used[i] && is_bits(w, i) && !has_words) kj_append_format(t->text, ", p%zu", i);
+    if (w->is_asked[i]) kj_append_format(t->text, ", k%zu", i);
+    if (w->is_asked[i] && !has_words) kj_append_format(t->text, ", o%zu", i);
   }
   kj_append_text(t->text, ")");
 }
@@ -85,16 +87,16 @@ static void write_parameters(const kernel_text *t)
 static void write_values(const kernel_text *t)
 {
   kj_append_text(t->text, "kernel formula_values(r");
-  write_parameters(t);
+  write_parameters(t, false);
   kj_append_text(t->text, " {\n  for i in grid_range(len(r)) { r[i] = formula_row(");
   write_row_arguments(t, "c#[i]", "", "");
   kj_append_text(t->text, ") }\n}\n");
 }
 
-static void write_begin(const kernel_text *t, const char *name)
+static void write_begin(const kernel_text *t, const char *name, bool has_words)
 {
   kj_append_format(t->text, "kernel %s(r%s, rows: i64", name, t->writes_validity ? ", rv" : "");
-  write_parameters(t);
+  write_parameters(t, has_words);
 }
 
 /* The row's statements: of the value, and of whether it is valid. */
@@ -110,14 +112,12 @@ static void write_outcome(const kernel_text *t, const char *index, const char *b
 static void write_groups(const kernel_text *t)
 {
   const kf_writer *w = t->w;
-  write_begin(t, "formula_groups");
+  write_begin(t, "formula_groups", true);
   kj_append_text(t->text, " {\n  for g in grid_range((rows + 63) >> 6) {\n    let first = g * 64\n"
                           "    let count = min(rows - first, 64)\n");
   for (size_t i = 0; i < w->column_count; i++) {
-    if (w->is_used[i] && is_bits(w, i))
-      kj_append_format(t->text, "    let b%zu = formula_word(c%zu, p%zu + first)\n", i, i, i);
-    if (w->is_asked[i])
-      kj_append_format(t->text, "    let w%zu = formula_word(k%zu, o%zu + first)\n", i, i, i);
+    if (w->is_used[i] && is_bits(w, i)) kj_append_format(t->text, "    let b%zu = c%zu[g]\n", i, i);
+    if (w->is_asked[i]) kj_append_format(t->text, "    let w%zu = k%zu[g]\n", i, i);
   }
   kj_append_text(t->text,
                  "    var valid = 0u64\n    var bits = 0u64\n    for j in range(count) {\n");
@@ -125,14 +125,14 @@ static void write_groups(const kernel_text *t)
   write_row_arguments(t, "c#[first + j]", "(b# >> u64(j)) & 1 != 0", "(w# >> u64(j)) & 1 != 0");
   write_outcome(t, "first + j", "bits |= u64(v) << u64(j)", "valid |= u64(k) << u64(j)");
   kj_append_text(t->text, "    }\n");
-  if (t->has_bits) kj_append_text(t->text, "    formula_store(r, g * 8, bits, count)\n");
-  if (t->writes_validity) kj_append_text(t->text, "    formula_store(rv, g * 8, valid, count)\n");
+  if (t->has_bits) kj_append_text(t->text, "    r[g] = bits\n");
+  if (t->writes_validity) kj_append_text(t->text, "    rv[g] = valid\n");
   kj_append_text(t->text, "  }\n}\n");
 }
 
 static void write_warps(const kernel_text *t)
 {
-  write_begin(t, "formula_warps");
+  write_begin(t, "formula_warps", false);
   kj_append_text(t->text,
                  " @block(256) {\n  var base = i64(blockIdx.x) * 256\n  while base < rows {\n"
                  "    let i = base + i64(threadIdx.x)\n    var valid = false\n    var bit = false\n"
