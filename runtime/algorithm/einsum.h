@@ -1,32 +1,33 @@
-/* Einstein sums: what einsum.c reads, einsum_path.c orders, and einsum_step.c launches. */
+/* Einstein sums: einsum.c parses them, einsum_path.c orders the steps, einsum_step.c launches
+ * them. */
 #ifndef KA_EINSUM_H
 #define KA_EINSUM_H
 
 #include "algorithm/algorithm.h"
 
-/* Letters are numbers: A to Z, a to z, in NumPy's order, then the axes of an ellipsis, of which the
- * last one is the last. */
+/* Letters are numbered: A to Z and a to z in NumPy's order, then the axes of the ellipsis in their
+ * order. */
 enum { KA_ELLIPSIS = 52, KA_LETTERS = KA_ELLIPSIS + KJ_MAX_RANK, KA_MOST_FACTORS = 10 };
-enum { KA_MOST_EXTRAS = 8 /* operands of an epilogue */ };
+enum { KA_MOST_EXTRAS = 8 /* maximum number of operands of an epilogue */ };
 
-/* What is multiplied: an operand, or work memory that a step before has written, whose letters
- * ascend, the last one fastest. */
+/* A factor of a product: an operand, or work memory that an earlier step has written. In work
+ * memory the letters ascend and the last one has stride 1. */
 typedef struct ka_factor {
-  ka_operand *operand; /* NULL: work */
+  ka_operand *operand; /* NULL for work memory */
   uint32_t work;
   uint32_t rank;
-  uint8_t letters[KJ_MAX_RANK]; /* by axis */
-  uint64_t mask;                /* that it changes along */
+  uint8_t letters[KJ_MAX_RANK]; /* letter of each axis */
+  uint64_t mask;                /* set of letters along which the factor varies */
 } ka_factor;
 
-/* What an element of the result goes through before it is stored. */
+/* A func that is applied to each element of the result before it is stored. */
 typedef struct ka_epilogue {
-  kjit_function *function; /* NULL: nothing */
+  kjit_function *function; /* NULL means no epilogue */
   size_t count;
-  ka_factor factors[KA_MOST_EXTRAS]; /* its operands behind the sum, with letters of the result */
+  ka_factor factors[KA_MOST_EXTRAS]; /* its operands after the sum, with letters of the result */
 } ka_epilogue;
 
-/* What u8 stand for; the numbers are those of the library's FORMAT. */
+/* Meaning of u8 elements. The values are those of FORMAT in the library. */
 typedef enum ka_format { KA_INTEGER, KA_E4M3, KA_E5M2 } ka_format;
 
 typedef struct ka_einsum {
@@ -41,109 +42,124 @@ typedef struct ka_einsum {
   ka_epilogue epilogue;
 } ka_einsum;
 
-/* A step as a product of matrices, `batch` of them: of m rows and n columns, sums of k terms. */
+/* A step as a batch of matrix products: `batch` products with m rows, n columns and k terms of each
+ * sum. */
 typedef struct ka_product {
-  kjit_type accumulator; /* of the kernel: the einsum's, or one that gives the same bits */
+  kjit_type accumulator; /* accumulator type of the kernel: that of the einsum, or a type that gives
+                          * the same bits */
   uint64_t batch, m, n, k;
-  /* neighbours in the factor's memory are neighbours along the sum, as in the rows of a left one */
+  /* whether adjacent elements of the factor in memory are adjacent along the summed dimension, like
+   * the elements of a row of the left factor */
   bool is_left_deep, is_right_deep;
-  bool has_mma; /* the device's tensor cores multiply such factors into such sums */
+  bool has_mma; /* the device's tensor cores support these element and sum types */
 } ka_product;
 
 typedef enum ka_product_kind {
-  KA_PRODUCT_TENSOR,  /* tensor cores: library's product_tensor */
-  KA_PRODUCT_F64,     /* the same of f64: product_f64 */
-  KA_PRODUCT_BYTES,   /* of 8 bits in any layout: product_bytes; the others: product_tiles */
-  KA_PRODUCT_TILES,   /* sums of a block in registers, factors in shared memory */
-  KA_PRODUCT_VECTORS, /* a sum for each warp, of arrays that it reads 16 bytes at a time */
-  KA_PRODUCT_WARPS,   /* a sum for each warp */
+  KA_PRODUCT_TENSOR,  /* tensor cores: product_tensor of the library */
+  KA_PRODUCT_F64,     /* tensor cores for f64: product_f64 */
+  KA_PRODUCT_BYTES,   /* 8-bit elements in any layout: product_bytes; the kinds below use
+                       * product_tiles */
+  KA_PRODUCT_TILES,   /* a block keeps its sums in registers and tiles of the factors in shared
+                       * memory */
+  KA_PRODUCT_VECTORS, /* each warp computes one sum of two arrays that it loads 16 bytes at a
+                       * time */
+  KA_PRODUCT_WARPS,   /* each warp computes one sum */
   KA_PRODUCT_THREADS
 } ka_product_kind;
 
-/* How a GPU does it. */
+/* How a GPU computes a product. */
 typedef struct ka_product_plan {
   ka_product_kind kind;
-  /* of tiles; KA_PRODUCT_TENSOR: warpgroups, bands of columns, slots of slices */
+  /* tile size; KA_PRODUCT_TENSOR: number of warpgroups, bands of columns, and slots for slices */
   uint32_t rows, columns, depth;
-  uint32_t tall, wide; /* KA_PRODUCT_F64: of a warp */
-  uint32_t cluster;    /* so many blocks have a part of each sum and add them; 0: none */
-  bool has_mma;        /* KA_PRODUCT_TILES: by tensor cores */
-  uint32_t at_once;    /* blocks on a multiprocessor; 0: the compiler chooses */
-  uint64_t parts;      /* of each sum in work memory; over 1: added in a launch of their own */
+  uint32_t tall, wide; /* KA_PRODUCT_F64: tile size of a warp */
+  uint32_t cluster;    /* number of blocks in a cluster that each compute a part of each sum and
+                        * then add the parts; 0 means no clusters */
+  bool has_mma;        /* KA_PRODUCT_TILES: uses tensor cores */
+  uint32_t at_once;    /* minimum number of blocks on a multiprocessor; 0: the compiler chooses */
+  uint64_t parts;      /* number of partial sums of each sum in work memory; if more than 1, a
+                        * separate launch adds them */
   uint64_t blocks;
 } ka_product_plan;
 
 /* einsum.c */
 
-/* So many elements have these letters. Errors: ARGUMENT. */
+/* Returns the product of the extents of these letters. Errors: ARGUMENT. */
 uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask);
 
 /* product_epilogue.c */
 
-/* Reads options.epilogue and its operands. Errors: ARGUMENT, UNSUPPORTED; those of operands. */
+/* Reads options.epilogue and its operands. Errors: ARGUMENT, UNSUPPORTED, and the errors of reading
+ * operands. */
 void ka_read_epilogue(ka_einsum *e);
-/* What it returns for sums of a type, which numbers among its operands take. Errors: TYPE. */
+/* Returns the type that the epilogue returns for sums of a type. Untyped numbers among its operands
+ * get their type. Errors: TYPE. */
 kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
-/* A factor as tensor copies fetch it: of the batch, of rows, and of neighbours in memory, which lie
- * along the sum (is_deep) or across it. */
+/* A factor in the layout that tensor copies (TMA) load. The dimensions are the batch, the rows, and
+ * the elements of a row, which run along the summed dimension (is_deep) or across it. */
 typedef struct ka_matrix {
   int64_t extents[3], strides[3];
   bool is_deep;
-  bool is_packed; /* it is put into work memory first, of these extents */
+  bool is_packed; /* the factor is first copied to work memory with these extents */
   uint32_t work;
 } ka_matrix;
 
-/* product_tensor.c; false: not by tensor cores */
+/* product_tensor.c: returns false if tensor copies cannot load the factor. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix);
-/* How it is packed for them, deep; false: it is not used often enough. uses: of each element. */
+/* Describes a packed copy of the factor, which is deep. Returns false if packing does not pay.
+ * uses: how often the product uses each element. */
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
-/* Whether the product of the transposed matrices is faster, given how they lie. */
+/* Returns whether the product of the transposed matrices is faster for these layouts. */
 bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right);
 
-/* What a GPU sums products of a and b (NULL: none) in, so many of them. */
+/* Returns the type in which a GPU sums `terms` products of a and b. b may be NULL. */
 kjit_type ka_choose_sum(const ka_einsum *e, const ka_factor *a, const ka_factor *b, uint64_t terms);
-/* Of 8 bits, in any layout. False: there are no tensor cores for it, or too few rows or columns. */
+/* Plans a product of 8-bit elements in any layout. Returns false if the device has no suitable
+ * tensor cores, or if the product has too few rows or columns. */
 bool ka_plan_bytes(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
 
 /* product_plan.c */
 ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);
 
-/* einsum_path.c: the steps, in the order that costs least. */
+/* einsum_path.c: launches the steps in the cheapest order. */
 void ka_contract(ka_einsum *e);
 
-/* One product as it becomes a kernel. Letters are in four groups: of both factors and the result,
- * of the first one and the result, of the second one and the result, and those that are summed. */
+/* A product whose kernel is being written. The letters form four groups: letters of both factors
+ * and the result, of the first factor and the result, of the second factor and the result, and
+ * summed letters. */
 enum { KA_GROUPS = 4, KA_SUMMED = 3 };
 typedef struct ka_product_step {
   const ka_einsum *e;
   ka_kernel kernel;
   ka_product product;
-  ka_matrix matrices[2]; /* the factors, where kernels take arrays */
-  bool is_turned;        /* neighbours in the result lie along the rows */
+  ka_matrix matrices[2]; /* layouts of the factors, if the kernel takes arrays */
+  bool is_turned;        /* adjacent elements of the result are adjacent along the rows */
   uint64_t groups[KA_GROUPS];
-  const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
-  const char *reads; /* what elements of factors are read by: "", or from_e4m3 */
+  const char *extents[KA_LETTERS], *list; /* extent parameters, used to split a linear index into
+                                           * indices of letters */
+  const char *reads; /* name of a func that converts loaded elements, such as from_e4m3, or "" */
 } ka_product_step;
 
-/* einsum_step.c: target becomes the sum of a, or of the products of a and b, over all letters that
- * it does not have; b NULL: none. */
+/* einsum_step.c: sets target to the sum of a, or of the products of a and b, over all letters that
+ * target does not have. b may be NULL. */
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target);
 
-/* Adds parameters for the extents of all letters, also of those that stand in the place of a work
- * memory's; those that the funcs below take behind their arrays. */
+/* Adds parameters for the extents of all letters, including those of work memory. The funcs below
+ * take them after their arrays. */
 void ka_use_extents(ka_product_step *s);
-/* Parameters for the number of indices of each group. */
+/* Adds parameters for the number of indices of each group. */
 void ka_use_group_counts(ka_product_step *s, const char **counts);
-/* Writes the func of what the left factor, or the right one, is at an index of each of its groups,
- * and gives the names of its arrays, each behind a comma; factor NULL: one. */
+/* Writes the func that returns an element of the left or right factor for an index of each of its
+ * groups. *arrays receives the names of its array parameters, each after a comma. factor NULL means
+ * that every element is 1. */
 void ka_write_factor(ka_product_step *s, const char *name, bool is_right, const ka_factor *factor,
                      const char **arrays);
-/* The same of product_put, which stores a sum. */
+/* Writes product_put, the func that stores a sum, in the same way. */
 void ka_write_store(ka_product_step *s, const ka_factor *target, const char **arrays);
 
 /* product_cpu.c, product_gpu.c */

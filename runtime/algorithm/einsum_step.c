@@ -1,12 +1,13 @@
-/* One step of an einsum as a kernel: lib/library/product.kir with three funcs, for ij,jk->ik
+/* Builds the kernel of one step of an einsum. It uses product.kir of lib/library with three funcs,
+ * for example for ij,jk->ik:
  *
- *   func product_left(g0, g1, g3, x_0) @inline { return x_0[g1, g3] }
- *   func product_right(g0, g2, g3, y_0) @inline { return y_0[g3, g2] }
- *   func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
+ *     func product_left(g0, g1, g3, x_0) @inline { return x_0[g1, g3] }
+ *     func product_right(g0, g2, g3, y_0) @inline { return y_0[g3, g2] }
+ *     func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
  *
- * g0 to g3 are the linear indices of four groups of letters: of both factors and the result, of the
- * first one and the result, of the second one and the result, and those that are summed. Without a
- * second factor product_right gives one. */
+ * g0 to g3 are the linear indices of four groups of letters: letters of both factors and the
+ * result, of the first factor and the result, of the second factor and the result, and summed
+ * letters. Without a second factor product_right returns 1. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
@@ -33,8 +34,8 @@ void ka_use_extents(ka_product_step *s)
   }
 }
 
-/* The statements that make the indices i0, i1 ... of the letters of some groups; the last letter is
- * fastest. */
+/* Writes the statements that split the linear indices of some groups into the indices i0, i1 ... of
+ * their letters. The last letter varies fastest. */
 static void write_indices(ka_product_step *s, const uint8_t *groups, uint32_t group_count)
 {
   for (uint32_t at = 0; at < group_count; at++) {
@@ -63,7 +64,7 @@ static const char *work_index(const ka_product_step *s, const ka_factor *factor)
   return index;
 }
 
-/* Along axes that broadcast the index is 0. */
+/* Lists the indices of a factor. Along an axis that is broadcast the index is 0. */
 static const char *list_indices(const ka_product_step *s, const ka_factor *factor, const char *type)
 {
   kj_arena *arena = &s->e->call->arena;
@@ -110,7 +111,8 @@ void ka_write_factor(ka_product_step *s, const char *name, bool is_right, const 
                    factor && factor->operand ? s->reads : "", value);
 }
 
-/* What becomes of a sum that is an element of the result. */
+/* Returns the expression that a sum of the result is stored as: the epilogue's call, or the sum
+ * itself. */
 static const char *use_epilogue(ka_product_step *s, const char *sum, const char **arrays)
 {
   kj_arena *arena = &s->e->call->arena;
@@ -146,10 +148,10 @@ void ka_write_store(ka_product_step *s, const ka_factor *target, const char **ar
                      target->operand ? ka_type_text(s->e->call, target->operand->element) : type);
 }
 
-/* ---- how matrices lie in memory ---- */
+/* ---- layouts of matrices in memory ---- */
 
-/* Elements between neighbours along a letter; of a func, and of work memory, as in an array whose
- * last axis is fastest. */
+/* Returns the distance in elements between neighbours along a letter. A func or work memory counts
+ * as an array whose last axis varies fastest. */
 static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32_t letter)
 {
   bool is_array = factor->operand && !factor->operand->function;
@@ -164,7 +166,8 @@ static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32
   return stride;
 }
 
-/* Its neighbours along the sum are nearer than those along its own letters. */
+/* Returns whether the factor's stride along the summed letters is at most its stride along its own
+ * letters. */
 static bool is_deep(const ka_product_step *s, const ka_factor *factor, uint64_t own)
 {
   uint64_t summed = s->groups[KA_SUMMED] & (factor ? factor->mask : 0);
@@ -174,8 +177,8 @@ static bool is_deep(const ka_product_step *s, const ka_factor *factor, uint64_t 
   return stride_along(s->e, factor, along) <= stride_along(s->e, factor, across);
 }
 
-/* Columns are what neighbours in the result lie along: sums of neighbouring columns are stored
- * together. */
+/* Returns whether the factors have to be swapped, so that adjacent elements of the result are in
+ * adjacent columns. Sums of adjacent columns are stored together. */
 static bool is_turned(const ka_product_step *s, const ka_factor *target)
 {
   if (!s->groups[1] || !s->groups[2]) return s->groups[1] != 0;

@@ -1,13 +1,13 @@
-/* Steps of calls that were made before. A call that comes again, perhaps with other arrays, takes
- * most of its time on the host for reading its operands, choosing a way and writing its kernels'
- * texts, all of which come out the same. So the steps are kept under a key, and only their arrays
- * are replaced.
+/* Caches the steps of earlier calls. A repeated call, possibly with other arrays, would spend most
+ * of its host time on reading its operands, choosing an algorithm and writing kernel sources, all
+ * with the same result. So the steps are kept under a key, and a later call replaces only the
+ * arrays.
  *
- * The key has everything that decides them: the public function, its options, funcs by identity,
- * values, and of each array all but its place: device, element, shape, strides, the last bits of
- * its address, and which arrays overlap. What a family looks at has to be in it: builds with
- * assertions build the steps of each call again and compare. What is refused is never kept, so that
- * the key of a kept call is the key of one that is in order. */
+ * The key contains everything that the steps depend on: the public function, its options, funcs by
+ * identity, values, and for each array its device, element type, shape, strides, the low bits of
+ * its address, and which arrays overlap. Everything that a family of algorithms examines must be in
+ * the key. Builds with assertions build the steps of each call again and compare them. A call that
+ * fails is never kept, so a call whose key is found is valid. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 /* ---- the key ---- */
 
-enum { ALIGNMENT = 64 /* a power of two; no family asks for more */ };
+enum { ALIGNMENT = 64 /* a power of two; no family requires a larger alignment */ };
 
 static void put(ka_key *key, uint64_t word)
 {
@@ -50,7 +50,7 @@ static void put_text(ka_key *key, const char *text)
   }
 }
 
-/* kind, access and type */
+/* adds kind, access and type */
 static void put_head(ka_key *key, const kjit_arg *argument)
 {
   put(key, argument->kind | (uint64_t)argument->access << 8 | (uint64_t)argument->type << 32);
@@ -62,7 +62,7 @@ static void put_array(ka_call *call, ka_key *key, const kjit_arg *argument)
   kj_diagnostics diagnostics = { 0 };
   bool is_own = argument->kind == KJIT_ARG_ARRAY;
   const kjit_array *array = is_own ? argument->value.array : NULL;
-  kjit_status status = KJIT_ERROR_MISUSE; /* build says why */
+  kjit_status status = KJIT_ERROR_MISUSE; /* the call is not kept, and build reports the error */
   if (is_own && array && array->object.device->context == call->context)
     status = kj_view_array(array, "", &diagnostics, &view);
   if (!is_own && argument->value.tensor)
@@ -96,7 +96,8 @@ static void put_function(ka_call *call, ka_key *key, kjit_function *function)
   else key->functions[key->function_count++] = function;
 }
 
-/* Values behind an address, and what no operand is made of, are looked at each time. */
+/* Adds an argument to the key. Calls with values passed by address, or with kinds that no operand
+ * accepts, are not kept. */
 static void put_argument(ka_call *call, ka_key *key, const kjit_arg *argument)
 {
   put_head(key, argument);
@@ -131,14 +132,16 @@ static bool is_array(const kjit_arg *argument)
   return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
 }
 
-/* One object, given in the same way: a tensor may be given as elements of two types. */
+/* Returns whether two arguments pass the same object in the same way. One tensor can be passed with
+ * two element types. */
 static bool is_same_array(const kjit_arg *a, const kjit_arg *b)
 {
   return a->kind == b->kind && a->access == b->access && a->type == b->type &&
          a->value.address == b->value.address;
 }
 
-/* Whether two arrays overlap, begin at one place, are one object. */
+/* Adds three bits for each pair of arrays: whether they overlap, begin at the same address, and are
+ * the same object. */
 static void put_relations(ka_key *key)
 {
   uint64_t word = 1;
@@ -194,10 +197,10 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
   return key->is_complete;
 }
 
-/* ---- what is kept ---- */
+/* ---- kept calls ---- */
 
-/* What an argument of a step is made of: itself, or the number of an input, of a view, of a piece
- * of work memory. */
+/* Where an argument of a step comes from: it is stored itself, or it is an input array, a view or a
+ * block of work memory, given by its index. */
 typedef enum kept_source { KEPT_ITSELF, KEPT_INPUT, KEPT_VIEW, KEPT_WORK } kept_source;
 
 typedef struct kept_argument {
@@ -210,29 +213,30 @@ typedef struct kept_step {
   kjit_kernel *kernel;
   kjit_module *module;
   kjit_launch_config config;
-  size_t count; /* of its arguments */
+  size_t count; /* number of arguments */
 } kept_step;
 
 typedef struct kept_view {
-  ka_view view; /* base and made are of the call */
+  ka_view view; /* base and made are set for each call */
   uint32_t input;
 } kept_view;
 
-/* Whether its kernels leave work memory as they want to find it in any case. */
+/* Whether the kernels always leave work memory in the state that the next call needs. */
 enum { NOT_KNOWN, LEAVES_WORK, MAY_FAIL };
 
 struct ka_kept {
   _Atomic uint32_t references;
   _Atomic int leaves_work;
   uint64_t last_use;
-  uint64_t number; /* of all that the context ever kept */
+  uint64_t number; /* unique among all kept calls of the context */
   kjit_device *device;
   uint64_t *words;
   ka_work *works;
   kept_view *views;
   kept_step *steps;
-  kept_argument *arguments; /* of one step after the other */
-  kjit_module **modules;    /* of the key's funcs, so that no other func has their places */
+  kept_argument *arguments; /* the arguments of all steps in sequence */
+  kjit_module **modules;    /* modules of the key's funcs, retained so that no other func gets the
+                             * same address */
   size_t word_count, work_count, view_count, step_count, module_count;
   _Alignas(max_align_t) char memory[];
 };
@@ -240,7 +244,7 @@ struct ka_kept {
 void ka_release_kept(ka_kept *kept)
 {
   KJ_ASSERT(atomic_load(&kept->references));
-  kj_assert_no_locks(); /* modules go with it */
+  kj_assert_no_locks(); /* modules are released, which must not happen under a lock */
   if (atomic_fetch_sub(&kept->references, 1) != 1) return;
   for (size_t i = 0; i < kept->step_count; i++) kjit_release_module(kept->steps[i].module);
   for (size_t i = 0; i < kept->module_count; i++) kjit_release_module(kept->modules[i]);
@@ -256,7 +260,8 @@ static bool find_input(const ka_key *key, const kjit_arg *argument, uint32_t *in
   return false;
 }
 
-/* Of a view of a view the first array, which begins at the same place. */
+/* Finds the input array that a view is based on. For a view of a view this is the first array,
+ * which begins at the same address. */
 static bool find_base(const ka_call *call, const ka_key *key, const ka_view *view, uint32_t *index)
 {
   const kjit_arg *base = &view->base;
@@ -265,7 +270,7 @@ static bool find_base(const ka_call *call, const ka_key *key, const ka_view *vie
   return find_input(key, base, index);
 }
 
-/* False: it is none that another call could have. */
+/* Returns false if another call could not supply this argument. */
 static bool find_source(const ka_call *call, const ka_key *key, const kjit_arg *argument,
                         kept_argument *kept)
 {
@@ -308,7 +313,7 @@ static char *divide(const ka_call *call, const ka_key *key, size_t argument_coun
   return at;
 }
 
-/* NULL: no memory, or another call could not have these steps. */
+/* Returns NULL if out of memory, or if another call could not use these steps. */
 static ka_kept *make_kept(const ka_call *call, const ka_key *key)
 {
   size_t argument_count = 0;
@@ -354,9 +359,9 @@ static ka_kept *make_kept(const ka_call *call, const ka_key *key)
   return kept;
 }
 
-/* ---- the table, under the mutex ---- */
+/* ---- the table, protected by the mutex ---- */
 
-/* A call is there once, with a reference, and was used before what comes next is. */
+/* Checks that each item has a reference, a valid number and the hash of its key. */
 static void check_kept(const ka_kept_calls *calls)
 {
   KJ_ASSERT(calls->count <= KA_MOST_KEPT);
@@ -443,7 +448,7 @@ static ka_kept *hold_kept(ka_call *call, const ka_key *key)
   return found;
 }
 
-/* ---- taking ---- */
+/* ---- using a kept call ---- */
 
 static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kept_argument *kept)
 {
@@ -452,12 +457,12 @@ static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kep
   case KEPT_INPUT: return key->arrays[kept->index].argument;
   case KEPT_VIEW: return views[kept->index].made;
   case KEPT_ITSELF:
-  case KEPT_WORK: break; /* plan.c puts the array there */
+  case KEPT_WORK: break; /* plan.c fills in the array */
   }
   return kept->argument;
 }
 
-/* A number for each piece of work memory of a kept call. */
+/* Returns a number that identifies a block of work memory of a kept call, or 0. */
 static uint64_t content_of(const ka_kept *kept, size_t work)
 {
   enum { MOST_WORKS = 64 };
@@ -465,9 +470,9 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
   return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
 }
 
-/* A kernel in which a thread fails leaves its work memory as it is then, and what is queued behind
- * it would find that. Tiles that look back only fail when another one has, or when they are
- * interrupted. */
+/* Returns whether a thread of the kernel can fail. A failing thread leaves work memory incomplete,
+ * and launches queued after it would use that memory. Failures in the library's look_back do not
+ * count: they only follow the failure of another tile or an interruption. */
 static bool may_fail(const kjit_module *module, const char *failures)
 {
   unsigned file;
@@ -495,7 +500,7 @@ bool ka_leaves_work(ka_call *call)
       is_there = true;
       kj_release(code, false);
     }
-    if (!is_there) return false; /* unloaded since the launch: the next call looks again */
+    if (!is_there) return false; /* evicted since the launch; the next call checks again */
   }
   if (!known) known = LEAVES_WORK;
   atomic_store_explicit(&kept->leaves_work, known, memory_order_relaxed);
@@ -531,7 +536,7 @@ bool ka_take_kept(ka_call *call, const ka_key *key)
   return true;
 }
 
-/* ---- both ways beside each other ---- */
+/* ---- comparison of kept and new steps, for assertions ---- */
 
 static bool is_same_step(const ka_call *call, const ka_key *key, const kept_step *kept,
                          const kept_argument *arguments, const ka_step *step)

@@ -1,6 +1,6 @@
-/* Kernels by their text, by what their extern funcs stand for, and by the host's structs that they
- * name: parsed and linked once. A kernel keeps its specializations as any other does, so that a
- * call which comes again finds its code. */
+/* Caches kernels of algorithms. The key is the source, the funcs that its extern funcs are linked
+ * to, and the application's structs that it names. Each kernel is parsed and linked once and keeps
+ * its specializations like any other kernel, so a repeated call finds its compiled code. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +13,13 @@
 
 enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 
-/* A text of which others are linked, one that is linked, one with a kernel that is linked where it
- * is compiled. */
+/* OPEN: a parsed source whose extern funcs are not linked. LINKED: a linked source without a
+ * kernel. KERNEL: a source with a kernel, which may be linked when it is compiled. */
 typedef enum form { OPEN, LINKED, KERNEL } form;
 
 typedef struct cached {
   ka_kernel_source
-    source; /* the cache owns it; modules of the funcs are kept by the linked module */
+    source; /* owned by the cache; the linked module retains the modules of the funcs */
   uint64_t hash, last_use;
   form form;
   kjit_module *module;
@@ -47,7 +47,7 @@ void ka_unlock_kept(kjit_context *context)
   kj_unlock(&kj_get_runtime(context)->algorithms->mutex, KJ_LOCK_ALGORITHMS);
 }
 
-/* Under the mutex. */
+/* The caller holds the mutex. */
 static void check_cache(const ka_cache *cache)
 {
   KJ_ASSERT(kj_is_locked_here(&cache->mutex) && cache->count <= MOST_KERNELS);
@@ -69,7 +69,8 @@ static void free_source(ka_kernel_source *source)
   free((ki_named_type *)source->types);
 }
 
-/* Names of funcs are numbers in the order of their declarations: the text has them. */
+/* Copies a source. The names of the funcs are not copied, because the text contains them in the
+ * order of declaration. */
 static bool copy_source(ka_kernel_source *copy, const ka_kernel_source *source)
 {
   size_t functions = source->function_count, types = source->type_count;
@@ -94,9 +95,9 @@ static void free_cached(cached *item)
   kjit_release_module(item->module);
 }
 
-/* ---- of a context ---- */
+/* ---- the cache of a context ---- */
 
-/* Before the context releases its modules. */
+/* Called before the context releases its modules. */
 static void stop(kj_attachment *attachment)
 {
   ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));
@@ -141,7 +142,7 @@ static bool is_wanted(const cached *item, const cached *wanted)
   return !memcmp(own->text, other->text, own->length);
 }
 
-/* Under the mutex; the module is held for the caller. */
+/* Finds a cached source. *module is retained for the caller. The caller holds the mutex. */
 static bool look_up(ka_cache *cache, const cached *wanted, kjit_module **module,
                     kjit_kernel **kernel)
 {
@@ -157,7 +158,8 @@ static bool look_up(ka_cache *cache, const cached *wanted, kjit_module **module,
   return false;
 }
 
-/* Under the mutex. What goes for it is the caller's to free. */
+/* Adds an item and returns the least recently used one, which it replaces, for the caller to free.
+ * The caller holds the mutex. */
 static cached add(ka_cache *cache, cached *made)
 {
   cached gone = { 0 };
@@ -176,7 +178,7 @@ static cached add(ka_cache *cache, cached *made)
   return gone;
 }
 
-/* ---- making ---- */
+/* ---- creating a kernel ---- */
 
 typedef struct recipe {
   kj_buffer text;
@@ -190,7 +192,8 @@ static void put_struct(const ki_type_printer *printer, kjit_type type)
     if (source->types[i].type == type) kj_append_text(printer->buffer, source->types[i].name);
 }
 
-/* Its name, which messages and debug information have, its layout and its fields. */
+/* Describes a struct by its name, which messages and debug information contain, its layout and its
+ * fields. */
 static void describe_struct(recipe *r, const ki_types *types, const ki_named_type *named)
 {
   const ki_type_info *info = ki_type(types, named->type);
@@ -202,8 +205,9 @@ static void describe_struct(recipe *r, const ki_types *types, const ki_named_typ
   }
 }
 
-/* The library, of which the text is a part, is that of the build: what else there is are the host's
- * structs and funcs. The canonical texts of the funcs have all that they reach. */
+/* Writes a string that identifies the linked kernel in the disk cache. It contains the source, the
+ * application's structs, and the canonical text of everything that its funcs reach. The library is
+ * not included, because it is part of the build. */
 static char *write_recipe(const ki_types *types, const ka_kernel_source *source,
                           const ki_meaning *meanings)
 {
@@ -218,7 +222,8 @@ static char *write_recipe(const ki_types *types, const ka_kernel_source *source,
   return kj_take_text(&r.text);
 }
 
-/* The extern funcs of the text itself, in their order: what it imports has none that are open. */
+/* Lists the extern funcs of the source itself with the funcs they are linked to, in order of
+ * declaration. Imported modules have no unlinked extern funcs. */
 static void find_meanings(const kjit_module *base, const ka_kernel_source *source,
                           ki_meaning *meanings)
 {
@@ -233,7 +238,7 @@ static void find_meanings(const kjit_module *base, const ka_kernel_source *sourc
   KJ_ASSERT(found == source->function_count);
 }
 
-/* In place of the module that it has. */
+/* Replaces *module by the linked module. */
 static kjit_status link(kjit_context *context, const cached *wanted, const ki_meaning *meanings,
                         kjit_module **module)
 {
@@ -252,7 +257,7 @@ static kjit_status link(kjit_context *context, const cached *wanted, const ki_me
   return ki_finish_call(context, &diagnostics);
 }
 
-/* A text has one kernel. */
+/* Finds the only kernel of the module. */
 static kjit_status find_kernel(kjit_context *context, cached *made)
 {
   const ki_decls *decls = &made->module->decls;
@@ -265,8 +270,8 @@ static kjit_status find_kernel(kjit_context *context, cached *made)
 static kjit_status find(kjit_context *context, const ka_kernel_source *source, form form,
                         kjit_module **module, kjit_kernel **kernel);
 
-/* Texts come again with other funcs: what they have in common is parsed once, and is a module
- * without a kernel. */
+/* Makes a module. The same source is often linked with different funcs, so the unlinked source is
+ * parsed once and cached as a module without a kernel. */
 static kjit_status make(kjit_context *context, const cached *wanted, cached *made)
 {
   ki_meaning meanings[MOST_MEANINGS];
@@ -288,8 +293,8 @@ static kjit_status make(kjit_context *context, const cached *wanted, cached *mad
   }
   if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
   if (status == KJIT_OK && wanted->form == KERNEL) {
-    /* The texts of several modules may call different extern funcs by one name. Only the text of
-     * the linked module tells them apart. */
+    /* The texts of several modules may use one name for different bound extern funcs. Only the text
+     * of the linked module distinguishes them. */
     bool has_recipe = !ki_has_bound_extern(made->module);
     if (has_recipe) made->module->recipe = write_recipe(context->types, own, meanings);
     status = made->module->recipe || !has_recipe
@@ -315,7 +320,7 @@ static kjit_status find(kjit_context *context, const ka_kernel_source *source, f
   if (is_found) return KJIT_OK;
   KJ_TRY(make(context, &wanted, &made));
   kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
-  is_found = look_up(cache, &wanted, module, kernel); /* another thread was faster */
+  is_found = look_up(cache, &wanted, module, kernel); /* another thread has added it meanwhile */
   if (is_found) {
     gone = made;
   } else {

@@ -1,30 +1,31 @@
-/* kjit_random_permutation and kjit_random_shuffle: places sorted by random keys, and where keys are
- * equal in a random order of their own, so that no order is likelier than another one whatever the
- * number of elements (lib/library/permutation.kir). Keys have 32 bits, of which the upper ones are
- * sorted by: as many as make runs of equal keys short, since a sort takes a pass for each 8 bits.
- */
+/* kjit_random_permutation and kjit_random_shuffle, with permutation.kir of lib/library. Indices are
+ * sorted by random keys. Indices with equal keys are put into a random order afterwards, so that
+ * all permutations are equally likely for any number of elements. Keys have 32 bits, but only the
+ * upper bits are sorted by: just enough to make runs of equal keys short, because each pass of the
+ * sort handles 8 bits. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
 enum {
   KEY_BITS = 32,
   DIGIT_BITS = 8,
-  SPARE_BITS = 3, /* 8 times as many keys as elements, where keys have the bits */
-  FEW = 8192,     /* elements: keys that are few have a buffer of their own to be sorted into */
-  WIDE_COUNT = 1 << 30, /* as in other sorts */
-  CPU_TOGETHER = 16     /* blocks of Philox: vectors of as many words */
+  SPARE_BITS = 3,       /* 8 times more key values than elements, as far as the key has bits */
+  FEW = 8192,           /* elements up to which the keys are sorted into a separate buffer */
+  WIDE_COUNT = 1 << 30, /* the same limit as in other sorts */
+  CPU_TOGETHER = 16     /* Philox blocks that are computed together, so that the compiler uses
+                         * vectors */
 };
 
 typedef struct permuting {
-  const kjit_operand *result, *x; /* x NULL: of 0 to n - 1 */
+  const kjit_operand *result, *x; /* x NULL means the indices 0 to n - 1 */
   uint64_t seed;
 } permuting;
 
 typedef struct permutation {
   ka_call *call;
   uint64_t count, seed;
-  uint32_t keys, sorted, places; /* work memory */
-  uint32_t drop;                 /* bits that are not sorted by */
+  uint32_t keys, sorted, places; /* indices of work memory */
+  uint32_t drop;                 /* number of low bits that are not sorted by */
 } permutation;
 
 static uint32_t count_key_bits(uint64_t n)
@@ -34,7 +35,7 @@ static uint32_t count_key_bits(uint64_t n)
   return (uint32_t)ka_least(ka_divide_up(bits, DIGIT_BITS) * DIGIT_BITS, KEY_BITS);
 }
 
-/* Work memory as an operand of one axis. */
+/* Returns an operand with one axis for a block of work memory. */
 static ka_operand line_of_work(const permutation *p, uint32_t work, kjit_type element)
 {
   ka_operand line = { .name = "line",
@@ -84,7 +85,8 @@ static void sort_places(const permutation *p)
   ka_sort_steps(&s);
 }
 
-/* Places, to the result or to where they are. */
+/* Orders equal keys randomly and writes the indices to the result, or back to work memory if result
+ * is NULL. */
 static void finish_places(const permutation *p, const ka_operand *result)
 {
   ka_kernel kernel;

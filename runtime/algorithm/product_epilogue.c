@@ -1,10 +1,10 @@
-/* What each element of a product goes through before it is stored: options.epilogue. Its operands
- * are factors of the result's last letters, so that kernels find their elements as they find those
- * of what is multiplied. */
+/* Reads options.epilogue, the func that is applied to each element of a product before it is
+ * stored. Its operands are factors with the last letters of the result, so that kernels index them
+ * like the multiplied factors. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
-/* Extents are those of the result, or 1. */
+/* Assigns letters of the result to an operand. Its extents must be those of the result, or 1. */
 static void fit_operand(ka_einsum *e, ka_factor *factor)
 {
   const ka_factor *result = &e->result;
@@ -27,7 +27,8 @@ static void fit_operand(ka_einsum *e, ka_factor *factor)
   }
 }
 
-/* A sum, and an operand for each further parameter; those at the end may have defaults. */
+/* Checks the number of parameters: the sum, and one for each operand. Trailing parameters may have
+ * default values. */
 static void check_parameters(const ka_einsum *e)
 {
   const kjit_algorithm_options *o = &e->call->options;

@@ -1,5 +1,5 @@
-/* How a GPU does a product: which of lib/library's ways, whether factors are packed for it, and the
- * launches. */
+/* Launches a product on a GPU: chooses the kind of kernel in lib/library, packs factors if
+ * necessary, and adds the launches. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
@@ -7,14 +7,14 @@ enum {
   THREADS = 256, /* TILE_THREADS of the library */
   WARPGROUP = 128,
   WARP = 32,
-  UNROLL = 4,     /* vectors in flight of each factor */
-  PACKED = 64,    /* rows and terms that a block of product_pack has */
-  MOST_ADDED = 64 /* parts, by one thread */
+  UNROLL = 4,     /* vectors of each factor that are loaded at once */
+  PACKED = 64,    /* rows and terms that a block of product_pack copies */
+  MOST_ADDED = 64 /* maximum number of parts that one thread adds */
 };
 
-/* ---- what kernels are given ---- */
+/* ---- arguments of kernels ---- */
 
-/* The text that the factors are handed over by. */
+/* Returns the source fragment that passes both factors as arrays. */
 static const char *use_matrices(ka_product_step *s, const ka_factor *a, const ka_factor *b)
 {
   const ka_factor *factors[] = { a, b };
@@ -43,7 +43,7 @@ static const char *use_funcs(ka_product_step *s, const ka_factor *a, const ka_fa
                    of_right, s->list);
 }
 
-/* A part of a sum, as it is written to work memory, and read there. */
+/* Writes product_part, the func that stores partial sums in work memory, or loads them. */
 static const char *use_part(ka_product_step *s, uint32_t work, const char *const *counts,
                             bool is_read)
 {
@@ -84,7 +84,7 @@ static void add_parts(ka_product_step *s, const ka_factor *target, uint32_t work
             count, type);
 }
 
-/* A launch that puts a factor where tensor copies can fetch it. */
+/* Adds a launch that copies a factor to work memory in a layout that tensor copies can load. */
 static void pack_factor(ka_product_step *s, const ka_factor *factor, bool is_right)
 {
   ka_matrix *matrix = &s->matrices[is_right];
@@ -103,8 +103,7 @@ static void pack_factor(ka_product_step *s, const ka_factor *factor, bool is_rig
             arrays, s->list, to, depth, is_deep ? "true" : "false");
 }
 
-/* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
- * are. */
+/* Tables indexed by ka_product_kind: the module and the func of the library, and its constants. */
 static const char *const module_of[] = {
   [KA_PRODUCT_TENSOR] = "product_tensor", [KA_PRODUCT_F64] = "product_f64",
   [KA_PRODUCT_BYTES] = "product_bytes",   [KA_PRODUCT_TILES] = "product_tiles",
@@ -122,7 +121,7 @@ static uint32_t count_threads(const ka_product_plan *plan)
 
 static const char *text_of(bool value) { return value ? "true" : "false"; }
 
-/* What the library's func takes behind the parts. */
+/* Lists the constants that the library's func takes after the parts. */
 static const char *list_constants(const ka_product_step *s, const ka_product_plan *plan)
 {
   ka_call *call = s->e->call;
@@ -149,9 +148,10 @@ static const char *list_constants(const ka_product_step *s, const ka_product_pla
   }
 }
 
-/* ---- which way ---- */
+/* ---- choosing the kind of kernel ---- */
 
-/* Tensor cores take these also where they lie across the sum. */
+/* Returns whether tensor cores also accept a factor whose adjacent elements lie across the summed
+ * dimension. */
 static bool may_be_across(const ka_einsum *e, bool is_right)
 {
   return e->element == KJIT_F16 || e->element == KJIT_BF16 || e->element == KJIT_F64 ||
@@ -160,7 +160,7 @@ static bool may_be_across(const ka_einsum *e, bool is_right)
 
 static bool is_byte(const ka_einsum *e) { return e->element == KJIT_I8 || e->element == KJIT_U8; }
 
-/* groups: those of the matrix, without letters along which there is nothing to step. */
+/* Stores the letters of the matrix dimensions in groups, without letters of extent 1. */
 static void list_groups(const ka_product_step *s, bool is_right, uint64_t groups[3])
 {
   uint64_t ones = 0;
@@ -188,7 +188,7 @@ static bool read_or_pack(ka_product_step *s, const ka_factor *factor, bool is_ri
   return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
 }
 
-/* The product of the transposed matrices instead. */
+/* Replaces the product by the product of the transposed matrices. */
 static void turn(ka_product_step *s, const ka_factor **a, const ka_factor **b)
 {
   const ka_factor *right = *a;
@@ -207,7 +207,7 @@ static void turn(ka_product_step *s, const ka_factor **a, const ka_factor **b)
   s->is_turned = !s->is_turned;
 }
 
-/* Both are arrays whose rows can be read 16 bytes at a time. */
+/* Returns whether both factors are arrays whose rows can be loaded 16 bytes at a time. */
 static bool have_vectors(ka_product_step *s, const ka_factor *a, const ka_factor *b)
 {
   kjit_type element = s->e->element;
@@ -218,7 +218,7 @@ static bool have_vectors(ka_product_step *s, const ka_factor *a, const ka_factor
          b->operand->element == element;
 }
 
-/* By tensor cores, where they can. */
+/* Plans the product. Prefers tensor cores. */
 static ka_product_plan plan_on_gpu(ka_product_step *s, const ka_factor **a, const ka_factor **b)
 {
   ka_product_plan plan;
@@ -232,7 +232,9 @@ static ka_product_plan plan_on_gpu(ka_product_step *s, const ka_factor **a, cons
       return plan;
   }
   if (ka_plan_bytes(s->e, &s->product, &plan)) return plan;
-  if (is_byte(s->e)) s->product.has_mma = false; /* not in the tiles of product_tiles */
+  if (is_byte(s->e))
+    s->product.has_mma = false; /* the tiles of product_tiles do not support 8-bit
+                                 * elements on tensor cores */
   plan = ka_plan_product(s->e->call, &s->product);
   if (plan.kind == KA_PRODUCT_WARPS && have_vectors(s, *a, *b)) plan.kind = KA_PRODUCT_VECTORS;
   return plan;

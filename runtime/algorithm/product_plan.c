@@ -1,12 +1,13 @@
-/* How a GPU computes a product: by tiles of which size, or a sum for each warp or thread, and in
- * how many parts each sum is split. */
+/* Plans a product on a GPU without tensor copies: by tiles and their size, or with one sum for each
+ * warp or thread, and the number of parts of each sum. */
 #include "algorithm/einsum.h"
 
-/* test/bench/product_tiles.py times each of them. cost: of a term of a sum in a tile, beside the
- * largest; the smaller ones read shared memory more often. at_once: blocks on a multiprocessor. */
+/* test/bench/product_tiles.py measures each row. cost: time for a term of a sum, relative to the
+ * largest tile; smaller tiles read shared memory more often. at_once: blocks on a
+ * multiprocessor. */
 typedef struct tile_row {
   bool has_mma;
-  uint32_t least_bytes, most_bytes; /* of the type of sums */
+  uint32_t least_bytes, most_bytes; /* range of the size of the sum type */
   uint32_t rows, columns, depth, at_once;
   double cost;
 } tile_row;
@@ -22,21 +23,22 @@ static const tile_row tile_table[] = {
 };
 
 enum {
-  THIN = 4,      /* rows or columns, up to which tiles would be empty for the most part */
+  THIN = 4,      /* number of rows or columns up to which tiles would be mostly empty */
   THREADS = 256, /* TILE_THREADS of the library */
   WARP = 32,
-  LEAST_DEPTH = 128, /* terms of a part */
+  LEAST_DEPTH = 128, /* minimum terms of a part */
   MOST_PARTS = 64,
-  MOST_CLUSTER = 8, /* blocks, on every device that has clusters */
-  CLUSTERS = 90,    /* the architecture */
-  ALONE = 64, /* terms that a block takes to begin and to end, if no other one adds meanwhile */
+  MOST_CLUSTER = 8, /* maximum blocks of a cluster that every device with clusters supports */
+  CLUSTERS = 90,    /* minimum compute capability for clusters */
+  ALONE = 64,       /* start and end of a block, in terms, if no other block computes meanwhile */
   MOST_THIN_PARTS = 2048,
-  WAVES = 4 /* blocks of thin products for what a multiprocessor holds of them */
+  WAVES = 4 /* waves of blocks for thin products */
 };
 
-/* Elements that a part's sum costs on its way through memory, in terms. */
+/* Cost of writing and reading an element's partial sum, in terms. */
 static const double cost_of_part = 24;
-/* Terms: of a launch that adds parts, and of each sum of a tile whose parts a cluster adds. */
+/* Costs in terms: of a launch that adds the parts, and for each sum of a tile whose parts a cluster
+ * adds. */
 static const double cost_of_launch = 1e6, cost_of_cluster = 100;
 
 static uint64_t count_tiles(const ka_product *p, const tile_row *row)
@@ -44,7 +46,7 @@ static uint64_t count_tiles(const ka_product *p, const tile_row *row)
   return p->batch * ka_divide_up(p->m, row->rows) * ka_divide_up(p->n, row->columns);
 }
 
-/* Whether the blocks of a cluster add the parts: their sums are in shared memory then. */
+/* Returns whether a cluster adds the parts. Its blocks keep their sums in shared memory. */
 static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row *row,
                         uint64_t parts)
 {
@@ -56,8 +58,8 @@ static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row
          of_slices + of_sums <= info->max_shared_bytes / row->at_once;
 }
 
-/* In terms that a multiprocessor adds one after the other. Fewer blocks than it could hold wait
- * longer for what they load. */
+/* Estimates the time as a number of terms that a multiprocessor adds in sequence. With fewer blocks
+ * than a multiprocessor can hold, loads take longer. */
 static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
                        uint64_t parts)
 {
@@ -96,8 +98,9 @@ static ka_product_plan plan_tiles(const ka_call *call, const ka_product *p)
   return plan;
 }
 
-/* Few rows or columns: where the larger factor's neighbours lie along the sum the lanes of a warp
- * do, too; else neighbouring threads make neighbouring sums. */
+/* Plans a product with few rows or columns. If the elements of the larger factor are adjacent along
+ * the summed dimension, the lanes of a warp share a sum. Otherwise adjacent threads compute
+ * adjacent sums. */
 static ka_product_plan plan_thin(const ka_call *call, const ka_product *p)
 {
   bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;

@@ -1,25 +1,26 @@
-/* Products on the tensor cores of GPUs: on sm_90a by lib/library/product_tensor.kir and
- * product_f64.kir, which factors tensor copies can fetch, and tiles of which size a product gets;
- * and those of i8, u8 and numbers of 8 bits in layouts that tensor copies do not take, by
+/* Products on the tensor cores of GPUs. On sm_90a they use product_tensor.kir and product_f64.kir
+ * of lib/library; this file decides whether tensor copies (TMA) can load the factors, and chooses
+ * the tile size. Products of i8, u8 and FP8 elements whose layout tensor copies do not support use
  * product_bytes.kir. */
 #include <string.h>
 
 #include "algorithm/einsum.h"
 
 enum {
-  COPY_BYTES = 16, /* rows and matrices start at multiples of so many, for tensor copies */
-  LEAST = 16,      /* rows, columns and terms, below which tiles would be empty for the most part */
-  ROW_BYTES = 128, /* of a slice */
-  SIDE = 64,       /* rows of a warpgroup, columns of a band */
-  MOST_CLUSTER = 8,            /* blocks, on every device */
-  LEAST_SLICES = 4,            /* of a block */
-  RESERVED = 1024,             /* bytes of shared memory that the driver takes for each block */
-  MOST_FORMAT_BANDS = 2,       /* of numbers of 8 bits, which have two sets of sums */
-  MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
-  /* Uses of each element, so that packing takes little beside the product; or fewer, of elements of
-   * 2 and 4 bytes, in a product of so many terms that tiles without tensor copies take longer than
-   * packing and its launch. What does not fit into the second cache is written to memory and read
-   * again, which takes as long as it has bytes. */
+  COPY_BYTES = 16,  /* required alignment of rows and matrices for tensor copies */
+  LEAST = 16,       /* number of rows, columns or terms below which tiles would be mostly empty */
+  ROW_BYTES = 128,  /* bytes in a row of a slice */
+  SIDE = 64,        /* rows of a warpgroup, columns of a band */
+  MOST_CLUSTER = 8, /* maximum blocks of a cluster, supported on every device */
+  LEAST_SLICES = 4, /* minimum slices of a block */
+  RESERVED = 1024,  /* bytes of shared memory that the driver reserves for each block */
+  MOST_FORMAT_BANDS = 2,       /* maximum bands for FP8, which needs two sets of sums */
+  MOST_EXTENT = INT32_MAX / 2, /* the library uses i32 indices */
+  /* Minimum number of uses of each element for packing to pay. MANY_USES makes packing cheap
+   * compared with the product. Fewer uses are enough for elements of 2 and 4 bytes in a product
+   * with so many terms (MANY_TERMS) that tiles without tensor copies are slower than packing and
+   * its launch. A factor larger than the L2 cache (CACHED_BYTES) is written to memory and read
+   * again, which takes time in proportion to its bytes. */
   MANY_USES = 512,
   FEW_USES = 48,
   FEW_USES_OF_BYTE = 48,
@@ -27,8 +28,9 @@ enum {
   CACHED_BYTES = 32 << 20
 };
 
-/* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
- * in work memory has more bits than those. */
+/* Returns whether tensor cores multiply these elements and add them in this sum type. With the TF32
+ * option this includes f32. Factors in work memory have the accumulator type and must have the
+ * element type, too. */
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum)
 {
   bool has_work = !a->operand || !b->operand;
@@ -52,7 +54,7 @@ bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit
 
 /* ---- factors ---- */
 
-/* Whether the letter is along one axis of the factor, and its stride there. */
+/* Returns whether exactly one axis of the factor has the letter, and stores its stride. */
 static bool find_letter(const ka_factor *factor, uint32_t letter, int64_t *stride)
 {
   uint32_t found = 0;
@@ -64,7 +66,8 @@ static bool find_letter(const ka_factor *factor, uint32_t letter, int64_t *strid
   return found == 1 && (factor->mask >> letter & 1);
 }
 
-/* Tensor copies need an array of layout C. Rows of a wider matrix are packed, or read by tiles. */
+/* Returns whether the matrix is contiguous in C order, as tensor copies need it. Rows of a wider
+ * matrix are packed, or loaded by tiles. */
 static bool is_row_major(const ka_matrix *matrix)
 {
   int64_t expected = 1;
@@ -75,7 +78,8 @@ static bool is_row_major(const ka_matrix *matrix)
   return true;
 }
 
-/* groups: letters of the batch, of the factor's own axis, of the sum; one each at most. */
+/* groups: letters of the batch, of the factor's own axis, and of the sum; at most one letter
+ * each. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix)
 {
@@ -131,10 +135,10 @@ bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses,
 
 /* ---- tiles ---- */
 
-/* test/bench/products.py times them. Tiles of KA_PRODUCT_TENSOR are SIDE rows * SIDE columns, those
- * of KA_PRODUCT_F64 have their size itself. cost: of a term of a sum, beside the largest tile;
- * alone: what a block that has a multiprocessor for itself takes longer. at_once: blocks that its
- * registers leave room for. */
+/* test/bench/products.py measures the rows. A tile of KA_PRODUCT_TENSOR has SIDE * rows rows and
+ * SIDE * columns columns; for KA_PRODUCT_F64 rows and columns are the tile size. cost: time for a
+ * term of a sum, relative to the largest tile; alone: factor by which a block is slower if it is
+ * alone on a multiprocessor; at_once: maximum blocks on a multiprocessor, given the registers. */
 typedef struct tile_row {
   uint32_t rows, columns, stages, at_once, tall, wide;
   double cost, cost_of_f32, alone;
@@ -152,16 +156,16 @@ static const tile_row f64_table[] = {
   { 64, 64, 4, 2, 32, 16, 1.15, 0, 1.3 },
 };
 
-/* Microseconds: to start a block, to store a sum, and of clusters. Terms of a tile's sums that a
- * multiprocessor adds in one, of 2 bytes and of f64. */
+/* Times in microseconds: for starting a block, storing a sum, and using clusters. Then terms that a
+ * multiprocessor adds in a microsecond, for 2-byte elements and for f64. */
 static const double start = 1.5, store = 1e-4, cost_of_cluster = 3;
 static const double terms_of_f16 = 2.75e6, terms_of_f64 = 0.23e6;
 
 typedef struct tile_size {
-  uint64_t rows, columns, shared_bytes; /* of shared memory */
+  uint64_t rows, columns, shared_bytes; /* shared memory of a block */
 } tile_size;
 
-/* What the library's funcs declare. */
+/* Returns the size of a tile, and the shared memory that the library's funcs declare for it. */
 static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
 {
   bool is_f64 = row->tall != 0;
@@ -175,7 +179,8 @@ static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
   if (cluster > 1)
     turned = is_f64 ? size.rows * (size.columns + 4) * 8 : size.rows * (size.columns + 8) * 4;
   size.shared_bytes =
-    1024 + stages * ((size.rows + size.columns) * ROW_BYTES + 16) + turned; /* 1024: alignment */
+    /* 1024 bytes for alignment */
+    1024 + stages * ((size.rows + size.columns) * ROW_BYTES + 16) + turned;
   return size;
 }
 
@@ -184,7 +189,7 @@ static uint64_t count_blocks(const ka_product *p, const tile_size *size)
   return p->batch * ka_divide_up(p->m, size->rows) * ka_divide_up(p->n, size->columns);
 }
 
-/* In microseconds. */
+/* Estimates the time of a product in microseconds. */
 static double estimate(const ka_einsum *e, const ka_product *p, const tile_row *row,
                        const ka_product_plan *plan, const tile_size *size)
 {
@@ -213,7 +218,7 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
   uint64_t bytes = ki_type(call->context->types, e->element)->size_bytes,
            slices = ka_divide_up(p->k * bytes, ROW_BYTES);
   double least = 0;
-  /* a driver that knows sm_90a makes tensor maps, too */
+  /* a driver that supports sm_90a also supports tensor maps */
   if (strcmp(call->device->code_target, "sm_90a") != 0 || !p->has_mma || p->m < LEAST ||
       p->n < LEAST || p->k < LEAST)
     return false;
@@ -245,26 +250,27 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
   return plan->blocks != 0;
 }
 
-/* Tensor cores take f32 of the left factor from registers, where they may lie across the sum, and
- * f64 best so; of the right factor f32 that lie along the sum, and f64 best so. */
+/* The best layouts are a left factor that is not deep and a right factor that is deep. Tensor cores
+ * read the left factor from registers, so an f32 left factor can have either layout, but an f32
+ * right factor has to be deep. f64 accepts all layouts and is fastest with these. */
 bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right)
 {
   return (e->element == KJIT_F32 || e->element == KJIT_F64) && left->is_deep && !right->is_deep;
 }
 
-/* ---- 8 bits in any layout ---- */
+/* ---- 8-bit elements in any layout ---- */
 
 enum {
-  BYTES_THIN = 4,   /* rows or columns, up to which tiles would be empty for the most part */
-  BYTES_DEPTH = 64, /* terms of a slice */
-  BYTES_LEAST_DEPTH = 1024, /* of a part */
+  BYTES_THIN = 4,           /* number of rows or columns up to which tiles would be mostly empty */
+  BYTES_DEPTH = 64,         /* terms of a slice */
+  BYTES_LEAST_DEPTH = 1024, /* minimum terms of a part */
   BYTES_PARTS = 64,
   BYTES_LARGE = 128, /* rows and columns of a tile */
   BYTES_SMALL = 64
 };
 
-/* Integers of 8 bits are summed in i32 where no bits are lost by that: where sums have 32 bits
- * anyway, or so few terms that 31 are enough. */
+/* 8-bit integers are summed in i32 if this loses no bits: if the accumulator has at most 32 bits,
+ * or if the sums have so few terms that they fit 31 bits. */
 kjit_type ka_choose_sum(const ka_einsum *e, const ka_factor *a, const ka_factor *b, uint64_t terms)
 {
   const ki_types *types = e->call->context->types;

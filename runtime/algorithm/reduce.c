@@ -1,6 +1,6 @@
-/* kjit_reduce and kjit_reduce_several: one kernel, of lib/library's reduce.kir over all elements,
- * of reduce_rows.kir or reduce_columns.kir along axes. The last block of those that share a result
- * combines what the others found. */
+/* kjit_reduce and kjit_reduce_several, with one kernel: reduce.kir of lib/library for all elements,
+ * reduce_rows.kir or reduce_columns.kir along axes. If several blocks share a result, the last one
+ * to finish combines the partial results. */
 #include "algorithm/reduce.h"
 
 #include <stdlib.h>
@@ -14,23 +14,26 @@ typedef struct reduction {
 
 /* ---- the shape of a launch ---- */
 
-/* As measured on an H200, and on cores that share a memory. */
+/* Values measured on an H200, and on CPU cores with shared memory. */
 enum {
-  GPU_ALL_THREADS = 256,  /* of a block that reduces all */
-  GPU_THREADS = 512,      /* of one that reduces a long row */
-  GPU_BLOCKS = 4,         /* of these, of a multiprocessor */
-  GPU_ACCESS_BYTES = 16,  /* of neighbours that one thread reads */
-  GPU_VALUE_BYTES = 64,   /* that a thread reads at a time, in what is computed in */
-  GPU_SUM_BYTES = 128,    /* of several results, one for each of the neighbours of an access */
-  GPU_FEW = 1 << 22,      /* elements: a thread reads half as many, so that there are more blocks */
-  GPU_ROW_THREADS = 256,  /* of a block with several rows, or with columns */
-  GPU_LANE_BYTES = 32,    /* that a lane reads of a short row, before there are more lanes */
-  GPU_LONG_ROW = 8192,    /* elements that a warp takes no longer */
-  GPU_COLUMN_BLOCKS = 8,  /* of a multiprocessor */
-  GPU_COLUMN_LOADS = 8,   /* rows that a thread reads at a time */
-  CPU_PIECES = 4,         /* of a core */
-  CPU_LEAST = 16384,      /* elements of a piece */
-  CPU_COLUMN_BYTES = 8192 /* of the values of columns side by side */
+  GPU_ALL_THREADS = 256,  /* threads of a block that reduces all elements */
+  GPU_THREADS = 512,      /* threads of a block that reduces a long row */
+  GPU_BLOCKS = 4,         /* blocks for each multiprocessor, for both */
+  GPU_ACCESS_BYTES = 16,  /* maximum bytes of adjacent elements that a thread loads at once */
+  GPU_VALUE_BYTES = 64,   /* maximum bytes of values that a thread loads before it combines them */
+  GPU_SUM_BYTES = 128,    /* maximum bytes of combined values for kjit_reduce_several, one value for
+                           * each element of a load */
+  GPU_FEW = 1 << 22,      /* with fewer elements each thread loads half as many, so that there are
+                           * more blocks */
+  GPU_ROW_THREADS = 256,  /* threads of a block that reduces several rows, or columns */
+  GPU_LANE_BYTES = 32,    /* bytes of a short row that a lane loads before more lanes share the
+                           * row */
+  GPU_LONG_ROW = 8192,    /* elements from which on a block, not a warp, reduces a row */
+  GPU_COLUMN_BLOCKS = 8,  /* blocks for each multiprocessor */
+  GPU_COLUMN_LOADS = 8,   /* rows that a thread loads at once */
+  CPU_PIECES = 4,         /* pieces for each core */
+  CPU_LEAST = 16384,      /* minimum elements of a piece */
+  CPU_COLUMN_BYTES = 8192 /* bytes of the combined values of adjacent columns */
 };
 
 static uint32_t power_below(uint64_t n)
@@ -41,7 +44,7 @@ static uint32_t power_below(uint64_t n)
 }
 static uint32_t power_above(uint64_t n) { return n > 1 ? 2 * power_below(n - 1) : 1; }
 
-/* The strides of the array as the kernel sees it. */
+/* Stores the strides of the array as the kernel sees them. */
 static void read_strides(const ka_operand *x, int64_t *strides)
 {
   const kjit_arg *argument = &x->arrays[0];
@@ -53,8 +56,9 @@ static void read_strides(const ka_operand *x, int64_t *strides)
     for (uint32_t i = 0; i < x->axis_count; i++) strides[i] = tensor->strides[i];
 }
 
-/* How many neighbours along the last group a thread reads at once. Of an array these are one access
- * if they lie together, in every row aligned; of a func they are expected to. */
+/* Returns how many adjacent elements along the last group of axes a thread loads at once. For an
+ * array the elements must be contiguous and aligned in every row, so that one access loads them.
+ * For a func they are assumed to be adjacent. */
 static uint32_t count_neighbours(const ka_reduce *p, uint64_t extent)
 {
   const ka_operand *x = &p->x;
@@ -109,7 +113,7 @@ static void reduce_all(const ka_reduce *p)
               t.works, each, lanes);
 }
 
-/* On the CPU: how many blocks share one of `units` results of n elements. */
+/* On the CPU: returns how many blocks share one of `units` results of n elements. */
 static uint64_t share_among_cores(const ka_call *call, uint64_t units, uint64_t n)
 {
   uint64_t wanted = CPU_PIECES * (uint64_t)ka_core_count(call);
@@ -139,12 +143,12 @@ static row_shape choose_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
   bool fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
   uint64_t groups = ka_divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
            of_lane = ka_most(GPU_LANE_BYTES / p->loaded / s.neighbours, 1);
-  if (groups <= 32 * most_groups) { /* several rows at a time */
+  if (groups <= 32 * most_groups) { /* several rows for each block */
     s.lanes = (uint32_t)ka_least(power_above(ka_divide_up(groups, of_lane)), 32);
     s.items = s.neighbours * power_above(ka_divide_up(groups, s.lanes));
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
     s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->loaded), 4), 1);
-    if (s.lanes == 32) s.threads /= 2; /* the last blocks are done sooner */
+    if (s.lanes == 32) s.threads /= 2; /* with smaller blocks, the last blocks finish sooner */
     s.blocks = ka_divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
     s.lanes = 32;
@@ -224,15 +228,17 @@ static void reduce_columns(const ka_reduce *p, uint64_t outer, uint64_t n, uint6
 
 /* ---- axes ---- */
 
-/* The axes of x in the kernel's order: what is kept and lies apart, what is reduced, what is kept
- * and lies together. */
+/* The axes of x in the order of the kernel: kept axes outside the reduced ones, the reduced axes,
+ * and kept axes with smaller strides than the reduced ones. */
 typedef struct order {
   uint32_t axes[KJ_MAX_RANK], outer, reduced, inner;
 } order;
 
 static uint64_t step_of(const ka_operand *x, uint32_t axis)
 {
-  if (x->function) return x->rank - axis; /* the last one is expected to lie together */
+  if (x->function)
+    return x->rank - axis; /* assumes that the elements along the last axis are
+                            * adjacent */
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
 
@@ -246,7 +252,8 @@ static void sort_axes(const ka_operand *x, uint32_t *axes, uint32_t count)
     }
 }
 
-/* Results may come in any order; elements of a result only where the operator commutes. */
+/* Orders the axes by stride. The reduced axes are reordered only if the operator commutes; the kept
+ * axes always. */
 static order order_axes(const ka_operand *x, uint32_t reduced, bool commutes)
 {
   uint32_t kept[KJ_MAX_RANK], count = 0;
@@ -278,7 +285,8 @@ static uint64_t extent_of(const ka_operand *x, const uint32_t *axes, uint32_t co
   return extent;
 }
 
-/* The result's axes in the order of x's, in one group; those that have extent 1 come last. */
+/* Arranges the axes of the result in the order of x's axes, as one group. Reduced axes, which have
+ * extent 1 in the result, come last. */
 static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *x,
                            const order *found, uint32_t reduced)
 {
@@ -292,7 +300,8 @@ static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *
   }
   for (uint32_t i = 0; i < x->rank && keeps_axes; i++)
     if (reduced >> i & 1) axes[count++] = i;
-  for (uint32_t i = 0; count < result->rank; i++) axes[count++] = i; /* one element of any rank */
+  /* a result with one element may have any rank */
+  for (uint32_t i = 0; count < result->rank; i++) axes[count++] = i;
   ka_arrange(call, result, axes, 1, &result->rank);
 }
 
@@ -308,7 +317,7 @@ static void reduce_axes(ka_reduce *p, uint32_t reduced)
   if (outer == 1 && inner == 1) {
     ka_arrange(p->call, &p->x, axes, 1, &p->x.rank);
     reduce_all(p);
-  } else if (inner == 1) { /* what is left of the kept axes has extent 1 */
+  } else if (inner == 1) { /* the remaining kept axes have extent 1 */
     uint32_t ranks[] = { found.outer, found.reduced + found.inner };
     ka_arrange(p->call, &p->x, axes, 2, ranks);
     reduce_rows(p, outer, n);
@@ -340,7 +349,8 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
             result->name);
 }
 
-/* As NumPy: an array of halfs has a sum that is a half. */
+/* Returns the default element type of a result. As in NumPy, the sum of half-precision elements is
+ * half-precision. */
 static kjit_type result_type(const ka_reduce *p, const ka_reduced *result)
 {
   kjit_type element = p->x.element;
@@ -360,7 +370,7 @@ static void describe_results(const ka_reduce *p, uint32_t reduced)
     (void)ka_describe(p->call, i, result_type(p, &p->results[i]), rank, shape);
 }
 
-/* type: of the array that is there, else KJIT_ANY. */
+/* type is the element type of the result array, or KJIT_ANY if there is none. */
 static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
 {
   ka_call *call = p->call;
@@ -377,7 +387,8 @@ static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
   result->commutes = result->operator_.commutes;
 }
 
-/* A position counts the elements that are reduced together. */
+/* Checks that the result array can hold the result. For a reduction that returns an index, its type
+ * must hold the number of elements that are reduced to one result. */
 static void check_type(const ka_reduce *p, const ka_reduced *result, uint32_t reduced)
 {
   uint64_t count = 1;

@@ -1,17 +1,18 @@
-/* Reductions by name that are more than an operator: what each element becomes before it is
- * combined, and what becomes of the value at last. They are text of the reduction's kernel:
+/* Named reductions that are more than an operator. They also convert each element before it is
+ * combined, and compute the result from the combined value. Both are written as funcs in the source
+ * of the reduction's kernel:
  *
- *   struct reduce_f32 { value: f32; index: i32 }
- *   func prepared(i0, load: func) @inline { return reduce_f32(load(i0), i32(i0)) }
- *   func finished(i, v, store: func, n) @inline { store(i, v.index) }
- */
+ *     struct reduce_f32 { value: f32; index: i32 }
+ *     func prepared(i0, load: func) @inline { return reduce_f32(load(i0), i32(i0)) }
+ *     func finished(i, v, store: func, n) @inline { store(i, v.index) } */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-/* What elements may be: TRUTHS of any numbers; ORDERED integers and floats; MEANS numbers, of which
- * integers become f64 and halfs f32, as NumPy has it; SPREADS the same but complex ones. */
+/* Accepted element types. TRUTHS: any numbers. ORDERED: integers and floats. MEANS: any numbers; as
+ * in NumPy, integers are converted to f64 and halfs to f32. SPREADS: like MEANS, but no complex
+ * numbers. */
 typedef enum element_kind { TRUTHS, ORDERED, MEANS, SPREADS } element_kind;
 typedef enum value_kind { PLAIN, FOUND, MOMENTS } value_kind;
 
@@ -19,11 +20,11 @@ struct ka_reduction {
   const char *name;
   element_kind elements;
   value_kind values;
-  kjit_type computed, result; /* KJIT_ANY: as the elements say */
+  kjit_type computed, result; /* KJIT_ANY means that the element type decides */
   const char *operator_;      /* in lib/library/operators.kir */
-  const char *element;        /* of `x` */
-  const char *finished;       /* of `v` and `n` */
-  const char *empty;          /* the result without elements; NULL: there is none */
+  const char *element;        /* expression of the converted element; its parameter is `x` */
+  const char *finished;       /* expression of the result; its parameters are `v` and `n` */
+  const char *empty;          /* result for 0 elements, or NULL if it is undefined */
 };
 
 static const ka_reduction rows[] = {
@@ -156,7 +157,7 @@ const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char 
   switch (r->values) {
   case FOUND: return kj_format(&call->arena, "%s(x, %s(%s))", name, index, position);
   case MOMENTS:
-    /* a NaN or an infinity spreads; where x is a product, x - x would be contracted */
+    /* x * 0 propagates NaN and infinity; the compiler could contract x - x if x is a product */
     return kj_format(&call->arena, "%s(1, x, x * 0)", name);
   case PLAIN: break;
   }
@@ -209,7 +210,7 @@ const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type
   return kj_format(&kernel->call->arena, "bind_back(%s, %s, %s)", finish, put, given);
 }
 
-/* Work memory for structs that only the kernel knows is so many u64. */
+/* Work memory for structs that only the kernel declares is an array of u64. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count) { return (bytes * count + 7) / 8; }
 
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,

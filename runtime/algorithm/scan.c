@@ -1,6 +1,6 @@
-/* kjit_scan: lib/library/scan.kir. Along the only axis that is longer than 1 tiles look back; along
- * rows, of neighbours in memory, a warp or a block takes a row; else the kernel goes down columns.
- */
+/* kjit_scan, with scan.kir of lib/library. If x has only one axis longer than 1, the kernel is a
+ * decoupled look-back scan over tiles. If the scanned elements are adjacent, a warp or a block
+ * scans each row. Otherwise the kernel scans down columns. */
 #include <stdlib.h>
 
 #include "algorithm/algorithm.h"
@@ -10,44 +10,48 @@ typedef struct scan {
   const kjit_operator *operator_;
 } scan;
 
-/* What every kernel of a call is made of. */
+/* The properties of a call that all its kernels depend on. */
 typedef struct parts {
   ka_call *call;
   const ka_operator *operator_;
   kjit_type accumulator;
-  uint32_t bytes; /* of a value of that type */
+  uint32_t bytes; /* size of a value of the accumulator type */
   ka_operand *result, *x;
   bool is_exclusive;
 } parts;
 
 /* ---- the shape of a launch ---- */
 
-/* As measured on an H200, and on cores that share a memory. */
+/* Values measured on an H200, and on CPU cores with shared memory. */
 enum {
-  GPU_ACCESS_BYTES = 16, /* of neighbours that one thread reads */
-  GPU_VALUE_BYTES = 64,  /* that a thread has at a time, in what is computed in */
+  GPU_ACCESS_BYTES = 16, /* maximum bytes of adjacent elements that a thread loads at once */
+  GPU_VALUE_BYTES = 64,  /* bytes of accumulator values that a thread holds at a time */
   GPU_MANY = 1 << 22,    /* elements from which on tiles are large */
-  GPU_LARGE_TILE = 512,  /* threads of a block */
-  GPU_CHUNKS = 2,        /* of a large tile, one in registers at a time */
-  GPU_BLOCKS = 3,        /* with large tiles on a multiprocessor, where the operator is simple */
-  GPU_WORD = 4,          /* bytes; of wider values a tile has a chunk more, for a block fewer */
+  GPU_LARGE_TILE = 512,  /* threads of a block with a large tile */
+  GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
+  GPU_BLOCKS = 3,        /* blocks with large tiles for each multiprocessor, if the operator is a
+                          * named one */
+  GPU_WORD = 4,          /* bytes; tiles of larger values have one chunk more, and multiprocessors
+                          * one block less */
   GPU_SMALL_TILE = 256,
-  GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
+  GPU_WIDE_VALUE = 32, /* bytes; blocks of larger values have fewer threads */
   GPU_WIDE_TILE = 128,
-  GPU_SHORT_ROW = 4096, /* elements that a warp takes */
-  GPU_LONG_ROW = 65536, /* elements from which on tiles of a row look back, where rows are few */
-  GPU_ROW_BLOCKS = 32,  /* of a multiprocessor */
-  GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread has at a time */
-  CPU_PIECES = 4,       /* of a core */
-  CPU_LEAST = 16384,    /* elements of a piece */
-  STRIP = 32            /* columns of a block, in scan.kir */
+  GPU_SHORT_ROW = 4096, /* maximum elements of a row that one warp scans */
+  GPU_LONG_ROW = 65536, /* elements from which on the tiles of a row use look-back, if there are few
+                         * rows */
+  GPU_ROW_BLOCKS = 32,  /* blocks for each multiprocessor */
+  GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread holds at a time */
+  CPU_PIECES = 4,       /* pieces for each core */
+  CPU_LEAST = 16384,    /* minimum elements of a piece */
+  STRIP = 32            /* columns of a block, as in scan.kir */
 };
 
 typedef struct tiling {
   uint32_t threads, items, neighbours, chunks;
 } tiling;
 
-/* Neighbours are one access where the rows of x's array are aligned for it. */
+/* Returns whether one access can load `neighbours` adjacent elements, because the rows of x are
+ * aligned. */
 static bool is_aligned(const ka_operand *x, uint64_t n, uint32_t bytes, uint32_t neighbours)
 {
   if (x->function) return true;
@@ -68,7 +72,7 @@ static tiling choose_tiling(const parts *p, uint64_t n)
   t.threads = is_large ? GPU_LARGE_TILE : GPU_SMALL_TILE;
   if (p->bytes > GPU_WIDE_VALUE) t.threads = GPU_WIDE_TILE;
   if (is_large) t.chunks = p->bytes > GPU_WORD ? GPU_CHUNKS + 1 : GPU_CHUNKS;
-  /* a tile of several chunks lies in shared memory */
+  /* a tile of several chunks is kept in shared memory */
   if (t.chunks > 1)
     t.threads = ka_fit_threads(p->call, t.threads, (uint64_t)t.items * t.chunks * p->bytes);
   return t;
@@ -76,14 +80,14 @@ static tiling choose_tiling(const parts *p, uint64_t n)
 
 /* ---- kernels ---- */
 
-/* What the kernels take in common, as text: load, store, operator and what an exclusive scan starts
- * with. */
+/* Source fragments that all kernels share: load, store, operator and the start value of an
+ * exclusive scan. */
 typedef struct texts {
   ka_kernel kernel;
   const char *load, *op, *operands;
 } texts;
 
-/* What an exclusive scan starts with. */
+/* Returns the expression of the value that an exclusive scan starts with. */
 static const char *use_start(const parts *p, texts *t)
 {
   ka_call *call = p->call;
@@ -107,7 +111,7 @@ static void begin(const parts *p, const char *after, texts *t)
 
 static const char *way_of(const parts *p) { return p->is_exclusive ? "true" : "false"; }
 
-/* On the CPU the launch before the scan: the totals of the pieces. */
+/* Adds the launch that precedes the scan on the CPU and computes the total of each piece. */
 static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
 {
   texts t;
@@ -126,7 +130,7 @@ static void scan_all(const parts *p)
   uint32_t work;
   if (ka_is_cpu(call)) {
     uint64_t cores = ka_core_count(call);
-    /* one core alone need not know the totals of pieces before it scans them */
+    /* a single core scans the pieces in order and needs no totals in advance */
     blocks = cores > 1 ? ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * cores), 1) : 1;
     work = ka_add_work(call, p->accumulator, blocks, false);
     if (blocks > 1) add_totals(p, work, blocks);
@@ -199,12 +203,14 @@ static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t in
 
 static uint64_t step_of(const ka_operand *x, uint32_t axis)
 {
-  if (x->function) return x->rank - axis; /* the last one is expected to lie together */
+  if (x->function)
+    return x->rank - axis; /* assumes that the elements along the last axis are
+                            * adjacent */
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
 
-/* The axes of x in the kernel's order: those that lie further apart than the scanned one, it, and
- * the others. */
+/* Scans along an axis. The kernel's order of axes is: axes with larger strides than the scanned
+ * one, the scanned axis, the other axes. */
 static void scan_along(const parts *p, uint32_t axis)
 {
   ka_operand *operands[] = { p->x, p->result };

@@ -1,6 +1,7 @@
-/* kjit_set_union and its kin: lib/library/sets.kir, one launch on a GPU, and one more that finds
- * where the tiles of many elements begin; on the CPU pieces are counted by one and written by the
- * next. */
+/* kjit_set_union, kjit_set_intersection, kjit_set_difference and kjit_set_symmetric_difference,
+ * with sets.kir of lib/library. A GPU needs one launch, or two for many tiles: the first one then
+ * finds where the tiles begin. The CPU needs two: the first launch counts the results of each
+ * piece, and the second writes them. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -29,14 +30,14 @@ typedef struct sets {
   ka_call *call;
   set_kind kind;
   ka_operand result, count, x, y;
-  ka_operator less; /* where not of numbers */
+  ka_operator less; /* used if the application passes `less` */
   uint64_t n, room;
 } sets;
 
 /* ---- the shape of a launch ---- */
 
-/* Of a GPU, for elements of up to so many bytes: threads, elements of each, blocks of a
- * multiprocessor at least. */
+/* GPU tile for elements of up to `bytes` bytes: threads, elements for each thread, and minimum
+ * blocks for each multiprocessor. */
 typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
@@ -45,10 +46,10 @@ static const tiling tilings[] = { { 4, 256, 23, 5 }, { 8, 256, 11, 3 }, { 16, 25
                                   { 32, 128, 7, 2 }, { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 
 enum {
-  CPU_PIECES = 4,    /* of a core */
-  CPU_LEAST = 16384, /* elements of a piece */
+  CPU_PIECES = 4,    /* pieces for each core */
+  CPU_LEAST = 16384, /* minimum elements of a piece */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512 /* tiles; fewer are found by their blocks */
+  SPLIT_LEAST = 512 /* tiles; with fewer tiles each block finds the start of its tile itself */
 };
 
 static tiling choose_tiling(const sets *s)
@@ -69,7 +70,7 @@ static uint64_t count_blocks(const sets *s, const tiling *t)
 
 /* ---- kernels ---- */
 
-/* What the kernels take in common. */
+/* Source fragments that all kernels share. */
 typedef struct texts {
   ka_kernel kernel;
   const char *load, *less, *n, *middle;
@@ -167,7 +168,7 @@ static void read_less(sets *s, kjit_function *less)
   }
 }
 
-/* The most elements that the outcome may have. */
+/* Returns the maximum number of elements of the result. */
 static uint64_t find_room(const sets *s)
 {
   switch (s->kind) {

@@ -1,13 +1,13 @@
-/* The launches of sorts: numbers by their digits (lib/library/radix_sort.kir), others and long rows
- * by merges (merge_sort.kir), a few numbers by one block. What is sorted goes from the operands
- * through work memory, one launch after the other, into the results. */
+/* Adds the launches of sorts. Numbers are sorted by digits (radix_sort.kir of lib/library), other
+ * elements and long rows by merging (merge_sort.kir), and a few numbers by one block. Elements go
+ * from the operands through work memory to the results, with one launch for each stage. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* ---- the shapes of launches ---- */
+/* ---- launch shapes ---- */
 
-/* Of a GPU, for keys and values of up to so many bytes together: threads, elements of each, blocks
- * of a multiprocessor at least. */
+/* GPU tile for keys and values of up to `bytes` bytes together: threads, elements for each thread,
+ * and minimum blocks for each multiprocessor. */
 typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
@@ -18,46 +18,49 @@ static const tiling merge_tilings[] = { { 4, 256, 21, 4 }, { 8, 256, 11, 4 },
 
 enum {
   COPY_THREADS = 256,
-  COPY_BLOCKS = 8,       /* of a multiprocessor */
-  BLOCK_ITEMS = 8,       /* of a thread, where one block sorts all */
-  BLOCK_MOST = 1024 * 8, /* elements */
+  COPY_BLOCKS = 8,       /* blocks for each multiprocessor */
+  BLOCK_ITEMS = 8,       /* elements for each thread, if one block sorts all */
+  BLOCK_MOST = 1024 * 8, /* maximum elements that one block sorts */
   RANK_THREADS = 256,
-  RANK_ELEMENTS = 32,   /* of a block */
-  RANK_MOST = 4 * 8192, /* bytes of keys, of 4 at least, that are sorted by their ranks */
+  RANK_ELEMENTS = 32,   /* elements of a block */
+  RANK_MOST = 4 * 8192, /* maximum bytes of keys that are sorted by ranks; smaller keys count as 4
+                         * bytes */
   CPU_BLOCK_MOST = 4096,
-  CPU_TILE = 2048, /* of a sort by comparison; of large arrays of small elements more */
+  CPU_TILE = 2048, /* elements of a tile in a sort by comparison; large arrays of small elements
+                    * have larger tiles */
   CPU_LARGE_TILE = 8192,
-  CPU_LARGE_TILE_BYTES = 16, /* of such an element */
-  CPU_PIECES = 4,            /* of a core */
-  CPU_LEAST = 16384,         /* elements of a piece */
-  RADIX_SOME = 1 << 20,      /* elements */
+  CPU_LARGE_TILE_BYTES = 16, /* maximum element size for large tiles */
+  CPU_PIECES = 4,            /* pieces for each core */
+  CPU_LEAST = 16384,         /* minimum elements of a piece */
+  RADIX_SOME = 1 << 20,      /* element counts at which `some` and `many` of radix_tiling apply */
   RADIX_MANY = 1 << 22,
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
-  MOVED_BYTES = 8,   /* of a value that goes through a tile, at most */
-  SCAN_BYTES = 1024, /* of the shared memory of a pass, for what is left of it */
+  MOVED_BYTES = 8,   /* maximum size of a value that is moved through a tile in shared memory */
+  SCAN_BYTES = 1024, /* shared memory of a pass for anything else */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512,    /* tiles; fewer are found by their blocks */
-  MULTIWAY_LANES = 16,  /* that look for where a tile starts */
-  MULTIWAY_LEAST = 1024 /* tiles that are merged by fours */
+  SPLIT_LEAST = 512,    /* tiles; with fewer tiles each block finds the start of its tile itself */
+  MULTIWAY_LANES = 16,  /* lanes that search for the start of a tile */
+  MULTIWAY_LEAST = 1024 /* tiles from which on four runs are merged at a time */
 };
 
-/* How the values of a pass of a sort by digits go with their keys. */
+/* How a pass of a radix sort moves values. */
 typedef enum radix_way {
-  RADIX_BESIDE, /* loaded and moved as the keys are */
-  RADIX_LATE,   /* loaded when the keys have their places, and through the memory of these */
-  RADIX_PACKED, /* in one word with the key, from the first pass on */
+  RADIX_BESIDE, /* loaded and moved together with their keys */
+  RADIX_LATE,   /* loaded after the keys have their final position in the tile, and moved through
+                 * the keys' shared memory */
+  RADIX_PACKED, /* packed into one word with the key, from the first pass on */
 } radix_way;
 
-/* A pass of keys and values of up to so many bytes each, as was measured (docs/performance.md): few
- * elements, some, and many. The bits of reals take more registers to put into order. What a tile
- * has of one digit is written side by side, so that large tiles, of many elements a thread, take
- * less time where there are enough of them for all multiprocessors. */
+/* Tiles of a pass for keys and values of up to these sizes, for few, some and many elements, as
+ * measured (docs/performance.md). Floats need more registers, because their bits are converted to
+ * sortable order. A tile writes its elements with the same digit contiguously, so large tiles are
+ * faster if there are enough tiles for all multiprocessors. */
 typedef struct radix_tiling {
   uint32_t key_bytes, value_bytes;
   radix_way way;
   tiling few, some, many;
-  bool are_reals; /* keys, and no others */
+  bool are_reals; /* for floating-point keys only */
 } radix_tiling;
 
 static const radix_tiling radix_tilings[] = {
@@ -68,14 +71,14 @@ static const radix_tiling radix_tilings[] = {
   { 4, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 16, 3 }, { 0, 256, 40, 2 }, false },
   { 8, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 16, 3 }, { 0, 256, 30, 2 }, false },
   { 8, 8, RADIX_LATE, { 0, 256, 16, 2 }, { 0, 256, 16, 2 }, { 0, 256, 26, 2 }, false },
-  /* Larger values do not go through a tile. */
+  /* larger values are not moved through a tile */
   { 4, UINT32_MAX, RADIX_BESIDE, { 0, 256, 23, 3 }, { 0, 256, 23, 3 }, { 0, 256, 48, 2 }, false },
   { 8, UINT32_MAX, RADIX_BESIDE, { 0, 384, 16, 2 }, { 0, 384, 16, 2 }, { 0, 256, 34, 2 }, false },
 };
 
-/* How all digits are counted: threads, elements of each at a time, columns of counts
- * (radix_sort_histogram), blocks of a multiprocessor at most. Columns fill the shared memory, which
- * many elements repay. */
+/* Shape of the launch that counts all digits (radix_sort_histogram): threads, elements that a
+ * thread loads at a time, columns of counts, and maximum blocks for each multiprocessor. Columns
+ * fill the shared memory, which pays only for many elements. */
 typedef struct counting {
   uint32_t threads, items, columns, blocks;
 } counting;
@@ -84,7 +87,7 @@ static const counting few_counting = { 256, 16, 1, 8 }, many_counting = { 1024, 
 
 static const tiling *choose(const tiling *rows, uint32_t bytes)
 {
-  while (rows->bytes < bytes) rows++; /* the last row takes any */
+  while (rows->bytes < bytes) rows++; /* the last row accepts any size */
   KJ_ASSERT(rows->threads && rows->items && rows->blocks);
   return rows;
 }
@@ -98,9 +101,9 @@ static uint64_t count_pieces(const ka_sort *s)
 
 /* ---- operands of a stage ---- */
 
-/* An array that a linear index goes through is handed over as work memory is, so that the kernel of
- * one stage is that of the others, too; not one that nobody may write, since a stage writes work
- * memory. */
+/* Returns the array of an operand that a linear index can address, or NULL. Such an array is passed
+ * like work memory, so that all stages use one kernel. A read-only array is not, because work
+ * memory is writable. */
 static const kjit_arg *line_of(const ka_operand *operand)
 {
   if (operand->function || operand->axis_count != 1) return NULL;
@@ -150,7 +153,7 @@ static const char *use_zero(const ka_sort *s, kjit_type type)
   return kj_format(&s->call->arena, "zero(%s)", ka_type_text(s->call, type));
 }
 
-/* Where key and value are one word in work memory: its load and store. */
+/* Returns load and store funcs for work memory that contains key and value in one word. */
 static const char *pack_operands(const ka_sort *s, const char *keys, const char *values,
                                  const char *put, const char *put_values)
 {
@@ -162,7 +165,8 @@ static const char *pack_operands(const ka_sort *s, const char *keys, const char 
   return kj_format(arena, "%s, %s", keys, put);
 }
 
-/* A kernel with the four funcs of the stage, as the library's funcs take them first. */
+/* Begins the kernel of a stage and returns its load and store funcs, the first arguments of the
+ * library's funcs. */
 static const char *begin_stage(ka_sort *s, ka_kernel *kernel)
 {
   bool is_last = s->stage + 1 == s->stages;
@@ -198,7 +202,7 @@ const char *ka_use_bits(ka_kernel *kernel, const ka_sort *s)
   return kj_format(&s->call->arena, "%s, %s, %s", begin, end, yes_or_no(s->is_descending));
 }
 
-/* ---- by digits ---- */
+/* ---- radix sort ---- */
 
 static void sort_rows(ka_sort *s)
 {
@@ -216,7 +220,7 @@ static void sort_rows(ka_sort *s)
             bits, yes_or_no(s->has_values));
 }
 
-/* From work memory to where it lay at first. */
+/* Adds a launch that copies the result from work memory to the place where the input was. */
 static void copy_back(ka_sort *s)
 {
   ka_kernel kernel;
@@ -229,7 +233,8 @@ static void copy_back(ka_sort *s)
             count, yes_or_no(s->has_values));
 }
 
-/* A stage for each digit, and where one alone would store where it loads, one more. */
+/* Sets one stage for each digit. Adds a stage for an in-place sort with a single digit, which would
+ * store to the memory it loads from. Returns whether it added one. */
 static bool set_digit_stages(ka_sort *s, uint32_t digits)
 {
   bool goes_back = digits == 1 && s->is_in_place;
@@ -237,7 +242,8 @@ static bool set_digit_stages(ka_sort *s, uint32_t digits)
   return goes_back;
 }
 
-/* Number and value make one word, which is worth it where it goes through work memory. */
+/* Returns whether key and value are packed into one word. This pays if they go through work memory,
+ * so for more than one digit. */
 static bool can_pack(const ka_sort *s, uint32_t digits)
 {
   ki_type_class class_ = ki_type(s->call->context->types, s->value_element)->class_;
@@ -246,11 +252,11 @@ static bool can_pack(const ka_sort *s, uint32_t digits)
   return is_number && s->value_bytes == 4 && ka_key_bytes(s) == 4 && digits > 1;
 }
 
-/* What a block may have. */
+/* Returns the maximum shared memory of a block. */
 static uint64_t shared_bytes(const ka_sort *s) { return s->call->device->info.max_shared_bytes; }
 
-/* The shared memory of a tile (radix_sort_items): its elements, counts for each warp, and where the
- * digits start. */
+/* Reduces the tile to the available shared memory (radix_sort_items): it holds the elements, counts
+ * for each warp, and the starts of the digits. */
 static void fit_tile(const ka_sort *s, radix_way way, tiling *t)
 {
   uint32_t key = ka_key_bytes(s), value = s->value_bytes <= MOVED_BYTES ? s->value_bytes : 0,
@@ -357,7 +363,7 @@ static void sort_digits(ka_sort *s)
   else sort_digits_gpu(s, digits);
 }
 
-/* ---- by comparison ---- */
+/* ---- sort by comparison ---- */
 
 const char *ka_use_less(ka_kernel *kernel, const ka_sort *s)
 {
@@ -368,7 +374,8 @@ const char *ka_use_less(ka_kernel *kernel, const ka_sort *s)
   return s->is_descending ? kj_format(arena, "bind_back(sort_reversed, %s)", less) : less;
 }
 
-/* Of the CPU: as large as a core's cache has it, as long as all cores have tiles. */
+/* Returns the tile on the CPU. Large tiles fit the cache of a core and are used if each core gets
+ * several of them. */
 static tiling choose_cpu_tiling(const ka_sort *s)
 {
   uint64_t many = (uint64_t)CPU_LARGE_TILE * CPU_PIECES * ka_core_count(s->call);
@@ -376,8 +383,9 @@ static tiling choose_cpu_tiling(const ka_sort *s)
   return (tiling){ .threads = 1, .items = is_large ? CPU_LARGE_TILE : CPU_TILE };
 }
 
-/* Where the tiles of the next merge start in their runs; splits is work memory. `how` is the rest
- * of the call: what a tile is. */
+/* Adds a launch that finds where the tiles of the next merge start in their runs, and stores this
+ * in the work memory `splits`. `how` contains the last arguments of the call, which describe a
+ * tile. */
 static void find_splits(ka_sort *s, uint32_t splits, uint64_t threads, uint64_t run,
                         const char *name, const char *how)
 {
@@ -390,7 +398,7 @@ static void find_splits(ka_sort *s, uint32_t splits, uint64_t threads, uint64_t 
             "%s(%s, %s, %s, %s, %s, %s, %s)", name, keys, less, n, row, width, words, how);
 }
 
-/* How many elements a tile has, and by how many runs are merged. */
+/* Elements of a tile, and the number of runs that are merged at a time. */
 typedef struct merging {
   tiling shape;
   uint64_t tile, tiles;
@@ -408,7 +416,7 @@ static merging choose_merging(const ka_sort *s)
   m.is_split = !is_cpu && m.tiles >= SPLIT_LEAST;
   if (!is_cpu && m.tiles >= MULTIWAY_LEAST) {
     m.ways = 4;
-    m.tile -= m.shape.items; /* multiway_tile */
+    m.tile -= m.shape.items; /* see multiway_tile */
     m.tiles = s->rows * ka_divide_up(s->row, m.tile);
   }
   return m;
@@ -477,9 +485,10 @@ void ka_merge_steps(ka_sort *s, const ka_operand *y)
             first, second, middle, put, less, n, middle, items);
 }
 
-/* ---- by ranks ---- */
+/* ---- sort by ranks ---- */
 
-/* Keys are loaded often, and a func may be expensive; it may also store where keys lie. */
+/* Returns whether the sort uses ranks, which load each key many times. Funcs are excluded: they may
+ * be expensive, and an output func may write to the keys. */
 static bool has_ranks(const ka_sort *s)
 {
   uint32_t bytes = ka_key_bytes(s);
@@ -504,10 +513,11 @@ static void sort_by_ranks(ka_sort *s)
             yes_or_no(s->has_values));
 }
 
-/* ---- which of them ---- */
+/* ---- choosing the algorithm ---- */
 
-/* The elements that one block sorts: their keys, their positions where values follow, and counts
- * for each warp lie in shared memory (radix_sort_shared), of which an older GPU has less. */
+/* Returns the maximum number of elements that one block sorts. Shared memory, which is smaller on
+ * older GPUs, holds the keys, their indices if there are values, and counts for each warp
+ * (radix_sort_shared). */
 static uint64_t find_block_most(const ka_sort *s)
 {
   enum { POSITION = 2, ROW = DIGIT_VALUES * 4 };
