@@ -1,4 +1,4 @@
-/* What a profiler is told: where to look, and the names of ranges. */
+/* Profiler control and named ranges for profilers (NVTX). */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,12 +22,12 @@ kjit_status kjit_stop_profiler(kjit_device *device) { return tell_profiler(devic
 
 /* ---- ranges: NVTX ----
  *
- * A tool that wants the names of ranges has its library named in the environment. Whoever has
- * ranges to tell opens it and calls its entry point with a function that gives tables by number;
- * the tool asks for the places of the functions that it wants to be told by, and puts its own
- * there. This is all of what NVIDIA's header does, which is no part of Debian, and whose older
- * form, a library, is no part of CUDA 13. The other functions of NVTX have places too: a tool may
- * fill in all that it knows. */
+ * A tool that records ranges names its library in an environment variable. The program loads the
+ * library and calls its entry point with a function that returns tables by number. The tool
+ * requests the locations of the function pointers that it wants to intercept and stores its own
+ * functions there. kjit implements this protocol itself, because NVIDIA's NVTX header is not part
+ * of Debian and the older NVTX library is not part of CUDA 13. The table has entries for all NVTX
+ * functions, because a tool may fill in every function that it knows. */
 
 enum {
   TABLE_CALLBACKS = 1,
@@ -36,13 +36,13 @@ enum {
   MODULE_COUNT = 7,
   MOST_FUNCTIONS = 17
 };
-enum { RANGE_PUSH = 9, RANGE_POP = 11 }; /* of the core, in char */
+enum { RANGE_PUSH = 9, RANGE_POP = 11 }; /* indices in the core module, for char strings */
 
 typedef void (*tool_function)(void);
 
 typedef struct callback_table {
   size_t size_bytes;
-  /* 0: no such module */
+  /* returns 0 if the module does not exist */
   int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count);
 } callback_table;
 
@@ -57,10 +57,10 @@ static struct {
   bool has_tool;
 } nvtx;
 
-/* Place 0 is no function's, and a NULL ends them. */
+/* Entry 0 is unused, and a NULL entry ends the table. */
 static int get_functions(unsigned module, tool_function ***functions, unsigned *count)
 {
-  /* core, driver API, OpenCL, runtime API, domains, synchronization */
+  /* number of entries of core, driver API, OpenCL, runtime API, domains, synchronization */
   static const uint8_t counts[MODULE_COUNT] = { 0, 16, 9, 15, 7, 16, 7 };
   if (module >= MODULE_COUNT || !counts[module]) return 0;
   for (unsigned i = 1; i < counts[module]; i++) nvtx.places[module][i] = &nvtx.functions[module][i];
@@ -80,7 +80,7 @@ static const void *get_table(uint32_t number)
                                    : NULL;
 }
 
-/* The library of a tool that starts stays: it belongs to the process. */
+/* Loads the tool's library and keeps it loaded, because it serves the whole process. */
 static void open_nvtx(void)
 {
   const char *path =
@@ -96,7 +96,8 @@ static void open_nvtx(void)
   nvtx.has_tool = true;
 }
 
-/* The tool's; NULL: there is none, or it does not want to know. */
+/* Returns the tool's function, or NULL if there is no tool or the tool does not intercept this
+ * function. */
 static tool_function get_function(const kjit_context *context, int index)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -108,7 +109,8 @@ static tool_function get_function(const kjit_context *context, int index)
 uint32_t kjit_begin_range(kjit_context *context, const char *name)
 {
   int (*push)(const char *name) = (int (*)(const char *))get_function(context, RANGE_PUSH);
-  int level = push && name ? push(name) : -1; /* 0: the first; negative: nobody keeps count */
+  int level = push && name ? push(name) : -1; /* 0 is the outermost level; negative means that the
+                                               * tool counts no levels */
   return level < 0 ? 0 : (uint32_t)level + 1;
 }
 

@@ -1,5 +1,5 @@
-/* The runtime object of a context: the kinds of devices and the devices of each, the objects of the
- * host, and the end of what the layers above have attached. */
+/* The runtime object of a context: the kinds of devices and their devices, the application's
+ * objects, and the calls that end the attachments of other layers. */
 #include "base/runtime.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- attachments ---- */
 
-/* For assertions; under objects_mutex. */
+/* For assertions. The caller holds objects_mutex. */
 static bool is_attached(const kj_runtime *runtime, const kj_attachment *attachment)
 {
   const kj_attachment *at = runtime->attachments;
@@ -22,12 +22,12 @@ void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
   *attachment = (kj_attachment){ .class = class, .runtime = runtime };
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   KJ_ASSERT(!is_attached(runtime, attachment));
-  attachment->next = runtime->attachments; /* the last one ends first */
+  attachment->next = runtime->attachments; /* attachments end in reverse order */
   runtime->attachments = attachment;
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
-/* Both: the last one first. */
+/* stop_attachments and destroy_attachments process the most recent attachment first. */
 static void stop_attachments(kj_runtime *runtime)
 {
   kj_assert_no_locks();
@@ -53,7 +53,8 @@ static void close_device(kjit_device *device)
   if (!device) return;
   for (uint32_t i = atomic_load(&device->attachment_count); i-- > 0;) {
     kj_attachment *at = device->attachments[i];
-    atomic_store(&device->attachment_count, i); /* the others may still wait for the device */
+    atomic_store(&device->attachment_count, i); /* the remaining attachments may still wait for the
+                                                 * device */
     KJ_ASSERT(at->device == device && at->runtime == device->runtime);
     if (at->class->destroy) at->class->destroy(at);
   }
@@ -70,7 +71,7 @@ static void close_device(kjit_device *device)
   free(device);
 }
 
-/* What every kind of device has: the functions that base/device.h does not allow to be NULL. */
+/* Checks that a kind has the operations that base/device.h does not allow to be NULL. */
 static void check_operations(const kj_device_operations *operations)
 {
   KJ_ASSERT(operations->name && operations->count && operations->forget && operations->open &&
@@ -80,7 +81,7 @@ static void check_operations(const kj_device_operations *operations)
   KJ_ASSERT(!operations->begin_capture == !operations->end_capture);
 }
 
-/* What open and the layers have made. */
+/* Checks the fields that open and the layers have set. */
 static void check_device(const kjit_device *device)
 {
   const kj_device_operations *operations = device->operations;
@@ -130,8 +131,8 @@ static kjit_status open_device(kj_runtime *runtime, const kj_kind *kind, int32_t
 
 /* ---- creation and end ---- */
 
-/* Calls that launch, and are another thread's: a kernel on the CPU runs within its call. What ended
- * is read first, so that no call that has not ended is missed. */
+/* Waits for launches of other threads, because a kernel on the CPU runs inside its launch call.
+ * Reads `ended` before `begun`, so that it never misses a running call. */
 static void wait_for_calls(const kjit_context *context)
 {
   enum { FIRST_NS = 20000, MOST_NS = 1000000 };
@@ -146,7 +147,8 @@ static void wait_for_calls(const kjit_context *context)
   }
 }
 
-/* For assertions; under objects_mutex: the object's neighbours in the list know it. */
+/* For assertions: returns whether the neighbours in the list point to the object. The caller holds
+ * objects_mutex. */
 static bool is_listed(const kj_runtime *runtime, const kj_object *object)
 {
   return (object->previous ? object->previous->next : runtime->objects) == object &&
@@ -166,7 +168,7 @@ static void unlink_object(kj_runtime *runtime, kj_object *object)
 
 static void end_objects(kj_runtime *runtime)
 {
-  /* code that is unloaded goes with the waits of what follows */
+  /* its code is unloaded by the waits that the objects below cause */
   kjit_release_module(atomic_exchange(&runtime->library, NULL));
   while (runtime->objects) {
     kj_object *object = runtime->objects;
@@ -287,7 +289,7 @@ bool kj_take_object(kj_object *object)
   return is_ours;
 }
 
-/* What calls on an object find whose context has ended. */
+/* Device of objects whose context has ended. Calls on such objects fail. */
 static const kj_device_operations no_operations;
 static kjit_device ended_device = { .context = &ki_ended_context, .operations = &no_operations };
 
@@ -333,7 +335,7 @@ void kj_note_destroyed(kjit_stream *stream)
   kjit_stream **at = &device->alive;
   while (*at && *at != stream) at = &(*at)->next_alive;
   KJ_ASSERT(*at || !stream->is_owned);
-  if (*at) *at = stream->next_alive; /* not one of the device's own */
+  if (*at) *at = stream->next_alive; /* streams of the device itself are not in the list */
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 
@@ -349,7 +351,7 @@ bool kj_is_alive(kjit_device *device, const void *native)
   return stream;
 }
 
-/* ---- kinds of devices; what changes them happens under context->runtime_mutex ---- */
+/* ---- kinds of devices; they change only under context->runtime_mutex ---- */
 
 kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind)
 {
