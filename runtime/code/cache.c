@@ -1,12 +1,12 @@
-/* The specializations of a kernel: their keys; a table that any thread reads without a lock; and
- * the rule that a key is compiled once however many threads ask for it.
+/* Specializations of a kernel: their keys, a hash table that threads read without a lock, and the
+ * rule that each key is compiled once, however many threads request it.
  *
- * A key is everything about a call that the code may depend on, as words. A fact is in it only
- * where the kernel can use it.
+ * A key consists of 64-bit words and contains everything that the code may depend on. It contains
+ * only facts that the kernel can use.
  *
- * Slots of a table only ever go from empty to an entry, and entries live as long as the kernel: a
- * reader needs no more than acquire loads. A table that becomes too full is copied; readers may
- * still be in the old one, so that it is kept. */
+ * A slot of a table changes only once, from empty to an entry, and entries live as long as the
+ * kernel, so acquire loads are enough for readers. A table that becomes too full is copied to a
+ * larger one. Readers may still use the old table, so it is kept until the kernel is destroyed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 
 /* ---- the key ---- */
 
-/* Call facts have bits of their own in the key, and so does that the block is known; facts of an
- * array are a byte of its word. */
+/* In key[1], the call facts are the low bits and bit BLOCK_AT tells whether the block is known. The
+ * facts of an array are one byte of the array's word, from bit FACTS_AT on. */
 enum { BLOCK_AT = 32, FACTS_AT = 24 };
 _Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8,
                "the key has room");
@@ -29,7 +29,7 @@ size_t kj_key_capacity(const kjit_kernel *kernel)
 {
   size_t pairs = (size_t)kernel->parameter_count * kernel->parameter_count / 2;
   size_t words = KJ_KEY_FIXED_WORDS + 3 * (size_t)kernel->parameter_count + pairs / 32 + 1;
-  return words + words % 2; /* what follows in a call's memory stays aligned for 16-byte scalars */
+  return words + words % 2; /* even, so that the data after the key is aligned to 16 bytes */
 }
 
 static void add_argument(kj_call *call, const kj_bound *bound)
@@ -56,7 +56,7 @@ bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j)
          !call->is_general;
 }
 
-/* Two bits for each pair of arrays of which one is written. */
+/* Adds two bits for each pair of arrays of which the kernel writes at least one. */
 static void add_relations(kj_call *call)
 {
   const kjit_kernel *kernel = call->kernel;
@@ -65,7 +65,7 @@ static void add_relations(kj_call *call)
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     for (uint32_t j = i + 1; j < kernel->parameter_count; j++) {
-      /* of a general one the bits stay ANY */
+      /* if an array is general, the bits stay 0 (ANY) */
       if (call->bound[j].kind != KJ_ARGUMENT_ARRAY ||
           !(kernel->parameters[i].is_written || kernel->parameters[j].is_written))
         continue;
@@ -131,23 +131,23 @@ void kj_drop_facts(kj_call *call)
 
 /* ---- keys that differ in facts only ---- */
 
-/* A known key beside that of a call; both have so many words. */
+/* How a known key compares with the key of a call that has the same number of words. */
 typedef enum key_match {
   KEY_OTHER,
-  KEY_SAME_TYPES, /* differs in facts only */
-  KEY_SERVES      /* and the call has all facts of the known one */
+  KEY_SAME_TYPES, /* the keys differ in facts only */
+  KEY_SERVES      /* the same, and the call has all facts of the known key */
 } key_match;
 
 static const uint64_t facts_mask = (uint64_t)0xff << FACTS_AT;
 
-/* Words that an argument has after the first. */
+/* Returns how many further words follow the first word of an argument. */
 static uint32_t more_words(uint64_t word)
 {
   uint8_t kind = (uint8_t)word;
   return kind == KJ_ARGUMENT_FUNCTION ? 1 : kind == KJ_ARGUMENT_CONST ? 2 : 0;
 }
 
-/* Pairs of bits: ANY is what every relation satisfies. */
+/* Compares relations, two bits each. A wanted relation of ANY matches every given relation. */
 static bool has_relations(uint64_t wanted, uint64_t given)
 {
   const uint64_t low = 0x5555555555555555u;
@@ -170,17 +170,17 @@ static key_match match_key(const kjit_kernel *kernel, const uint64_t *known, con
     for (uint32_t more = more_words(key[at]); more; more--)
       if (at++, known[at] != key[at]) return KEY_OTHER;
   }
-  KJ_ASSERT(at <= count); /* relations are what is left */
+  KJ_ASSERT(at <= count); /* the remaining words are relations */
   for (; at < count; at++) has_facts = has_facts && has_relations(known[at], key[at]);
   return has_facts ? KEY_SERVES : KEY_SAME_TYPES;
 }
 
-/* Says which of two keys for the same types has more facts. */
+/* Returns a number that orders keys for the same types by how many facts they have. */
 static uint32_t count_facts(const uint64_t *key, uint32_t count)
 {
   uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & KJ_CALL_FACTS);
   for (uint32_t at = KJ_KEY_FIXED_WORDS; at < count; at++)
-    /* types and values add the same to all that are compared */
+    /* bits of types and values count, too, but are the same in all compared keys */
     facts += (uint32_t)__builtin_popcountll(key[at]);
   return facts;
 }
@@ -198,7 +198,7 @@ struct kj_table {
   _Atomic(kjit_specialization *) slots[];
 };
 
-/* A search ends at a slot that is empty, so at least one is. */
+/* A search ends at an empty slot, so a table must have at least one. */
 static void check_table(const kj_table *table)
 {
   KJ_ASSERT(table->capacity && (table->capacity & (table->capacity - 1)) == 0);
@@ -266,7 +266,8 @@ static void place(kj_table *table, kjit_specialization *entry)
   check_table(table);
 }
 
-/* Under kernel->mutex. NULL: out of memory. */
+/* Returns a table with space for one more entry, or NULL if out of memory. The caller holds
+ * kernel->mutex. */
 static kj_table *make_room(kjit_kernel *kernel)
 {
   kj_table *table = atomic_load(&kernel->table);
@@ -302,13 +303,13 @@ static kjit_specialization *make_entry(kj_call *call, uint64_t hash)
   entry->hash = hash;
   entry->key_count = call->key_count;
   memcpy(entry->key, call->key, call->key_count * sizeof *entry->key);
-  atomic_init(&entry->state, KJ_FAILED); /* whoever comes first takes it on */
+  atomic_init(&entry->state, KJ_FAILED); /* the first thread that needs the code compiles it */
   pthread_mutex_init(&entry->mutex, NULL);
   pthread_cond_init(&entry->changed, NULL);
   return entry;
 }
 
-/* For assertions: nobody uses the code, nor will. */
+/* For assertions: returns whether no launch and no graph uses the code. */
 static bool is_unused(const kjit_specialization *entry)
 {
   uint64_t begun = 0, ended = 0;
@@ -333,7 +334,7 @@ static void free_entry(kjit_specialization *entry)
   free(entry);
 }
 
-/* The entry of the call's key, made where there is none. */
+/* Returns the entry for the call's key and creates it if necessary. */
 static kjit_specialization *get_entry(kj_call *call, uint64_t hash)
 {
   kjit_kernel *kernel = call->kernel;
@@ -363,7 +364,7 @@ void kj_free_specializations(kjit_kernel *kernel)
   atomic_store(&kernel->table, NULL);
 }
 
-/* ---- one compilation for many callers ---- */
+/* ---- one compilation for all threads that wait for the same key ---- */
 
 void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
 {
@@ -380,7 +381,8 @@ void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
   if (to->status == KJIT_OK) to->status = from->status;
 }
 
-/* False: out of memory. A sealed kernel knows only what is listed. */
+/* Adds the entry to kernel->order, because a sealed kernel accepts only listed entries. Returns
+ * false if out of memory. */
 static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 {
   kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
@@ -402,7 +404,7 @@ static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
   return is_listed;
 }
 
-/* A range for profilers: of the time that the caller waits for code, be it compiled or read. */
+/* Begins a profiler range for the time in which the caller waits for code, compiled or loaded. */
 static void begin_code_range(const kjit_kernel *kernel)
 {
   char name[256];
@@ -410,7 +412,8 @@ static void begin_code_range(const kjit_kernel *kernel)
   (void)kjit_begin_range(kernel->context, name);
 }
 
-/* No lock is held while compiling. */
+/* Compiles or loads the code of an entry that this thread has set to KJ_PENDING, and wakes the
+ * waiting threads. The caller holds no lock. */
 kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagnostics *diagnostics)
 {
   ki_counters *counters = &call->kernel->context->counters;
@@ -431,7 +434,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
     kj_unload_code(entry);
   }
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* only who began the attempt ends it */
+  /* only the thread that began the attempt ends it */
   KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
   KJ_ASSERT(status != KJIT_OK || entry->cuda.function != KJ_UNLOADED);
   if (status != KJIT_OK) kj_copy_diagnostics(diagnostics, &entry->failure);
@@ -454,7 +457,7 @@ void kj_abandon_entry(kjit_specialization *entry)
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
 }
 
-/* Under entry->mutex. */
+/* The caller holds entry->mutex. */
 static void begin_attempt(kjit_specialization *entry)
 {
   KJ_ASSERT(kj_is_locked_here(&entry->mutex) && atomic_load(&entry->state) == KJ_FAILED);
@@ -472,14 +475,15 @@ void kj_improve_later(kj_call *call, uint64_t hash)
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   bool begins = atomic_load(&entry->state) == KJ_FAILED && !entry->is_hopeless;
   if (begins) begin_attempt(entry);
-  if (begins) entry->is_hopeless = true; /* until it has succeeded */
+  if (begins) entry->is_hopeless = true; /* cleared when a compilation succeeds */
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (begins && !kj_compile_later(call, entry)) kj_abandon_entry(entry);
 }
 
-/* Under entry->mutex, which is let go meanwhile. A job that is still queued is done here. Whoever
- * began the attempt may be about to queue it: a thread that does jobs itself looks again, since no
- * other may be left to do it. */
+/* Waits for a compilation that another thread started. The caller holds entry->mutex; the wait
+ * releases it. If the job is still queued, this thread runs it. The other thread may not have
+ * queued the job yet, so a background thread checks again every LOOK_AGAIN_NS, because it may be
+ * the only thread left to run the job. */
 static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, uint64_t attempt)
 {
   enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
@@ -502,8 +506,8 @@ static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, ui
   }
 }
 
-/* Whoever waited for an attempt gets its outcome. One who comes after a failure tries again: what
- * failed may have been the machine. */
+/* Compiles the entry or waits for the current attempt and returns its status. After a failed
+ * attempt, the next caller tries again, because the cause may have been temporary. */
 static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                 kjit_specialization **specialization)
 {
@@ -519,19 +523,19 @@ static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *di
   }
   uint64_t attempt = entry->attempt;
   wait_for_attempt(call->runtime, entry, attempt);
-  /* An attempt that was given up has no message. */
+  /* An abandoned attempt has no message. */
   bool is_settled = atomic_load(&entry->state) == KJ_READY ||
                     (entry->attempt == attempt && entry->failure.status != KJIT_OK);
   if (atomic_load(&entry->state) == KJ_FAILED && is_settled)
     kj_copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* The attempt was given up, or another one began before this thread woke up. */
+  /* Try again: the attempt was abandoned, or another one began before this thread woke up. */
   return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
 }
 
-/* A failure in the background is reported to the next launch of the key; the one after that tries
- * again. */
+/* Starts the compilation on a background thread. The next launch with the key reports a failure,
+ * and the launch after that tries again. */
 kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                 kjit_specialization **specialization)
 {
@@ -545,7 +549,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   if (reports) kj_copy_diagnostics(&entry->failure, diagnostics);
   if (reports) entry->is_unreported = false;
   if (begins) begin_attempt(entry);
-  if (begins) entry->is_unreported = true; /* cleared by the launch that reports a failure */
+  if (begins) entry->is_unreported = true; /* cleared by the launch that reports the failure */
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (state == KJ_READY) return KJIT_OK;
   if (reports) return diagnostics->status;
@@ -557,7 +561,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
                   "out of memory, or the system gives no thread to compile on");
 }
 
-/* A thread that is cancelled here would leave others to wait for it, or go with a lock. */
+/* Disables cancellation: a cancelled thread would keep its locks and never end its attempt. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization)
 {

@@ -1,6 +1,5 @@
-/* What compiling needs beside the call: libkjit-compiler, opened at the first miss, so that a
- * process whose calls all hit never loads LLVM; and threads for compilations that nobody waits for.
- */
+/* Loads libkjit-compiler and runs compilations on background threads. The library is opened at the
+ * first cache miss, so a process whose calls all hit the cache never loads LLVM. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,8 @@ static void *try_open(const char *path, kj_buffer *reasons)
   return NULL;
 }
 
-/* Appends the path of the compiler in the folder of libkjit; nothing if that folder is unknown. */
+/* Appends the path of the compiler library in the directory of libkjit, or nothing if that
+ * directory is unknown. */
 static void append_path_beside(kj_buffer *path)
 {
   kj_append_own_folder(path);
@@ -52,7 +52,7 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
     return status;
   }
   kj_free_buffer(&reasons);
-  runtime->compiler_library = library; /* stays open: LLVM registers things for the whole process */
+  runtime->compiler_library = library; /* never closed: LLVM keeps process-wide state */
   return KJIT_OK;
 }
 
@@ -108,8 +108,8 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
   return status;
 }
 
-/* The one that is loaded, else the one that would be. One that the loader's search path alone finds
- * is not looked for. */
+/* Computes the identity of the loaded compiler library or, if none is loaded, of the file that
+ * would be loaded. Returns false if only the loader's search path could find the library. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
 {
   kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
@@ -140,15 +140,15 @@ kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *
   return KJIT_OK;
 }
 
-/* ---- compilations in the background ---- */
+/* ---- background compilation ---- */
 
 typedef struct job {
   kj_job base;
   kj_call call;
   kjit_specialization *entry;
-  kjit_module *module; /* retained: it owns kernel and entry */
+  kjit_module *module; /* retained, because the module owns kernel and entry */
   kjit_launch_config config;
-  int64_t *extents; /* of the arrays: shape, then strides */
+  int64_t *extents; /* for each parameter: KJ_MAX_RANK extents, then KJ_MAX_RANK strides */
 } job;
 
 enum { MOST_THREADS = 64 };
@@ -162,10 +162,11 @@ struct kj_background {
   size_t queued;
   kj_job *first, **last;
   bool is_stopping;
-  bool is_joining; /* a thread waits for the end of the others */
+  bool is_joining; /* a thread is joining the background threads */
 };
 
-/* Under mutex: the queue is as long as its count says, and its end is where jobs are added. */
+/* Checks that the queue length equals `queued` and that `last` points to the end of the queue. The
+ * caller holds mutex. */
 static void check_queue(const kj_background *background)
 {
   size_t count = 0;
@@ -194,7 +195,8 @@ static const int64_t *keep_extents(int64_t *place, const int64_t *extents, uint3
 
 static void run_job(kj_job *base, bool is_given_up);
 
-/* The key and the parameter block are not needed: the entry has the one, nothing is launched. */
+/* Copies the call for a background thread, without key and parameter block: the entry has the key,
+ * and the job launches nothing. */
 static job *make_job(const kj_call *call, kjit_specialization *entry)
 {
   uint32_t count = call->kernel->parameter_count;
@@ -233,7 +235,8 @@ static void run_job(kj_job *base, bool is_given_up)
   if (is_given_up) kj_abandon_entry(job->entry);
   else if (kj_compile_entry(&job->call, job->entry, &diagnostics) == KJIT_OK)
     (void)ki_finish_call(job->call.kernel->context, &diagnostics);
-  kj_free_diagnostics(&diagnostics); /* of a failure: the next launch of this key reports it */
+  kj_free_diagnostics(&diagnostics); /* if the compilation failed, the next launch with this key
+                                      * reports the error */
   kjit_module *module = job->module;
   free_job(job);
   kjit_release_module(module);
@@ -255,7 +258,7 @@ static kj_job *take_job(kj_background *background)
   return taken;
 }
 
-/* What this thread works for, if it is one of these. */
+/* The pool that this thread belongs to, or NULL if it is not a background thread. */
 static _Thread_local const kj_background *own_background;
 
 bool kj_is_in_background(const kj_runtime *runtime)
@@ -300,7 +303,8 @@ static kj_background *get_background(kj_runtime *runtime)
   return background;
 }
 
-/* Under mutex, with the job in the queue. False: it has nobody who would do it. */
+/* Starts a thread if there are more queued jobs than idle threads. Returns false if no thread
+ * exists to run the queued job. The caller holds mutex. */
 static bool provide_thread(kj_background *background)
 {
   if (background->idle >= background->queued || background->thread_count == background->limit)
@@ -346,7 +350,8 @@ bool kj_compile_later(const kj_call *call, kjit_specialization *entry)
   return false;
 }
 
-/* The job of an entry, taken out of the queue; NULL: it is not there (any more). */
+/* Removes the job of an entry from the queue and returns it, or NULL if the queue does not contain
+ * it. */
 static kj_job *take_job_of(kj_background *background, const kjit_specialization *entry)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
@@ -377,7 +382,7 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
 static void end_threads(kj_background *background)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
-  background->is_stopping = true; /* no thread is added from now on */
+  background->is_stopping = true; /* prevents that threads are added */
   pthread_cond_broadcast(&background->changed);
   while (background->is_joining) kj_wait_for(&background->changed, &background->mutex);
   uint32_t count = background->thread_count;
@@ -429,7 +434,7 @@ static void stop_background(kj_runtime *runtime)
   runtime->background = NULL;
 }
 
-/* ---- the layer's part of a runtime ---- */
+/* ---- attachment of the code layer to a runtime ---- */
 
 static void stop_code(kj_attachment *attachment) { stop_background(attachment->runtime); }
 

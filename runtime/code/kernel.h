@@ -1,24 +1,26 @@
-/* Kernels, what a launch needs to know of one before it is typed; calls of them and their keys. */
+/* Kernel objects, which hold the properties of a kernel that a launch needs before type inference;
+ * calls of kernels and their keys. */
 #ifndef KJ_CODE_KERNEL_H
 #define KJ_CODE_KERNEL_H
 
 #include "base/runtime.h"
 #include "code/evaluate.h"
 
-/* What an annotation says that the dispatcher can check without typing the kernel. */
+/* Kinds of parameter annotations that the dispatcher checks without type inference. */
 typedef enum kj_annotation_kind {
   KJ_ANNOTATION_NONE,
-  KJ_ANNOTATION_SCALAR,  /* .type */
-  KJ_ANNOTATION_POINTER, /* .type */
-  KJ_ANNOTATION_ARRAY,   /* .type the element, KJIT_ANY: not known or of .same_as; .rank, .layout */
-  KJ_ANNOTATION_SAME,    /* dtype(p): the scalar type of parameter .same_as */
-  KJ_ANNOTATION_OTHER    /* left to inference */
+  KJ_ANNOTATION_SCALAR,  /* a scalar of type .type */
+  KJ_ANNOTATION_POINTER, /* a pointer of type .type */
+  KJ_ANNOTATION_ARRAY,   /* an array with .rank, .layout and element type .type; KJIT_ANY: unknown,
+                          * or that of .same_as */
+  KJ_ANNOTATION_SAME,    /* `dtype(p)`: the element type of parameter .same_as */
+  KJ_ANNOTATION_OTHER    /* any other annotation, which type inference checks */
 } kj_annotation_kind;
 
 typedef struct kj_annotation {
   kj_annotation_kind kind;
   kjit_type type;
-  int same_as; /* a parameter; -1: none */
+  int same_as; /* index of a parameter, or -1 */
   uint8_t rank, layout, read_only;
 } kj_annotation;
 
@@ -26,35 +28,37 @@ typedef struct kj_parameter_row {
   const ki_decl *decl;
   kj_annotation annotation;
   bool is_const, is_func, is_read, is_written;
-  bool is_general; /* @general: no facts */
-  bool is_shaping; /* grid, block or shared memory may depend on it */
+  bool is_general; /* declared @general: specializations know no facts about it */
+  bool is_shaping; /* grid, block or shared memory size may depend on it */
 } kj_parameter_row;
 
-/* A shared array of the kernel that has extents. */
+/* A shared array of the kernel whose extents are evaluated at launch. */
 typedef struct kj_kernel_shared {
   const ki_decl *decl;
-  kj_programs programs; /* of the extents */
+  kj_programs programs; /* programs that compute the extents */
 } kj_kernel_shared;
 
-/* What a launch makes of it. */
+/* Position and extents of a shared array in a launch. */
 typedef struct kj_shared_size {
-  uint32_t offset, extents[KJ_MAX_RANK]; /* bytes; elements */
+  uint32_t offset, extents[KJ_MAX_RANK]; /* offset in bytes, extents in elements */
 } kj_shared_size;
 
 typedef struct kj_table kj_table;
 typedef struct kj_function_code kj_function_code;
 
-/* What threads write often lies in slots of its own cache lines. A thread has one for itself as
- * long as it lives, so that it counts there without a locked instruction; those for whom none is
- * left share the last one. evict.c */
+/* Counters that threads write often exist once per slot, and each slot has its own cache lines. A
+ * thread owns a slot until it ends, so it increments its counters without an atomic
+ * read-modify-write. If more threads exist than slots, the remaining threads share the last slot.
+ * See evict.c. */
 enum { KJ_SLOTS = KJ_LAUNCH_COUNTERS, KJ_SHARED_SLOT = KJ_SLOTS - 1, KJ_SLOT_BYTES = 128 };
-/* from 1; 0: none yet */
+/* slot of this thread plus 1, or 0 before kj_take_slot assigned a slot */
 extern _Thread_local uint32_t kj_own_slot
   __attribute__((tls_model("initial-exec"), visibility("hidden")));
 uint32_t kj_take_slot(void);
 static inline uint32_t kj_slot(void) { return kj_own_slot ? kj_own_slot - 1 : kj_take_slot(); }
 
-/* What was done before can be seen by whoever sees the new number. */
+/* Increments a counter. A thread that reads the new value also sees this thread's earlier
+ * writes. */
 static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
 {
   if (slot == KJ_SHARED_SLOT) atomic_fetch_add(count, 1);
@@ -63,25 +67,28 @@ static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
                           memory_order_release);
 }
 
-/* The shape of a launch that had nothing beside it, and what it was decided from: a launch of the
- * same code with the same of that has the same shape. launch/learned.c */
+/* The shape of the last launch on the fast path that needed only grid, block and shared memory
+ * size, and the inputs of that shape. A launch of the same code with the same inputs and
+ * configuration has the same shape, which is not computed again. See launch/learned.c. */
 enum { KJ_MOST_SHAPE_INPUTS = 8 };
 typedef struct kj_known_shape {
-  const kjit_specialization *specialization; /* NULL: none is known */
+  const kjit_specialization *specialization; /* NULL means that no shape is stored */
   uint32_t grid[3], block[3], shared_bytes, parameter_bytes;
-  kjit_launch_config config;             /* but for its stream and its device */
-  uint64_t inputs[KJ_MOST_SHAPE_INPUTS]; /* extents and scalars among the arguments */
+  kjit_launch_config config;             /* stream and device are not compared */
+  uint64_t inputs[KJ_MOST_SHAPE_INPUTS]; /* extents and scalar arguments that the shape depends
+                                          * on */
 } kj_known_shape;
 
-/* What a thread launched last; of the shared slot no shape is known. */
+/* The last launch of the threads with one slot. The shared slot stores no shape. */
 typedef struct kj_recent_slot {
   _Atomic(kjit_specialization *) specialization;
   kj_known_shape shape;
-  char padding[64]; /* a line between two slots */
+  char padding[64]; /* keeps two slots on different cache lines */
 } kj_recent_slot;
 
-/* Counts of how the threads of a slot used a specialization: uses that began, that ended with a
- * launch, that ended without. In use = begun - launched - passed. */
+/* Counts the uses of a specialization by the threads with one slot: uses that began, uses that
+ * ended with a launch, and uses that ended without a launch. The code is in use while begun >
+ * launched + passed. */
 typedef struct kj_hold_slot {
   _Atomic uint64_t begun, launched, passed;
   char padding[KJ_SLOT_BYTES - 3 * sizeof(uint64_t)];
@@ -93,38 +100,38 @@ struct kjit_kernel {
   const ki_function *function;
   kj_parameter_row *parameters;
   uint32_t parameter_count;
-  kj_binding *bindings; /* function->local_count, or params + locals */
+  kj_binding *bindings; /* has function->local_count items: parameters, then locals */
   uint32_t binding_count;
-  /* positions that a launch is made from */
+  /* attributes from which a launch computes its shape, or NULL */
   const ki_attribute *block, *grid, *launch_bounds;
-  /* @block depends on const parameters only: part of what the compiler may know */
+  /* @block depends on const parameters only, so the compiler can know the block */
   bool block_is_static;
-  const ki_stmt **ranges; /* the grid_ranges of the kernel itself */
+  const ki_stmt **ranges; /* grid_range statements in the body of the kernel */
   uint32_t range_count;
-  bool has_callee_range; /* a func may contain more */
-  bool is_range_only;    /* kj_is_range_only: no iterations, nothing to do */
+  bool has_callee_range; /* a called func may contain further grid_ranges */
+  bool is_range_only;    /* see kj_is_range_only */
   kj_kernel_shared *shared;
   uint32_t shared_count;
-  size_t call_bytes; /* of a call's memory, see kj_call */
-  /* the same as programs */
-  kj_programs *range_programs; /* of each range */
+  size_t call_bytes; /* size of the memory of a call, see kj_divide_memory */
+  /* compiled forms of the expressions above */
+  kj_programs *range_programs; /* extents of each range */
   kj_programs block_program, grid_program, bounds_program;
   kj_recent_slot recent[KJ_SLOTS];
-  /* of a func: what the host called, of launch/function.c, which sets free_functions with them */
+  /* for a func: compiled functions that the application called. launch/function.c creates them and
+   * sets free_functions. */
   _Atomic(kj_function_code *) functions;
   void (*free_functions)(kjit_kernel *kernel);
-  _Atomic uint64_t
-    combines; /* of a func: what algorithm/known_operators.c found it good for last */
-  /* specializations */
-  _Atomic bool is_sealed; /* kjit_seal_kernel */
+  _Atomic uint64_t combines; /* for a func: the last result of algorithm/known_operators.c */
+  /* specializations, protected by mutex unless atomic */
+  _Atomic bool is_sealed; /* set by kjit_seal_kernel */
   _Atomic(kj_table *) table;
   pthread_mutex_t mutex;
-  kjit_specialization **order; /* compiled ones in the order of their compilation */
+  kjit_specialization **order; /* compiled specializations in the order of compilation */
   size_t order_count, order_capacity;
 };
 
-/* What is known of a kernel, or of a func as of one: its parameters and how arguments are bound to
- * them. NULL: out of memory. */
+/* Returns the kernel object of a kernel or func, created at the first call: its parameters and the
+ * rules for binding arguments. Returns NULL if out of memory. */
 kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index);
 /* inspect.c. Finds the type that a func returns for arguments of these types when it is compiled
  * for the device, as the type may depend on the target (`vector_bytes`, `target`). device NULL
@@ -134,35 +141,37 @@ kjit_status kj_find_result_type(kjit_function *function, const kjit_device *devi
                                 kjit_type *type);
 /* cache.c */
 void kj_free_specializations(kjit_kernel *kernel);
-/* The kernel of a declaration of the module where anybody has asked for it, or NULL. */
+/* Returns the kernel object of a declaration, or NULL if none was created yet. */
 kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index);
 
-/* Threads of a block where nobody has given one. */
+/* Block size of launches that specify none. */
 enum { KJ_DEFAULT_BLOCK = 256 };
-/* bound: of @launch_bounds; KJ_DEFAULT_BLOCK where there are none. */
+/* Returns the default block size: bound, from @launch_bounds, but at most KJ_DEFAULT_BLOCK, rounded
+ * down to whole warps. */
 static inline uint32_t kj_default_block(uint32_t bound)
 {
   uint32_t threads = bound < KJ_DEFAULT_BLOCK ? bound : KJ_DEFAULT_BLOCK;
   return threads > KJ_WARP_THREADS ? threads / KJ_WARP_THREADS * KJ_WARP_THREADS : threads;
 }
 
-/* The func behind a handle. */
+/* Returns the declaration of a function handle. */
 static inline const ki_decl *kj_function_of(const kjit_function *function)
 {
   return (const ki_decl *)function;
 }
 
-/* ---- what a launch evaluates of a kernel: extents.c ---- */
+/* ---- expressions of a kernel that a launch evaluates: extents.c ---- */
 
-/* is_product: only the product of the values counts. */
+/* Translates the expressions to programs. is_product means that the caller needs only the product
+ * of the values. */
 void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
                       kj_programs *programs);
-/* Values of @block or another attribute, missing ones 1. Errors: LAUNCH. */
+/* Evaluates @block or another attribute; values that are not given are 1. Errors: LAUNCH. */
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
                                   const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3]);
 
-/* ---- a call on its way to its code: bound arguments, the shape of the launch, the key ---- */
+/* ---- a call: bound arguments, launch shape and key ---- */
 
 typedef struct kj_call {
   kjit_kernel *kernel;
@@ -170,35 +179,39 @@ typedef struct kj_call {
   kjit_device *device;
   kjit_stream *stream; /* or NULL */
   const kjit_launch_config *config;
-  kj_bound *bound; /* one for each parameter */
+  kj_bound *bound; /* one item for each parameter */
   uint64_t *key;
   uint32_t key_count;
-  kj_shared_size *shared; /* as kj_code.shared_arrays; one more for the launch's own */
-  char *parameters;       /* memory for the parameter block, parameter_room bytes */
+  kj_shared_size *shared; /* the arrays of kj_code.shared_arrays, and one more item for the dynamic
+                           * shared memory of the launch */
+  char *parameters;       /* memory of parameter_room bytes for the parameter block */
   size_t parameter_room;
-  char *own_parameters; /* of kj_make_room; whoever divided the call's memory frees it */
+  char *own_parameters; /* allocated by kj_make_room, freed by the function that divided the call's
+                         * memory, or NULL */
   bool has_host_arrays, is_miss;
-  uint32_t facts;    /* KJ_CALL_FACT_*, of kj_make_key */
-  bool is_sealed;    /* the kernel was when the arguments were matched */
-  bool is_general;   /* facts are left out of the key */
-  bool is_makeshift; /* runs code for fewer facts than it has */
-  /* configuration */
+  uint32_t facts;    /* KJ_CALL_FACT_*, set by kj_make_key */
+  bool is_sealed;    /* whether the kernel was sealed when the arguments were matched */
+  bool is_general;   /* the key contains no facts */
+  bool is_makeshift; /* the call runs code that relies on fewer facts than the call has */
+  /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
-  bool is_block_chosen; /* nobody has given a block */
+  bool is_block_chosen; /* kjit chose the block, because no block was given */
   bool is_cooperative;
-  /* the grid may still be made smaller: the kernel is all grid_ranges and no grid was given */
+  /* kjit chose the grid and may still reduce it: the kernel is range-only and no grid was given */
   bool is_chosen;
-  bool has_elements; /* elements is known */
-  bool has_nothing;  /* no iterations at all */
-  uint64_t elements; /* of the largest grid_range */
+  bool has_elements; /* `elements` is set */
+  bool has_nothing;  /* the launch has no iterations and is skipped */
+  uint64_t elements; /* iteration count of the largest grid_range */
   uint64_t dynamic_shared_bytes;
 } kj_call;
 
-/* Divides call_bytes of memory: bound arguments, then the key, then the parameter block. */
+/* Divides call_bytes of memory into bound arguments, key and parameter block, and returns the
+ * number of bytes used. */
 size_t kj_divide_memory(kj_call *call, char *memory);
-/* "f32[:, :] C", "f32", "16", "a func" for messages and signatures. */
+/* Prints a bound argument for messages and signatures, for example "f32[:, :] C", "f32", "16" or "a
+ * func". */
 void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffer);
-/* Whether the bytes [low, high) of two arrays have some in common; neither is empty. */
+/* Returns whether the non-empty byte ranges [low, high) of two arrays overlap. */
 static inline bool kj_do_meet(uint64_t low, uint64_t high, uint64_t other_low, uint64_t other_high)
 {
   return (high > other_low) & (other_high > low);
@@ -206,21 +219,22 @@ static inline bool kj_do_meet(uint64_t low, uint64_t high, uint64_t other_low, u
 kj_relation kj_relate(const kj_bound *a, const kj_bound *b);
 kj_scope kj_call_scope(const kj_call *call);
 
-/* ---- the key and the facts in it: cache.c ---- */
+/* ---- the key and its facts: cache.c ---- */
 
-/* The facts of a call with a grid and a block. */
+/* Returns the call facts. The grid and the block of the call must be set. */
 uint32_t kj_find_facts_of(const kj_call *call, bool has_small_offsets);
 enum { KJ_KEY_FIXED_WORDS = 4 };
-/* Fills call->key from bound, device, facts and, where it counts, block. */
+/* Fills call->key from device, bound arguments, facts and, if kj_knows_block, the block. */
 void kj_make_key(kj_call *call);
-/* At most so many words. */
+/* Returns the maximum number of key words. */
 size_t kj_key_capacity(const kjit_kernel *kernel);
 
-/* The call with no facts at all; the key follows. */
+/* Removes all facts from the call. The caller has to make the key again. */
 void kj_drop_facts(kj_call *call);
-/* Whether the key has the relation of two arguments: arrays of which one is written. */
+/* Returns whether the key contains the relation of two arguments: both are arrays, and the kernel
+ * writes at least one. */
 bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j);
-/* Whether the key has the block. */
+/* Returns whether the key contains the block. */
 static inline bool kj_knows_block(const kjit_kernel *kernel, const kjit_device *device)
 {
   return device->operations->knows_block || kernel->block_is_static;
@@ -230,49 +244,50 @@ uint64_t kj_hash_key(const uint64_t *key, uint32_t count);
 
 /* ---- signature.c ---- */
 
-/* The text of a KJ_ARGUMENT_NUMBER's type in signatures and keys. */
+/* Returns the name of the type of a KJ_ARGUMENT_NUMBER in signatures and keys. */
 const char *kj_number_text(kjit_type type);
 
-/* Facts as text into a signature: flags of arguments, relations[count * count], block. Errors:
- * ARGUMENT. */
+/* Parses facts into a signature: the flags of arguments, relations[count * count] and the block.
+ * Errors: ARGUMENT. */
 kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,
                           uint8_t *relations, kj_signature *signature, kj_diagnostics *diagnostics);
 
-/* The same of a call as text, for hosts: "aligned16(r, x) disjoint(r, x)"; malloc'd, NULL: out of
- * memory. */
+/* Returns the facts of a call as a malloc'd string for the application, such as "aligned16(r, x)
+ * disjoint(r, x)", or NULL if out of memory. */
 char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 
-/* ---- extern_bindings.c: what the application has bound to extern funcs ---- */
+/* ---- extern_bindings.c: code that the application has bound to extern funcs ---- */
 
-/* Functions that native code of the module may call, by their symbols; free with kj_free_outside.
- */
+/* Lists the symbols and addresses of the functions that native code of the module may call. Free
+ * the list with kj_free_outside. */
 kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,
                             kj_outside *outside);
 void kj_free_outside(kj_outside *outside);
-/* What a kernel's PTX is linked with, itself first. */
+/* Inputs for linking a kernel's PTX. The PTX itself is the first one. */
 typedef struct kj_link_inputs {
   kj_link_input *items;
-  size_t count, renamed; /* renamed: how many texts after the kernel's are copies */
+  size_t count, renamed; /* number of copied, renamed PTX sources after the kernel's own */
 } kj_link_inputs;
-/* The kernel's own PTX alone. */
+/* Returns the kernel's own PTX as a link input. */
 kj_link_input kj_link_own(const kj_code *code);
-/* The kernel's PTX, the PTX that is bound to funcs which it calls, with the symbols that it calls,
- * and the linked code of such funcs; each once. Free with kj_free_link_inputs. */
+/* Lists the kernel's PTX, the PTX that is bound to called funcs, renamed to the symbols that the
+ * kernel calls, and the linked code of called funcs. Each input is listed once. Free the list with
+ * kj_free_link_inputs. */
 kjit_status kj_list_link_inputs(const kjit_module *module, const kj_code *code,
                                 kj_diagnostics *diagnostics, kj_link_inputs *inputs);
 void kj_free_link_inputs(kj_link_inputs *inputs);
-/* Whether funcs are bound to code that a linker puts together with the kernel's. */
+/* Returns whether a func of the module is bound to code that has to be linked with the kernel. */
 bool kj_has_outside_code(const kjit_module *module);
-/* Whether the linked code reads files whose content is in no key. */
+/* Returns whether the linked code reads files whose contents are not part of the key. */
 bool kj_depends_on_files(const kjit_module *module);
-/* Lines of the disk cache's key: the symbol of each bound func, which contains the digest of code
- * for GPUs, and the name that the func has in the canonical text of the module. */
+/* Appends lines to the disk cache key: for each bound func its symbol, which contains a digest of
+ * GPU code, and its name in the canonical text of the module. */
 void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text);
 
 /* ---- range_only.c ---- */
 
-/* The kernel consists of grid_ranges and of lets that only compute: without iterations there is
- * nothing to do. */
+/* Returns whether a launch without iterations can be skipped: outside of its grid_ranges the kernel
+ * only evaluates lets without side effects. */
 bool kj_is_range_only(const ki_function *function);
 
 #endif
