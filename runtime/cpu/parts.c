@@ -1,9 +1,10 @@
-/* Parts that take turns.
+/* Blocks and warps as fibers ("parts") that take turns.
  *
- * A part runs until it waits for something that is not there yet, then the next one in order goes
- * on. All parts of a group are on one core, so nothing here is atomic. Barriers count the parts
- * that have not ended: a thread that has left the kernel is not waited for. When a round over all
- * parts finds none that can go on, the kernel is stuck, and says where: on a GPU it would hang. */
+ * A fiber runs until it has to wait; then the next fiber that can continue runs. All fibers of a
+ * group run on one thread, so nothing here is atomic. Barriers count the fibers that have not
+ * ended: a thread that has left the kernel takes no part in barriers. If no fiber of a group can
+ * continue, the kernel is deadlocked, and an error tells where. On a GPU such a kernel would
+ * hang. */
 #include "cpu/cpu.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ enum {
   PARITY_SHIFT = 63
 };
 
-/* Turns its round when all have come. */
+/* A barrier. `round` is incremented when all fibers have arrived. */
 typedef struct barrier {
   uint32_t arrived, round;
   uint64_t sum, last_sum;
@@ -49,21 +50,22 @@ typedef enum part_state {
 } part_state;
 
 typedef struct part {
-  kj_cpu_grid grid; /* first: the kernel hands it back */
+  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to it to `wait`
+                     * and `leave` */
   kj_crowd *crowd;
   ucontext_t context;
   void *scratch;
-  uint64_t number; /* of its block in the grid */
+  uint64_t number; /* linear index of the block in the grid */
   uint32_t block, cluster;
-  uint32_t cluster_round; /* of its last arrival */
+  uint32_t cluster_round; /* cluster->round at the last cluster_arrive */
   part_state state;
   kj_cpu_wait what;
-  const barrier *at; /* AT_BARRIER, with the round that it waits to end */
+  const barrier *at; /* AT_BARRIER: waits until at->round differs from `round` */
   uint32_t round;
-  const uint64_t *word; /* AT_PHASE, TRYING */
+  const uint64_t *word; /* AT_PHASE, TRYING: mbarrier word, and the parity of the phase */
   uint64_t parity;
   uint32_t id, tries;
-  bool has_failed; /* TRYING: nothing else could run */
+  bool has_failed; /* TRYING: the try returns false, because no other fiber could run */
 #if defined(__SANITIZE_THREAD__)
   void *fiber;
 #endif
@@ -71,7 +73,7 @@ typedef struct part {
 
 struct kj_crowd {
   const kj_cpu_launch *launch;
-  uint32_t group[3]; /* blocks */
+  uint32_t group[3]; /* extents of a group in blocks */
   uint32_t blocks, warps, parts, clusters, cluster_blocks;
   uint64_t stride;
   part *all;
@@ -143,7 +145,7 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
                     : "blocks");
 }
 
-/* ---- switching ---- */
+/* ---- context switches ---- */
 
 static bool can_go_on(const part *p);
 
@@ -165,7 +167,7 @@ static void resume(kj_crowd *crowd, part *p)
   swapcontext(&crowd->home, &p->context);
 }
 
-/* What interruptible code calls: the group is over. */
+/* Called by interrupted code: ends the whole group. */
 static void leave_crowd(const kj_cpu_grid *grid)
 {
   part *p = (part *)(uintptr_t)grid;
@@ -207,7 +209,7 @@ static uint64_t meet(part *p, barrier *b, uint32_t live, uint64_t value)
   b->arrived++;
   turn_if_all(b, live);
   wait_round(p, b, round);
-  /* nobody comes here again before all have left: that takes a round in which this part arrives */
+  /* last_sum is still valid: the next round ends only after this fiber has arrived in it */
   return b->last_sum;
 }
 
@@ -234,7 +236,7 @@ static uint64_t wait_for_phase(part *p, part_state state, const uint64_t *word, 
   return !p->has_failed;
 }
 
-/* What the kernel calls: see kj_cpu_wait. */
+/* Called by the kernel to wait; see kj_cpu_wait. */
 static uint64_t wait_for(const kj_cpu_grid *grid, uint32_t what, uint32_t id, uint32_t count,
                          const void *address, uint64_t value)
 {
@@ -266,7 +268,7 @@ static uint64_t wait_for(const kj_cpu_grid *grid, uint32_t what, uint32_t id, ui
   return 0;
 }
 
-/* ---- parts ---- */
+/* ---- starting and running fibers ---- */
 
 static void run_part(unsigned low, unsigned high)
 {
@@ -282,8 +284,8 @@ static void run_part(unsigned low, unsigned high)
   go_home(p);
 }
 
-/* Block `i` of the group: where it is in the grid, and in its cluster. Blocks of a cluster are
- * neighbours in scratch memory. */
+/* Computes the position in the grid of block `i` of the group, and its cluster. The blocks of a
+ * cluster are adjacent in scratch memory. */
 static void place_block(const kj_crowd *crowd, uint64_t group, uint32_t i, part *p)
 {
   const uint32_t *grid = crowd->launch->grid.grid, *cluster = crowd->launch->grid.cluster;
@@ -352,7 +354,8 @@ static bool can_go_on(const part *p)
   return false;
 }
 
-/* Those that only try are told that it is not over yet: they may do something else then. */
+/* Makes the waiting mbarrier_try_wait calls return false, because their threads may then do other
+ * work. Returns whether there was one. */
 static bool wake_one_that_tries(kj_crowd *crowd)
 {
   bool has_woken = false;
@@ -403,12 +406,12 @@ kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *
       if (!can_go_on(p)) continue;
       has_moved = true;
       resume(crowd, p);
-      /* none goes on: their stacks hold nothing that must be released */
+      /* no fiber continues; their stacks hold no resources to release */
       if (crowd->is_interrupted) return KJ_GROUP_INTERRUPTED;
     }
     if (has_moved || wake_one_that_tries(crowd)) continue;
     describe_stuck(crowd, stuck, stuck_bytes);
-    return KJ_GROUP_STUCK; /* nor here */
+    return KJ_GROUP_STUCK; /* the stacks hold no resources here, either */
   }
   for (uint32_t i = 0; KJ_HAS_ASSERTIONS && i < crowd->parts; i++)
     KJ_ASSERT(crowd->all[i].state == PART_ENDED);
@@ -430,7 +433,8 @@ static bool map_stacks(kj_crowd *crowd)
   crowd->stacks = stacks;
   for (uint32_t i = 0; i < crowd->parts; i++)
     if (mprotect(crowd->stacks + i * crowd->stack_bytes, page, PROT_NONE))
-      return false; /* a stack that overflows ends the process rather than its neighbour's data */
+      return false; /* guard page: a stack overflow ends the process instead of overwriting the next
+                     * stack */
   return true;
 }
 
@@ -461,7 +465,7 @@ kj_crowd *kj_create_crowd(const kj_cpu_launch *launch)
   crowd->warps = (uint32_t)count_warps(launch);
   crowd->parts = crowd->blocks * crowd->warps;
   crowd->stride = scratch_stride(launch);
-  KJ_ASSERT(crowd->parts && crowd->parts <= MOST_PARTS); /* kj_check_parts */
+  KJ_ASSERT(crowd->parts && crowd->parts <= MOST_PARTS); /* checked by kj_check_parts */
   KJ_ASSERT(crowd->clusters * crowd->cluster_blocks == crowd->blocks);
   crowd->all = calloc(crowd->parts, sizeof *crowd->all);
   crowd->block = calloc(crowd->blocks, sizeof *crowd->block);

@@ -1,15 +1,14 @@
-/* How many threads a launch on the CPU is spread over: what was fastest for launches of its size
- * before.
+/* Chooses how many threads run a launch on the CPU: the number that was fastest for earlier
+ * launches of its size.
  *
- * For each size, in classes of a factor of 2, a specialization knows what a unit of work has taken,
- * by the clock: on one thread, on as many as get a worthwhile piece of it each, and on all. The
- * least one is chosen. That the figures are measured, and not reckoned from instructions and bytes,
- * makes them right where workers get in each other's way, where memory is the limit, and where
- * other processes have the cores; they follow what changes. Each width is measured a few times
- * first, and tried again now and then.
+ * For each size class (a factor of 2), a specialization stores the measured time per unit of work
+ * for three widths: one thread, as many threads as get a worthwhile share, and all threads. The
+ * fastest width is chosen. Measured times, unlike estimates from instructions and bytes, account
+ * for contention between workers, memory bandwidth and other processes on the cores, and they
+ * follow changes. Each width is first measured a few times and later tried again from time to time.
  *
- * A figure follows the median of what is measured: on a machine that does other things, too, single
- * launches take a thousand times as long as usual. */
+ * A stored time follows the median of the measurements, because on a busy machine single launches
+ * can take a thousand times longer than usual. */
 #include "cpu/cpu.h"
 
 #include <math.h>
@@ -20,36 +19,40 @@
 #define KJ_GRAIN_NS 5000
 #endif
 
-/* To wake a thread takes some microseconds of the launching one, and some more until it begins: a
- * launch is not spread at first if it takes less than WORTH_NS. GRAIN_NS: a worker gets so much. */
+/* Waking a thread costs the launching thread some microseconds, and the woken thread starts some
+ * microseconds later. A launch that takes less than WORTH_NS is initially not spread. GRAIN_NS is
+ * the minimum work for one worker. */
 static const double GRAIN_NS = KJ_GRAIN_NS, WORTH_NS = 2 * KJ_GRAIN_NS, LEAST_PIECE_NS = 1000,
-                    /* launches that take longer are all timed: reading the clock costs under 1 % */
+                    /* all longer launches are timed, because reading the clock costs less than 1 %
+                     * of them */
   LONG_NS = 20000,
-                    /* one thread is tried with all of a launch that takes less, spread */
+                    /* maximum time for which a whole launch is run by one thread as a trial */
   SHORT_NS = 100000,
-                    /* of an element of a vectorized loop, for the first launch */
+                    /* assumed time of an element of a vectorized loop, for the first launch */
   STATIC_ELEMENT_NS = 0.25;
 
 enum {
-  LEAD = 32,            /* a part of the work that is run before it is decided about the rest */
-  PIECES = 8,           /* of a worker, where the runtime cuts */
-  LEAST_ELEMENTS = 256, /* of a piece of a vectorized loop */
-  FIRST_TRY = 8,        /* another choice is tried after so many timed launches of a size, */
-  TRY_EVERY = 256,      /* twice as many, and so on, and later after each so many */
-  SAMPLE_EVERY = 32,    /* launches of a thread: one is timed, about */
-  FEW = 4,              /* measurements, from which on a figure is to be trusted */
+  LEAD = 32,            /* the lead is 1/LEAD of the blocks */
+  PIECES = 8,           /* pieces for each worker, if the runtime divides the range */
+  LEAST_ELEMENTS = 256, /* minimum elements in a piece of a vectorized loop */
+  FIRST_TRY = 8,        /* number of timed launches after which another width is tried, */
+  TRY_EVERY = 256,      /* then after twice that number, and so on; later after each TRY_EVERY timed
+                         * launches */
+  SAMPLE_EVERY = 32,    /* about one in SAMPLE_EVERY launches of a thread is timed */
+  FEW = 4,              /* number of measurements after which a stored time is trusted */
   MOST_SURPRISES = 48,
   SURPRISE = 16
 };
 
-/* 0: not measured. */
+/* Returns the stored time per unit, or 0 if not measured. */
 static double read_figure(const kj_cost *cost)
 {
   return (double)atomic_load_explicit(&cost->unit_ns, memory_order_relaxed);
 }
 
-/* Towards the median, by a sixteenth; the least of the first few, as those are slow for reasons of
- * their own. Two threads that do it at once may lose one. */
+/* Moves the stored time towards the median in steps of 1/16. Of the first FEW measurements it keeps
+ * the smallest, because first launches are slowed by cold caches. Concurrent updates may lose a
+ * measurement. */
 static void follow(kj_cost *cost, double measured)
 {
   const double STEP = 1.0625;
@@ -67,8 +70,8 @@ static bool is_new(const kj_cost *cost)
   return atomic_load_explicit(&cost->count, memory_order_relaxed) < FEW;
 }
 
-/* What is tried now and then may have been measured while the cores did something else: a time that
- * is far less than what is known counts for more than a step. */
+/* Updates a width that is tried only from time to time. Its stored time may come from a moment when
+ * the cores were busy, so a much smaller measurement counts for more than a step. */
 static void follow_trial(kj_cost *cost, double measured)
 {
   double known = read_figure(cost);
@@ -78,8 +81,8 @@ static void follow_trial(kj_cost *cost, double measured)
 
 /* ---- when the clock is read ---- */
 
-/* Whether it is this launch's turn. Not every n-th one: a host that launches the same few kernels
- * in turn would always time the same. */
+/* Returns whether this launch is timed. The interval is random, because with a fixed interval an
+ * application that launches the same few kernels in turn would always time the same kernel. */
 static bool is_sampled(void)
 {
   static _Thread_local uint32_t remaining, state;
@@ -95,8 +98,8 @@ static uint32_t class_of(uint64_t size)
   return bits < KJ_COST_CLASSES ? bits : KJ_COST_CLASSES - 1;
 }
 
-/* What one thread takes for a unit; where this size was never measured what the nearest one took;
- * 0: nothing is known. */
+/* Returns the time of one thread per unit, taken from the nearest measured size class, or 0 if none
+ * was measured. */
 static double guess_alone(const kj_cpu_cost *cost, uint32_t class)
 {
   for (uint32_t away = 1; away < KJ_COST_CLASSES; away++) {
@@ -120,8 +123,8 @@ static bool is_varied(const kj_cpu_cost *cost)
   return atomic_load_explicit(&cost->surprises, memory_order_relaxed) >= 2 * SURPRISE;
 }
 
-/* Other than the best one by the figures; NONE: it is not another's turn. One thread, which may
- * have been measured badly, often at first. */
+/* Returns a width other than `best` if it is time to try one, and otherwise NONE. One thread is
+ * tried often at first, because its first measurements may be bad. */
 enum { NONE = KJ_WIDTHS };
 static kj_width take_turn(kj_cost_of_size *of, kj_width best)
 {
@@ -135,8 +138,8 @@ static kj_width take_turn(kj_cost_of_size *of, kj_width best)
   return (kj_width)((best + 1 + turn % (KJ_WIDTHS - 1)) % KJ_WIDTHS);
 }
 
-/* Whether a width that is not known yet, or is not the best one, may be tried. One thread only
- * where that is soon done; in its turn where it takes a little longer, too. */
+/* Returns whether a width that is not measured yet, or not the best one, may be tried. One thread
+ * is tried only for short launches, or for somewhat longer ones if is_turn is set. */
 static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
                             bool is_turn)
 {
@@ -164,7 +167,7 @@ static kj_width choose_width(const kj_cost_of_size *of, const kj_cpu_work *work,
   return best;
 }
 
-/* Nothing is known: all threads, but where there are many units the first ones tell. */
+/* No time is known: uses all threads, or a lead if the launch has many units. */
 static kj_spread explore(kj_spread spread, const kj_cpu_work *work, uint32_t most)
 {
   spread.width = KJ_ALL;
@@ -201,7 +204,7 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   if (unit_ns == 0 && work->is_even) unit_ns = STATIC_ELEMENT_NS;
   if (unit_ns == 0) unit_ns = read_figure(&of->widths[KJ_ALL]);
   if (unit_ns == 0) return explore(spread, work, most);
-  /* one bad measurement is no reason not to try one thread again */
+  /* limits the effect of one bad measurement, so that one thread is tried again */
   double all = read_figure(&of->widths[KJ_ALL]);
   if (all > 0 && unit_ns > all * most) unit_ns = all * most;
   spread.alone_ns = unit_ns * (double)work->size;
@@ -212,7 +215,7 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   spread.is_trial =
     other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most, true);
   if (spread.is_trial) width = other;
-  /* one thread is measured by the first part of the work */
+  /* the lead measures one thread */
   spread.has_lead = (width != KJ_ALONE && (other == KJ_ALONE || read_figure(alone) == 0)) ||
                     (width == KJ_ALONE && !work->is_even && is_varied(cost));
   spread.has_lead = spread.has_lead && work->units >= LEAD;
@@ -231,7 +234,7 @@ void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *sprea
   KJ_ASSERT(spread->has_lead && work->size && spread->class < KJ_COST_CLASSES);
   follow(&cost->sizes[spread->class].widths[KJ_ALONE], all_ns / (double)work->size);
   spread->alone_ns = all_ns;
-  spread->is_timed = false; /* it was no launch of the usual kind */
+  spread->is_timed = false; /* a launch with a lead is not a typical launch */
   bool is_surprise = expected_ns == 0 || (spread->workers == 1 && all_ns > 4 * expected_ns);
   if (is_surprise) set_width(spread, all_ns >= WORTH_NS ? KJ_SOME : KJ_ALONE, count_threads(work));
 }

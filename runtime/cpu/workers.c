@@ -1,19 +1,19 @@
-/* The threads that help launches on the CPU. They belong to the process, not to a context: so
- * several host threads that launch at once share them, and no more threads run than there are
- * cores.
+/* Worker threads for launches on the CPU. The pool belongs to the process, not to a context, so
+ * application threads that launch at the same time share it, and at most one thread runs per core.
  *
- * A launch makes an offer and goes on with its own work. A worker that is free takes part from then
- * on; when the launch has nothing left to give away it takes the offer back, so it only waits for
- * workers that have begun. Which worker begins when is the scheduler's affair: on a loaded machine
- * none may, and the launch is then as fast as one thread is.
+ * A launch publishes an offer and runs its own share of the work. An idle worker joins the offer at
+ * any time. When the launch has no work left to distribute, it withdraws the offer and waits only
+ * for the workers that have joined. On a loaded machine possibly no worker joins, and the launch is
+ * then as fast as with one thread.
  *
- * Where launches follow each other closely a worker looks for the next one for a while before it
- * sleeps, but not where other threads want its core. It looks at a box of its own, into which the
- * launch puts the offer: so workers do not get in each other's way at the mutex.
+ * If launches follow each other closely, an idle worker spins for a while before it sleeps, unless
+ * other threads need its core. It spins on its own box, into which the launch writes the offer, so
+ * spinning workers do not contend for the mutex.
  *
- * The threads start when an offer first wants them, sleep while there is none, and are joined when
- * the last device of the process closes: a host may unload the library after that. To wake a thread
- * takes its waker a microsecond or two: so a launch wakes a few, which wake a few more each. */
+ * Workers start when an offer needs them, sleep while no offer exists, and are joined when the last
+ * device of the process is closed, because the application may unload the library afterwards.
+ * Waking a thread takes the waking thread 1 to 2 us, so a launch wakes FAN workers, and each of
+ * them wakes FAN more. */
 #include "cpu/cpu.h"
 
 #include <errno.h>
@@ -30,64 +30,71 @@
 
 enum {
   MOST_THREADS = KJ_MOST_WORKERS - 1,
-  /* Twice what functions of kernels may take that call themselves, and room for a worker. */
+  /* Twice the stack that recursive functions of a kernel may use, and space for the worker
+   * itself. */
   STACK_BYTES = 2 << 20,
-  /* Turns of waiting for workers that have begun before the thread sleeps: a piece takes about as
-   * long as going to sleep and being woken. */
+  /* Iterations of spinning for unfinished workers before the launching thread sleeps. The spin
+   * takes about as long as one sleep and wake-up. */
   TURNS = 200,
-  FAN = 3, /* threads that one wakes at a time */
-  /* How long a worker looks for the next launch, if the last one came as soon; what between two
-   * readings of the clock shows that another thread had the core; how long none looks then. */
+  FAN = 3, /* maximum number of threads that one thread wakes at a time */
+  /* LOOKING_NS is how long a worker spins for the next launch; launches count as frequent if they
+   * follow each other within this time. If the time between two clock readings exceeds
+   * LOST_CORE_NS, another thread used the core, and for CROWDED_NS no worker spins. */
   LOOKING_NS = 50 * 1000,
   LOST_CORE_NS = 20 * 1000,
   CROWDED_NS = 10 * 1000 * 1000,
-  IS_WAITING = 1 << 30 /* in offer.inside: who made the offer sleeps */
+  IS_WAITING = 1 << 30 /* flag in offer.inside: the launching thread sleeps */
 };
 
 typedef struct offer {
-  struct offer *next, **place; /* place NULL: no worker is wanted any more */
+  struct offer *next, **place; /* place: the pointer to this offer in the list, or NULL if the offer
+                                * is not listed */
   void (*body)(void *data, size_t index);
   void *data;
-  size_t count, begun;     /* indices; 0 is the launching thread's */
-  _Atomic uint32_t inside; /* workers */
-  bool is_over;            /* the launching thread has nothing left to give away */
-  /* indices of workers that have left before that, for others */
+  size_t count, begun;     /* count: number of indices, of which index 0 is the launching thread's;
+                            * begun: indices taken so far */
+  _Atomic uint32_t inside; /* number of workers that run the body, and IS_WAITING */
+  bool is_over;            /* the launching thread has no work left to distribute */
+  /* indices that workers returned early (kj_leave_work) and other workers can take */
   uint32_t left_count;
   uint8_t left[MOST_THREADS];
 } offer;
 
-/* Of a thread; a line of the cache for each. */
+/* State of a worker. Each box has its own cache line. */
 typedef struct box {
-  _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the offer that it is to take part in */
-  size_t index;                         /* there; written before that, with the mutex */
+  _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the address of the offer that the
+                                         * worker has to join */
+  size_t index;                         /* the worker's index in that offer; written before state,
+                                         * with the mutex held */
 } box;
 enum { BUSY, LOOKING };
 
 static struct {
   pthread_mutex_t users_mutex; /* protects users; held while threads are joined */
   uint32_t users;
-  pthread_mutex_t mutex; /* protects the rest; never held while a body runs */
-  offer *offers, **end;  /* the oldest first */
-  /* threads that run bodies at once, launching ones too; changes only while nothing runs, or grows
-   */
+  pthread_mutex_t mutex; /* protects the fields below; never held while a body runs */
+  offer *offers, **end;  /* linked list, oldest offer first */
+  /* maximum number of threads that run bodies at once, launching threads included; only grows while
+   * anything runs */
   _Atomic uint32_t most;
-  _Atomic uint32_t running; /* read without the mutex, too */
-  _Atomic uint32_t listed;  /* offers */
-  uint32_t sleeping, woken; /* threads; of those, on their way */
+  _Atomic uint32_t running; /* number of threads that run bodies; also read without the mutex */
+  _Atomic uint32_t listed;  /* number of listed offers */
+  uint32_t sleeping, woken; /* sleeping workers; how many of them were woken but do not run yet */
   uint32_t thread_count;
-  uint64_t ended_ns;        /* the last launch, by kj_clock_ns() */
-  _Atomic bool is_frequent; /* launches follow each other closely */
+  uint64_t ended_ns;        /* end of the last launch, by kj_clock_ns() */
+  _Atomic bool is_frequent; /* launches follow each other closely, so workers spin */
   _Atomic uint64_t crowded_until_ns;
-  uint32_t asked;  /* workers that the launches under way would take */
-  cpu_set_t cores; /* of the threads that have opened devices */
+  uint32_t asked;  /* number of workers that the current launches would use */
+  cpu_set_t cores; /* union of the affinity masks of the threads that opened devices */
   bool is_closing;
-  _Atomic uint32_t changes; /* what idle workers sleep on */
+  _Atomic uint32_t changes; /* futex on which idle workers sleep */
   pthread_t threads[MOST_THREADS];
   box boxes[MOST_THREADS];
 } pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER,
            .mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP };
 
-/* What holds whenever no thread is within a change. Counts that are atomic may move meanwhile. */
+/* Checks the invariants of the pool, with the mutex held. Atomic counts that other threads change
+ * without the mutex are not checked for exact values. */
 static void check_pool(void)
 {
   uint32_t listed = 0;
@@ -95,7 +102,7 @@ static void check_pool(void)
   for (const offer *at = pool.offers; at; at = at->next) {
     KJ_ASSERT(at->place && *at->place == at && !at->is_over);
     KJ_ASSERT(at->begun <= at->count && at->left_count < at->begun);
-    KJ_ASSERT(at->begun < at->count || at->left_count); /* it has something to give away */
+    KJ_ASSERT(at->begun < at->count || at->left_count); /* an index is left to distribute */
     listed++;
   }
   KJ_ASSERT(listed == atomic_load(&pool.listed));
@@ -115,8 +122,9 @@ static void unlock_pool(void)
   kj_unlock(&pool.mutex, KJ_LOCK_WORKERS);
 }
 
-/* Both: another thread may have changed the word, or what it is in may be gone by now. The kernel
- * looks at its address only, and who is woken looks again. */
+/* sleep_on and wake ignore errors of the futex call. The word may have changed, or the memory that
+ * contains it may have been freed. The kernel uses only its address, and woken threads check the
+ * condition again. */
 static void sleep_on(_Atomic uint32_t *word, uint32_t seen)
 {
   (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
@@ -126,7 +134,7 @@ static void wake(_Atomic uint32_t *word, uint32_t most)
   (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
 }
 
-/* ---- offers; with the mutex ---- */
+/* ---- offers; the caller holds the mutex ---- */
 
 static void list_offer(offer *made)
 {
@@ -162,7 +170,8 @@ static size_t take_index(offer *made)
   return index;
 }
 
-/* The launch may go on for long after those that were too many have ended. */
+/* Makes the index of a worker that left early available again, because the launch may run long
+ * after the machine is no longer overloaded. */
 static void return_index(offer *made, size_t index)
 {
   if (made->is_over) return;
@@ -172,8 +181,9 @@ static void return_index(offer *made, size_t index)
   if (!made->place) list_offer(made);
 }
 
-/* How many that sleep are to be woken, of those that could begin now. After this none falls asleep
- * before it has looked at the offers, so at least so many will come. */
+/* Returns how many sleeping workers the caller has to wake, and counts them as woken. From now on
+ * no worker falls asleep before it has checked the offers, so at least this number of workers will
+ * join. */
 static uint32_t announce(void)
 {
   KJ_ASSERT(kj_is_locked_here(&pool.mutex));
@@ -189,7 +199,7 @@ static uint32_t announce(void)
   return (uint32_t)wanted;
 }
 
-/* To workers that look, as many as there is room for. */
+/* Gives indices of the offer to spinning workers, up to the maximum number of running threads. */
 static void hand_out(offer *made)
 {
   for (uint32_t i = 0; i < pool.thread_count && made->begun < made->count; i++) {
@@ -209,7 +219,8 @@ static void hand_out(offer *made)
   }
 }
 
-/* From those that have not begun: another thread has their core, perhaps. Without the mutex. */
+/* Withdraws the offer from workers that have not started on it, perhaps because another thread uses
+ * their core. The caller does not hold the mutex. */
 static void take_from_boxes(offer *made, uint32_t thread_count)
 {
   for (uint32_t i = 0; i < thread_count; i++) {
@@ -224,9 +235,10 @@ static void take_from_boxes(offer *made, uint32_t thread_count)
 
 /* ---- workers ---- */
 
-static _Thread_local bool has_left; /* it is not counted as running any more */
+static _Thread_local bool has_left; /* this worker left early and is no longer counted in
+                                     * pool.running */
 
-/* It is counted as running, and inside. */
+/* Runs the body for an index. The worker is already counted in pool.running and made->inside. */
 static void take_part(offer *made, size_t index)
 {
   KJ_ASSERT(index && index < made->count);
@@ -240,12 +252,12 @@ static void take_part(offer *made, size_t index)
   } else {
     pool.running--;
   }
-  /* the offer may be gone after this */
+  /* after this, the launching thread may free the offer */
   _Atomic uint32_t *inside = &made->inside;
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
 }
 
-/* Others' launches have begun meanwhile, on threads of their own. */
+/* Leaves if more threads run than allowed, because other launches began on their own threads. */
 bool kj_leave_work(void)
 {
   uint32_t running = atomic_load_explicit(&pool.running, memory_order_relaxed);
@@ -254,8 +266,8 @@ bool kj_leave_work(void)
   return has_left;
 }
 
-/* For LOOKING_NS at most. Returns what it is to take part in; NULL: something else has changed, or
- * nothing. */
+/* Spins for at most LOOKING_NS. Returns the offer that a launch wrote to the box, or NULL after a
+ * timeout, a change of pool.changes or a lost core. */
 static offer *look_for_offer(box *own, uint32_t seen)
 {
   enum { TURNS_OF_CLOCK = 16 };
@@ -267,7 +279,7 @@ static offer *look_for_offer(box *own, uint32_t seen)
     bool is_over = is_lost || now_ns - start_ns > LOOKING_NS || atomic_load(&pool.changes) != seen;
     if (is_lost) pool.crowded_until_ns = now_ns + CROWDED_NS;
     last_ns = now_ns;
-    /* an offer may come, or be revoked, until the box says that it is busy */
+    /* a launch may write or withdraw an offer until the box is BUSY */
     if ((state != LOOKING || is_over) && atomic_compare_exchange_strong(&own->state, &state, BUSY))
       return state == LOOKING ? NULL : (offer *)state;
     kn_pause();
@@ -275,7 +287,7 @@ static offer *look_for_offer(box *own, uint32_t seen)
   }
 }
 
-/* After work, without the mutex. */
+/* Spins for further offers after a body has ended. The caller does not hold the mutex. */
 static void look_around(box *own)
 {
   while (pool.is_frequent && kj_clock_ns() >= pool.crowded_until_ns) {
@@ -286,7 +298,7 @@ static void look_around(box *own)
   }
 }
 
-/* With the mutex, which is free meanwhile. */
+/* Joins the oldest offer. The caller holds the mutex, which is released meanwhile. */
 static void join_in(box *own)
 {
   offer *made = pool.offers;
@@ -302,7 +314,7 @@ static void join_in(box *own)
   lock_pool();
 }
 
-/* As before. */
+/* Sleeps until pool.changes changes. The caller holds the mutex, which is released meanwhile. */
 static void wait_for_change(void)
 {
   uint32_t seen = atomic_load(&pool.changes);
@@ -320,7 +332,8 @@ static void wait_for_change(void)
 static void *run_worker(void *own)
 {
   lock_pool();
-  /* Not those of the thread that happened to launch first, which may keep to one core. */
+  /* The inherited affinity is that of the first launching thread, which may be bound to one
+   * core. */
   if (CPU_COUNT(&pool.cores)) (void)sched_setaffinity(0, sizeof pool.cores, &pool.cores);
   for (;;) {
     if (pool.offers && pool.running < pool.most) join_in(own);
@@ -331,8 +344,9 @@ static void *run_worker(void *own)
   return NULL;
 }
 
-/* Signals are the host's threads' affair, but for those that the code itself raises: a handler of
- * the host is to see them where they happen. */
+/* Blocks all signals in workers, so that the application's threads handle them. Signals that the
+ * code itself raises stay unblocked: an application's handler has to run on the thread that
+ * faulted. */
 static void block_signals(sigset_t *previous)
 {
   static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
@@ -355,7 +369,7 @@ static bool start_thread(void)
   return is_started;
 }
 
-/* Fewer than that where the system has no more to give. */
+/* Starts workers until `most` run, or fewer if the system cannot create more threads. */
 static void start_threads(uint32_t most)
 {
   sigset_t previous;
@@ -402,27 +416,29 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   wait_for_workers(&made);
   lock_pool();
   KJ_ASSERT(!made.place && !(atomic_load(&made.inside) &
-                             ~(uint32_t)IS_WAITING)); /* the offer ends with this call */
+                             ~(uint32_t)IS_WAITING)); /* the offer is on this stack frame */
   KJ_ASSERT(pool.asked >= count - 1);
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
   pool.ended_ns = kj_clock_ns();
-  wanted = announce(); /* for others that had no room */
+  wanted = announce(); /* for offers of other launches that were waiting for a free core */
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);
 }
 
-/* ---- the first and the last device ---- */
+/* ---- opening the first and closing the last device ---- */
 
 uint32_t kj_count_cores(void)
 {
   cpu_set_t cores;
   int count = sched_getaffinity(0, sizeof cores, &cores) ? 0 : CPU_COUNT(&cores);
-  if (count <= 0) count = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more than cpu_set_t has */
+  if (count <= 0)
+    count = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more cores than cpu_set_t can
+                                                 * represent */
   return count <= 0 ? 1 : count < KJ_MOST_WORKERS ? (uint32_t)count : KJ_MOST_WORKERS;
 }
 
-/* The child has none of the threads, and whatever they held. */
+/* Resets the pool in a forked child, which has neither the worker threads nor their locks. */
 static void forget_parent(void)
 {
   pool.users_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
