@@ -1,4 +1,4 @@
-/* What the learned way of a launch knows, from a call that went the general way. */
+/* Makes the tables for the fast path of launches, from a call on the slow path. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,17 +8,17 @@
 
 /* ---- arguments ---- */
 
-/* In C order, not empty, 32-bit offsets, of scalars: what DLPack says of an element does not tell
- * two structs from each other. */
+/* Accepts only non-empty arrays of scalars in C order with 32-bit offsets. DLPack's element
+ * description cannot distinguish two structs. */
 static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *argument,
                         kj_learned *made)
 {
   const kj_bound *bound = &call->bound[index];
   const kj_parameter_row *row = &call->kernel->parameters[index];
   const kjit_tensor *tensor = kj_tensor_of(argument);
-  /* the tensor alone does not say so */
+  /* the tensor does not contain this property */
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
-  /* access may be taken back */
+  /* access to another device may be revoked */
   bool is_peers =
     (tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == KJ_DLPACK_PLACED) &&
     tensor->device_id != call->device->info.ordinal;
@@ -27,7 +27,7 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
       (row->annotation.kind == KJ_ANNOTATION_ARRAY && row->annotation.layout == KJIT_LAYOUT_F))
     return false;
   kj_learned_tensor *kept = &made->tensors[made->array_count];
-  /* not the tensor's: the host may have said that its elements are others */
+  /* the type of the tensor may differ, because the application can specify another element type */
   kjit_tensor form = { .rank = bound->rank };
   kj_describe_element(NULL, bound->type, &form);
   memcpy(&kept->place, &tensor->device_type, sizeof kept->place);
@@ -66,7 +66,8 @@ static bool learn_scalar(const kj_call *call, uint32_t index, kj_learned *made)
   return true;
 }
 
-/* Defaults that other arguments decide are not learned. */
+/* Returns whether the default value is a literal. Other default values may depend on other
+ * arguments and are not supported on the fast path. */
 static bool is_literal(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_BOOL;
@@ -134,7 +135,7 @@ static void limit_scalar(const kj_parameter *parameter, kj_learned_scalar *scala
   scalar->span = most - least;
 }
 
-/* False: the parameter is none that can be written straight from an argument. */
+/* Returns false if the parameter cannot be copied directly from an argument. */
 static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
 {
   uint32_t index = parameter->argument;
@@ -154,7 +155,8 @@ static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
   return true;
 }
 
-/* What the shape depends on goes behind the parameter block. False: it is too much. */
+/* Assigns places after the parameter block to the inputs of the shape. Returns false if there are
+ * too many. */
 static bool place_inputs(const kjit_kernel *kernel, kj_learned *made)
 {
   uint32_t scalars = made->scalar_count, count = 0;
@@ -195,9 +197,10 @@ static void learn_parameters(const kj_code *code, kj_learned *made)
   }
 }
 
-/* ---- arrays that must be apart ---- */
+/* ---- relations between arrays ---- */
 
-/* Worth it where it spares comparing each with each. */
+/* Records the order of the addresses if comparing neighbours is cheaper than comparing all
+ * pairs. */
 static void learn_order(const kj_call *call, kj_learned *made)
 {
   uint8_t count = 0;
@@ -228,14 +231,15 @@ static void learn_pairs(const kj_call *call, kj_learned *made)
 
 /* ---- the launch ---- */
 
-/* Code that a launch has to do nothing for but to pass its parameters. */
+/* Returns whether a launch of this code only has to pass its parameters. */
 static bool is_plain(const kj_call *call, const kj_code *code, const kj_learned *made)
 {
   return call->device->operations->is_queued && call->device->driver && !code->failures &&
          !made->other_count;
 }
 
-/* Whether the arrays alone lead here: every one of them is where the device is. */
+/* Returns whether a call without device and stream runs on this device, because all its arrays are
+ * in its memory. */
 static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
 {
   const kjit_device_info *info = &call->device->info;
@@ -246,7 +250,7 @@ static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
     int32_t ordinal;
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;
-    /* managed memory of another device */
+    /* for example managed memory of another device */
     if (!kj_locate_tensor(kj_tensor_of(&arguments[i]), &kind, &ordinal) || kind != info->kind ||
         ordinal != info->ordinal)
       return false;
@@ -268,7 +272,7 @@ static void learn_launch(const kj_call *call, const kjit_specialization *special
   made->forks = kernel->context->forks;
 }
 
-/* ---- all ---- */
+/* ---- tables ---- */
 
 static size_t round_up(size_t bytes)
 {
@@ -288,7 +292,8 @@ static kj_learned *make(uint32_t count, uint32_t parameters)
   kj_learned *made = aligned_alloc(_Alignof(kj_learned), round_up(sizeof *made + bytes));
   if (!made) return NULL;
   memset(made, 0, sizeof *made);
-  /* what launches look at most comes first, and the tables of words, so that all are aligned */
+  /* the tables that launches read most come first; all tables of 64-bit words come before smaller
+   * ones, so all are aligned */
   made->arrays = (kj_learned_array *)made->memory;
   made->scalars = (kj_learned_scalar *)(made->arrays + count);
   made->tensors = (kj_learned_tensor *)(made->scalars + scalars);
@@ -303,8 +308,8 @@ static kj_learned *make(uint32_t count, uint32_t parameters)
   return made;
 }
 
-/* Every table is as long as its counts say at most, and every place lies in the block or behind it,
- * where there is room for what the shape depends on. */
+/* Checks that no table is longer than its memory, and that each offset is inside the parameter
+ * block or inside the space for shape inputs after it. */
 static void check_learned(const kj_learned *made, uint32_t parameters, const kj_code *code)
 {
   if (!KJ_HAS_ASSERTIONS) return;
@@ -333,7 +338,7 @@ static kj_learned *learn(const kj_call *call, const kjit_specialization *special
 {
   const kj_code *code = &specialization->code;
   uint32_t parameters = call->kernel->parameter_count;
-  /* extents are counted in a byte: one for each parameter, and what the shape depends on */
+  /* an extent count is one byte, which must be enough for all parameters and shape inputs */
   if (parameters > KJ_MOST_LEARNED || code->parameter_bytes > KJ_LEARNED_BYTES ||
       code->parameter_count > UINT8_MAX - KJ_MOST_SHAPE_INPUTS)
     return NULL;
@@ -357,7 +362,8 @@ static kj_learned *learn(const kj_call *call, const kjit_specialization *special
 void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,
               size_t count)
 {
-  /* under other facts, or sealed: the arguments were made into what a signature has */
+  /* do not learn from calls whose bound arguments differ from the given ones: calls without facts,
+   * of sealed kernels, or with host arrays */
   if (call->is_makeshift || call->is_general || call->has_host_arrays || call->has_nothing) return;
   KJ_ASSERT(kj_is_held_here(specialization));
   if (atomic_load_explicit(&specialization->has_tried_learning, memory_order_relaxed) ||
@@ -368,7 +374,7 @@ void kj_learn(const kj_call *call, kjit_specialization *specialization, const kj
                         memory_order_release);
 }
 
-/* ---- both ways beside each other ---- */
+/* ---- comparison of both paths, for assertions ---- */
 
 static bool are_same(const kj_call *call, const kj_call *decided,
                      const kjit_specialization *specialization)
@@ -410,7 +416,7 @@ bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
   bool has_key = false;
   kjit_status status =
     decide_again(&call, specialization, arguments, count, &diagnostics, &has_key);
-  /* another thread has sealed the kernel meanwhile, or the device is lost, or memory is short */
+  /* another thread has sealed the kernel, the device was lost, or memory is low */
   bool is_other = call.is_sealed || status == KJIT_ERROR_DEVICE || status == KJIT_ERROR_MEMORY;
   bool agrees = status == KJIT_OK ? has_key && are_same(&call, decided, specialization) : is_other;
   kj_free_diagnostics(&diagnostics);

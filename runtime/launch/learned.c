@@ -8,12 +8,12 @@
 
 /* ---- arguments ---- */
 
-/* The bytes of an array. */
+/* Byte range of an array. */
 typedef struct span {
   uint64_t low, high;
 } span;
 
-/* kind, access and type as one word. */
+/* Returns kind, access and type as one word. */
 static inline uint64_t head_of(const kjit_arg *argument)
 {
   uint64_t head;
@@ -33,8 +33,8 @@ note_uses(const kj_learned *learned, const kjit_stream *stream, const kjit_arg *
   }
 }
 
-/* All arrays are kjit arrays that are neither named otherwise nor given an access; what may differ
- * is looked at once for all. */
+/* Handles calls whose arrays are all kjit arrays, passed without a type or access of their own. The
+ * differences of all arrays are combined and tested once. */
 static inline bool walk_arrays(const kj_learned *learned, const kjit_stream *stream,
                                const kjit_arg *arguments, char *parameters, span *spans)
 {
@@ -58,14 +58,14 @@ static inline bool walk_arrays(const kj_learned *learned, const kjit_stream *str
   return true;
 }
 
-/* NULL: none that can be used without a look at the general rules. */
+/* Returns the tensor of an argument, or NULL if only the slow path can handle the argument. */
 static const kjit_tensor *tensor_of(const kj_learned *learned, const kj_learned_array *row,
                                     const kjit_arg *argument, bool *has_kjits)
 {
   static const kjit_arg plain = { .kind = KJIT_ARG_TENSOR };
   if (head_of(argument) == head_of(&plain)) return argument->value.tensor;
   if (argument->access > KJIT_ACCESS_IN_OUT) return NULL;
-  /* what the host says of the elements */
+  /* the caller specified an element type */
   if (argument->kind == KJIT_ARG_TENSOR)
     return argument->type == KJIT_ANY || argument->type == (kjit_type)row->form
              ? argument->value.tensor
@@ -77,7 +77,7 @@ static const kjit_tensor *tensor_of(const kj_learned *learned, const kj_learned_
   return is_here ? &array->tensor : NULL;
 }
 
-/* Bytes; 0: it is not as expected. */
+/* Returns the size of an array in bytes, or 0 if it does not match the table. */
 static inline uint64_t measure(const kj_learned_array *array, const kj_learned_tensor *expected,
                                const kjit_tensor *tensor, uint64_t address)
 {
@@ -96,7 +96,7 @@ static inline uint64_t measure(const kj_learned_array *array, const kj_learned_t
   return facts == array->facts ? count * array->element_bytes : 0;
 }
 
-/* Some are tensors of the host. */
+/* Handles calls in which some arrays are tensors of the application. */
 static bool follow_tensors(const kj_learned *learned, const kjit_stream *stream,
                            const kjit_arg *arguments, char *parameters, span *spans)
 {
@@ -124,7 +124,7 @@ static inline void write_scalar(char *to, uint64_t bits, uint32_t size_bytes)
   else memcpy(to, &bits, size_bytes);
 }
 
-/* Plain numbers, and values that are given by their address or in another way. */
+/* Reads untyped numbers, aggregates, and values that are passed by address. */
 static __attribute__((noinline)) bool read_other(const kj_learned_scalar *scalar,
                                                  const kjit_arg *argument, uint64_t *bits)
 {
@@ -161,7 +161,7 @@ static inline bool follow_scalars(const kj_learned *learned, const kjit_arg *arg
   for (; scalar < end; scalar++) {
     uint64_t bits;
     if (!read_scalar(scalar, &arguments[scalar->index], &bits)) return false;
-    if (bits - scalar->least > scalar->span) return false; /* the general way says what is wrong */
+    if (bits - scalar->least > scalar->span) return false; /* the slow path reports the error */
     write_scalar(parameters + scalar->to, bits, scalar->size_bytes);
   }
   return true;
@@ -177,9 +177,9 @@ static inline bool follow_same(const kj_learned *learned, const kjit_arg *argume
   return true;
 }
 
-/* ---- bound arguments, where something is decided by the general rules ---- */
+/* ---- bound arguments, for decisions that need the general rules ---- */
 
-/* An argument that was followed. */
+/* Binds an array argument that has matched its table row. */
 static void bind_array(const kj_learned *learned, const kj_learned_array *array,
                        const kjit_arg *argument, kj_bound *bound)
 {
@@ -219,10 +219,10 @@ static inline void bind(const kj_learned *learned, uint32_t index, const kjit_ar
   *bound = learned->bound[index];
 }
 
-/* ---- arrays that are apart, or as they were ---- */
+/* ---- relations between arrays ---- */
 
-/* In the order that they had when the tables were made, each ends before the next begins: then no
- * two meet. */
+/* Fast test for disjoint arrays: in the recorded address order, each array ends before the next
+ * array begins. */
 static bool are_in_order(const kj_learned *learned, const span *spans)
 {
   KJ_ASSERT(!learned->order_count || learned->order_count == learned->array_count);
@@ -237,7 +237,7 @@ static inline bool do_meet(const kj_learned_pair *pair, const span *spans)
   return kj_do_meet(a->low, a->high, b->low, b->high);
 }
 
-/* Some pairs overlap. */
+/* Compares the relations if some recorded pairs overlap. */
 static __attribute__((noinline)) bool follow_overlaps(const kj_learned *learned,
                                                       const kjit_arg *arguments, const span *spans)
 {
@@ -265,7 +265,8 @@ static inline bool follow_pairs(const kj_learned *learned, const kjit_arg *argum
   return !have_met;
 }
 
-/* The arrays are as expected and as far apart, and their addresses are in the parameter block. */
+/* Returns whether the arrays match the tables and have the recorded relations. Writes their
+ * addresses to the parameter block. */
 static __attribute__((noinline)) bool follow_arrays(const kj_learned *learned,
                                                     const kjit_stream *stream,
                                                     const kjit_arg *arguments, char *parameters)
@@ -301,12 +302,13 @@ static inline bool is_on_device(const kjit_launch_config *config, const kj_learn
          (config->device ? config->device == device : stream || learned->is_default_device);
 }
 
-/* The call has the key of the specialization, if its shape does; addresses, scalars, extents and
- * what the shape depends on are in the parameter block and behind it. */
+/* Returns whether the call has the key of the specialization, provided that its shape matches as
+ * well. Writes addresses, scalars and extents to the parameter block, and the inputs of the shape
+ * after it. */
 static inline bool follow_arguments(const kj_learned *learned, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
-  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_LEARNED_ROOM); /* they are compared */
+  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_LEARNED_ROOM); /* assertions compare the blocks */
   if (!learned || count != learned->argument_count || (count && !arguments) ||
       config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS || !is_on_device(config, learned))
     return false;
@@ -318,10 +320,10 @@ static inline bool follow_arguments(const kj_learned *learned, const kjit_launch
   return true;
 }
 
-/* ---- the shape ---- */
+/* ---- the launch shape ---- */
 
-/* The launch that the shape is known of asked for the same, by a struct of the same size, and what
- * the shape depends on was the same. */
+/* Returns whether the stored shape applies: its launch had the same configuration, in a struct of
+ * the same size, and the same shape inputs. */
 static inline bool is_known(const kj_known_shape *known, const kjit_specialization *specialization,
                             const kj_learned *learned, const kjit_launch_config *config,
                             const char *parameters)
@@ -349,9 +351,10 @@ static void note_shape(kj_known_shape *known, const kjit_specialization *special
   memcpy(known->inputs, parameters + KJ_LEARNED_INPUTS, sizeof known->inputs);
 }
 
-/* Decides the shape by the rules, for arguments that were followed: they are bound, as far as
- * anything looks at them. is_plain: there is nothing beside the shape, which is known then.
- * OTHER_WAY: the call has another key, or an attribute's value needs more than a program. */
+/* Computes the shape by the general rules, for arguments that have matched the tables, and binds
+ * the arguments that it needs. *is_plain is set if the launch needs only its shape, which is then
+ * stored in *known. Returns OTHER_WAY if the call has a different key, or if an attribute cannot be
+ * evaluated by a program. */
 static int decide(const kj_learned *learned, kjit_specialization *specialization, kj_call *call,
                   const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
                   bool *is_plain)
@@ -370,7 +373,7 @@ static int decide(const kj_learned *learned, kjit_specialization *specialization
   return KJIT_OK;
 }
 
-/* What decide() works on. */
+/* Memory for decide(). */
 typedef struct memory {
   kj_bound bound[KJ_MOST_LEARNED];
   kj_shared_size shared[KJ_MOST_SHARED_ARRAYS + 1];
@@ -389,7 +392,7 @@ static kj_call make_call(kjit_kernel *kernel, const kj_learned *learned,
                     .parameter_room = KJ_LEARNED_BYTES };
 }
 
-/* For assertions. */
+/* For assertions: returns whether the slow path would launch the same. */
 static bool is_right(const kj_known_shape *known, kjit_specialization *specialization,
                      const kjit_launch_config *config, const kjit_arg *arguments, size_t count,
                      char *parameters)
@@ -431,7 +434,7 @@ static kjit_status start(const kj_learned *learned, kj_call *call,
   return kj_start(call, specialization, diagnostics);
 }
 
-/* The shape is not known yet. */
+/* Launches if the shape is not known yet. */
 static __attribute__((noinline)) int
 launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
                 const kjit_launch_config *config, const kjit_arg *arguments, char *parameters,
@@ -439,7 +442,8 @@ launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
 {
   memory memory;
   kjit_kernel *kernel = specialization->kernel;
-  if (config->size_bytes != sizeof *config) return KJ_OTHER_WAY; /* of other headers */
+  /* the application uses another version of the headers */
+  if (config->size_bytes != sizeof *config) return KJ_OTHER_WAY;
   kj_call call = make_call(kernel, learned, config, parameters, &memory);
   kj_known_shape unshared;
   bool is_plain = false;
@@ -452,7 +456,7 @@ launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
                   : (int)start(learned, &call, specialization, arguments, diagnostics);
 }
 
-/* The specialization is held. */
+/* Launches a specialization that the caller holds. */
 static inline int launch_held(kjit_specialization *specialization, const kjit_launch_config *config,
                               const kjit_arg *arguments, size_t count, kj_known_shape *known,
                               kj_diagnostics *diagnostics)
@@ -461,7 +465,7 @@ static inline int launch_held(kjit_specialization *specialization, const kjit_la
   _Alignas(16) char parameters[KJ_LEARNED_ROOM];
   KJ_ASSERT(kj_is_held_here(specialization));
   KJ_ASSERT(!learned || learned->device == specialization->device);
-  /* the graph keeps what the call has */
+  /* captured launches take the slow path, because a graph keeps the arguments of the call */
   if (kj_is_captured(config->stream) ||
       !follow_arguments(learned, config, arguments, count, parameters))
     return KJ_OTHER_WAY;
