@@ -1,95 +1,103 @@
-/* The order of streams: which are alive, what makes one wait for others, what the host has waited
- * for. */
+/* Order between streams: which streams are alive, how a stream waits for others, and which work the
+ * host has waited for. */
 #ifndef KJ_ORDER_H
 #define KJ_ORDER_H
 
 #include "base/runtime.h"
 
 static inline void *kj_native(const kjit_stream *stream) { return stream ? stream->native : NULL; }
-/* A name of the device's default stream, or of the threads' own. */
+/* Returns whether the stream object stands for the device's default stream or for the per-thread
+ * default streams. */
 static inline bool kj_is_default(const kjit_stream *stream)
 {
   const kj_stream_id rest = ((kj_stream_id)1 << (KJ_STREAM_BITS - 1)) - 1;
   return !(stream->id & rest);
 }
 
-/* What this folder keeps of a device whose work is queued; pool.c makes it. */
+/* State of this folder for a device whose work is queued, created by pool.c. */
 struct kj_memory {
-  kj_attachment attachment; /* to the device */
-  struct kj_pool *pools;    /* pool.c */
-  /* the number of the last wait for the device that has ended well (kj_runtime.waits) */
+  kj_attachment attachment; /* attachment to the device */
+  struct kj_pool *pools;    /* see pool.c */
+  /* number of the last successful wait for the device (see kj_runtime.waits) */
   _Atomic uint64_t waited;
-  _Atomic uint32_t forgotten; /* streams that have gone */
-  /* under streams_mutex */
-  uint32_t waiting; /* waits for the device under way: no capture begins meanwhile */
+  _Atomic uint32_t forgotten; /* number of destroyed streams */
+  /* protected by streams_mutex */
+  uint32_t waiting; /* number of running waits for the device; while it is not 0, no capture can
+                     * begin */
   kjit_stream *streams;
   uint64_t stream_count;
-  /* a stream has gone whose work is neither waited for nor ordered: only a wait for the device
-   * helps; the number of waits then, 0: none */
+  /* Not 0 if a stream was destroyed whose work is neither finished nor ordered before the default
+   * stream's. Then only a wait for the device helps. The value is the number of waits at that
+   * time. */
   uint64_t lost_order;
-  void *join_event; /* made when first needed */
+  void *join_event; /* created when first needed */
 };
 
-/* The layer's part of a runtime. */
+/* Attaches the layer to a runtime. */
 kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
-/* ---- streams that are alive; not the default ones, which always are ---- */
+/* ---- live streams; default streams are always alive and not listed ---- */
 
-/* Gives it its number. */
+/* Assigns the stream its number and lists it. */
 void kj_add_stream(kjit_stream *stream);
-/* The stream goes, see kj_forget_stream: what comes of its order. */
+/* What is known about the work of a destroyed stream, see kj_forget_stream. */
 typedef enum kj_stream_end {
   KJ_STREAM_PASSED,  /* the host has waited for it */
-  KJ_STREAM_ORDERED, /* the default stream has */
-  KJ_STREAM_LOST     /* neither; or a name of a default stream, which stays */
+  KJ_STREAM_ORDERED, /* the default stream waits for it */
+  KJ_STREAM_LOST     /* neither; or the object stands for a default stream, which stays alive */
 } kj_stream_end;
 kj_stream_end kj_end_stream(kjit_stream *stream);
-/* For assertions: whether the stream is alive, among all of a device whose work is queued. */
+/* For assertions, on devices whose work is queued: returns whether the stream is alive. */
 bool kj_has_stream(kjit_device *device, const kjit_stream *stream);
-/* Under streams_mutex, retained; NULL: none that is alive, or a default stream. */
+/* Returns the live stream with this number, retained, or NULL if there is none or it is a default
+ * stream. The caller holds streams_mutex. */
 kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
 void kj_release_stream(kjit_stream *stream);
 
-/* No stream of the device is being captured, by kjit or by the host (has_hosts_streams): the device
- * can be waited for. Not under streams_mutex. */
+/* Returns whether calls can wait for the device, because neither kjit nor the application
+ * (has_hosts_streams) captures one of its streams. The caller does not hold streams_mutex. */
 bool kj_is_waitable(kjit_device *device);
-/* The latter alone: MISUSE where there is one. */
+/* Checks only for captures by the application. Returns MISUSE if there is one. */
 kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics);
-/* Whether the stream itself is, by kjit or by the host. */
+/* Stores whether this stream is being captured, by kjit or by the application. */
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
                            bool *is_captured);
-/* UNSUPPORTED with that message where it is. */
+/* Returns UNSUPPORTED with the message `refusal` if the stream is being captured. */
 kjit_status kj_check_uncaptured(const kjit_stream *stream, const char *refusal,
                                 kj_diagnostics *diagnostics);
 
-/* ---- what has passed ---- */
+/* ---- finished work ---- */
 
-/* That the host has waited for what a stream had queued. Only waits make one. */
+/* Proof that the host has waited for the work that was queued on a stream. Only waits create
+ * one. */
 typedef struct kj_waited {
   kj_stream_id stream;
 } kj_waited;
 
-/* Waits for a stream, NULL: the default one. Faults arrive here. */
+/* Waits for a stream, or for the default stream if it is NULL. Reports faults. */
 kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics,
                            kj_waited *waited);
-/* For a function that the stream itself calls (cuLaunchHostFunc), which comes after what it had
- * queued before. */
+/* For a function that the stream itself calls (cuLaunchHostFunc), after all work that was queued on
+ * it before. */
 kj_waited kj_passed_in_order(kj_stream_id stream);
 void kj_note_waited(kj_last_use *use, kj_waited waited);
-/* Takes out what has passed since the stamp, by waits for whole devices. */
+/* Removes the uses that have finished because of waits for whole devices since the stamp. */
 void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp);
-/* Everything that was queued on the device before the wait of that number began has passed. */
+/* Notes that all work queued on the device before the wait with this number began has finished. */
 void kj_note_wait(kjit_device *device, uint64_t number);
 
-/* Makes what `next` does from now on come after the uses. Where `next` is not alive, the device's
- * default stream stands in for it, which has taken over its order; where it is a thread's own, the
- * default stream waits, and it with that. An error: nothing can be ordered now (captures, driver
- * calls that fail); some streams may wait. */
+/* Makes future work of `next` wait for the uses. If `next` was destroyed, the device's default
+ * stream replaces it, because it has taken over the order of its work. If `next` is a per-thread
+ * default stream, the default stream waits, and so the per-thread stream does. Fails if no order
+ * can be established now (during captures, or if a driver call fails); some streams may already
+ * wait then. */
 kjit_status kj_join_uses(kjit_device *device, const kj_last_use *use, kj_stream_id *next,
                          kj_diagnostics *diagnostics);
-/* The host waits for the uses, and takes them out. An error: for those that are left. */
+/* Makes the host wait for the uses, and removes them. After an error, the uses that were not waited
+ * for are left. */
 kjit_status kj_wait_uses(kjit_device *device, kj_last_use *use, kj_diagnostics *diagnostics);
-/* Makes the default stream of one GPU wait for what another one's has queued. */
+/* Makes the default stream of one GPU wait for the work queued on the default stream of another
+ * GPU. */
 kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnostics *diagnostics);
 
 #endif
