@@ -1,7 +1,7 @@
-/* Lines that kernels print, on their way to the host: collected from a launch on the CPU, or read
- * from the ring of a device in host memory that its kernels write (kn_print_ring), into one queue
- * for a context. The host's function is called with no lock held, by a thread that is in a public
- * call. */
+/* Delivers lines printed by kernels to the application. Lines come from a launch on the CPU, or
+ * from a ring buffer in host memory that the kernels of a device write (kn_print_ring), and go to
+ * one queue for each context. A thread that is in a public call and holds no lock calls the
+ * application's function. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,9 @@
 
 /* ---- the queue ---- */
 
-/* Lines stay in order because one thread delivers at a time. Whoever comes meanwhile leaves its
- * lines to that one and does not wait: it may hold a lock of the host's that on_print takes. */
+/* Lines stay in order because only one thread delivers at a time. Other threads add their lines to
+ * the queue and do not wait, because they may hold a lock of the application that on_print
+ * takes. */
 static void queue_lines(kj_runtime *runtime, kj_buffer *text)
 {
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
@@ -25,7 +26,7 @@ static kj_buffer take_lines(kj_runtime *runtime, bool is_first)
 {
   kj_buffer taken = { 0 };
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
-  KJ_ASSERT(is_first || runtime->is_delivering); /* by this thread */
+  KJ_ASSERT(is_first || runtime->is_delivering); /* this thread is delivering */
   if (!is_first || !runtime->is_delivering) {
     taken = runtime->lines;
     runtime->lines = (kj_buffer){ 0 };
@@ -35,8 +36,9 @@ static kj_buffer take_lines(kj_runtime *runtime, bool is_first)
   return taken;
 }
 
-/* What the host does with lines is where threads are cancelled, as a rule: others would leave
- * theirs to this one for ever. */
+/* Calls on_print for all queued lines. Disables cancellation, because on_print usually contains a
+ * cancellation point, and after a cancellation is_delivering would stay set and no later line would
+ * be delivered. */
 static void deliver_lines(kj_runtime *runtime)
 {
   const kjit_config *config = &runtime->context->config;
@@ -70,7 +72,8 @@ static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char 
 
 /* ---- CPU ---- */
 
-/* The words of a line: block, header, values. */
+/* Orders lines by block, then by their address. The words of a line are block, header and
+ * values. */
 static int compare_lines(const void *a, const void *b)
 {
   const uint64_t *x = *(const uint64_t *const *)a, *y = *(const uint64_t *const *)b;
@@ -80,7 +83,7 @@ static int compare_lines(const void *a, const void *b)
 
 static size_t line_words(const uint64_t *line) { return 2 + kn_print_count(line[1]); }
 
-/* By block; a block's own lines are in the order in which they came, as one worker runs it. */
+/* Formats lines sorted by block. The lines of a block stay in order, because one worker runs it. */
 static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buffer *text)
 {
   size_t count = 0;
@@ -93,7 +96,7 @@ static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buff
   for (size_t at = 0, i = 0; at < sink->count; at += line_words(sink->words + at)) {
     const uint64_t *line = sink->words + at;
     if (lines) lines[i++] = line;
-    else kj_format_line(prints, line[1], line + 2, text); /* out of memory: as they came */
+    else kj_format_line(prints, line[1], line + 2, text); /* out of memory: not sorted */
   }
   if (!lines) return;
   qsort(lines, count, sizeof *lines, compare_lines);
@@ -101,7 +104,7 @@ static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buff
   free(lines);
 }
 
-/* Of a sink whose lines nobody adds to any more, or of one that is large: what is in it. */
+/* Takes the words of a sink, after its launch has ended or when it has become large. */
 static kn_print_sink take_words(kn_print_sink *sink)
 {
   kj_lock(&sink->mutex, KJ_LOCK_SINK);
@@ -113,8 +116,9 @@ static kn_print_sink take_words(kn_print_sink *sink)
   return taken;
 }
 
-/* Only the thread that launches is in a call of the host's: it may call back. Lines of the others
- * stay until it prints, or the launch ends. */
+/* Delivers only on the launching thread, because other threads are not in a call of the
+ * application. The lines of other threads stay in the sink until the launching thread prints or the
+ * launch ends. */
 static void deliver_cpu(kn_print_sink *sink)
 {
   kj_cpu_prints *prints = (kj_cpu_prints *)sink;
@@ -144,17 +148,17 @@ void kj_end_cpu_prints(kj_cpu_prints *prints)
   kj_destroy_mutex(&prints->sink.mutex);
 }
 
-/* ---- the ring of a device ---- */
+/* ---- the ring buffer of a device ---- */
 
-/* The sources are loaded code that prints, by their numbers in headers, from 1: the templates of
- * their lines. NULL: free. */
+/* Print state of a device. sources contains the line templates of each loaded code that prints,
+ * indexed by the source number in a header minus 1. NULL marks a free number. */
 typedef struct kj_prints {
-  kj_attachment attachment; /* to the device */
+  kj_attachment attachment; /* attachment to the device */
   pthread_mutex_t mutex;
-  kn_print_ring *ring; /* NULL: none yet */
+  kn_print_ring *ring; /* NULL until code that prints is loaded */
   uint64_t address;
-  kj_allocation next; /* the counter in device memory */
-  uint64_t told;      /* lost lines that the host knows of */
+  kj_allocation next; /* write counter in device memory */
+  uint64_t told;      /* number of lost lines already reported */
   uint32_t generation;
   char **sources;
   uint32_t count;
@@ -167,10 +171,9 @@ static uint64_t take_word(kn_print_ring *ring, uint64_t number)
   return value;
 }
 
-/* The next line, if it is whole. A line whose source is not known is skipped. A header with more
- * words than any line has is none that kjit's code wrote: where the next line starts nobody can say
- * then, and reading stops there; what is printed from now on finds no room at some time, and is
- * counted as lost. */
+/* Reads the next line if it is complete. Skips lines of unknown sources. A header with more words
+ * than a line can have was not written by kjit's code. Then the start of the next line is unknown
+ * and reading stops, so the ring eventually fills up and further lines are counted as lost. */
 static bool take_line(kj_prints *prints, kj_buffer *text)
 {
   kn_print_ring *ring = prints->ring;
@@ -193,7 +196,8 @@ static bool has_ring(const kj_prints *prints)
   return prints->ring && prints->generation == atomic_load(&device->generation);
 }
 
-/* Under the mutex, so that lines come to the queue in order. Lines that are newly lost. */
+/* Reads all complete lines into the queue. The mutex keeps them in order. Returns the number of
+ * newly lost lines. */
 static uint64_t read_ring(kj_prints *prints)
 {
   kj_buffer text = { 0 };
@@ -218,7 +222,8 @@ static void deliver(kj_attachment *attachment)
   warn_of_lost_lines(attachment->runtime->context, lost, kj_device_text(attachment->device, place));
 }
 
-/* At least room for some of the longest lines. */
+/* Returns the ring size in bytes: a power of two, large enough for several lines of maximum
+ * length. */
 static size_t choose_size(const kjit_context *context)
 {
   enum { DEFAULT_BYTES = 1 << 20, LEAST_BYTES = 1 << 14 };
@@ -230,7 +235,7 @@ static size_t choose_size(const kjit_context *context)
   return size;
 }
 
-/* Words of the host, which are there when it returns. */
+/* Copies words of the host to the device and waits for the copy. */
 static kjit_status write_words(kjit_device *device, uint64_t address, const void *words,
                                size_t size_bytes, kj_diagnostics *diagnostics)
 {
@@ -260,7 +265,7 @@ static kjit_status make_counter(kjit_device *device, kj_diagnostics *diagnostics
   return status;
 }
 
-/* After a reset the driver has taken the old one back. */
+/* Creates the ring if it does not exist. A reset has freed the previous one. */
 static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnostics *diagnostics)
 {
   size_t words = choose_size(device->context) / sizeof(uint64_t);
@@ -285,7 +290,7 @@ static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnost
   return KJIT_OK;
 }
 
-/* The number of a new source; 0: out of memory. */
+/* Returns the number of the new source, or 0 if out of memory. */
 static uint32_t add_source(kj_prints *prints, const char *lines)
 {
   uint32_t i = 0;
@@ -334,7 +339,8 @@ static kjit_status connect(kjit_device *device, const kj_device_code *loaded, co
 kjit_status kj_open_prints(kjit_device *device, const kj_device_code *loaded, const char *prints,
                            kj_diagnostics *diagnostics, uint32_t *source)
 {
-  if (kj_has_captures(device)) /* what follows waits, which ends a capture */
+  if (kj_has_captures(device)) /* the following calls wait for the device, which would invalidate
+                                * the capture */
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
                     "a kernel that prints cannot be loaded during a stream capture; launch it or "
                     "call kjit_specialize before the capture");
@@ -350,19 +356,19 @@ void kj_close_prints(kjit_device *device, uint32_t source)
   if (!source) return;
   kj_lock(&prints->mutex, KJ_LOCK_PRINTS);
   uint64_t news = read_ring(prints);
-  prints->told -= news; /* whoever delivers says so */
+  prints->told -= news; /* the next delivery reports the newly lost lines */
   remove_source(prints, source);
   kj_unlock(&prints->mutex, KJ_LOCK_PRINTS);
 }
 
-/* ---- the layer's part of a device ---- */
+/* ---- attachment to a device ---- */
 
 static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics)
 {
   return kj_take_failures(attachment->device, diagnostics);
 }
 
-/* Where the device's context is gone or faulty the driver frees the memory with it. */
+/* If the device's context is gone or faulty, the driver frees the memory with it. */
 static void destroy(kj_attachment *attachment)
 {
   kj_prints *prints = (kj_prints *)attachment;
