@@ -1,5 +1,6 @@
-/* Programs of a CUDA toolkit, for those who look at code: found, run without a shell, their output
- * collected. What runs goes through the driver (cuda_code.c). */
+/* Runs programs of a CUDA toolkit, for users who inspect code: finds them, runs them without a
+ * shell and collects their output. Code that is executed goes through the driver instead
+ * (cuda_code.c). */
 #ifndef KJ_CUDA_TOOLKIT_H
 #define KJ_CUDA_TOOLKIT_H
 
@@ -7,47 +8,48 @@
 
 #include "support/diagnostics.h"
 
-/* Returns the path of an executable file, malloc'd: from the folders of PATH, from bin of
- * $CUDA_HOME and $CUDA_PATH, or from a toolkit in /usr/local. NULL means that there is none.
- * Relative folders in these variables do not count. */
+/* Returns the malloc'd path of an executable file, or NULL if none is found. Searches the
+ * directories of PATH, then bin of $CUDA_HOME and $CUDA_PATH, then toolkits in /usr/local. Ignores
+ * relative directories in these variables. */
 char *kj_find_program(const char *name);
-/* Where kj_find_program looks, for messages. */
+/* The directories that kj_find_program searches, for messages. */
 extern const char kj_program_places[];
 
-/* How a program names the two files that it gets. They are in memory: nothing is left behind,
- * whoever is killed. */
+/* Names by which the program opens its input and its result. Both are files in memory, so nothing
+ * is left behind if a process is killed. */
 #define KJ_PROCESS_INPUT "/proc/self/fd/3"
 #define KJ_PROCESS_RESULT "/proc/self/fd/4"
 
 typedef struct kj_process {
-  const char *const *arguments; /* [0]: the path; NULL ends them */
+  const char *const *arguments; /* arguments[0] is the path; NULL ends the list */
   const void *input;
   size_t input_bytes;
-  /* what it writes to KJ_PROCESS_RESULT is wanted; else its standard output */
+  /* the output is the file KJ_PROCESS_RESULT; otherwise it is standard output */
   bool has_result;
-  /* for how long it may run, how much it may write; then it is killed */
+  /* maximum run time and output size; the program is killed if it exceeds them */
   uint32_t limit_ms, limit_bytes;
 } kj_process;
 
-/* Runs it and waits. *output is malloc'd and has a 0 byte behind it. The program gets nothing of
- * the host's but environment, working folder and limits: no descriptors, no ignored SIGPIPE, no
- * blocked signals. Errors: IO where it cannot be run, or the host took its exit status (SIGCHLD
- * ignored, a waitpid for any child); COMPILE where it fails, writes nothing, or exceeds a limit,
- * with what it wrote; MEMORY. */
+/* Runs the program and waits for it. *output is malloc'd and followed by a 0 byte. The program
+ * inherits only environment, working directory and resource limits: no file descriptors, no ignored
+ * SIGPIPE and no blocked signals. Errors: IO if the program cannot be run, or if the application
+ * took its exit status (by ignoring SIGCHLD or waiting for any child); COMPILE if it fails, writes
+ * nothing or exceeds a limit, with its output in the message; MEMORY. */
 kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output,
                            size_t *output_bytes);
 
 /* ---- PTX to machine code, and machine code to text ---- */
 
 typedef struct kj_assembly {
-  const char *ptxas;  /* NULL: looked for */
-  const char *target; /* "sm_90a" */
+  const char *ptxas;  /* path, or NULL to search for it */
+  const char *target; /* for example "sm_90a" */
   kjit_debug debug;
-  bool is_part; /* functions that others call: what they are linked with is not there yet */
+  bool is_part; /* functions for other code to call, which is not linked yet */
 } kj_assembly;
 
-/* Both: the result is malloc'd, with a 0 byte behind it. Errors: NO_COMPILER where the program is
- * not there, COMPILE where it fails, IO, MEMORY. */
+/* kj_assemble converts PTX to machine code, and kj_disassemble converts machine code to text. The
+ * result is malloc'd and followed by a 0 byte. Errors: NO_COMPILER if the program is not found,
+ * COMPILE if it fails, IO, MEMORY. */
 kjit_status kj_assemble(const kj_assembly *assembly, const void *ptx, size_t ptx_bytes,
                         kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
 kjit_status kj_disassemble(const void *cubin, size_t cubin_bytes, kj_diagnostics *diagnostics,
