@@ -194,6 +194,29 @@ for kind in ("few", "texts", "bools", "dates", "floats", "mixed", "unsigned", "w
             if is_same:
                 right = {"j" if name == "k" else name: column for name, column in right.items()}
 
+# Many rows, which are joined in chunks: each key once or several times in the right table, with and without rows that have no match.
+for repeats in (1, 3):
+    for share in (0.5, 1):
+        keys = np.unique(rng.integers(-(2**40), 2**40, 500)) if repeats == 1 else np.arange(-250, 250)
+        left = {"k": keys[rng.integers(0, len(keys), 50000)], "v": np.arange(50000)}
+        known = rng.permutation(keys)[: int(share * len(keys))]
+        right = {"k": np.repeat(known, repeats), "w": np.arange(repeats * len(known)) / 4}
+        order = np.argsort(known)
+        at = np.minimum(np.searchsorted(known[order], left["k"]), len(known) - 1)
+        is_match = known[order][at] == left["k"]
+        for how in ("inner", "left"):
+            rows = np.flatnonzero(is_match) if how == "inner" else np.arange(50000)
+            rows = np.repeat(rows, np.where(is_match[rows], repeats, 1))
+            firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+            numbers = np.arange(len(rows)) - np.repeat(firsts, np.diff(firsts, append=len(rows)))
+            want = (order[at[rows]] * repeats + numbers) / 4
+            for maker in MAKERS:
+                got = kjit.table(maker(left)).merge(maker(right), how, on="k")
+                got = {name: np.array([np.nan if x is None else x for x in column]) for name, column in columns_of(got).items()}
+                where = seed, repeats, share, how, maker
+                assert (got["k"] == left["k"][rows]).all() and (got["v"] == rows).all(), where
+                assert np.array_equal(got["w"], np.where(is_match[rows], want, np.nan), equal_nan=True), where
+
 # Two keys.
 for maker in MAKERS:
     left, right = (

@@ -1,72 +1,18 @@
 """Aggregations of the values of groups: sums, counts, extrema and others in one pass over the rows, without sorting."""
 
 import os
-import typing
 
 import numpy
 
 from .. import _algorithms
-from .._functions import Function, jit
-from ..dtypes import SCALARS, const
-from ..frontend.words import ALL
-from . import keys
+from .._functions import Function
+from . import fold_kernels, keys, own_folds
+from .fold_kernels import COUNT, FIRST, GREATEST, LAST, LEAST, NAN, NAT, PLAIN, SUM, TOTAL
 from .running import Result
 
-f64, i64 = SCALARS["f64"], SCALARS["i64"]
-grid_range, static = ALL["grid_range"], ALL["static"]
-# As _fold compares them. TOTAL is the sum as a float, which does not overflow.
-SUM, COUNT, LEAST, GREATEST, FIRST, TOTAL, LAST = range(7)
-_MOST_PARTIAL = 1 << 22  # partial results of all threads together
-
-
-@jit(device="cpu")
-@typing.no_type_check
-def _fold(codes, values, there, kinds: const, partial, chunks):
-    """Each thread folds a chunk of the rows into arrays of its own."""
-    for c in grid_range(chunks):
-        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
-            k = codes[i]
-            is_there = True if there is None else there[i]
-            if k >= 0 and is_there:
-                for j in static(range(len(partial))):
-                    if kinds[j] == 0:
-                        partial[j][c, k] += values[i]
-                    elif kinds[j] == 1:
-                        partial[j][c, k] += 1
-                    elif kinds[j] == 2:
-                        partial[j][c, k] = min(partial[j][c, k], values[i])
-                    elif kinds[j] == 3:
-                        partial[j][c, k] = max(partial[j][c, k], values[i])
-                    elif kinds[j] == 4:
-                        partial[j][c, k] = min(partial[j][c, k], i)
-                    elif kinds[j] == 5:
-                        partial[j][c, k] += f64(values[i])
-                    else:
-                        partial[j][c, k] = max(partial[j][c, k], i)
-
-
-@jit(device="cpu")
-def _deviations(codes, values, there, means, partial, chunks):
-    for c in grid_range(chunks):
-        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
-            k = codes[i]
-            is_there = True if there is None else there[i]
-            if k >= 0 and is_there:
-                d = f64(values[i]) - means[k]
-                partial[c, k] += d * d
-
-
-@jit(device="cpu")
-def _gather(codes, values, there, places, by_group, chunks):
-    """Copies the values group by group. places[c, k]: where the values of group k in chunk c begin."""
-    for c in grid_range(chunks):
-        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
-            k = codes[i]
-            is_there = True if there is None else there[i]
-            if k >= 0 and is_there:
-                by_group[places[c, k]] = values[i]
-                places[c, k] += 1
-
+_MOST_PARTIAL = 1 << 22  # partial results of all chunks together, if there are fewer rows
+_MOST_EXTENT = 1 << 14  # results of a fold that fit into a cache, so that there are several chunks for each core
+_NO_FLAGS = numpy.zeros(1, bool)
 
 class Typed(Function):
     """A function that numbers have Numba's types in."""
@@ -74,16 +20,58 @@ class Typed(Function):
     is_typed = True
 
 
-class Values:
-    """The values of one column by group. kinds: the folds that aggregations ask for, in one pass."""
+def _chunks(rows, extent):
+    """The number of chunks of rows, each of which has `extent` results of each fold."""
+    cores = len(os.sched_getaffinity(0))
+    most = 4 * cores if extent <= _MOST_EXTENT else cores
+    return max(1, min(most, rows // 4096, max(_MOST_PARTIAL, rows) // max(1, extent)))
 
-    def __init__(self, groups, values, there, kind, wanted, texts=None, decimal=None):
+
+class Folds:
+    """The folds of all columns of a call, which one pass over the rows computes."""
+
+    def __init__(self, groups):
+        self.groups, self.columns, self.is_done = groups, [], False
+
+    def add(self, values):
+        self.columns.append(values)
+
+    def compute(self):
+        if not self.is_done:
+            self.is_done = True
+            self._compute()
+
+    def _compute(self):
+        groups, columns = self.groups, self.columns
+        shape = _chunks(len(groups.slots[0]), groups.extent), groups.extent
+        kinds = tuple(tuple(kind for kind in values.wanted if kind != COUNT) for values in columns)
+        has_flags, skips = tuple(values.there is not None for values in columns), tuple(values.skip for values in columns)
+        flags = tuple(_NO_FLAGS if values.there is None else values.there for values in columns)
+        can_miss = [is_flagged or skip != PLAIN for is_flagged, skip in zip(has_flags, skips)]
+        rows = numpy.zeros(shape, "i8")
+        missing = tuple(numpy.zeros(shape if can else (1, 1), "i8") for can in can_miss)
+        partial = tuple(tuple(values.start(kind, shape) for kind in own) for values, own in zip(columns, kinds))
+        plain = tuple(values.plain for values in columns)
+        if len(groups.slots[0]) and groups.extent:
+            fold_kernels.fold(*groups.slots, plain, flags, has_flags, skips, kinds, rows, missing, partial, shape[0])
+        if isinstance(groups, keys.RangeGroups) and groups.rows is None:
+            groups.rows = rows.sum(axis=0)
+        joins = {SUM: numpy.add, TOTAL: numpy.add, GREATEST: numpy.maximum, LAST: numpy.maximum}
+        for values, own, gone, found, can in zip(columns, kinds, missing, partial, can_miss):
+            values.counts = rows - gone if can else rows
+            folds = {kind: joins.get(kind, numpy.minimum).reduce(each, axis=0) for kind, each in zip(own, found)}
+            folds[COUNT] = values.counts.sum(axis=0)
+            values.folds = {kind: groups.of_groups(each) for kind, each in folds.items()}
+
+
+class Values:
+    """The values of one column by group. wanted: the folds that aggregations ask for, and functions of groups; folds: those of the call that the values belong to;
+    counts: the number of values in each chunk and slot."""
+
+    def __init__(self, groups, values, there, kind, wanted, texts=None, decimal=None, folds=None):
         self.groups, self.dtype, self.kind, self.texts, self.decimal = groups, values.dtype, kind, texts, decimal
-        if values.dtype.kind in "mM" or kind == "numpy" and values.dtype.kind in "fc":
-            is_value = values == values
-            there = is_value if there is None else there & is_value
-            there = None if there.all() else there
         self.values, self.there = values, there
+        self.skip = NAT if values.dtype.kind in "mM" else NAN if kind == "numpy" and values.dtype.kind in "fc" else PLAIN
         self.plain = (
             values.view("u1")
             if values.dtype.kind == "b"
@@ -91,27 +79,44 @@ class Values:
             if values.dtype.kind in "mM"
             else values
         )
-        if decimal is not None and SUM in wanted:
-            wanted = {*wanted, TOTAL}  # says whether the sum overflows
-        self.wanted, self._folds = tuple(sorted({COUNT, *map(self._fold_of, wanted)})), None
+        wanted = self._folds_of({*wanted})
+        self.wanted = tuple(sorted({COUNT, *map(self._fold_of, wanted)}))
+        self._pass = folds or Folds(groups)
+        self._pass.add(self)
+
+    def _folds_of(self, wanted):
+        """The folds that aggregations and functions need."""
+        functions = {each for each in wanted if callable(each)}
+        wanted -= functions
+        for function in functions:
+            wanted.update(own_folds.wanted(function, self.dtype))
+            if self._may_be_nan():
+                wanted.add(SUM)  # says whether there is a NaN, which is the extremum of an array with one
+        if self.decimal is not None and SUM in wanted:
+            wanted.add(TOTAL)  # says whether the sum overflows
+        return wanted
+
+    def _may_be_nan(self):
+        return self.skip == PLAIN and self.dtype.kind == "f"
+
+    def can_fold(self, function):
+        """The folds that make the results of a function of a group, or ()."""
+        kinds = own_folds.wanted(function, self.dtype)
+        return () if kinds and self._may_be_nan() and numpy.isnan(self.fold(SUM)).any() else kinds
 
     def _fold_of(self, kind):
         """SUM in place of TOTAL, unless the integers have 64 bits."""
         is_wide = self.dtype.kind in "iu" and self.dtype.itemsize == 8
         return SUM if kind == TOTAL and not is_wide else kind
 
-    def _chunks(self):
-        rows, most = len(self.values), 4 * len(os.sched_getaffinity(0))
-        return max(1, min(most, rows // 4096, _MOST_PARTIAL // max(1, len(self.groups))))
-
-    def _start(self, kind, shape):
+    def start(self, kind, shape):
         """The array of partial results for a fold, with the value from which it starts."""
         plain = self.plain.dtype
         if kind == SUM:
             return numpy.zeros(shape, {"f": "f8", "c": "c16"}.get(plain.kind, "u8" if plain == "u8" else "i8"))
         if kind == TOTAL:
             return numpy.zeros(shape)
-        if kind in (COUNT, FIRST, LAST):
+        if kind in (FIRST, LAST):
             return numpy.full(shape, len(self.values) if kind == FIRST else 0, "i8")
         if plain.kind == "c":
             raise TypeError("complex numbers have no minimum and no maximum")
@@ -120,15 +125,8 @@ class Values:
 
     def fold(self, kind):
         """The result of a fold for each group."""
-        if self._folds is None:
-            chunks = self._chunks()
-            partial = [self._start(each, (chunks, len(self.groups))) for each in self.wanted]
-            if len(self.values) and len(self.groups):
-                _fold(self.groups.codes, self.plain, self.there, self.wanted, tuple(partial), chunks)
-            self.counts = partial[self.wanted.index(COUNT)]  # of each chunk
-            joins = {SUM: numpy.add, TOTAL: numpy.add, COUNT: numpy.add, GREATEST: numpy.maximum, LAST: numpy.maximum}
-            self._folds = {k: joins.get(k, numpy.minimum).reduce(p, axis=0) for k, p in zip(self.wanted, partial)}
-        return self._folds[self._fold_of(kind)]
+        self._pass.compute()
+        return self.folds[self._fold_of(kind)]
 
     def result(self, values, least=1):
         """A result for each group that has `least` values; it is missing in the others, which is NaN in NumPy's columns."""
@@ -141,11 +139,19 @@ class Values:
         """(the number of values of each group, where each group begins, and the end, the values group by group)."""
         counts = self.fold(COUNT)
         offsets = numpy.concatenate([numpy.zeros(1, "i8"), numpy.cumsum(counts)])
-        places = offsets[:-1] + numpy.cumsum(self.counts, axis=0) - self.counts
-        by_group = numpy.empty(offsets[-1], self.dtype)
+        places = self.groups.of_slots(offsets[:-1]) + numpy.cumsum(self.counts, axis=0) - self.counts
+        by_group = numpy.empty(offsets[-1], self.plain.dtype)
         if len(by_group):
-            _gather(self.groups.codes, self.values, self.there, places, by_group, len(places))
-        return counts, offsets, by_group
+            fold_kernels.gather(*self.groups.slots, self.plain, self.there, self.skip, places, by_group, len(places))
+        return counts, offsets, by_group.view(self.dtype)
+
+    def squares(self, means):
+        """The sum of the squared deviations from the mean of each group."""
+        found = numpy.zeros(self.counts.shape)
+        if len(self.values) and len(self.groups):
+            at_slots = self.groups.of_slots(means)
+            fold_kernels.deviations(*self.groups.slots, self.plain, self.there, self.skip, at_slots, found, len(found))
+        return self.groups.of_groups(found.sum(axis=0))
 
     def extremum(self, kind):
         found = self.fold(kind)
@@ -182,12 +188,9 @@ def _var(values):
     values.check_numbers("the variance")
     if values.dtype.kind == "c":
         raise TypeError("the variance of complex numbers is not supported")
-    chunks = values._chunks()
-    partial = numpy.zeros((chunks, len(values.groups)))
-    if len(values.values) and len(values.groups):
-        _deviations(values.groups.codes, values.plain, values.there, _means(values), partial, chunks)
+    squares = values.squares(_means(values))
     with numpy.errstate(all="ignore"):
-        found = partial.sum(axis=0) / (values.fold(COUNT) - 1)
+        found = squares / (values.fold(COUNT) - 1)
     return values.result(found.astype(values.dtype if values.dtype.kind == "f" else "f8", copy=False), 2)
 
 
@@ -297,13 +300,22 @@ def _of_group(function):
 
 def own(values, function):
     """The results of a function of Python that takes the array of a group's values."""
+    kinds = values.can_fold(function)
+    if kinds:
+        present = numpy.flatnonzero(values.fold(COUNT))
+        folds = [_means(values) if kind == TOTAL else values.fold(kind) for kind in kinds]
+        return _of_present(values, present, _algorithms.map(function.__kjit_folds__[1], *(each[present] for each in folds), device="cpu"))
     known = function.__dict__
     if "__kjit_group__" not in known:
         known["__kjit_group__"] = _of_group(function)
     counts, offsets, by_group = values.side_by_side()
     present = numpy.flatnonzero(counts)
     operand = _algorithms.computed(known["__kjit_group__"], len(present), present, by_group, offsets)
-    found = _algorithms.map(_same, operand, device="cpu")
-    made = numpy.zeros(len(counts), found.dtype)
+    return _of_present(values, present, _algorithms.map(_same, operand, device="cpu"))
+
+
+def _of_present(values, present, found):
+    """The results of the groups with values, in an array of all groups."""
+    made = numpy.zeros(len(values.groups), found.dtype)
     made[present] = found
     return values.result(made)

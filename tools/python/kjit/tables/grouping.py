@@ -26,7 +26,7 @@ class GroupBy:
         """All rows in one group, without keys."""
         made = cls.__new__(cls)
         made._selected, made._names, made._table = None, [], table
-        made._found = keys.Groups(numpy.zeros(len(table), "i4"), numpy.zeros(1, "i8")), []
+        made._found = keys.Groups(numpy.zeros(len(table), "i4"), numpy.zeros(1, "i8")), list
         return made
 
     def agg(self, how=None, **aggregations):
@@ -68,7 +68,7 @@ class GroupBy:
 
     def size(self):
         """Returns the number of rows of each group, a Series in pandas, otherwise a table with the column `size`."""
-        groups, labels = self._groups()
+        groups, labels = self._groups(), self._labels()
         counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
         home, kind = self._table._home, self._table._columns[self._names[0]].data.kind
         made = {"size": Result(counts, None, "arrow" if kind == "arrow" else "numpy")}
@@ -89,21 +89,21 @@ class GroupBy:
     def _aggregated(self, aggregations):
         for name, pair in aggregations.items():
             _check(name, pair)
-        groups, labels = self._groups()
-        wanted = {}  # (column or function of a row, whether decimals are integers) -> the folds of all aggregations of it
+        groups = self._groups()
+        wanted = {}  # (column or function of a row, whether decimals are integers) -> folds, and functions of groups, of all aggregations
         for column, how in aggregations.values():
-            folds = aggregating.NAMED[how][0] if isinstance(how, str) else ()
+            folds = aggregating.NAMED[how][0] if isinstance(how, str) else (how,) if callable(how) else ()
             wanted.setdefault((column, aggregating.is_exact(how)), set()).update(folds)
             if callable(how) and self._decimal(column) is not None:
                 self._decimal(column).check_digits(column)
-        values = {}
+        values, one_pass = {}, aggregating.Folds(groups)
         for (column, is_exact), folds in wanted.items():
             decimal = self._decimal(column)
             if decimal is None and (column, not is_exact) in values:
                 continue
             if decimal is None:
                 folds = folds.union(wanted.get((column, not is_exact), ()))
-            made = self._values(column, groups, folds, is_exact)
+            made = self._values(column, one_pass, folds, is_exact)
             values[column, is_exact] = made
             if decimal is None:
                 values[column, not is_exact] = made
@@ -112,24 +112,26 @@ class GroupBy:
             if name in self._names:
                 raise ValueError(f"agg({name}=...): the column of the keys has this name, too")
             made[name] = aggregating.of(name, column, values[column, aggregating.is_exact(how)], how)
-        return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels)), made)
+        return self._table._home.groups_of(self._table._native, dict(zip(self._names, self._labels())), made)
 
     def _groups(self):
-        """(the groups, for each column the keys of the groups as a Result)."""
         if self._found is None:
-            (groups, first), *others = [_groups_of(usable(self._table._columns[name])) for name in self._names]
-            labels = [first]
+            (groups, labels), *others = [_groups_of(usable(self._table._columns[name])) for name in self._names]
             for other, own in others:
-                groups, at, of_other = _paired(groups, other)
-                labels = [*(picked(label, at) for label in labels), picked(own, of_other)]
+                groups, labels = _paired(groups, labels, other, own)
             self._found = groups, labels
-        return self._found
+        return self._found[0]
+
+    def _labels(self):
+        """For each column the keys of the groups as a Result. After an aggregation they are known without a pass over the rows."""
+        self._groups()
+        return self._found[1]()
 
     def _decimal(self, column):
         """The Decimal of a column, or None for functions and for columns of other types."""
         return None if callable(column) else getattr(self._table._columns.get(column), "decimal", None)
 
-    def _values(self, column, groups, folds, is_exact):
+    def _values(self, column, one_pass, folds, is_exact):
         decimal = None
         if callable(column):
             made = self._table._run(column, ())
@@ -141,7 +143,7 @@ class GroupBy:
             values, texts = keys.ranked(values, there, texts)
         if decimal is not None and not is_exact:
             values, decimal = decimal.floats(values), None
-        return aggregating.Values(groups, values, there, kind, folds, texts, decimal)
+        return aggregating.Values(one_pass.groups, values, there, kind, folds, texts, decimal, one_pass)
 
 
 def _method(name):
@@ -194,21 +196,27 @@ def usable(column):
 
 
 def _groups_of(column):
-    """(the groups of one column, their keys as a Result)."""
+    """(the groups of one column, a function that makes the list of their keys as a Result)."""
     values, there = keys.whole(column)
-    texts = column.texts
-    if texts is not None:
-        values, texts = keys.ranked(values, there, texts)
-    groups = keys.find(values, there)
-    return groups, Result(groups.keys, None, column.data.kind, texts, column.decimal)
+    if column.texts is None:
+        groups, texts = keys.find(values, there), None
+    else:
+        groups, texts = keys.find_texts(values, there, column.texts)
+    return groups, lambda: [Result(groups.keys, None, column.data.kind, texts, column.decimal)]
 
 
-def _paired(left, right):
-    """(the groups of the pairs of keys, for each of them the number of the left and of the right group)."""
+def _paired(left, labels, right, own):
+    """The groups of the pairs of keys, and a function that makes the list of the keys of both."""
     width = max(1, len(right))
-    is_key = (left.codes >= 0) & (right.codes >= 0)
-    found = keys.find(left.codes.astype("i8") * width + right.codes, None if is_key.all() else is_key)
-    return found, found.keys // width, found.keys % width
+    a, b = left.codes, right.codes
+    is_key = (a >= 0) & (b >= 0)
+    found = keys.find(a.astype("i8") * width + b, None if is_key.all() else is_key)
+
+    def of_pairs():
+        at = found.keys // width, found.keys % width
+        return [*(picked(label, at[0]) for label in labels()), *(picked(label, at[1]) for label in own())]
+
+    return found, of_pairs
 
 
 def picked(labels, at):

@@ -34,16 +34,61 @@ def probe(keys, can_match, table, bits, empty, ranks, codes):
 
 
 @jit(device="cpu")
-def expand(codes, counts, offsets, by_code, begins, left, right):
-    """Writes the pairs of rows. begins[i]: the index of the first pair of left row i, and at its end the number of pairs. A left row
-    without a match has the right row -1 if it has a pair."""
-    for i in grid_range(len(codes)):
-        at = begins[i]
-        if at < begins[i + 1]:
-            k = codes[i]
+def pair(codes, row_of, right, matched, chunks):
+    """The right row of each left row, or -1, if each code has one right row at most. matched: the number of matches in each chunk."""
+    for c in grid_range(chunks):
+        count = 0
+        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
+            k = i64(codes[i])
+            row = row_of[k] if k >= 0 else -1
+            right[i] = row
+            count += 1 if row >= 0 else 0
+        matched[c] = count
+
+
+@jit(device="cpu")
+def compact(found, begins, left, right, chunks):
+    """Writes the pairs of the left rows that have a right row. begins[c]: the index of the first pair of chunk c."""
+    for c in grid_range(chunks):
+        at = begins[c]
+        for i in range(c * len(found) // chunks, (c + 1) * len(found) // chunks):
+            if found[i] >= 0:
+                left[at] = i
+                right[at] = found[i]
+                at += 1
+
+
+@jit(device="cpu")
+def count_pairs(codes, counts, least, totals, chunks):
+    """The number of pairs of each chunk of left rows, of which a row is in `least` at least."""
+    for c in grid_range(chunks):
+        total = 0
+        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
+            k = i64(codes[i])
+            total += max(counts[k], least) if k >= 0 else least
+        totals[c] = total
+
+
+@jit(device="cpu")
+def expand(codes, counts, offsets, by_code, begins, least, left, right, chunks):
+    """Writes the pairs of rows. begins[c]: the index of the first pair of chunk c. A left row without a match has the right row -1 if
+    `least` is 1, and otherwise no pair."""
+    for c in grid_range(chunks):
+        at = begins[c]
+        for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
+            k = i64(codes[i])
             count = counts[k] if k >= 0 else 0
-            left[at] = i
-            right[at] = by_code[offsets[k]] if count > 0 else -1
-            for j in range(1, count):
-                left[at + j] = i
-                right[at + j] = by_code[offsets[k] + j]
+            if count == 0 and least > 0:
+                left[at] = i
+                right[at] = -1
+                at += 1
+            for j in range(count):
+                left[at] = i
+                right[at] = by_code[offsets[k] + j]
+                at += 1
+
+
+@jit(device="cpu")
+def take(values, rows, out):
+    for i in grid_range(len(out)):
+        out[i] = values[i] if rows is None else values[i64(rows[i])]

@@ -1,12 +1,15 @@
 """The pairs of rows that a join makes, by the values of the keys. The keys of the right table become codes 0, 1 and so on, by a table of
 their range or a hash table; the left rows look up their codes."""
 
+import os
+
 import numpy
 
 from .. import _orders
 from . import join_kernels, key_kernels, keys
 from .aggregating import Values
 
+_LEAST_TAKEN = 1 << 14  # elements that are worth the call of a kernel
 _MOST_RANGE = 1 << 16  # extents of a direct table that are worth it for any number of rows
 
 
@@ -94,7 +97,7 @@ def _of_numbers(a, b, gone):
     is_mixed = (a.dtype == numpy.uint64) != (b.dtype == numpy.uint64)
     made = []
     for x, missing in zip((a, b), gone):
-        wide = x if x.dtype == numpy.uint64 else x.astype("i8")
+        wide = x if x.dtype == numpy.uint64 else x.astype("i8", copy=False)
         # A negative number and one of 2**63 or more have no equal on the other side.
         can_match = wide.view("i8") >= 0 if is_mixed else None
         made.append(Side(wide.view("i8"), can_match, missing, wide.astype("f8") if is_mixed else wide))
@@ -118,19 +121,19 @@ def _codes(left, right):
     (a, _), (b, b_can) = left, right
     if not len(b) or b_can is not None and not b_can.any():
         return numpy.full(len(a), -1), numpy.full(len(b), -1), 0
-    low, high = keys._bounds(b, b_can)
+    low, high = keys.bounds(b, b_can)
     if high - low < max(_MOST_RANGE, 2 * (len(a) + len(b))):
         seen = numpy.zeros(high - low + 1, bool)
         key_kernels.mark(b, b_can, low, seen)
-        ranks = numpy.full(len(seen), -1)
         found = numpy.flatnonzero(seen)
+        ranks = numpy.full(len(seen), -1, keys.code_type(len(found)))
         ranks[found] = numpy.arange(len(found))
         return *(_filled(join_kernels.look_up, x, can, low, ranks) for x, can in (left, right)), len(found)
     return _hashed(left, right, _unused(b, low, high))
 
 
 def _filled(kernel, integers, can_match, *rest):
-    codes = numpy.empty(len(integers), "i8")
+    codes = numpy.empty(len(integers), rest[-1].dtype)
     if len(codes):
         kernel(integers, can_match, *rest, codes)
     return codes
@@ -159,8 +162,9 @@ def _hashed(left, right, empty):
         found = numpy.unique(b if b_can is None else b[b_can])
         return _searched(a, a_can, found), _searched(b, b_can, found), len(found)
     is_used = table != empty
-    ranks = numpy.cumsum(is_used) - 1
-    return *(_filled(join_kernels.probe, x, can, table, bits, empty, ranks) for x, can in (left, right)), int(is_used.sum())
+    count = int(is_used.sum())
+    ranks = (numpy.cumsum(is_used) - 1).astype(keys.code_type(count))
+    return *(_filled(join_kernels.probe, x, can, table, bits, empty, ranks) for x, can in (left, right)), count
 
 
 def _searched(integers, can_match, found):
@@ -180,20 +184,35 @@ def _paired_codes(pairs, nulls_equal):
                     codes[side.missing] = count
             count += 1
         if whole is not None:
-            both = [numpy.where((x >= 0) & (y >= 0), x * count + y, -1) for x, y in ((whole[0], a), (whole[1], b))]
+            both = [numpy.where((x >= 0) & (y >= 0), x.astype("i8") * count + y, -1) for x, y in ((whole[0], a), (whole[1], b))]
             a, b, count = _codes(*((x, x >= 0) for x in both))
         whole = a, b, count
     return whole
 
 
-class _Range:
-    """The keys 0 to count - 1 of groups."""
+class Picks:
+    """Rows of a table, which a column of a result has. numbers: the rows, -1 for none, or None for all rows in their order; count: how
+    many."""
 
-    def __init__(self, codes, count):
-        self.codes, self.count = codes, count
+    def __init__(self, numbers, count):
+        self.numbers, self.count = numbers, count
+        self.has_gaps = numbers is not None and bool(len(numbers)) and bool(numbers.min() < 0)
 
     def __len__(self):
         return self.count
+
+    def wide(self):
+        """The rows as NumPy's type of indices."""
+        return numpy.arange(self.count) if self.numbers is None else self.numbers.astype(numpy.intp, copy=False)
+
+    def of(self, array):
+        """The elements of a NumPy array, if no row is -1."""
+        if array.dtype.kind not in "biufcmM" or array.dtype.itemsize > 16 or not array.dtype.isnative or self.count < _LEAST_TAKEN:
+            return array[self.wide()]
+        made = numpy.empty(self.count, array.dtype)
+        plain = [x.view("i8") if x.dtype.kind in "mM" else x for x in (array, made)]
+        join_kernels.take(plain[0], self.numbers, plain[1])
+        return made
 
 
 class Matches:
@@ -216,26 +235,45 @@ class Matches:
         return is_there[self.left]
 
     def rows(self, keeps_all):
-        """(left rows, right rows) of all pairs, in the order of the left rows. With keeps_all, a left row without a match is in a pair
-        with the right row -1."""
-        groups = Values(_Range(self.right, self.count), numpy.arange(len(self.right)), None, "numpy", ())
+        """(Picks of left rows, Picks of right rows) of all pairs, in the order of the left rows. With keeps_all, a left row without a
+        match is in a pair with the right row -1."""
+        groups = Values(keys.Groups(self.right, range(self.count)), numpy.arange(len(self.right)), None, "numpy", ())
         counts, offsets, by_code = groups.side_by_side()
-        of_rows = numpy.append(counts, 0)[self.left]
-        begins = numpy.concatenate([[0], numpy.cumsum(numpy.maximum(of_rows, 1) if keeps_all else of_rows)])
-        left, right = numpy.empty(begins[-1], "i8"), numpy.empty(begins[-1], "i8")
-        if len(left):
-            join_kernels.expand(self.left, counts, offsets, by_code, begins, left, right)
-        return left, right
+        chunks = max(1, min(4 * len(os.sched_getaffinity(0)), len(self.left) // 4096))
+        kind = keys.code_type(max(len(self.left), len(self.right)))
+        if not len(self.left):
+            return Picks(numpy.empty(0, kind), 0), Picks(numpy.empty(0, kind), 0)
+        if not len(counts) or counts.max() <= 1:
+            row_of = numpy.full(max(1, len(counts)), -1, kind)
+            row_of[: len(counts)][counts > 0] = by_code
+            return self._single(row_of, keeps_all, chunks)
+        totals = numpy.zeros(chunks, "i8")
+        join_kernels.count_pairs(self.left, counts, int(keeps_all), totals, chunks)
+        begins = numpy.concatenate([[0], numpy.cumsum(totals)])
+        left, right = numpy.empty(begins[-1], kind), numpy.empty(begins[-1], kind)
+        join_kernels.expand(self.left, counts, offsets, by_code, begins, int(keeps_all), left, right, chunks)
+        return Picks(left, len(left)), Picks(right, len(right))
+
+    def _single(self, row_of, keeps_all, chunks):
+        """The rows of pairs in which a left row is once at most."""
+        found, matched = numpy.empty(len(self.left), row_of.dtype), numpy.zeros(chunks, "i8")
+        join_kernels.pair(self.left, row_of, found, matched, chunks)
+        if keeps_all or matched.sum() == len(found):
+            return Picks(None, len(found)), Picks(found, len(found))
+        begins = numpy.concatenate([[0], numpy.cumsum(matched)])
+        left, right = numpy.empty(begins[-1], row_of.dtype), numpy.empty(begins[-1], row_of.dtype)
+        join_kernels.compact(found, begins, left, right, chunks)
+        return Picks(left, len(left)), Picks(right, len(right))
 
     def all_rows(self):
         """The pairs of all rows of both tables, in the order of the keys. Missing keys come last."""
-        left, right = self.rows(True)
+        left, right = (each.wide() for each in self.rows(True))
         alone = numpy.flatnonzero(~self.swapped().has_match())
         left, right = numpy.append(left, numpy.full(len(alone), -1)), numpy.append(right, alone)
         order = numpy.arange(len(left))
         for a, b in reversed(self.pairs):
             order = order[_order(_chosen(a.ordered, b.ordered, left, right)[order], _gone(a, b, left, right)[order])]
-        return left[order], right[order]
+        return Picks(left[order], len(order)), Picks(right[order], len(order))
 
 
 def _chosen(of_left, of_right, left, right):

@@ -4,7 +4,7 @@ import numpy
 
 from . import keys
 from .grouping import usable
-from .join_rows import Matches, sides
+from .join_rows import Matches, Picks, sides
 
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
 
@@ -44,12 +44,13 @@ def _check_types(left, right, names):
 def _column(home, left, right, rows, source):
     """A column of the result. source: (name in the left table or None, name in the right table or None)."""
     a, b = source
-    if b is None or a is not None and not (rows[0] < 0).any():
+    if b is None or a is not None and not rows[0].has_gaps:
         return home.picked(home.column(left._native, a), rows[0])
-    if a is None or not (rows[1] < 0).any():
+    if a is None or not rows[1].has_gaps:
         return home.picked(home.column(right._native, b), rows[1])
     first = home.column(left._native, a)
-    either = numpy.where(rows[0] >= 0, rows[0], rows[1] + len(first))
+    of_left, of_right = (each.wide() for each in rows)
+    either = Picks(numpy.where(of_left >= 0, of_left, of_right + len(first)), len(of_left))
     return home.picked(home.stacked(first, home.column(right._native, b)), either)
 
 

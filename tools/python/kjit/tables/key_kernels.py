@@ -15,15 +15,15 @@ def mark(keys, there, low, seen):
     for i in grid_range(len(keys)):
         is_there = True if there is None else there[i]
         if is_there:
-            if not seen[keys[i] - low]:  # all threads store the same value
-                seen[keys[i] - low] = True
+            if not seen[i64(keys[i]) - low]:  # all threads store the same value
+                seen[i64(keys[i]) - low] = True
 
 
 @jit(device="cpu")
 def rank(keys, there, low, ranks, codes):
     for i in grid_range(len(keys)):
         is_there = True if there is None else there[i]
-        codes[i] = ranks[keys[i] - low] if is_there else -1
+        codes[i] = ranks[i64(keys[i]) - low] if is_there else -1
 
 
 @jit(device="cpu")

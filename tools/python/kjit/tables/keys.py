@@ -2,10 +2,13 @@
 hash table, finds the different ones, and only these are sorted."""
 
 import functools
+import os
 
 from .columns import Bits
 
 _MOST_RANGE = 1 << 22  # extents of a direct table that are worth it for any number of rows
+_LEAST_EXTENT = 1 << 12  # the same for one result of each fold for each number of the range
+_NAT = -(2**63)  # the integer that is NaT
 
 
 def whole(column):
@@ -43,13 +46,86 @@ def ranked(values, there, texts):
 
 
 class Groups:
-    """codes: the group of each row, or -1 for a row without a key; keys: the keys of the groups in ascending order."""
+    """codes: the group of each row, or -1 for a row without a key; keys: the keys of the groups in ascending order. Folds over the rows
+    have a result for each of `extent` slots; slots are (index, is_key, low) as in fold_kernels."""
 
     def __init__(self, codes, keys):
         self.codes, self.keys = codes, keys
 
     def __len__(self):
         return len(self.keys)
+
+    @property
+    def slots(self):
+        return self.codes, None, 0
+
+    @property
+    def extent(self):
+        return len(self)
+
+    def of_groups(self, results):
+        """The results of the groups, by those of the slots."""
+        return results
+
+    def of_slots(self, results):
+        """An array with the results of the groups at their slots."""
+        return results
+
+
+class RangeGroups:
+    """Groups of integers in a small range, which the keys themselves number. dtype: the type of the keys; ranks: the place of each number
+    of the range in the order of the groups, or None if the numbers have this order; rows: the number of rows for each number, if a fold
+    has counted them already."""
+
+    def __init__(self, index, is_key, low, extent, dtype, ranks=None):
+        self.index, self.is_key, self.low, self.extent, self.dtype = index, is_key, low, extent, dtype
+        self.ranks, self.rows = ranks, None
+
+    def __len__(self):
+        return len(self.found)
+
+    @property
+    def slots(self):
+        return self.index, self.is_key, self.low
+
+    @functools.cached_property
+    def found(self):
+        """The slots with rows, in the order of the groups."""
+        import numpy
+
+        seen = self.rows
+        if seen is None:
+            seen = numpy.zeros(self.extent, bool)
+            if len(self.index):
+                _kernels().mark(self.index, self.is_key, self.low, seen)
+        found = numpy.flatnonzero(seen)
+        return found if self.ranks is None else found[numpy.argsort(self.ranks[found])]
+
+    @functools.cached_property
+    def keys(self):
+        numbers = self.found + self.low if self.ranks is None else self.ranks[self.found]
+        return numbers.view(self.dtype) if self.dtype.kind in "mM" else numbers.astype(self.dtype)
+
+    @functools.cached_property
+    def codes(self):
+        import numpy
+
+        return _codes_of_range(self.index, self.is_key, self.low, self.found, numpy.empty(self.extent, code_type(len(self))))
+
+    def _is_whole(self):
+        return self.ranks is None and len(self) == self.extent
+
+    def of_groups(self, results):
+        return results if self._is_whole() else results[..., self.found]
+
+    def of_slots(self, results):
+        import numpy
+
+        if self._is_whole():
+            return results
+        made = numpy.zeros(self.extent, results.dtype)
+        made[self.found] = results
+        return made
 
 
 def find(values, there):
@@ -59,23 +135,33 @@ def find(values, there):
     kind = values.dtype.kind
     if kind == "c":
         raise TypeError("complex numbers are no keys of groups")
-    if kind in "fmM":
+    if kind == "f":
         is_key = values == values
         there = is_key if there is None else there & is_key
         there = None if there.all() else there
-    if kind == "f":
         wide = values.astype(numpy.float64) + 0.0  # -0.0 and 0.0 are one key
-        found = _of_integers(wide.view(numpy.int64), there)
-        keys = found.keys.view(numpy.float64).astype(values.dtype)
-    else:
-        wide = values.astype(numpy.int64) if kind in "bui" and values.dtype.itemsize < 8 else values.view(numpy.int64)
-        found = _of_integers(numpy.ascontiguousarray(wide), there)
-        keys = (
-            found.keys.astype(values.dtype)
-            if kind in "bui" and values.dtype.itemsize < 8
-            else found.keys.view(values.dtype)
-        )
-    return _ordered(found.codes, keys)
+        found = _of_integers(wide.view(numpy.int64), there, numpy.dtype("i8"))
+        return _ordered(found.codes, found.keys.view(numpy.float64).astype(values.dtype))
+    index = values.view(numpy.int64) if kind in "mM" else values.view("u1") if kind == "b" else values
+    index = numpy.ascontiguousarray(index.view("i8") if index.dtype == "u8" else index)
+    if kind in "mM" and len(index) and bounds(index, there)[0] == _NAT:
+        is_key = values == values
+        there = is_key if there is None else there & is_key
+    return _of_integers(index, there, values.dtype)
+
+
+def find_texts(codes, there, texts):
+    """(the Groups of texts, whose keys are numbers, the texts that have these numbers). codes: places in `texts`."""
+    import numpy
+
+    ordered = sorted(set(texts))
+    is_small = 0 < len(texts) <= max(_LEAST_EXTENT, len(codes) // 4)
+    if len(ordered) < len(texts) or not is_small or codes.dtype == "u8":
+        codes, ordered = ranked(codes, there, texts)
+        return find(codes, there), ordered
+    places = {text: i for i, text in enumerate(ordered)}
+    ranks = numpy.array([places[text] for text in texts])
+    return RangeGroups(numpy.ascontiguousarray(codes), there, 0, len(texts), ranks.dtype, ranks), ordered
 
 
 def _ordered(codes, keys):
@@ -91,29 +177,45 @@ def _ordered(codes, keys):
     return Groups(ranks[codes], keys[order])
 
 
-def _code_type(count):
+def code_type(count):
     """The type of codes of groups: 32 bits if that is enough, since each pass over the rows reads them."""
     import numpy
 
     return numpy.int32 if count < 2**31 else numpy.int64
 
 
-def _of_integers(keys, there):
+def _of_integers(keys, there, dtype):
+    """The groups of integers, which are those of another type of keys, dtype."""
     import numpy
 
     if not len(keys) or there is not None and not there.any():
-        return Groups(numpy.full(len(keys), -1, numpy.int64), numpy.empty(0, numpy.int64))
-    low, high = _bounds(keys, there)
-    if high - low < max(_MOST_RANGE, 2 * len(keys)):
-        return _by_range(keys, there, low, high - low + 1)
-    found = None if low == -(2**63) else _by_hash(keys, there, low - 1)
-    return found or _by_sorting(keys, there)
+        return Groups(numpy.full(len(keys), -1, numpy.int64), numpy.empty(0, dtype))
+    low, high = bounds(keys, there)
+    extent = high - low + 1
+    is_ordered = dtype != "u8" or low >= 0  # the keys as signed numbers
+    if is_ordered and extent <= max(_LEAST_EXTENT, len(keys) // 4):
+        return RangeGroups(keys, there, low, extent, dtype)
+    keys = keys.astype(numpy.int64, copy=False)
+    if extent <= max(_MOST_RANGE, 2 * len(keys)):
+        found = _by_range(keys, there, low, extent)
+    else:
+        found = None if low == -(2**63) else _by_hash(keys, there, low - 1)
+        found = found or _by_sorting(keys, there)
+    made = found.keys.astype(dtype) if dtype.itemsize < 8 else found.keys.view(dtype)
+    return found if is_ordered and dtype == "i8" else _ordered(found.codes, made)
 
 
-def _bounds(keys, there):
-    if there is None:
-        return int(keys.min()), int(keys.max())
-    return int(keys.min(where=there, initial=2**63 - 1)), int(keys.max(where=there, initial=-(2**63)))
+def bounds(keys, there):
+    """The least and the greatest key."""
+    import numpy
+
+    from .fold_kernels import bounds as of_chunks
+
+    limits = numpy.iinfo(numpy.int64)
+    chunks = max(1, min(4 * len(os.sched_getaffinity(0)), len(keys) // 4096))
+    found = numpy.repeat(numpy.array([[limits.max], [limits.min]]), chunks, axis=1)
+    of_chunks(keys, there, found, chunks)
+    return int(found[0].min()), int(found[1].max())
 
 
 def _by_range(keys, there, low, extent):
@@ -122,11 +224,17 @@ def _by_range(keys, there, low, extent):
     seen = numpy.zeros(extent, bool)
     _kernels().mark(keys, there, low, seen)
     found = numpy.flatnonzero(seen)
-    ranks = numpy.empty(extent, _code_type(len(found)))
+    return Groups(_codes_of_range(keys, there, low, found, numpy.empty(extent, code_type(len(found)))), found + low)
+
+
+def _codes_of_range(keys, there, low, found, ranks):
+    """The group of each row. found: the numbers, without low, that are keys; ranks: an array for the group of each number."""
+    import numpy
+
     ranks[found] = numpy.arange(len(found))
     codes = numpy.empty(len(keys), ranks.dtype)
     _kernels().rank(keys, there, low, ranks, codes)
-    return Groups(codes, found + low)
+    return codes
 
 
 def _by_hash(keys, there, empty):
@@ -145,7 +253,7 @@ def _by_hash(keys, there, empty):
         return None
     places = numpy.flatnonzero(table != empty)
     places = places[numpy.argsort(table[places])]
-    ranks = numpy.zeros(len(table), _code_type(len(places)))
+    ranks = numpy.zeros(len(table), code_type(len(places)))
     ranks[places] = numpy.arange(len(places))
     codes = numpy.empty(len(keys), ranks.dtype)
     _kernels().find(keys, there, table, bits, ranks, codes)

@@ -159,11 +159,13 @@ def column(table, name):
     return table.column(name)
 
 
-def picked(column, rows):
-    """The elements with these numbers; a missing value for the number -1."""
+def picked(column, picks):
+    """The elements of rows, see join_rows.Picks; a missing value for the number -1."""
     import pyarrow
 
-    return column.take(pyarrow.array(rows, mask=rows < 0))
+    if picks.numbers is None:
+        return column
+    return column.take(pyarrow.array(picks.numbers, mask=picks.numbers < 0 if picks.has_gaps else None))
 
 
 def stacked(first, second):

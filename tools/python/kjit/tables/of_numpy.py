@@ -68,16 +68,19 @@ def column(arrays, name):
     return arrays[name]
 
 
-def picked(array, rows):
-    """The elements with these numbers; a masked one for the number -1."""
+def picked(array, picks):
+    """The elements of rows, see join_rows.Picks; a masked one for the number -1."""
     import numpy
 
-    missing = rows < 0
-    if not missing.any():
-        return array[rows]
+    if not picks.has_gaps:
+        if not isinstance(array, numpy.ma.MaskedArray):
+            return picks.of(array)
+        mask = picks.of(numpy.ma.getmaskarray(array))
+        return numpy.ma.array(picks.of(numpy.ma.getdata(array)), mask=mask)
     if not len(array):
-        return numpy.ma.masked_all(len(rows), array.dtype)
-    mask = numpy.ma.getmaskarray(array)[rows] | missing
+        return numpy.ma.masked_all(len(picks), array.dtype)
+    rows = picks.wide()
+    mask = numpy.ma.getmaskarray(array)[rows] | (rows < 0)
     return numpy.ma.array(numpy.ma.getdata(array)[rows], mask=mask)
 
 

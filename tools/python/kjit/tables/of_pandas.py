@@ -125,15 +125,16 @@ def column(frame, name):
     return frame[name]
 
 
-def picked(series, rows):
-    """The elements with these numbers; a missing value for the number -1, as pandas has it for the type."""
+def picked(series, picks):
+    """The elements of rows, see join_rows.Picks; a missing value for the number -1, as pandas has it for the type."""
     import numpy
     import pandas
 
-    has_missing = bool((rows < 0).any())
     if not isinstance(series.dtype, numpy.dtype):
-        return series.array.take(rows, allow_fill=has_missing)
-    return pandas.api.extensions.take(series.to_numpy(), rows, allow_fill=has_missing)
+        return series.array.take(picks.wide(), allow_fill=picks.has_gaps)
+    if not picks.has_gaps:
+        return picks.of(series.to_numpy())
+    return pandas.api.extensions.take(series.to_numpy(), picks.wide(), allow_fill=True)
 
 
 def stacked(first, second):

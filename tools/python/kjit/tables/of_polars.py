@@ -83,11 +83,15 @@ def column(frame, name):
     return frame.get_column(name)
 
 
-def picked(series, rows):
-    """The elements with these numbers; a missing value for the number -1."""
+def picked(series, picks):
+    """The elements of rows, see join_rows.Picks; a missing value for the number -1."""
     import polars
 
-    numbers = polars.DataFrame({"row": rows})
+    if picks.numbers is None:
+        return series
+    if not picks.has_gaps:
+        return series.gather(polars.Series(picks.numbers))
+    numbers = polars.DataFrame({"row": picks.numbers})
     return series.gather(numbers.select(polars.when(polars.col("row") >= 0).then("row")).to_series())
 
 

@@ -62,7 +62,8 @@ def top_k(table, k, by, smallest):
 
 def value_counts(table, name):
     """The number of rows for each value of a column, the most frequent one first, equal counts in the order of the values."""
-    groups, (labels,) = table.groupby(name)._groups()
+    grouped = table.groupby(name)
+    groups, (labels,) = grouped._groups(), grouped._labels()
     counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
     order = numpy.argsort(-counts, kind="stable")
     kind = table._columns[name].data.kind

@@ -82,7 +82,7 @@ class Partials:
         parts = [f"{name}:{part}" for name, (_, how) in self.aggregations.items() for part in PARTS[how]]
         simple = {name: (name, second) for name in parts if (second := _second(name))}
         made = _as_table(grouped.agg(**simple))
-        codes, count = grouped._groups()[0].codes, len(grouped._groups()[0])
+        codes, count = grouped._groups().codes, len(grouped._groups())
         for name, (_, how) in self.aggregations.items():
             if "mean" in PARTS[how]:
                 for part, values in _moments(table, name, codes, count, PARTS[how]).items():

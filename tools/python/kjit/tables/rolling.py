@@ -96,7 +96,7 @@ class Rolling:
         if self._layout is None:
             rows, offsets = None, numpy.array([0, len(self._table)])
             if self._grouped:
-                groups, _ = self._grouped._groups()
+                groups = self._grouped._groups()
                 numbers = Values(groups, numpy.arange(len(self._table)), None, "numpy", ())
                 _, offsets, rows = numbers.side_by_side()
             self._layout = rows, offsets
