@@ -1,5 +1,5 @@
-/* Maps: a func over operands that broadcast. map.c checks a call, map_shape.c finds the loops,
- * map_text.c writes the kernel. */
+/* Maps: apply a func to operands that broadcast. map.c checks the call, map_shape.c determines the
+ * loops, map_text.c writes the kernel. */
 #ifndef KA_MAP_H
 #define KA_MAP_H
 
@@ -18,32 +18,34 @@ typedef struct ka_mapped {
   const char *element;          /* map_text.c: its parameters, each after a comma */
 } ka_mapped;
 
-/* A size that a signature names, or a number. */
+/* A size with a name in the signature, or a number. */
 typedef struct ka_size {
   const char *name;
   size_t length;
-  int64_t extent; /* -1: not known yet */
+  int64_t extent; /* -1 if not known yet */
 } ka_size;
 
 typedef struct ka_map {
   ka_call *call;
   kjit_function *function;
   bool has_signature, is_outer;
-  size_t result_count, operand_count;    /* with `where`, the last one then */
+  size_t result_count, operand_count;    /* if the call has `where`, it is the last operand */
   ka_mapped *results, *operands, *where; /* where: one of the operands, or NULL */
-  kjit_type *result_types;               /* what func returns; NULL: it writes */
+  kjit_type *result_types;               /* result types of the func, or NULL if the func writes the
+                                          * results */
   ka_size sizes[KA_MOST_SIZES];
   uint32_t size_count;
-  /* The loops: the axes of the results without cores; */
+  /* the axes of the results without core axes */
   uint32_t rank;
   int64_t shape[KJ_MAX_RANK];
-  /* joined: as few as they can be, the last one fastest. Which one an axis is, KA_NO_AXIS: none */
+  /* The loops: these axes merged into as few as possible, the last one fastest. loop_of: loop of
+   * each axis, or KA_NO_AXIS. */
   uint32_t loop_count;
   int64_t extents[KJ_MAX_RANK];
   uint32_t loop_of[KJ_MAX_RANK], last_axis[KJ_MAX_RANK];
 } ka_map;
 
-/* Operands func is called with: all but `where`. */
+/* Returns the number of operands that are passed to the func: all except `where`. */
 static inline size_t ka_argument_count(const ka_map *map)
 {
   return map->operand_count - (map->where ? 1 : 0);
@@ -51,15 +53,16 @@ static inline size_t ka_argument_count(const ka_map *map)
 
 /* ---- map_shape.c ---- */
 
-/* Reads "(n),(n)->()", sets the cores of operands and results. Errors: SYNTAX, ARGUMENT. */
+/* Parses a signature such as "(n),(n)->()" and sets the core axes of operands and results. Errors:
+ * SYNTAX, ARGUMENT. */
 void ka_read_signature(ka_map *map, const char *text);
-/* The shape that the operands broadcast to. Errors: ARGUMENT. */
+/* Computes the shape to which the operands broadcast. Errors: ARGUMENT. */
 void ka_broadcast(ka_map *map);
-/* Of a result, its core's axes behind it. */
+/* Computes the shape of a result, which ends with its core axes. */
 uint32_t ka_result_shape(const ka_map *map, size_t index, int64_t shape[KJ_MAX_RANK]);
-/* Each result has that shape; it becomes the loops', whose operands broadcast to it. */
+/* Checks the shape of each result and makes it the shape of the loops. */
 void ka_fit_results(ka_map *map);
-/* Finds the loops and gives the kernel views of the arrays that have their axes. */
+/* Determines the loops and makes views of the arrays with the axes of the loops. */
 void ka_find_loops(ka_map *map);
 
 /* ---- map_text.c ---- */

@@ -1,28 +1,29 @@
-/* The texts of reductions: what the kernels of reduce.kir, reduce_rows.kir and reduce_columns.kir
- * are handed. Of several results in one pass what is combined is a struct:
+/* Writes the source of reduction kernels: the funcs that are passed to the kernels of reduce.kir,
+ * reduce_rows.kir and reduce_columns.kir. If one pass computes several results, the combined value
+ * is a struct:
  *
- *   struct several_values { p0: f32; p1: i64 }
- *   func prepare_0(x, i) @inline { return x }
- *   func prepare_1(x, i) @inline { return i64(x != zero(dtype(x))) }
- *   func prepared(i0, load: func) @inline {
- *     let x = load(i0)
- *     return several_values(prepare_0(f32(x), i0), prepare_1(x, i0))
- *   }
- *   func combined(x, y) @inline {
- *     return several_values(operator_min(x.p0, y.p0), operator_add(x.p1, y.p1))
- *   }
- *   func finish_0(v, count) @inline { return v }
- *   func finished(i, v, store_0: func, store_1: func, count) @inline {
- *     store_0(i, finish_0(v.p0, count))
- *     ...
- *   }
- */
+ *     struct several_values { p0: f32; p1: i64 }
+ *     func prepare_0(x, i) @inline { return x }
+ *     func prepare_1(x, i) @inline { return i64(x != zero(dtype(x))) }
+ *     func prepared(i0, load: func) @inline {
+ *       let x = load(i0)
+ *       return several_values(prepare_0(f32(x), i0), prepare_1(x, i0))
+ *     }
+ *     func combined(x, y) @inline {
+ *       return several_values(operator_min(x.p0, y.p0), operator_add(x.p1, y.p1))
+ *     }
+ *     func finish_0(v, count) @inline { return v }
+ *     func finished(i, v, store_0: func, store_1: func, count) @inline {
+ *       store_0(i, finish_0(v.p0, count))
+ *       ...
+ *     } */
 #include "algorithm/reduce.h"
 #include "ir/context.h"
 
-/* ---- without elements ---- */
+/* ---- reductions of no elements ---- */
 
-/* The result is made of the initial value or of the identity alone. */
+/* Returns the expression of the result for 0 elements: the initial value, or the identity
+ * element. */
 static const char *value_of_nothing(const ka_reduce *r, ka_kernel *kernel, const ka_reduced *result)
 {
   ka_call *call = kernel->call;
@@ -52,7 +53,7 @@ void ka_fill_reduced(const ka_reduce *r, ka_reduced *result)
             count);
 }
 
-/* ---- several ---- */
+/* ---- several results ---- */
 
 enum { MOST_BYTES = 128 };
 
@@ -79,7 +80,7 @@ uint32_t ka_several_bytes(const ka_reduce *r)
   return (bytes + most - 1) / most * most;
 }
 
-/* The text of each result's own operator. */
+/* Returns the name of each result's operator in the source. */
 static const char **use_operators(const ka_reduce *r, ka_kernel *kernel)
 {
   const char **operators = KJ_NEW_ARRAY(&r->call->arena, const char *, r->count);
@@ -92,7 +93,7 @@ static const char **use_operators(const ka_reduce *r, ka_kernel *kernel)
   return operators;
 }
 
-/* What is computed in, by result: the fields of the struct. */
+/* Declares the struct of the combined value and returns the type of each field. */
 static const char **declare_struct(const ka_reduce *r, ka_kernel *kernel)
 {
   kj_arena *arena = &r->call->arena;
@@ -167,8 +168,9 @@ static const char *finish_several(const ka_reduce *r, ka_kernel *kernel, uint64_
   return kj_format(arena, "bind_back(finished, %s%s)", puts, given);
 }
 
-/* On the CPU each result has its own loop over a block of elements, or some rows, which are in the
- * cache then: a loop over structs does not become vector instructions. */
+/* On the CPU, writes a separate loop over a block of elements, or over some rows, for each result.
+ * The elements stay in the cache between the loops. The compiler does not vectorize a loop over
+ * structs. */
 static void write_block(const ka_reduce *r, ka_kernel *kernel, const char **operators)
 {
   const char *values = "";
@@ -193,7 +195,8 @@ static void write_lines(const ka_reduce *r, ka_kernel *kernel, const char **oper
   kj_arena *arena = &r->call->arena;
   const char *begins = "", *loops = "", *values = "";
   for (size_t i = 0; i < r->count; i++) {
-    bool has_own_loop = r->results[i].accumulator == KJIT_ANY; /* that begins with the first row */
+    /* its own loop, which starts with the first row */
+    bool has_own_loop = r->results[i].accumulator == KJIT_ANY;
     kj_append_format(kernel->funcs,
                      "func field_%zu(j, k, load: func) @inline { return load(j, k).p%zu }\n", i, i);
     begins = kj_format(arena, "%s  local sum_%zu: %s[len(sum)]\n", begins, i, types[i]);
@@ -240,7 +243,7 @@ static const char *begin_several(const ka_reduce *r, uint32_t index_count, uint6
   return kj_format(&r->call->arena, "%s, %s, %s", load, put, op);
 }
 
-/* ---- one ---- */
+/* ---- one result ---- */
 
 static const char *begin_one(const ka_reduce *r, uint32_t index_count, uint64_t n,
                              ka_reduce_texts *t)
@@ -262,7 +265,7 @@ static const char *begin_one(const ka_reduce *r, uint32_t index_count, uint64_t 
   return kj_format(&r->call->arena, "%s, %s, %s", load, put, op);
 }
 
-/* Partial results as the kernel sees them. */
+/* Returns the expression by which the kernel views the partial results. */
 static const char *view_partials(const ka_reduce *r, ka_kernel *kernel, const char *words,
                                  uint64_t count)
 {
