@@ -1,5 +1,4 @@
-/* One device: what is attached to it, waiting for it, faults, and what it says of itself to a host.
- */
+/* Functions of one device: attachments, waits, faults and properties. */
 #include "base/device.h"
 
 #include <stdio.h>
@@ -40,7 +39,7 @@ void kj_relieve_device(kjit_device *device)
 
 void kj_deliver_lines(kjit_device *device)
 {
-  kj_assert_no_locks(); /* the host's on_print is called */
+  kj_assert_no_locks(); /* on_print of the application is called */
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     if (at->class->deliver) at->class->deliver(at);
@@ -82,7 +81,7 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
     covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
   }
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  /* one that begins now waits until this has ended */
+  /* a capture that begins now waits until this wait has ended */
   kjit_status status = whole ? kj_check_captures(device, diagnostics) : KJIT_OK;
   for (uint32_t i = 0; i < count && status == KJIT_OK; i++) {
     kj_attachment *at = device->attachments[i];
@@ -121,7 +120,7 @@ kjit_status kjit_synchronize_device(kjit_device *device)
   return ki_finish_call(device->context, &diagnostics);
 }
 
-/* ---- marks of launches ---- */
+/* ---- launch marks ---- */
 
 kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
 {
@@ -145,7 +144,7 @@ kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
 
 void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_t epoch)
 {
-  KJ_ASSERT(epoch && epoch < atomic_load(&device->epoch)); /* the wait has begun a new one */
+  KJ_ASSERT(epoch && epoch < atomic_load(&device->epoch)); /* the wait has begun a new epoch */
   if (whole) {
     uint64_t known = atomic_load(&device->synchronized_epoch);
     while (known < epoch &&
@@ -157,7 +156,7 @@ void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_
       atomic_store(&mark->epoch, 0);
 }
 
-/* "; launched since the last synchronization: `a`, `b`" */
+/* Appends text such as "; launched since the last synchronization: `a`, `b`". */
 static void append_pending(const kjit_device *device, kj_buffer *buffer)
 {
   uint64_t synchronized = atomic_load(&device->synchronized_epoch);
@@ -200,8 +199,8 @@ kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnosti
   return KJIT_ERROR_DEVICE;
 }
 
-/* Tried with driver 580 on an H200: after a fault every order of reset, release and retain gives
- * the fault again, for the whole process. */
+/* Marks the device as lost for the rest of the process. Tests with driver 580 on an H200 show that
+ * after a fault every order of reset, release and retain fails again in the same process. */
 static void give_up(kjit_device *device, const kj_diagnostics *reasons)
 {
   char place[24];
@@ -251,7 +250,7 @@ kjit_status kjit_reset_device(kjit_device *device)
   return ki_finish_call(device->context, &diagnostics);
 }
 
-/* ---- what it says of itself ---- */
+/* ---- properties ---- */
 
 const char *kj_device_text(const kjit_device *device, char text[24])
 {
@@ -277,7 +276,8 @@ kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_att
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_device_attribute: value is NULL");
   kj_diagnostics diagnostics = { 0 };
-  kjit_device *asked = (kjit_device *)(uintptr_t)device; /* a fault would mark it */
+  kjit_device *asked = (kjit_device *)(uintptr_t)device; /* not const, because a fault marks the
+                                                          * device as lost */
   if ((unsigned)attribute >= KJIT_DEVICE_ATTRIBUTE_COUNT)
     (void)kj_error(&diagnostics, KJIT_ERROR_ARGUMENT, "device attribute %d does not exist",
                    (int)attribute);
@@ -314,7 +314,7 @@ kjit_status kjit_get_memory_info(kjit_device *device, uint64_t *free_bytes, uint
   return ki_finish_call(device->context, &diagnostics);
 }
 
-/* ---- peers ---- */
+/* ---- peer access ---- */
 
 static kjit_status check_pair(const kjit_device *device, const kjit_device *peer,
                               kj_diagnostics *diagnostics)
@@ -325,7 +325,7 @@ static kjit_status check_pair(const kjit_device *device, const kjit_device *peer
   return kj_check_device(peer, diagnostics);
 }
 
-/* Two of a kind that there are several of. */
+/* Returns whether the devices are different devices of the same kind. */
 static bool are_peers(const kjit_device *device, const kjit_device *peer)
 {
   return device != peer && device->operations == peer->operations;
