@@ -1,12 +1,14 @@
-/* kjit_specialize and its kin: code for a signature before its first launch, under the facts that a
- * fresh allocation has: the launches that have them find it. */
+/* kjit_specialize, kjit_specialize_async and kjit_specialize_all: compile code for a signature
+ * before its first launch. The code relies on the facts of newly allocated arrays, so launches with
+ * such arrays find it. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "code/specialization.h"
 
-/* Arrays that lie apart from each other: only how they lie is looked at. */
+/* Binds an array at an address that is disjoint from all other arguments. Only the facts of the
+ * address matter. */
 static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
 {
   enum { APART = 1 << 20 };
@@ -38,7 +40,7 @@ static void assume_arguments(kj_call *call, const kj_argument *arguments)
   }
 }
 
-/* The block that a launch without one takes. */
+/* Chooses the block that a launch without a given block uses. */
 static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
 {
   const kjit_kernel *kernel = call->kernel;
@@ -47,7 +49,9 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
-  if (!call->device->operations->knows_block) return KJIT_OK; /* not in the key */
+  if (!call->device->operations->knows_block)
+    return KJIT_OK; /* then the key does not contain the
+                     * block */
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
   call->block[0] = kj_default_block(bounds[0]);
@@ -79,7 +83,7 @@ static void note_explicit(kjit_specialization *specialization)
 
 static const kjit_launch_config no_config = { .size_bytes = sizeof no_config };
 
-/* Not held. The diagnostics are the caller's. */
+/* The specialization is not held afterwards. The caller reports the diagnostics. */
 static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device,
                                         const char *signature, kj_diagnostics *diagnostics,
                                         kjit_specialization **specialization)
@@ -107,7 +111,8 @@ static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device
   return KJIT_OK;
 }
 
-/* The entry has its key and what it was compiled for: nothing else is asked of the call. */
+/* Only the key of the call is set, because the entry stores everything else that is needed to
+ * compile it again. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_kernel *kernel = specialization->kernel;
@@ -149,12 +154,12 @@ kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char
   return ki_finish_call(kernel->context, &diagnostics);
 }
 
-/* ---- in the background ---- */
+/* ---- background compilation ---- */
 
 typedef struct signature_job {
   kj_job base;
   kjit_kernel *kernel;
-  kjit_module *module; /* retained: it owns the kernel */
+  kjit_module *module; /* retained, because it owns the kernel */
   kjit_device *device;
   void (*done)(void *user, kjit_status status, kjit_specialization *specialization);
   void *user;
@@ -208,15 +213,15 @@ kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, cons
     "out of memory, the system gives no thread to compile on, or the context is being destroyed");
 }
 
-/* ---- many at once ---- */
+/* ---- compiling many signatures at once ---- */
 
-/* What the threads that compile and the one that waits share. */
+/* State shared by the compiling threads and the waiting thread. */
 typedef struct batch {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   kjit_context *context;
   kjit_device *device;
-  struct batch_job *first, **last; /* done, not yet told */
+  struct batch_job *first, **last; /* finished jobs that the waiting thread has not processed yet */
 } batch;
 
 typedef struct batch_job {
@@ -224,7 +229,7 @@ typedef struct batch_job {
   batch *batch;
   kjit_specialize_item *item;
   kj_diagnostics diagnostics;
-  struct batch_job *next; /* in the batch's list */
+  struct batch_job *next; /* next job in the batch's list */
 } batch_job;
 
 static void run_item(kj_job *base, bool is_given_up)
@@ -256,7 +261,7 @@ static batch_job *take_done(batch *b)
   return job;
 }
 
-/* The host's array has items of its headers' size. */
+/* Returns an item. The application's array has items of the size in its version of the headers. */
 static kjit_specialize_item *item_at(kjit_specialize_item *items, size_t index)
 {
   return (kjit_specialize_item *)((char *)items + index * items->size_bytes);
@@ -267,7 +272,7 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   static const char call[] = "kjit_specialize_all";
   for (size_t i = 0; i < count; i++) {
     kjit_specialize_item read, *item = item_at(items, i);
-    /* of another size it would be read beyond the array's end */
+    /* otherwise the array would be read beyond its end */
     if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "%s: the size_bytes of item %zu is %u, but the size_bytes of the first "
@@ -287,8 +292,8 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   return KJIT_OK;
 }
 
-/* The messages of the first item that failed are the call's; warnings of all others are told too.
- */
+/* Reports the diagnostics of all items; the messages of the first failed item become those of the
+ * call. */
 static kjit_status report_items(kjit_context *context, batch_job *jobs, size_t count)
 {
   size_t failed = 0;
@@ -324,7 +329,7 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
   for (size_t i = 0; i < count; i++) {
     jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = item_at(items, i) };
     bool is_queued = !kj_is_in_background(runtime) && kj_queue_job(runtime, &jobs[i].base);
-    if (!is_queued) run_item(&jobs[i].base, false); /* here, then */
+    if (!is_queued) run_item(&jobs[i].base, false); /* compile on this thread instead */
   }
   for (size_t done = 1; done <= count; done++) {
     const batch_job *job = take_done(&b);

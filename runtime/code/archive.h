@@ -1,5 +1,5 @@
-/* Many entries of the disk cache as one piece of bytes that is only read: a blob of
- * kjit_export_code, or a file of kjit-cache build. */
+/* An archive: many entries of the disk cache in one read-only sequence of bytes, either a blob of
+ * kjit_export_code or a file of kjit-cache build. */
 #ifndef KJ_ARCHIVE_H
 #define KJ_ARCHIVE_H
 
@@ -7,27 +7,29 @@
 
 /* ---- writing ---- */
 
-/* An entry as kj_pack_entry makes it. */
+/* A packed entry from kj_pack_entry. */
 typedef struct kj_archived {
-  kj_digest digest; /* of its key */
-  void *entry;      /* malloc'd, of the writer */
+  kj_digest digest; /* digest of its key */
+  void *entry;      /* malloc'd, owned by the writer */
   size_t size_bytes;
-  bool is_machine_code; /* of a GPU; such entries are written after the others */
+  bool is_machine_code; /* GPU machine code; such entries are written after all others */
 } kj_archived;
 
-/* Entries that are to become an archive. { 0 } before the first one. */
+/* Collects the entries of an archive. Initialize it with { 0 }. */
 typedef struct kj_archive_writer {
   kj_archived *items;
   size_t count, capacity;
 } kj_archive_writer;
 
-/* Takes item.entry, also where it fails; NULL is out of memory. Errors: MEMORY. */
+/* Adds an entry and takes ownership of item.entry, even if it fails. item.entry NULL means that
+ * packing ran out of memory. Errors: MEMORY. */
 kjit_status kj_add_to_archive(kj_archive_writer *writer, kj_archived item,
                               kj_diagnostics *diagnostics);
 /* Adds a copy of an entry of another writer. Errors: MEMORY. */
 kjit_status kj_copy_archived(kj_archive_writer *writer, const kj_archived *item,
                              kj_diagnostics *diagnostics);
-/* Of several entries with one key the one that was added first stays. malloc'd. Errors: MEMORY. */
+/* Writes the archive to a malloc'd buffer. Of several entries with one key it contains the first
+ * that was added. Errors: MEMORY. */
 kjit_status kj_finish_archive(kj_archive_writer *writer, kj_digest build,
                               kj_diagnostics *diagnostics, void **bytes, size_t *size_bytes);
 void kj_free_archive_writer(kj_archive_writer *writer);
@@ -37,44 +39,45 @@ void kj_free_archive_writer(kj_archive_writer *writer);
 typedef struct kj_archive kj_archive;
 struct kj_archive {
   kj_archive *next;
-  const char *name; /* of the caller, for messages: a function or a path; in itself */
-  char *bytes;      /* of a blob; NULL: a file */
-  void *index;      /* malloc'd; the blocks and rows are in it */
+  const char *name; /* function or path of the caller for messages; stored in the archive */
+  char *bytes;      /* copy of a blob, or NULL for a file */
+  void *index;      /* malloc'd; contains the blocks and rows */
   const struct kj_archive_block *blocks;
   const struct kj_archive_row *rows; /* sorted by digest */
   uint64_t block_count, count;
-  bool is_installed; /* a file beside libkjit */
+  bool is_installed; /* installed in the directory of libkjit */
 };
 
-/* Copies the blob. Errors: IO where it is damaged, UNSUPPORTED where another build has made it,
- * MEMORY. call: for messages. */
+/* Opens a copy of a blob. call names the function in messages. Errors: IO if the blob is damaged,
+ * UNSUPPORTED if another build has made it, MEMORY. */
 kjit_status kj_open_blob(const char *call, const void *blob, size_t size_bytes, kj_digest build,
                          kj_diagnostics *diagnostics, kj_archive **archive);
-/* Opens a file and reads its index. The file and its directory have to belong to this user or to
- * root, and no other user may write to them. is_installed: the file is installed with libkjit, so
- * that users who may write to the folder of libkjit may write to the file as well. Errors: those of
+/* Opens a file and reads its index. The file and its directory must belong to this user or to root,
+ * and no other user may have write permission. is_installed: the file is installed with libkjit, so
+ * users who can write to the directory of libkjit may also write to the file. Errors: those of
  * kj_open_blob; IO also if the file cannot be read or is not trusted. */
 kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest build,
                                  kj_diagnostics *diagnostics, kj_archive **archive);
 void kj_close_archives(kj_archive *first);
 
-/* The entry at an index, unpacked; malloc'd. NULL: it is damaged, cannot be read now, or out of
- * memory. */
+/* Returns the unpacked entry at an index, malloc'd. Returns NULL if it is damaged, cannot be read
+ * now, or out of memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
-/* The name that the entry would have as a file, and its share of what its block takes in the
- * archive. */
+/* Return the file name that the entry would have in the disk cache, and its share of the compressed
+ * size of its block. */
 void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_ENTRY_NAME_BYTES]);
 uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
-/* The indexes of all entries in the order in which the writer added them; malloc'd. NULL: out of
- * memory. */
+/* Returns the indices of all entries in the order in which the writer added them, malloc'd, or NULL
+ * if out of memory. */
 uint64_t *kj_order_archived(const kj_archive *archive);
-/* Looks for the key in the archive and all that follow it. compiler as in kj_unpack_entry. */
+/* Searches the archive and all archives after it in the list for the key. compiler as in
+ * kj_unpack_entry. */
 bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);
 
-/* Reports that there is neither a compiler nor code for a launch: an error that names the kernel,
- * and what is different in the entry that comes nearest to the wanted key, of those in the archive
- * and in all that follow it. missing.c */
+/* missing.c: Reports that a launch has neither a compiler nor code. The error names the kernel and
+ * describes how the most similar entry, among the archive and all archives after it, differs from
+ * the wanted key. */
 void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,
                        const char *signature, kj_diagnostics *diagnostics);
 

@@ -1,4 +1,5 @@
-/* kjit_set_constant: a module with another value of a constant, from the host's data. */
+/* kjit_set_constant: creates a module in which a constant has another value, given by the
+ * application. */
 #include <kjit/function.h>
 #include <math.h>
 #include <string.h>
@@ -8,11 +9,11 @@
 #include "memory/array.h"
 
 typedef struct change {
-  uint32_t index; /* of the declaration, in the module and in its copy */
+  uint32_t index; /* index of the declaration, the same in the module and in its copy */
   const kjit_arg *given;
-  /* a scalar */
+  /* for a scalar */
   ki_value value;
-  /* an array, or a value that is no number to compute with */
+  /* for an array, or a value that is not a number */
   bool is_array;
   kj_view view;
   const void *bits;
@@ -33,10 +34,10 @@ static const char *type_name(const kjit_module *module, kjit_type type)
   return name ? name : "another type";
 }
 
-/* ---- what the declaration asks for ---- */
+/* ---- the declared type ---- */
 
-/* The declared type of a scalar or of elements; KJIT_ANY: none. A constant made from data has that
- * of the data. */
+/* Returns the declared type of a scalar or of array elements, or KJIT_ANY if none is declared. A
+ * constant made from data has the type of the data. */
 static kjit_type declared_element(const ki_decl *decl)
 {
   const ki_type_expr *written = decl->type_expr;
@@ -79,7 +80,7 @@ static kjit_status check_extents(const kjit_module *module, const ki_decl *decl,
   return KJIT_OK;
 }
 
-/* ---- what is given ---- */
+/* ---- the given value ---- */
 
 static kjit_status take_scalar(const kjit_module *module, const ki_decl *decl, change *c,
                                kj_diagnostics *diagnostics)
@@ -95,7 +96,7 @@ static kjit_status take_scalar(const kjit_module *module, const ki_decl *decl, c
       return refuse(module, decl, diagnostics, "a scalar, a vector or a struct without pointers",
                     memory ? "a value of another type" : "the address NULL");
     c->value.type = given->type;
-    if (!ki_decode_value(given->type, memory, &c->value)) { /* it has parts */
+    if (!ki_decode_value(given->type, memory, &c->value)) { /* an aggregate */
       c->bits = memory;
       return wanted == KJIT_ANY || wanted == given->type
                ? KJIT_OK
@@ -176,7 +177,7 @@ static kjit_status take_value(const kjit_module *module, const ki_decl *decl, ch
                   : take_scalar(module, decl, c, diagnostics);
 }
 
-/* ---- what else depends on it ---- */
+/* ---- declarations that depend on the constant ---- */
 
 static bool depends_on(const ki_expr *expr, const char *name);
 
@@ -188,7 +189,7 @@ static bool type_depends_on(const ki_type_expr *type, const char *name)
   return type_depends_on(type->element, name) || depends_on(type->expr, name);
 }
 
-/* Constants are made from others without circles. */
+/* Terminates because constants cannot depend on each other in a cycle. */
 static bool depends_on(const ki_expr *expr, const char *name)
 {
   if (!expr) return false;
@@ -203,7 +204,8 @@ static bool depends_on(const ki_expr *expr, const char *name)
   return false;
 }
 
-/* Structs are laid out when a module is made. */
+/* Checks that no struct depends on the constant, because structs are laid out when a module is
+ * made. */
 static kjit_status check_structs(const kjit_module *module, const ki_decl *decl,
                                  kj_diagnostics *diagnostics)
 {
@@ -225,7 +227,7 @@ static kjit_status check_structs(const kjit_module *module, const ki_decl *decl,
   return KJIT_OK;
 }
 
-/* ---- the change ---- */
+/* ---- changing the module ---- */
 
 static ki_expr *new_expr(kj_arena *arena, ki_expr_kind kind, kjit_type type, kj_location location)
 {
@@ -234,7 +236,8 @@ static ki_expr *new_expr(kj_arena *arena, ki_expr_kind kind, kjit_type type, kj_
   return expr;
 }
 
-/* Infinities and NaNs have no digits, but names. */
+/* Returns an expression for a number. Infinity and NaN have no digits and become built-in
+ * constants. */
 static ki_expr *make_literal(kj_arena *arena, ki_value value, kj_location location)
 {
   double number = fabs(ki_number_of(value));
@@ -279,7 +282,7 @@ static void set_array(kjit_module *copy, ki_decl *decl, const kj_view *view,
   memcpy(decl->extents, view->shape, view->rank * sizeof *view->shape);
 }
 
-/* Of the elements: the module's text has to say what they are. */
+/* Declares the structs of the elements, because the text of the module must contain them. */
 static void declare_structs(kjit_module *copy, const ki_decl *constant)
 {
   size_t count = copy->decls.count;
@@ -293,7 +296,7 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
   ki_decl *decl = copy->decls.items[c->index];
   KJ_ASSERT(decl->kind == KJ_DECL_CONST);
   uint64_t bits = 0;
-  decl->type_expr = NULL; /* the value has its type now */
+  decl->type_expr = NULL; /* the new value determines the type */
   decl->value = NULL;
   decl->data = NULL;
   decl->rank = 0;
@@ -321,7 +324,8 @@ static kjit_status set(kjit_module *module, const ki_decl *decl, const kjit_arg 
   return ki_change_module(module, NULL, apply, &c, diagnostics, changed);
 }
 
-/* Linking may leave several constants of one name without a value, one of each module. */
+/* Finds a constant without a value. Linking may leave several with one name, one for each
+ * module. */
 static const ki_decl *find_open(const kjit_module *module, const char *name)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
@@ -332,7 +336,7 @@ static const ki_decl *find_open(const kjit_module *module, const char *name)
   return NULL;
 }
 
-/* The constant that the name finds, and then those that have no value. */
+/* Sets the constant with the name, and then all constants of this name that have no value. */
 static kjit_status set_all(kjit_module *module, const ki_decl *decl, const kjit_arg *value,
                            kj_diagnostics *diagnostics, kjit_module **changed)
 {

@@ -1,9 +1,9 @@
-/* The disk cache: machine code of specializations in files of one directory, or in a store of the
- * host's, found by everything that it depends on. A hit needs no compiler. The same entries, one
- * after the other, are the blobs that another process takes in.
+/* The disk cache stores machine code of specializations in files of one directory, or in the
+ * application's store, under a key that contains everything that the code depends on. A hit needs
+ * no compiler. A blob that another process loads is a sequence of the same entries.
  *
- * Whatever goes wrong with a file, a directory or a disk is a miss, never an error of the launch.
- * Any number of threads and processes use one directory at once. */
+ * Any problem with a file, directory or disk is a cache miss, never an error of the launch. Any
+ * number of threads and processes can use one directory at once. */
 #ifndef KJ_DISK_H
 #define KJ_DISK_H
 
@@ -21,76 +21,81 @@ static inline bool kj_same_digest(kj_digest a, kj_digest b)
 }
 
 struct kj_disk {
-  const kjit_context *context;   /* whose calls call the store; NULL: none */
-  const kjit_cache_store *store; /* the host's, instead of a directory; NULL: none */
-  char *directory;               /* NULL: none */
-  const char *libdevice_path;    /* of the configuration */
+  const kjit_context *context;   /* context whose calls call the store, or NULL */
+  const kjit_cache_store *store; /* the application's store that replaces the directory, or NULL */
+  char *directory;               /* NULL if there is no directory */
+  const char *libdevice_path;    /* from the configuration */
   uint64_t limit_bytes;
-  /* One hit of this number is compiled again and compared, see recheck.c. 0: none */
+  /* One in recheck_every hits is compiled again and compared, see recheck.c. 0 means none. */
   uint32_t recheck_every;
-  _Atomic bool is_read_only; /* writing has failed */
-  /* of kjit_config.shipped_cache; NULL: the one in the folder of libkjit; "": none */
+  _Atomic bool is_read_only; /* set after a write has failed */
+  /* kjit_config.shipped_cache; NULL means the file in the directory of libkjit, "" means none */
   const char *installed_path;
-  pthread_mutex_t mutex; /* protects what follows while it is made */
+  pthread_mutex_t mutex; /* protects the creation of the fields below */
   _Atomic bool is_identified, knows_math_library, has_opened_installed;
-  struct kj_archive *installed;             /* NULL: none, or none that can be used */
-  struct kj_archive_writer *made;           /* of a context with kjit_config.target */
-  kj_digest build, processor, math_library; /* of libkjit; of this machine; for GPUs */
+  struct kj_archive *installed;             /* NULL if there is none, or if it cannot be used */
+  struct kj_archive_writer *made;           /* code of a context with kjit_config.target */
+  kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
+                                             * library for GPUs */
 };
 
 /* ---- disk_identity.c ---- */
 
-/* Of the library or program that the address is in: its build id, else path, size and time of its
- * file. */
+/* Returns the identity of the library or program that contains the address: its build id or,
+ * without one, path, size and time of its file. */
 kj_digest kj_identify_address(const void *address);
-/* The same of a file that is not loaded. false: it cannot be read. */
+/* The same for a file that is not loaded. Returns false if the file cannot be read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
-/* Of the compiler that is loaded or would be. false: there is none where it belongs. compiler.c */
+/* compiler.c: Computes the identity of the compiler that is loaded or would be loaded. Returns
+ * false if there is none in its usual place. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 /* Fills in build and processor. */
 void kj_identify_disk(kj_disk *disk);
-/* Fills in math_library. false: out of memory, or of files to open. */
+/* Fills in math_library. Returns false if out of memory or of file descriptors. */
 bool kj_identify_math_library(kj_disk *disk);
-/* Whether the compiler of this context would give code of a named target the same math functions:
- * for a GPU kjit's own libclc, for the CPU the same vector functions of the C library. */
+/* Returns whether the compiler of this context uses the same math functions as code of a named
+ * target: kjit's own libclc for a GPU, the vector functions of the C library for the CPU. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code);
 
 /* ---- processor_<architecture>.c ---- */
 
-/* A digest of the processor and of the C library: two machines with the same digest run the same
- * code with the same results. */
+/* Returns a digest of the processor and the C library. Two machines with the same digest run the
+ * same code with the same results. */
 kj_digest kj_identify_processor(void);
-/* The highest named level that this machine has, if code for it has registers as wide as code for
- * this very machine: what code computes may depend on their size. OWN: none. */
+/* Returns the highest named level of this machine, provided that code for this level has vector
+ * registers of the same width as code for this specific machine, because results may depend on the
+ * width. Returns OWN if there is no such level. */
 kj_cpu_level kj_find_level(void);
-/* The name of an instruction set of a level that this processor lacks, or whose registers the
- * system does not save; NULL: none. OWN has no such instruction set. */
+/* Returns the name of an instruction set that the level requires and that this processor lacks or
+ * whose registers the system does not save. Returns NULL if none is missing. OWN requires none. */
 const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
 
-/* All that the code depends on, as text, except for the compiler: an entry says which one made it,
- * so that it is found where there is none. */
+/* Everything that the code depends on except the compiler, as text. The entry itself contains the
+ * identity of the compiler, so that code can be found in a process without a compiler. */
 typedef struct kj_disk_key {
   char *text;
   size_t size_bytes;
   kj_digest digest;
-  /* Of the module's sources, layout and comments too. Only code whose threads may fail depends on
-   * it: it knows lines. false: not every source has a text, and such code is not kept. */
+  /* Digest of the module's sources, including layout and comments. Only code whose threads can fail
+   * depends on it, because it contains line numbers. has_sources is false if a source has no text;
+   * such code is not stored. */
   kj_digest sources;
   bool has_sources;
 } kj_disk_key;
-/* Makes the key of what the compiler makes of the request. device is the device that the code is
- * for; NULL means that only the compiler's own output counts, because no driver makes machine code
- * of it. Returns false when out of memory. */
+/* Makes the key of the compiler's result for a request. device is the device for which the code is;
+ * NULL means that the key is for the compiler's own output, which no driver translates. Returns
+ * false if out of memory. */
 bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key);
-/* Makes the key under which code for the same request is kept that any machine with a named target
- * can run: for the CPU the level of this machine, for a GPU its architecture. Returns false when
- * out of memory, if this machine has no level, and if the module has a declaration of a guest: code
- * for guests comes from the compiler, never from a file that others have made. */
+/* Makes the key of code for the same request that runs on any machine with a named target: the
+ * level of this machine for the CPU, the architecture for a GPU. Returns false if out of memory, if
+ * this machine has no level, or if the module contains guest declarations, because guest code must
+ * come from the compiler and never from a file made by others. */
 bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
-/* The key of code for a device: of this machine, or for any machine where it is a target's. */
+/* Makes the key of code for a device: for this machine, or a key for any machine if the device is a
+ * target. */
 bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                         kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
@@ -99,21 +104,22 @@ void kj_free_disk_key(kj_disk_key *key);
 
 typedef enum kj_entry_state {
   KJ_ENTRY_WHOLE,
-  KJ_ENTRY_BROKEN, /* no entry, or a damaged one */
-  KJ_ENTRY_OTHER   /* whole, and for another key or by another compiler */
+  KJ_ENTRY_BROKEN, /* not an entry, or damaged */
+  KJ_ENTRY_OTHER   /* valid, but for another key or from another compiler */
 } kj_entry_state;
 
-/* malloc'd; NULL: out of memory. */
+/* Packs an entry in a malloc'd buffer. Returns NULL if out of memory. */
 void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code,
                     size_t *size_bytes);
-/* compiler NULL: any. code is filled in when the state is WHOLE; its memory is the caller's. Out of
- * memory is OTHER. */
+/* Unpacks an entry. compiler NULL accepts every compiler. Fills in code if the result is WHOLE; the
+ * caller owns its memory. Returns OTHER if out of memory. */
 kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
                                const kj_digest *compiler, kj_code *code);
-/* Whether a loader and a launch may go by what it says of parameters and arrays. */
+/* Checks the code's description of parameters and arrays, so that a loader and a launch can rely on
+ * it. */
 bool kj_is_sound_code(const kj_code *code);
-/* The text of the key of a whole entry, for listings; borrowed from bytes, not 0-terminated. NULL:
- * broken. */
+/* Returns the key text of a valid entry, for listings, or NULL if the entry is damaged. The text
+ * points into bytes and is not 0-terminated. */
 const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,
                               kj_digest *digest);
 
@@ -123,54 +129,54 @@ static inline bool kj_has_imports(const kj_runtime *runtime)
 {
   return atomic_load_explicit(&runtime->imports, memory_order_acquire) != NULL;
 }
-/* Looks for an entry of the compiler, or of any compiler where compiler is NULL, in what the host
- * has given. Returns true when code is filled in. */
+/* Searches the blobs and files that the application has imported. compiler NULL accepts every
+ * compiler. Returns true and fills in code if it finds an entry. */
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
-/* An error for a launch that finds neither code nor a compiler: which kernel it is, and what is
- * different in the code that the host has given and that comes nearest. blob.c */
+/* blob.c: Reports an error for a launch that finds neither code nor a compiler. It names the kernel
+ * and describes how the most similar imported code differs. */
 void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
                      const char *signature, kj_diagnostics *diagnostics);
-/* The same in the file that is installed with libkjit, which is opened at the first call. Why it
- * cannot be used is a remark, once. */
+/* Searches the file that is installed with libkjit, which is opened at the first call. If it cannot
+ * be used, a remark tells the reason once. */
 bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                        kj_diagnostics *diagnostics, kj_code *code);
-/* Whether there may be code of a named target. */
+/* Returns whether code of a named target may exist. */
 bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
-/* Keeps code that was compiled in a context with kjit_config.target for kjit_export_cache. A remark
- * says why code that other processes cannot use is left out. name is the kernel's; key NULL means
- * that the code has no key. Errors: MEMORY. */
+/* Stores code that was compiled in a context with kjit_config.target for kjit_export_cache. Code
+ * that other processes cannot use is not stored, and a remark tells the reason. name is the name of
+ * the kernel. key NULL means that the code has no key. Errors: MEMORY. */
 kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
                            const kj_code *code, kj_diagnostics *diagnostics);
-/* With kjit_config.ptxas and a GPU as target: makes machine code of the PTX of the request, and
- * keeps it under a key of its own, unless kj_record_code leaves out the PTX. Errors: MEMORY; those
- * of kj_assemble. */
+/* With kjit_config.ptxas and a GPU as target: assembles the PTX of the request and stores the
+ * machine code under its own key, unless kj_record_code does not store the PTX. Errors: MEMORY, and
+ * those of kj_assemble. */
 kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_request *request,
                                    const kj_disk_key *key, const kj_code *ptx,
                                    kj_diagnostics *diagnostics);
 void kj_free_imports(kj_runtime *runtime);
-/* The machine code of a held specialization; malloc'd. */
+/* Copies the machine code of a held specialization to a malloc'd buffer. */
 kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
                            void **binary, size_t *size_bytes);
 
 /* ---- target_code.c ---- */
 
-/* Records code that was compiled for a target, and in addition code for the same types that needs
- * no facts: other machines launch the kernel with arrays whose alignment and overlap nobody knows
- * yet. The kernel of an algorithm has no second form, because the algorithm decides the facts. key
- * as in kj_record_code. Errors: those of the compiler and of kj_record_machine_code. */
+/* Records code that was compiled for a target, and also a version for the same types that needs no
+ * facts, because the alignment and overlap of arrays on other machines are unknown. Kernels of
+ * algorithms need no second version, because the algorithm determines the facts. key as in
+ * kj_record_code. Errors: those of the compiler and of kj_record_machine_code. */
 kjit_status kj_record_target(kj_call *call, const kj_compile_request *request,
                              const kj_disk_key *key, const kj_code *code,
                              kj_diagnostics *diagnostics);
-/* Returns NO_COMPILER, with an error that says which code is missing, if the process has code for
- * other processes and no compiler. */
+/* Returns NO_COMPILER, with an error that names the missing code, if the process has imported code
+ * and no compiler. */
 kjit_status kj_expect_compiler(kj_call *call, const char *signature,
                                const kj_compile_request *request, kj_diagnostics *diagnostics);
 
 /* ---- disk_result.c ---- */
 
-/* The request is for a func, with is_check. Returns true when type is the type that the func
- * returns. */
+/* Fetches the result type of a func. The request has is_check set. Returns true and sets type if
+ * the cache has it. */
 bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, const kj_disk_key *key,
                      kjit_type *type);
 void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
@@ -178,47 +184,48 @@ void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
 
 /* ---- recheck.c: builds with assertions ---- */
 
-/* What kj_disk.recheck_every is by default and by the environment: KJIT_RECHECK=all or a number. */
+/* Returns the value of kj_disk.recheck_every: the default, or KJIT_RECHECK=all or a number in the
+ * environment. */
 uint32_t kj_read_recheck(void);
-/* Compiles code that was found in the cache again, if the key is one of those that are chosen, and
- * fails an assertion that names the key if the code differs. */
+/* Compiles code from the cache again if its key is selected. If the code differs, an assertion that
+ * names the key fails. */
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 
 /* ---- disk_store.c ---- */
 
 enum { KJ_ENTRY_NAME_BYTES = 40 };
-/* The name of an entry's file. */
+/* Returns the file name of an entry. */
 void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
-/* Fills in version, target, stage, kernel and signature. text: of a key, 0-terminated; it is taken
- * apart.
- */
+/* Parses a key into version, target, stage, kernel and signature. text is 0-terminated and is
+ * modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
-/* Touches no file. Where the configuration switches the cache off, or there is no place for it, it
- * has neither store nor directory, and only knows this machine. NULL: out of memory. */
+/* Opens the cache without touching a file. If the configuration disables the cache, or there is no
+ * place for it, it has neither store nor directory and only knows the identity of this machine.
+ * Returns NULL if out of memory. */
 kj_disk *kj_open_disk(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
 
 static inline bool kj_keeps_code(const kj_disk *disk) { return disk->store || disk->directory; }
-/* true: code is filled in. */
+/* Returns true and fills in code if the cache contains the entry. */
 bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
-/* Writes an entry, then removes old ones where there is too much. */
+/* Writes an entry, then removes old entries if the cache exceeds its limit. */
 void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
                       const kj_code *code);
-/* Whether publishing may succeed: it has not failed yet. */
+/* Returns whether no write has failed so far. */
 bool kj_can_publish(const kj_disk *disk);
 
 typedef struct kj_disk_file {
   char name[80];
-  uint64_t size_bytes, used_ns; /* when it was last used; Unix time */
-  bool is_entry;                /* else what a writer that was killed has left */
+  uint64_t size_bytes, used_ns; /* used_ns: time of the last use, Unix time */
+  bool is_entry;                /* false for a temporary file that a killed writer has left */
 } kj_disk_file;
-/* The files of the cache, least recently used first; malloc'd. Errors: IO where there is a
- * directory that cannot be read. */
+/* Lists the files of the cache in a malloc'd array, least recently used first. Errors: IO if the
+ * directory cannot be read. */
 kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);
-/* Removes what is left of writers and the least recently used entries until the rest is at most
- * limit_bytes. */
+/* Removes temporary files of killed writers and then the least recently used entries until at most
+ * limit_bytes remain. */
 kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
                          uint64_t *removed_bytes);
 

@@ -1,6 +1,7 @@
-/* Extents before a launch. Shapes of arrays: of arguments, and of views of them, as inference and
- * lowering make them in the kernel; what an index is does not matter to the shape, so that
- * `A[blockIdx.x]` has one. Then extents, @block and @grid as programs. */
+/* Extents before a launch. The first part computes shapes of array arguments and of views of them,
+ * as inference and lowering do for the kernel. The value of an index does not affect the shape, so
+ * `A[blockIdx.x]` has a known shape. The second part translates extents, @block and @grid to
+ * programs and runs them. */
 #include <string.h>
 
 #include "code/kernel.h"
@@ -75,7 +76,7 @@ static bool slice_dimension(kj_scope *scope, const ki_expr *slice, int64_t *exte
   return true;
 }
 
-/* A tuple counts as several. */
+/* Returns whether an index expression is certainly one index, not a tuple of several. */
 static bool is_one_index(const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_CALL) return expr->x->kind == KJ_EXPR_TYPE;
@@ -186,8 +187,8 @@ bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 
 /* ---- programs ---- */
 
-/* The type of each value that the program has on its stack so far; KJIT_ANY: an argument's, which
- * shows when the program runs. */
+/* State of a translation. types: the type of each value on the program's stack, or KJIT_ANY for an
+ * argument whose type is known only when the program runs. */
 typedef struct maker {
   const kjit_kernel *kernel;
   kj_program *program;
@@ -197,7 +198,7 @@ typedef struct maker {
 
 enum { MOST_NESTING = 32 };
 
-/* ---- making ---- */
+/* ---- translating ---- */
 
 static bool make(maker *m, const ki_expr *expr);
 
@@ -229,7 +230,7 @@ static bool add_scalar(maker *m, const ki_decl *decl)
   return add(m, KJ_STEP_SCALAR, is_known ? annotation->type : KJIT_ANY, decl->index, 0);
 }
 
-/* What a let stands for. */
+/* Returns the value of a let, or the expression itself. */
 static const ki_expr *look_through(const kjit_kernel *kernel, const ki_expr *expr)
 {
   for (uint32_t i = 0;
@@ -242,7 +243,8 @@ static const ki_expr *look_through(const kjit_kernel *kernel, const ki_expr *exp
   return expr;
 }
 
-/* The parameter that expr is; whether an array is bound to it shows when the program runs. */
+/* Returns whether the expression is a parameter. Whether it is an array is checked when the program
+ * runs. */
 static bool is_parameter(const maker *m, const ki_expr *expr, uint32_t *index)
 {
   expr = look_through(m->kernel, expr);
@@ -301,8 +303,8 @@ static kjit_type type_of_operation(const kj_step *step, kjit_type x, kjit_type y
                                      : ki_operator_type((kjit_op)step->number, x, y);
 }
 
-/* Weak values are made of literals and const parameters alone: one that does not fit is an error.
- */
+/* Converts a value. Only literals and const parameters have weak types; a value that does not fit
+ * is an error. */
 static bool convert(kjit_type type, ki_value *value)
 {
   if (value->type == type) return true;
@@ -311,7 +313,8 @@ static bool convert(kjit_type type, ki_value *value)
   return true;
 }
 
-/* A literal on top of the stack gets the type that it meets once for all. */
+/* Converts a literal on top of the stack to the type of the other operand once, during
+ * translation. */
 static bool settle_literal(kj_step *step, kjit_type type)
 {
   ki_value value = { step->type, step->number };
@@ -423,9 +426,10 @@ void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is
   programs->is_complete = true;
 }
 
-/* ---- running ---- */
+/* ---- running programs ---- */
 
-/* Plain numbers of a host take the type that they meet, which only kj_evaluate knows. */
+/* Untyped numbers of the application are not supported: they take the type of the other operand,
+ * which only kj_evaluate knows. */
 static bool read_scalar(const kj_bound *bound, ki_value *value)
 {
   if (bound->kind != KJ_ARGUMENT_VALUE && bound->kind != KJ_ARGUMENT_CONST) return false;
@@ -456,7 +460,8 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
 {
   ki_value stack[KJ_MOST_STEPS_OF_PROGRAM];
   uint32_t height = 0;
-  if (program->count == 1 && program->steps[0].op == KJ_STEP_NUMBER) { /* most blocks */
+  /* the usual case for @block */
+  if (program->count == 1 && program->steps[0].op == KJ_STEP_NUMBER) {
     *value = program->steps[0].number;
     return true;
   }
@@ -482,7 +487,7 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
       break;
     case KJ_STEP_BINARY:
     case KJ_STEP_BUILTIN:
-      height -= 2; /* next is none of it */
+      height -= 2; /* the operands are below `next` */
       if (!combine(step, &stack[height - 1])) return false;
     }
   }

@@ -1,4 +1,4 @@
-/* The identity of this machine and its level, for x86-64: CPUID says what it has, XCR0 which
+/* Identity and level of this machine on x86-64. CPUID gives the features; XCR0 tells which
  * registers the system saves. */
 #include <cpuid.h>
 #include <gnu/libc-version.h>
@@ -7,10 +7,10 @@
 
 #include "code/disk.h"
 
-/* ---- what CPUID says ---- */
+/* ---- CPUID ---- */
 
-/* Leaves 1 and 7 and their like: vendor, family, model, stepping and every feature. The masks leave
- * out what differs between the cores of one machine. */
+/* Leaves with vendor, family, model, stepping and all features. The masks exclude bits that differ
+ * between the cores of one machine. */
 enum { FEATURES = 1, MORE_FEATURES = 2, EXTENDED = 9 };
 static const struct {
   uint32_t leaf, subleaf, masks[4];
@@ -29,12 +29,13 @@ static const struct {
 };
 enum { LEAVES = sizeof leaves / sizeof *leaves };
 
-/* In a virtual machine each CPUID instruction calls the hypervisor, which takes up to some ten
- * microseconds. So a process reads each leaf once. */
+/* In a virtual machine each CPUID instruction calls the hypervisor, which takes up to about ten
+ * microseconds, so a process reads each leaf only once. */
 static struct {
   pthread_once_t once;
-  uint32_t registers[LEAVES][4]; /* eax to edx; 0 where the processor has no such leaf */
-  uint64_t saved;                /* XCR0: which registers the system saves; 0: no XCR0 */
+  uint32_t registers[LEAVES][4]; /* eax to edx; 0 if the processor does not have the leaf */
+  uint64_t saved;                /* XCR0, the registers that the system saves, or 0 if there is no
+                                  * XCR0 */
 } processor = { .once = PTHREAD_ONCE_INIT };
 
 static uint64_t read_enabled_state(void)
@@ -74,15 +75,15 @@ kj_digest kj_identify_processor(void)
 
 /* ---- levels ---- */
 
-/* A bit of CPUID. */
+/* A feature bit of CPUID. */
 typedef struct level_bit {
-  uint32_t leaf, word, bit; /* leaf: index into leaves; word: of eax, ebx, ecx, edx */
+  uint32_t leaf, word, bit; /* leaf: index into leaves; word: 0 to 3 for eax, ebx, ecx, edx */
   const char *name;
 } level_bit;
 
 enum { A, B, C, D, AVX_STATE = 6, AVX512_STATE = 0xe6 };
 
-/* The levels as the psABI for x86-64 has them; each adds to the one before it. */
+/* Levels of the x86-64 psABI. Each level adds to the level before it. */
 static const level_bit v2[] = { { FEATURES, C, 13, "cx16" },   { EXTENDED, C, 0, "lahf" },
                                 { FEATURES, C, 23, "popcnt" }, { FEATURES, C, 0, "sse3" },
                                 { FEATURES, C, 19, "sse4.1" }, { FEATURES, C, 20, "sse4.2" },
@@ -98,13 +99,14 @@ static const level_bit v2[] = { { FEATURES, C, 13, "cx16" },   { EXTENDED, C, 0,
                                 { MORE_FEATURES, B, 30, "avx512bw" },
                                 { MORE_FEATURES, B, 31, "avx512vl" } };
 
-/* Instructions of a level that v2, or v3, does not have, whose registers are wider. */
+/* Features that widen the registers of machine-specific code, although the machine does not reach
+ * the level v3 or v4. */
 static const level_bit own_v3[] = { { FEATURES, C, 28, "avx" } };
 static const level_bit own_v4[] = { { MORE_FEATURES, B, 16, "avx512f" },
                                     { MORE_FEATURES, B, 30, "avx512bw" },
                                     { MORE_FEATURES, B, 31, "avx512vl" } };
 
-/* Returns the name of the first bit that is not set; NULL: all are. */
+/* Returns the name of the first bit that is not set, or NULL if all are set. */
 static const char *find_unset(const level_bit *bits, size_t count)
 {
   pthread_once(&processor.once, read_processor);
@@ -124,7 +126,9 @@ kj_cpu_level kj_find_level(void)
        has_avx512 = (state & AVX512_STATE) == AVX512_STATE;
   bool is_v3 = has_avx && HAS(v3), is_v4 = is_v3 && has_avx512 && HAS(v4);
   if (is_v4) return KJ_CPU_V4;
-  if (has_avx512 && HAS(own_v4)) return KJ_CPU_OWN; /* code of its own would have wider registers */
+  if (has_avx512 && HAS(own_v4))
+    return KJ_CPU_OWN; /* machine-specific code would use wider
+                        * registers */
   if (is_v3) return KJ_CPU_V3;
   return has_avx && HAS(own_v3) ? KJ_CPU_OWN : KJ_CPU_V2;
 }
@@ -132,7 +136,7 @@ kj_cpu_level kj_find_level(void)
 const char *kj_find_missing_feature(kj_cpu_level level)
 {
   const char *missing = level >= KJ_CPU_V2 ? FIND_UNSET(v2) : NULL;
-  uint64_t state = processor.saved; /* read by FIND_UNSET */
+  uint64_t state = processor.saved; /* FIND_UNSET has read it */
   if (!missing && level >= KJ_CPU_V3) missing = FIND_UNSET(v3);
   if (!missing && level >= KJ_CPU_V3 && (state & AVX_STATE) != AVX_STATE) missing = "avx";
   if (!missing && level >= KJ_CPU_V4) missing = FIND_UNSET(v4);
