@@ -1,5 +1,5 @@
-/* The CPU as a device: what is queued is done when the call returns, memory is the host's, events
- * are readings of the clock. */
+/* The CPU as a device: operations are complete when the call returns, memory is host memory, and
+ * events are clock readings. */
 #include "cpu/cpu.h"
 
 #include <fcntl.h>
@@ -23,7 +23,8 @@ static uint32_t count_workers(const kjit_config *config)
   return !count ? 1 : count < KJ_MOST_WORKERS ? count : KJ_MOST_WORKERS;
 }
 
-/* "model name" of /proc/cpuinfo; what it is called elsewhere is not worth knowing. */
+/* Reads "model name" of /proc/cpuinfo. Other architectures use other names, and the result is then
+ * "CPU". */
 static void read_processor_name(char *name, size_t size_bytes)
 {
   char line[512];
@@ -56,8 +57,7 @@ static kjit_status count_devices(const kjit_context *context, const kj_driver_so
 
 static void forget(void *shared) { (void)shared; }
 
-/* A CPU has no limits of its own here: it takes CUDA's, so that a kernel that runs on it runs on a
- * GPU. */
+/* Uses CUDA's limits, so that a kernel that runs on the CPU also runs on a GPU. */
 static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
   (void)diagnostics;
@@ -91,7 +91,7 @@ static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
   return KJIT_OK;
 }
 
-/* ---- what it says of itself ---- */
+/* ---- properties ---- */
 
 static kjit_status read_attribute(kjit_device *device, kjit_device_attribute attribute,
                                   kj_diagnostics *diagnostics, int64_t *value)
@@ -128,7 +128,7 @@ static kjit_status read_memory(kjit_device *device, kj_diagnostics *diagnostics,
   return KJIT_OK;
 }
 
-/* ---- several CPU devices, which reach each other's memory as GPUs do where access is on ---- */
+/* ---- peer access: CPU devices can always access each other's memory ---- */
 
 static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
                                    kj_diagnostics *diagnostics, bool *can)
@@ -157,8 +157,8 @@ static kjit_status allocate_mapping(kj_allocation *allocation)
   size_t size_bytes = allocation->size_bytes ? allocation->size_bytes : 1;
   int file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   void *memory = MAP_FAILED;
-  /* Other processes open it to write: its size is not theirs to change, or touching the array would
-   * be a fault here. */
+  /* Other processes open the file for writing. The seals prevent that they change its size, because
+   * access to the array would then fault in this process. */
   if (file >= 0 && !ftruncate(file, (off_t)size_bytes) &&
       !fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -174,9 +174,9 @@ static kjit_status allocate_mapping(kj_allocation *allocation)
   return KJIT_OK;
 }
 
-/* Large memory in huge pages where the system has them to give: a new array is touched first by the
- * kernel that fills it, which takes as long for a page fault every 4 KiB as for what it computes. A
- * system that does not know the advice keeps its pages. */
+/* Requests huge pages for large memory. The kernel that fills a new array would otherwise spend as
+ * much time on page faults, one for each 4 KiB, as on its computation. Errors are ignored, because
+ * the advice is optional. */
 static void advise_huge_pages(void *memory, size_t size_bytes)
 {
   enum { LEAST_BYTES = 4 << 20, PAGE = 4096 };
@@ -293,8 +293,8 @@ static kjit_status name_memory(kjit_device *device, uint64_t address,
   return KJIT_OK;
 }
 
-/* The file has to be the one that was meant, and to keep its size: whoever could shrink it would
- * make a fault of touching the array. Nobody takes a seal off again. */
+/* Checks that the file is the exported one and that its size is sealed. Otherwise another process
+ * could shrink it, and access to the array would fault. Seals cannot be removed. */
 static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnostics *diagnostics)
 {
   struct stat status;
@@ -317,7 +317,7 @@ static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnosti
   return KJIT_OK;
 }
 
-/* The descriptor is the exporter's: /proc leads to the file. */
+/* Opens the exporter's descriptor through /proc. */
 static kjit_status open_memory(kjit_device *device, const kj_memory_name *name,
                                kj_diagnostics *diagnostics, kj_allocation *allocation)
 {
@@ -378,7 +378,7 @@ static kjit_status call_host(kjit_device *device, void *stream, void (*function)
   return KJIT_OK;
 }
 
-/* An event is the time of the host's clock when it was recorded. */
+/* An event stores the host's clock at its recording. */
 static kjit_status create_event(kjit_device *device, bool has_time, kj_diagnostics *diagnostics,
                                 void **event)
 {
@@ -401,7 +401,7 @@ static kjit_status record_event(kjit_device *device, void *event, void *stream,
   return KJIT_OK;
 }
 
-/* What was recorded has happened. */
+/* Recorded events have already occurred. */
 static kjit_status wait_event(kjit_device *device, void *stream, void *event,
                               kj_diagnostics *diagnostics)
 {
@@ -473,7 +473,7 @@ static kjit_status choose_threads(kjit_device *device, const kj_device_code *loa
   return KJIT_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table of operations ---- */
 
 const kj_device_operations kj_cpu_operations = {
   .kind = KJIT_DEVICE_CPU,

@@ -1,6 +1,6 @@
-/* The blocks of a grid are cut into pieces; every worker first runs its own share of them, front to
- * back, then helps the others. Shares keep what a worker touches together, from one launch to the
- * next; helping evens out blocks of unequal work. */
+/* Runs a grid on the CPU. Each worker first runs its own share of the blocks in order, then helps
+ * the other workers. Shares keep data in a worker's cache from one launch to the next; helping
+ * balances blocks of unequal work. */
 #include "cpu/cpu.h"
 
 #include <fenv.h>
@@ -17,12 +17,12 @@
 enum {
   CACHE_LINE = 64,
   SMALL_SCRATCH = 8192,
-  PIECES = 16 /* of one worker's share, at most */
+  PIECES = 16 /* maximum number of pieces in a worker's share */
 };
 
-/* ---- scratch ---- */
+/* ---- scratch memory ---- */
 
-/* A buffer starts with its size; what workers use starts one cache line later. */
+/* A buffer begins with its size. The memory for the worker begins one cache line later. */
 static void *take_scratch(kjit_device *device, uint64_t size_bytes)
 {
   for (uint32_t i = 0; i < KJ_SCRATCH_SLOTS; i++) {
@@ -59,7 +59,7 @@ void kj_free_scratch(kjit_device *device)
 /* ---- workers ---- */
 
 typedef struct share {
-  _Alignas(CACHE_LINE) _Atomic uint64_t next; /* first block that nobody has taken */
+  _Alignas(CACHE_LINE) _Atomic uint64_t next; /* first block that no worker has taken */
   uint64_t end;
 } share;
 
@@ -68,17 +68,18 @@ typedef struct crew {
   const kj_cpu_launch *launch;
   share *shares;
   uint32_t workers;
-  uint64_t piece; /* blocks */
+  uint64_t piece; /* number of blocks in a piece */
   _Atomic bool is_out_of_memory, is_stuck, is_interrupted;
-  uint64_t scratch_bytes; /* of a worker */
-  char stuck[256];        /* by the one that has set is_stuck */
+  uint64_t scratch_bytes; /* scratch memory of one worker */
+  char stuck[256];        /* written by the worker that sets is_stuck */
 } crew;
 
 /* ---- interrupts ---- */
 
-/* A call of interruptible code. The code holds nothing that has to be given back. */
+/* A call of interruptible code, which can be left by longjmp because it holds no resources. */
 typedef struct interruptible_call {
-  kj_cpu_grid grid; /* first: the kernel hands it back */
+  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to it to
+                     * `leave` */
   jmp_buf left;
 } interruptible_call;
 
@@ -99,7 +100,7 @@ static __attribute__((noinline)) void run_interruptible(crew *crew, uint64_t fir
 
 /* ---- work ---- */
 
-/* Groups of blocks that wait for one another. */
+/* Runs groups of blocks that wait for each other. */
 static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t last, void *scratch)
 {
   char stuck[sizeof crew->stuck];
@@ -114,7 +115,7 @@ static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t las
     }
 }
 
-/* false: this worker is to leave the rest to the others. */
+/* Runs pieces of a share. Returns false if this worker has to leave the rest to the others. */
 static bool work_on(crew *crew, share *share, bool is_helper, kj_crowd *crowd, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
@@ -162,7 +163,7 @@ static void run_kernel(crew *crew, size_t worker)
   }
   void *scratch = take_scratch(crew->device, crew->scratch_bytes);
   if (!scratch) {
-    atomic_store(&crew->is_out_of_memory, true); /* the others do this worker's share */
+    atomic_store(&crew->is_out_of_memory, true); /* the other workers run this worker's share */
     return;
   }
   work(crew, worker, scratch);
@@ -180,7 +181,7 @@ static void run_call(void *data)
   run_kernel(call->crew, call->worker);
 }
 
-/* Parts have stacks of their own. */
+/* Runs a worker on a stack that is large enough. Fibers have their own stacks. */
 static void run_with_stack(crew *crew, size_t worker)
 {
   const kj_cpu_launch *launch = crew->launch;
@@ -189,8 +190,9 @@ static void run_with_stack(crew *crew, size_t worker)
   if (!kj_call_with_stack(bytes, run_call, &call)) atomic_store(&crew->is_out_of_memory, true);
 }
 
-/* Kernels round to nearest, keep subnormal numbers and trap nothing on every thread, whatever the
- * host has set on its own: else what a block computes would depend on who runs it. */
+/* Runs kernels in the default floating-point environment: round to nearest, no flushing of
+ * subnormals, no traps. Otherwise the results of a block would depend on the settings of the thread
+ * that runs it. */
 static void run_in_environment(crew *crew, size_t worker)
 {
   fenv_t own;
@@ -204,7 +206,7 @@ static void run_in_environment(crew *crew, size_t worker)
   fesetenv(&own);
 }
 
-/* The kernel may call functions of the host. */
+/* Runs a worker; the kernel may call functions of the application. */
 static void run_worker(void *data, size_t worker)
 {
   crew *own = data;
@@ -243,7 +245,7 @@ static bool is_done(const crew *crew)
   return true;
 }
 
-/* Blocks [first, last), or groups of them. */
+/* Runs the blocks, or groups of blocks, with indices [first, last). */
 static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, uint32_t workers,
                               uint64_t first, uint64_t last, kj_diagnostics *diagnostics,
                               bool *is_interrupted)
@@ -264,14 +266,14 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
     atomic_init(&shares[i].next, first);
     shares[i].end = first += count;
   }
-  KJ_ASSERT(first == last); /* the shares are all blocks */
+  KJ_ASSERT(first == last); /* the shares cover all blocks */
   crew.piece = workers == 1 ? total : total / workers / PIECES;
   if (!crew.piece) crew.piece = 1;
   run_crew(&crew);
   *is_interrupted = atomic_load(&crew.is_interrupted);
   if (atomic_load(&crew.is_stuck))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
-  /* the failure record says more of that */
+  /* the failure record describes an interruption in more detail */
   if (*is_interrupted || is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
@@ -283,8 +285,8 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
     (unsigned long long)scratch_bytes, launch->stack_bytes);
 }
 
-/* As many threads as the launch is worth, which its first blocks may have to tell. How long it has
- * run until it was interrupted says nothing of the next one. */
+/* Runs a launch on the chosen number of threads, which may depend on the time of its first blocks.
+ * The time of an interrupted launch is not recorded. */
 static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
                               const kj_cpu_work *work, kj_spread *spread, kj_cpu_cost *cost,
                               uint64_t blocks, kj_diagnostics *diagnostics)
@@ -307,8 +309,8 @@ static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
 
 /* ---- a launch ---- */
 
-/* Elements of the largest array whose extents the code looks at: a thread that loops over a row
- * takes as long as the row is. */
+/* Returns the number of elements of the largest array whose extents the code reads, as an estimate
+ * of the work of threads that loop over rows. */
 static uint64_t count_array_elements(const kj_code *code, const char *parameters)
 {
   uint64_t most = 0, elements = 1;
@@ -329,10 +331,14 @@ static uint64_t count_array_elements(const kj_code *code, const char *parameters
 static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
                                  const kj_device_launch *call, uint64_t blocks)
 {
-  enum { SOME_ELEMENTS = 1 << 16 }; /* of a range whose extents only the kernel knows */
+  enum {
+    SOME_ELEMENTS = 1 << 16
+  }; /* assumed size of a range whose extents are known only in the
+      * kernel */
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
-  /* Who launches one thread has its variables carried from one element to the next. */
+  /* A launch of one thread is not divided, because its variables carry over from one element to the
+   * next. */
   bool is_one_thread =
          blocks == 1 && (uint64_t)call->block[0] * call->block[1] * call->block[2] == 1,
        is_cut = code->is_range_only && !is_one_thread;
@@ -346,7 +352,7 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
   return work;
 }
 
-/* Grids of one-thread blocks for kernels that are grid_ranges only. */
+/* Replaces the grid by one-thread blocks, for range-only kernels. */
 static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
 {
   KJ_ASSERT(pieces && launch->parts == KJ_PARTS_NONE);
@@ -355,7 +361,8 @@ static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
   launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
 }
 
-/* Behind the block's memory what is known about it, where accesses are watched. */
+/* If accesses are watched, adds memory after the block's scratch memory for the state of each
+ * element. */
 static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
 {
   uint64_t bytes = launch->scratch_bytes;
