@@ -1,6 +1,6 @@
-/* The devices of the CUDA driver. The driver is opened at run time: kjit builds and its CPU side
- * works where there is none. Its few types and numbers are declared here, so that cuda.h of the
- * toolkit is not needed. */
+/* Devices of the CUDA driver. The driver library is opened at run time, so that kjit builds without
+ * it and its CPU side works without it. The few types and constants of the driver are declared
+ * here, so that cuda.h of the toolkit is not needed. */
 #ifndef KJ_CUDA_CUDA_H
 #define KJ_CUDA_CUDA_H
 
@@ -14,7 +14,7 @@ extern const kj_device_operations kj_cuda_operations;
 
 /* ---- the driver ---- */
 
-/* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
+/* CUlaunchAttribute and CUlaunchConfig, reduced to the attributes that kjit sets. */
 enum {
   KJ_CU_INVALID_VALUE = 1,
   KJ_CU_OUT_OF_MEMORY = 2,
@@ -43,7 +43,7 @@ typedef struct kj_cu_launch_config {
   unsigned attribute_count;
 } kj_cu_launch_config;
 
-/* CUipcMemHandle, which goes by value. */
+/* CUipcMemHandle, which is passed by value. */
 typedef struct kj_cu_ipc_handle {
   char bytes[64];
 } kj_cu_ipc_handle;
@@ -52,7 +52,7 @@ typedef struct kj_cu_ipc_handle {
 enum { KJ_CU_HOST = 1, KJ_CU_DEVICE = 2 };
 typedef struct kj_cu_side {
   size_t x_bytes, y;
-  int type; /* KJ_CU_HOST: host; KJ_CU_DEVICE: device */
+  int type; /* KJ_CU_HOST or KJ_CU_DEVICE */
   void *host;
   uint64_t device;
   void *array;
@@ -65,7 +65,7 @@ typedef struct kj_cu_rows {
 
 typedef struct kj_driver {
   void *library;
-  int version; /* 13000: CUDA 13.0 */
+  int version; /* for example 13000 for CUDA 13.0 */
 #define X(name, symbol, parameters) int(*name) parameters;
 #include "cuda/driver.def"
 #undef X
@@ -93,7 +93,7 @@ enum {
   KJ_CU_FUNCTION_LOCAL = 3,
   KJ_CU_FUNCTION_REGISTERS = 4,
   KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
-  KJ_CU_FUNCTION_ANY_CLUSTER = 14 /* clusters of more than 8 blocks */
+  KJ_CU_FUNCTION_ANY_CLUSTER = 14 /* allows clusters of more than 8 blocks */
 };
 
 /* CUjit_option */
@@ -106,58 +106,61 @@ enum {
   KJ_CU_JIT_GENERATE_LINE_INFO = 13
 };
 
-/* What loading and linking ask of the driver's compiler: the same, so that the same code comes of
- * it. */
+/* Options of the driver's JIT compiler. Loading and linking use the same options, so that they
+ * produce the same code. */
 enum { KJ_LOG_BYTES = 16384 };
 typedef struct kj_jit_options {
   unsigned count;
   int names[3];
   void *values[3];
 } kj_jit_options;
-/* log has KJ_LOG_BYTES. */
+/* log has KJ_LOG_BYTES bytes. */
 kj_jit_options kj_make_jit_options(const kjit_device *device, char *log);
-/* Removes the blank lines at the end of a log; its length. */
+/* Removes blank lines at the end of a log and returns its length. */
 size_t kj_trim_log(char *log);
 
-/* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the
- * loader's reason. */
+/* Opens the driver and counts its devices. find NULL means libcuda.so.1. Errors: NO_DEVICE with the
+ * loader's message. */
 kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user,
                            kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count);
 void kj_close_driver(kj_driver *driver);
-/* Version of PTX that a driver takes, 78: PTX 7.8; 0: more than any that kjit emits. */
+/* Returns the newest PTX version that a driver accepts (78 means PTX 7.8), or 0 if the driver
+ * accepts all versions that kjit emits. */
 uint32_t kj_ptx_limit(int driver_version);
 
-/* KJIT_OK, or a report that names the call and the driver's error. A fault marks the device as
- * lost. device may be NULL. */
+/* Returns KJIT_OK, or reports an error that names the call and the driver's error. A fault marks
+ * the device as lost. device may be NULL. */
 kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
                             const char *call, kj_diagnostics *diagnostics);
-/* The same for a call that is about a kernel, which the message names. */
+/* The same for a call that concerns a kernel; the message names the kernel. */
 kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
                                  const char *call, kj_diagnostics *diagnostics);
 #define KJ_DRIVER(device, diagnostics, name, ...) \
   kj_check_driver((device)->driver, (device), (device)->driver->name(__VA_ARGS__), #name, \
                   (diagnostics))
 
-/* ---- a device's context on this thread ---- */
+/* ---- the device's context on this thread ---- */
 
-/* Makes the device's primary context current; DEVICE when the device is lost. previous is what
- * kj_leave_device puts back: a host's own context stays the host's. */
+/* Makes the device's primary context current, or returns DEVICE if the device is lost.
+ * kj_leave_device restores `previous`, so that the application's own context stays current. */
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
 
-/* A default stream has no handle of its own: it is that of the context which is current, and the
- * driver breaks a capture there before it looks whose the kernel is (driver 580). So a launch asks
- * first, and goes by kj_retry_launch where it is in another context. */
+/* Returns whether a launch on this stream needs a change of context. A default stream has no handle
+ * of its own: it belongs to the current context. If a launch uses the default stream of another
+ * context, the driver invalidates a capture there before it checks which context the kernel belongs
+ * to (driver 580). So the launch code checks the context first and calls kj_retry_launch if another
+ * context is current. */
 static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
 {
-  enum { PER_THREAD = 2 }; /* 0, 1: the legacy default stream */
+  enum { PER_THREAD = 2 }; /* 0 and 1 are the legacy default stream */
   void *current = NULL;
   return (uintptr_t)native <= PER_THREAD &&
          (device->driver->cuCtxGetCurrent(&current) || current != device->primary);
 }
 
-/* The driver has refused something for want of memory: asks once more when all that is kept was
- * given back. */
+/* Calls a driver function and, if it fails for lack of memory, returns cached memory to the driver
+ * and calls it once more. */
 #define KJ_ASK_TWICE(result, device, call) \
   do { \
     (result) = (device)->driver->call; \
@@ -166,7 +169,7 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
     (result) = (device)->driver->call; \
   } while (0)
 
-/* One call with the device's context current. */
+/* Calls a driver function with the device's context current. */
 #define KJ_CALL_IN(status, device, diagnostics, name, ...) \
   do { \
     void *previous_; \
@@ -176,9 +179,9 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
     kj_leave_device(device, previous_); \
   } while (0)
 
-/* ---- the functions of the table, but for those of cuda_device.c ---- */
+/* ---- functions of the operation table, except those in cuda_device.c ---- */
 
-/* kj_cuda_allocate and so on. base/device.h has their types and says what they do. */
+/* kj_cuda_allocate and so on; base/device.h documents them. */
 /* clang-format off */
 #define KJ_CUDA_OPERATIONS(X) \
   /* cuda_memory.c */ \
@@ -199,8 +202,8 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
 KJ_CUDA_OPERATIONS(X)
 #undef X
 
-/* After a launch that the driver has refused with result: again, with the device's context current,
- * where it was not. */
+/* Called after the driver has refused a launch with `result`. If the device's context was not
+ * current, makes it current and launches again. */
 kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
                             const kj_device_launch *launch, int result,
                             kj_diagnostics *diagnostics);

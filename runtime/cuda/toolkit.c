@@ -19,7 +19,7 @@
 #include "support/host_process.h"
 #include "support/paths.h"
 
-/* ---- finding ---- */
+/* ---- finding programs ---- */
 
 const char kj_program_places[] = "on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
                                  "/usr/local/cuda/bin, in /usr/local/cuda-*/bin and beside kjit in "
@@ -37,7 +37,8 @@ static char *executable_in(const char *folder, size_t length, const char *below,
   return NULL;
 }
 
-/* Relative folders, and empty ones, lead into the current directory, which may be anybody's. */
+/* Searches PATH. Relative and empty directories are skipped, because they depend on the current
+ * directory, which another user may control. */
 static char *find_on_path(const char *name)
 {
   char *path = NULL;
@@ -55,7 +56,7 @@ static char *find_in_toolkit(const char *variable, const char *name)
   return folder && *folder == '/' ? executable_in(folder, strlen(folder), "/bin", name) : NULL;
 }
 
-/* In the last one by name of the folders that have it. */
+/* Searches the directories that match the pattern, the last one by name first. */
 static char *find_among(const char *pattern, const char *name)
 {
   char *path = NULL;
@@ -67,8 +68,8 @@ static char *find_among(const char *pattern, const char *name)
   return path;
 }
 
-/* The one that the machine calls its toolkit, else other toolkits, else the Python package
- * nvidia-cuda-nvcc that is installed beside the package kjit. */
+/* Searches /usr/local/cuda, then other toolkits in /usr/local, then the Python package
+ * nvidia-cuda-nvcc that is installed next to the package kjit. */
 static char *find_installed(const char *name)
 {
   static const char usual[] = "/usr/local/cuda";
@@ -85,13 +86,13 @@ char *kj_find_program(const char *name)
   return path ? path : find_installed(name);
 }
 
-/* ---- descriptors ---- */
+/* ---- file descriptors ---- */
 
 enum { CHILD_INPUT = 3, CHILD_RESULT, CHILD_END, STDERR_LIMIT = 1 << 16 };
 
-/* Of a program that runs; -1: closed. */
+/* Descriptors of a running program; -1 means closed. */
 typedef struct ends {
-  int input, result, out[2], err[2]; /* [0]: what is read here */
+  int input, result, out[2], err[2]; /* [0] is the end that this process reads */
 } ends;
 
 static void close_end(int *end)
@@ -129,11 +130,12 @@ static bool open_ends(const kj_process *process, ends *e)
          open_pipe(e->err);
 }
 
-/* ---- running ---- */
+/* ---- running a program ---- */
 
-/* How a program ended. */
+/* How a program has ended. */
 typedef struct outcome {
-  bool is_late, is_too_long, is_unknown; /* is_unknown: somebody else has waited for it */
+  bool is_late, is_too_long, is_unknown; /* is_unknown: another part of the application has waited
+                                          * for the process */
   int status;
 } outcome;
 
@@ -158,8 +160,8 @@ static void read_some(int *end, kj_buffer *text, size_t limit_bytes, bool *is_to
   kj_append(text, bytes, (size_t)got < room ? (size_t)got : room);
 }
 
-/* Both pipes at once: a program that fills the one nobody reads would wait for ever. Of what it
- * complains about the beginning is enough. */
+/* Reads both pipes at once, because a program blocks if the pipe that it writes to is full. Only
+ * the beginning of the standard error output is kept. */
 static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_buffer *out,
                   kj_buffer *err, outcome *how)
 {
@@ -177,7 +179,7 @@ static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_b
   }
 }
 
-/* It has closed its ends, or has to go. */
+/* Waits for the child after it has closed its pipes, or kills it if it exceeded a limit. */
 static void reap(pid_t child, uint64_t deadline_ns, outcome *how)
 {
   enum { FIRST_NS = 50000, LAST_NS = 10000000 };
@@ -242,7 +244,7 @@ static bool read_result(int file, size_t limit_bytes, kj_buffer *result, outcome
   return true;
 }
 
-/* What it wrote to both of its standard streams, for a message; without blank lines at the end. */
+/* Returns the output of both standard streams for a message, without blank lines at the end. */
 static char *take_messages(kj_buffer *out, const kj_buffer *err)
 {
   if (out->length > STDERR_LIMIT) out->text[out->length = STDERR_LIMIT] = 0;
@@ -286,7 +288,7 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
   return status;
 }
 
-/* A thread that is cancelled meanwhile would leave the child and its pipes. */
+/* Disables cancellation: a cancelled thread would leave the child process and the pipes behind. */
 kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output,
                            size_t *output_bytes)
 {
@@ -314,8 +316,7 @@ kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostic
 
 /* ---- PTX to machine code, and machine code to text ---- */
 
-/* The assembler may take minutes for a kernel of very many statements; the disassembler does not.
- */
+/* The assembler may need minutes for a very large kernel. */
 enum { ASSEMBLER_MS = 3600 * 1000, DISASSEMBLER_MS = 300 * 1000, MOST_BYTES = 1 << 30 };
 
 /* *path is malloc'd. */
