@@ -1,5 +1,5 @@
-/* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
- * blocks that are resident at once. Chooses the block and grid that the caller left open. */
+/* Fits a launch to its compiled code: registers, shared memory, clusters and resident blocks.
+ * Chooses the block and grid if the caller left them open. */
 #include "launch/steps.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #define REFUSE(call, diagnostics, ...) \
   kj_refuse_launch(call, (call)->kernel->function->decl->location, diagnostics, __VA_ARGS__)
 
-/* ---- what the occupancy calculator said, remembered: a launch like the last one asks the driver
- * nothing ---- */
+/* ---- cached results of the occupancy calculator: a launch with the same configuration does not
+ * ask the driver again ---- */
 
 enum { ANSWER_BITS = 16, THREAD_BITS = 12, KNOWN_BIT = 63 };
 
@@ -41,7 +41,7 @@ static kjit_status choose_threads(const kj_call *call, kjit_specialization *spec
   return KJIT_OK;
 }
 
-/* Blocks of the launch that a multiprocessor holds at once. */
+/* Returns the number of blocks of the launch that a multiprocessor holds at once. */
 static kjit_status count_resident(const kj_call *call, kjit_specialization *specialization,
                                   kj_diagnostics *diagnostics, uint32_t *blocks)
 {
@@ -58,9 +58,9 @@ static kjit_status count_resident(const kj_call *call, kjit_specialization *spec
 
 /* ---- block and grid ---- */
 
-/* A launch that asks for threads gets the block that keeps most of them resident. A block that was
- * chosen for a grid_range becomes another one only where the kernel's registers forbid it: what
- * limits such kernels is memory, and small blocks serve it best. */
+/* Chooses the block. For a launch with a number of threads it is the block with the highest
+ * occupancy. For a grid_range the default block is replaced only if the kernel's registers do not
+ * allow it: such kernels are usually limited by memory, and small blocks suit them best. */
 static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
                              kj_diagnostics *diagnostics)
 {
@@ -74,7 +74,7 @@ static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
   uint64_t count = call->config->threads ? call->config->threads : call->elements;
   bool has_count = call->config->threads || (call->is_chosen && call->has_elements);
   uint32_t blocks = has_count ? kj_count_blocks(call->device, count, threads) : call->grid[0];
-  /* the code relies on it */
+  /* the code relies on this fact */
   if ((call->facts & KJ_CALL_FACT_GRID32) && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
   KJ_ASSERT(threads <= call->device->info.max_threads_per_block && blocks);
   call->block[0] = threads;
@@ -155,7 +155,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   uint64_t most = (uint64_t)resident * device->info.multiprocessor_count,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   uint32_t step = call->cluster[0] ? call->cluster[0] : 1;
-  /* a grid_range takes any grid */
+  /* a grid_range runs with any grid */
   if (call->is_chosen && most >= step && call->grid[0] > most)
     call->grid[0] = (uint32_t)(most / step * step);
   if (kj_volume(call->grid) <= most) return KJIT_OK;
@@ -169,8 +169,8 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
                 (unsigned long long)shared);
 }
 
-/* ---- dynamic shared memory: the arrays whose extents are evaluated for the launch, behind static
- * ones that did not fit elsewhere, before the launch's own ---- */
+/* ---- dynamic shared memory: static arrays that do not fit elsewhere, then arrays whose extents
+ * are evaluated at launch, then the memory that the launch requests ---- */
 
 static const kj_kernel_shared *find_row(const kjit_kernel *kernel, uint32_t declaration)
 {
@@ -199,7 +199,7 @@ static uint64_t round_up(uint64_t value, uint64_t alignment)
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/* Saturates at what no device has. */
+/* Multiplies, saturating at INT32_MAX, which exceeds the shared memory of every device. */
 static uint64_t multiply(uint64_t x, uint64_t y)
 {
   const uint64_t most = INT32_MAX;
@@ -248,14 +248,14 @@ static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Bytes that the launch's own shared array has at least in a launch of this block; 0: it has none.
- */
+/* Returns the minimum size in bytes of the shared array without an extent in a launch with this
+ * block, or 0 if the kernel has none. */
 static uint64_t own_shared_need(const kj_code *code, const uint32_t block[3])
 {
   const uint32_t *need = code->own_shared_need;
   const uint64_t bases[KJ_SHARED_NEEDS] = { 1, block[0], block[1], block[2],
                                             (uint64_t)block[0] * block[1] * block[2] };
-  uint64_t most = 1; /* who declares it uses it */
+  uint64_t most = 1; /* a kernel that declares the array uses it */
   if (!code->uses_dynamic_shared) return 0;
   for (int i = 0; i < KJ_SHARED_NEEDS; i++)
     if (need[i] && bases[i] + need[i] - 1 > most) most = bases[i] + need[i] - 1;
@@ -324,7 +324,7 @@ kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
     KJ_TRY(size_shared(call, code, diagnostics));
   KJ_TRY(fit_cluster(call, code, diagnostics));
   KJ_TRY(check_memory(call, specialization, diagnostics));
-  KJ_ASSERT(call->dynamic_shared_bytes <= UINT32_MAX); /* launches pass 32 bits */
+  KJ_ASSERT(call->dynamic_shared_bytes <= UINT32_MAX); /* a launch passes the size as 32 bits */
   if (!is_queued) return KJIT_OK;
   call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
   if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));

@@ -1,8 +1,8 @@
-/* Funcs that the host calls: compiled as C functions, one for each tuple of argument types and
- * compile-time values, kept as long as the module; called through libffi.
+/* Calls of funcs by the application. Funcs are compiled as C functions, once for each combination
+ * of argument types and compile-time values, kept as long as the module, and called through libffi.
  *
- * A function that may fail takes the address of a record before its other parameters, and
- * kjit_call_function gives it one; a pointer is given out only for those that cannot. */
+ * A func that can fail has the address of a failure record as an additional first parameter, which
+ * kjit_call_function passes. Function pointers are available only for funcs that cannot fail. */
 #include <ffi.h>
 #include <kjit/function.h>
 #include <setjmp.h>
@@ -23,7 +23,8 @@ struct kj_function_code {
   void (*entry)(void);
   uint32_t checks;
   bool is_interruptible;
-  kj_argument arguments[]; /* what it was compiled for, one for each parameter */
+  kj_argument arguments[]; /* argument types and values it was compiled for, one for each
+                            * parameter */
 };
 
 static kjit_kernel *kernel_of(kjit_function *function)
@@ -32,7 +33,7 @@ static kjit_kernel *kernel_of(kjit_function *function)
   return kj_get_kernel_object(decl->function->module, decl->index);
 }
 
-/* What has no code of its own to call. */
+/* Returns whether the func has no code of its own to call. */
 static bool is_elsewhere(kjit_function *function)
 {
   const ki_function *called = kj_function_of(function)->function;
@@ -121,7 +122,8 @@ static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function
   return KJIT_OK;
 }
 
-/* Several threads may compile the same; the later ones' is dropped. No lock is held meanwhile. */
+/* Finds or compiles the code. If several threads compile the same code, only the first result is
+ * kept. The caller holds no lock. */
 static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks,
                             bool is_interruptible, kj_diagnostics *diagnostics,
                             kj_function_code **found)
@@ -153,7 +155,8 @@ static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, u
 
 /* ---- a call ---- */
 
-/* Values as libffi takes them. An array has most parts: a pointer, extents, strides. */
+/* Values in the form that libffi needs. An array has the maximum number: a pointer, extents and
+ * strides. */
 enum { MOST_PARTS = 1 + 2 * KJ_MAX_RANK };
 typedef struct frame {
   ffi_type **types;
@@ -207,7 +210,7 @@ static void push_argument(frame *f, const kj_bound *bound)
 static kjit_arg read_result(kjit_type type, uint64_t word)
 {
   kjit_arg result = kjit_make_arg(KJIT_ARG_VALUE, type);
-  switch (type) { /* integers come as wide as a register */
+  switch (type) { /* integers are returned in a full register */
   case KJIT_BOOL: result.value.u = (uint8_t)word != 0; break;
   case KJIT_I8: result.value.i = (int8_t)word; break;
   case KJIT_I16: result.value.i = (int16_t)word; break;
@@ -224,7 +227,8 @@ static kjit_arg read_result(kjit_type type, uint64_t word)
   return result;
 }
 
-/* Made of several values: kjit_call_function's functions take and give it by address. */
+/* Returns whether the type is an aggregate, which functions for kjit_call_function pass and return
+ * by address. */
 static bool is_by_address(const ki_type_info *info)
 {
   return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
@@ -245,9 +249,10 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
   return status;
 }
 
-/* A call of interruptible code, which leaves it by a jump. */
+/* A call of interruptible code, which can be left by longjmp. */
 typedef struct interruptible_call {
-  kj_interruptible_call call; /* first: its grid comes back */
+  kj_interruptible_call call; /* must be the first member, because the code passes a pointer to its
+                               * grid to `leave` */
   jmp_buf left;
 } interruptible_call;
 
@@ -260,7 +265,7 @@ typedef struct foreign_call {
   ffi_cif interface;
   void (*entry)(void);
   void *returned, **values;
-  interruptible_call *interruptible; /* NULL: nothing ends it */
+  interruptible_call *interruptible; /* NULL if the code cannot be interrupted */
 } foreign_call;
 
 static void run_foreign(void *data)
@@ -306,7 +311,7 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
     call.call.number = begun.number;
     foreign.interruptible = &call;
   }
-  ki_host_code host_code; /* an extern func is the host's */
+  ki_host_code host_code; /* an extern func is application code */
   ki_enter_host(&host_code, kernel->context);
   bool has_run = kj_call_with_stack(code->code.stack_bytes, run_foreign, &foreign);
   ki_leave_host(&host_code);
@@ -331,11 +336,12 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   call->config = &config;
   KJ_TRY(kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &config.device));
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
-  KJ_TRY(kj_choose_device(call, arguments, diagnostics)); /* refuses arrays that are not there */
+  KJ_TRY(kj_choose_device(call, arguments, diagnostics)); /* rejects arrays that are not in host
+                                                           * memory */
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     kj_bound *bound = &call->bound[i];
     if (bound->kind == KJ_ARGUMENT_ARRAY) bound->target = bound->address;
-    /* no element or thread index has a part in a call: an integer that meets no type has 64 bits */
+    /* no element type or thread index determines the type, so an untyped integer has 64 bits */
     if (bound->kind == KJ_ARGUMENT_NUMBER && bound->type == KJ_WEAK_INT) bound->type = KJIT_I64;
     if (!kj_describe_argument(kernel, bound, &described[i]))
       return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -352,7 +358,7 @@ static kjit_status call_in_memory(kjit_context *context, kjit_function *function
                                   const kjit_arg *arguments, size_t count, kjit_arg *result)
 {
   kjit_kernel *kernel = kernel_of(function);
-  /* the record of failures, the interruptible call, the address of the result */
+  /* failure record, interruptible call, address of the result */
   size_t most = kernel ? 3 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
   kj_argument *described = kernel ? calloc(kernel->parameter_count + 1, sizeof *described) : NULL;
   frame f = { .types = malloc(most * sizeof *f.types + 1),
@@ -387,13 +393,14 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   uint32_t own = kj_slot();
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = call_in_memory(context, function, arguments, count, result);
-  kj_count_up(&context->launches[own].ended, own); /* the context may be gone after this */
+  kj_count_up(&context->launches[own].ended, own); /* after this, another thread may destroy the
+                                                    * context */
   return status;
 }
 
 /* ---- C function pointers ---- */
 
-/* Types that have a form of their own with kjit_call_function only. */
+/* Rejects types that only kjit_call_function can pass. */
 static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what,
                                 kj_diagnostics *diagnostics)
 {
@@ -408,14 +415,13 @@ static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const
     decl->name, what);
 }
 
-/* "f64(f64, i32)" into the result's type and, in a text of its own, what stands between the
- * parentheses. */
+/* Splits "f64(f64, i32)" into the result type and a copy of the text between the parentheses. */
 static kjit_status divide_signature(const kjit_kernel *kernel, const char *text,
                                     kj_diagnostics *diagnostics, kjit_type *result, char **inside)
 {
   const char *start = strchr(text, '('), *end = strrchr(text, ')');
   const char *name = kernel->function->decl->name;
-  /* of a tuple */
+  /* skip the parentheses of a tuple type */
   while (start && start == text + strspn(text, " ")) start = strchr(start + 1, '(');
   bool is_closed = start && end && end > start && end[1 + strspn(end + 1, " ")] == 0;
   if (!is_closed)

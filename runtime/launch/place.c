@@ -1,15 +1,13 @@
-/* Where a launch runs, and host arrays that are brought there.
+/* Chooses the device of a launch, and copies host arrays to a GPU before the launch and back after
+ * it, through memory of the pools.
  *
- * Host arrays of a launch on a GPU: copied there before it and back after it, through memory of the
- * pools.
- *
- * Arrays whose memory overlaps are one group that holds the bytes of all of them, each at its
- * place: what is the same, overlapping or disjoint on the host is so on the GPU. A copy lies as its
- * original does relative to 256 bytes, so that the facts about alignment hold for it. All groups
- * lie in one block, those that are copied in first. Where it is small, one of pinned memory stands
- * beside it, laid out the same: then there is one copy in and one out, and the driver has no memory
- * to pin. What is larger the driver copies from where it is, in pieces, which is as fast as going
- * through pinned memory. */
+ * Arrays with overlapping memory form a group. The copy of a group contains the bytes of all its
+ * arrays at the same relative positions, so arrays that are equal, overlapping or disjoint on the
+ * host are so on the GPU. Each copy has the same address modulo 256 as its original, so facts about
+ * alignment stay true. All groups share one block of GPU memory, groups that are copied in first.
+ * If the block is small, a pinned host block with the same layout is used: the launch then needs
+ * only one copy in and one copy out, and the driver has no memory to pin. Larger groups are copied
+ * by the driver directly from their memory, which is as fast as copying through pinned memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +15,13 @@
 #include "memory/pool.h"
 #include "memory/array.h"
 
-/* ---- where it runs ---- */
+/* ---- the device of a launch ---- */
 
 static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
                                    kj_diagnostics *diagnostics)
 {
   bool has_array = false;
-  int32_t cpu = -1; /* of several CPU devices the one of the first array that belongs to one */
+  int32_t cpu = -1; /* ordinal of the CPU device to which the first placed array belongs, or -1 */
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     kjit_device_kind kind;
@@ -43,10 +41,11 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
                    : kj_default_device(call->runtime, diagnostics, &call->device);
 }
 
-/* Memory that another GPU, another CPU device or the host reaches where it is. */
+/* Returns whether the device can access memory of another GPU, of another CPU device, or managed
+ * memory. */
 static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_tensor *tensor)
 {
-  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's number */
+  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's device type of managed memory */
   uint32_t ordinal = (uint32_t)tensor->device_id;
   if (tensor->device_type == MANAGED) return true;
   if (kind != call->device->info.kind) return false;
@@ -54,7 +53,7 @@ static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_t
          atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
 }
 
-/* What only the kjit array knows. */
+/* Checks properties that only kjit arrays have. */
 static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument,
                                     kj_diagnostics *diagnostics)
 {
@@ -136,20 +135,22 @@ kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagno
 enum { PLACEMENT = 256 };
 
 typedef struct group {
-  uint64_t low, high; /* bytes on the host */
-  uint64_t offset;    /* of low in the image */
+  uint64_t low, high; /* range of bytes in host memory */
+  uint64_t offset;    /* offset of `low` in the image */
   bool copy_in;
 } group;
 
 struct kj_staging {
-  kj_block *image, *pinned;      /* on the GPU; NULL: too large */
-  uint64_t size_bytes, in_bytes; /* of the image, and of what is copied in, at its start */
-  bool is_queued;                /* something that uses memory of the host may be */
+  kj_block *image, *pinned;      /* image: block on the GPU; pinned: host block with the same
+                                  * layout, or NULL if the image is too large */
+  uint64_t size_bytes, in_bytes; /* sizes of the image and of its first part, which is copied in */
+  bool is_queued;                /* queued work may still use host memory */
   uint32_t count;
   group groups[];
 };
 
-/* An array of which the kernel only asks the extents stays where it is. */
+/* Returns whether an array is copied. If the kernel reads only the extents of an array, the array
+ * is not. */
 static bool is_staged(const kj_call *call, uint32_t index)
 {
   const kj_bound *bound = &call->bound[index];
@@ -160,7 +161,7 @@ static bool is_staged(const kj_call *call, uint32_t index)
 
 /* ---- groups ---- */
 
-/* Merges the range with every group that it overlaps. */
+/* Adds a range and merges it with all groups that it overlaps. */
 static void add_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count;) {
@@ -171,7 +172,7 @@ static void add_range(kj_staging *staging, group added)
     }
     added.low = added.low < other->low ? added.low : other->low;
     added.high = added.high > other->high ? added.high : other->high;
-    added.copy_in = true; /* no member alone need cover the union */
+    added.copy_in = true; /* copy in, because a single array may not cover the whole range */
     *other = staging->groups[--staging->count];
     i = 0;
   }
@@ -181,7 +182,8 @@ static void add_range(kj_staging *staging, group added)
   staging->groups[staging->count++] = added;
 }
 
-/* The same array twice stays one range that one of them may cover alone. */
+/* Adds a range. An array that is passed twice remains one range, which one argument may overwrite
+ * completely. */
 static void merge_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count; i++) {
@@ -198,7 +200,7 @@ static kjit_access access_of(const kj_call *call, uint32_t index)
   const kj_parameter_row *row = &call->kernel->parameters[index];
   kjit_access given = (kjit_access)call->bound[index].access;
   if (given != KJIT_ACCESS_AUTO) return given;
-  /* nobody knows that a kernel writes every element */
+  /* copy in as well, because the kernel may leave elements unwritten */
   return row->is_written ? KJIT_ACCESS_IN_OUT : KJIT_ACCESS_IN;
 }
 
@@ -223,7 +225,7 @@ static const group *group_of(const kj_staging *staging, const kj_bound *bound)
   uint32_t i = 0;
   while (bound->low < staging->groups[i].low || bound->high > staging->groups[i].high) {
     i++;
-    KJ_ASSERT(i < staging->count); /* the group of each staged array is there */
+    KJ_ASSERT(i < staging->count); /* each staged array has a group */
   }
   return &staging->groups[i];
 }
@@ -301,7 +303,7 @@ kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics
   *staging = calloc(1, sizeof **staging + (count + 1) * sizeof *(*staging)->groups);
   if (!*staging) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   find_groups(call, *staging);
-  /* what is queued may still write to host memory that is pinned */
+  /* work that is already queued may still write to pinned host memory */
   KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
   KJ_TRY(take_memory(call, *staging, diagnostics));
   (*staging)->is_queued = true;
@@ -320,8 +322,8 @@ static bool is_written(const kj_call *call, uint32_t index)
   return is_staged(call, index) && access_of(call, index) != KJIT_ACCESS_IN;
 }
 
-/* copy: the bytes of the array, from bound->low on. What lies between the elements is not the
- * kernel's to write. */
+/* Copies an array from `copy`, which starts with the byte at bound->low. Bytes between the elements
+ * are not written. */
 static kjit_status put_back(const kj_call *call, const kj_bound *bound, const char *copy,
                             kj_diagnostics *diagnostics)
 {
@@ -367,7 +369,7 @@ static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
   return status;
 }
 
-/* One copy of everything from the first byte that was written to the last. */
+/* Copies the range from the first to the last written byte in one transfer. */
 static kjit_status fetch_pinned(const kj_call *call, void *stream, const kj_staging *staging,
                                 kj_diagnostics *diagnostics)
 {
@@ -417,8 +419,7 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
   return kj_report_kernels(call->device, diagnostics);
 }
 
-/* After a failure halfway the copies that are queued are waited for: they use memory of the host.
- */
+/* After a failure, waits for queued copies, because they use host memory. */
 void kj_free_staging(kj_call *call, kj_staging *staging)
 {
   if (!staging) return;

@@ -1,7 +1,7 @@
-/* Prepared launches: the arguments are kept, with the key's specialization, the grid and the
- * parameter block made from them. Replacing a run-time scalar that no extent depends on writes the
- * block; any other argument has the next run look at all facts again, which leads to the same
- * specialization or to another one. */
+/* Prepared launches keep the arguments of a launch, and the specialization, grid and parameter
+ * block made from them. Replacing a run-time scalar that no extent depends on writes the value to
+ * the parameter block. Replacing any other argument makes the next run check all facts again, which
+ * finds the same specialization or another one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,22 +11,25 @@
 #include "support/host_process.h"
 #include "stream/stream.h"
 
-/* What an argument points to, kept: a host's tensors and values live for a call only. */
+/* A copy of the data that an argument points to, because the application's tensors and values live
+ * only during the call. */
 typedef struct kept_argument {
   kjit_tensor tensor;
   int64_t extents[2 * KJ_MAX_RANK];
   uint64_t bits[2];
-  int32_t scalar_offset; /* in the parameter block; -1: replacing it needs more than that */
+  int32_t scalar_offset; /* offset in the parameter block, or -1 if replacing the argument needs
+                          * more than a write */
   uint8_t scalar_bytes;
-  void *value; /* of a value that bits do not hold, or NULL */
+  void *value; /* memory of a value that is too large for `bits`, or NULL */
 } kept_argument;
 
-/* What a run on a GPU looks at where nothing but the driver's plain launch is left to do; code and
- * function are the specialization's, which may be loaded anew. */
+/* The fields that a run on a GPU reads if it only has to call the driver. code and function are
+ * those of the specialization, which may be evicted and loaded again. */
 typedef struct ready_launch {
-  _Alignas(64) bool is_ready; /* the parameter block and the shape are those of the arguments */
-  uint32_t forks, generation; /* of the device when the arguments were looked at */
-  kj_stream_id noted;         /* the stream that the arrays know to be used on; NONE: none */
+  _Alignas(64) bool is_ready; /* the parameter block and the shape belong to the current
+                               * arguments */
+  uint32_t forks, generation; /* generation of the device when the arguments were checked */
+  kj_stream_id noted;         /* the stream for which the use of the arrays is noted, or NONE */
   kjit_specialization *specialization;
   ki_launch_counter *launches;
   kj_known_shape shape;
@@ -37,14 +40,14 @@ struct kjit_prepared {
   kj_object object;
   kjit_kernel *kernel;
   kjit_launch_config config;
-  kjit_arg *arguments; /* they point to kept */
+  kjit_arg *arguments; /* pointers in the arguments lead to `kept` */
   kept_argument *kept;
   size_t count;
-  char *memory; /* of the call */
+  char *memory; /* memory of the call */
   kj_call call;
-  /* an argument was replaced: the call is not what the arguments say, if it is ready or not */
+  /* an argument was replaced, so `call` does not match the arguments, whether `ready` is or not */
   bool is_stale;
-  bool is_sealed; /* the kernel was when the specialization was found by the general rules */
+  bool is_sealed; /* whether the kernel was sealed when the slow path found the specialization */
 };
 
 /* ---- keeping arguments ---- */
@@ -96,7 +99,7 @@ static kjit_status keep_value(kjit_prepared *prepared, size_t index, const kjit_
 
 static void release_kept(kjit_arg *argument)
 {
-  KJ_ASSERT(argument->kind != KJIT_ARG_TUPLE); /* they are flattened first */
+  KJ_ASSERT(argument->kind != KJIT_ARG_TUPLE); /* tuples are flattened first */
   if (argument->kind == KJIT_ARG_ARRAY) kjit_release_array(argument->value.array);
   argument->kind = 0;
 }
@@ -114,7 +117,7 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   case KJIT_ARG_ARRAY:
     if (!argument->value.array)
       return refuse(prepared, index, "expected an array, got NULL", diagnostics);
-    /* it may end before this one does */
+    /* the other context may end before the prepared launch */
     if (argument->value.array->object.device->context != prepared->kernel->context)
       return refuse(prepared, index,
                     "expected an array of the kernel's context, got an array of another context",
@@ -132,12 +135,12 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   return KJIT_OK;
 }
 
-/* ---- which scalars can be written in place ---- */
+/* ---- scalars that can be replaced in the parameter block ---- */
 
 static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
 {
   bool is_used = kernel->parameters[index].is_shaping;
-  /* a default may be made of it */
+  /* the default value of a parameter may depend on it */
   for (uint32_t i = 0; i < kernel->parameter_count; i++)
     is_used = is_used || kernel->parameters[i].decl->value;
   return is_used;
@@ -161,7 +164,7 @@ static void find_scalars(kjit_prepared *prepared)
   }
 }
 
-/* ---- looking everything up ---- */
+/* ---- finding the specialization ---- */
 
 static void begin_call(kjit_prepared *prepared)
 {
@@ -178,8 +181,9 @@ static void set_stale(kjit_prepared *prepared)
   prepared->ready.is_ready = false;
 }
 
-/* After the call was made, or has run. The specialization is still held: code that nobody holds may
- * be unloaded meanwhile, and looks then as if it needed nothing beside its launch. */
+/* Called after the call was prepared or has run, while the specialization is still held. Otherwise
+ * it could be evicted meanwhile and would look as if its launch needed only grid, block and
+ * parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
@@ -197,10 +201,11 @@ static void set_ready(kjit_prepared *prepared)
   KJ_ASSERT(ready->shape.parameter_bytes <= call->parameter_room);
   kj_take_shape(&ready->shape, specialization, call);
   KJ_ASSERT(!ready->is_ready || ready->shape.parameter_bytes <= call->parameter_room);
-  ready->shape.specialization = NULL; /* it is not said what it was decided from */
+  ready->shape.specialization = NULL; /* the inputs of the shape are not recorded */
 }
 
-/* After an argument was replaced, where the tables of the code that it had take the new one. */
+/* After an argument was replaced: tries the tables of the current code (see kj_follow_learned) on
+ * the new arguments. */
 static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {
   ready_launch *ready = &prepared->ready;
@@ -210,7 +215,7 @@ static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kji
   bool is_open =
     prepared->is_sealed == atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire);
   if (!is_open || !kj_hold(known)) return false;
-  /* a look-up that has failed leaves the room that every call begins with */
+  /* after a failed look-up the parameter block has only its initial capacity */
   ready->is_ready = known->code.parameter_bytes <= prepared->call.parameter_room &&
                     kj_follow_learned(known, &config, prepared->arguments, prepared->count,
                                       &ready->shape, prepared->call.parameters);
@@ -222,7 +227,7 @@ static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kji
   return ready->is_ready;
 }
 
-/* The call in the general way; its specialization is held then. */
+/* Prepares the call on the slow path. On success its specialization is held. */
 static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 {
   kj_call *call = &prepared->call;
@@ -234,7 +239,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
   kjit_status status =
     kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found);
   if (status != KJIT_OK) {
-    /* the others may be half made: they are not looked at before the next look-up */
+    /* the other fields may be incomplete and are not read before the next look-up */
     call->device = device;
     return status;
   }
@@ -363,7 +368,7 @@ void kjit_destroy_prepared(kjit_prepared *prepared)
   if (prepared && kj_take_object(&prepared->object)) destroy_object(&prepared->object);
 }
 
-/* ---- replacing ---- */
+/* ---- replacing arguments ---- */
 
 static const kjit_tensor *tensor_of(const kjit_arg *argument)
 {
@@ -391,11 +396,11 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
   kept_argument *kept = &prepared->kept[index];
   kjit_arg *own = &prepared->arguments[index];
   bool is_made = (prepared->ready.is_ready || !prepared->is_stale) &&
-                 !prepared->call.has_nothing; /* then there may be no block */
+                 !prepared->call.has_nothing; /* then the parameter block may not exist */
   bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
                   own->kind == KJIT_ARG_VALUE;
   kj_bound *bound = &prepared->call.bound[index];
-  /* a conversion may refuse the value */
+  /* converting the value to the parameter's type may fail */
   if (!is_plain || argument->type != own->type || argument->type != bound->type) return false;
   *own = *argument;
   KJ_ASSERT(kept->scalar_bytes <= sizeof bound->bits[0]);
@@ -439,7 +444,7 @@ kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index,
 
 /* ---- running ---- */
 
-/* What may have changed since the last run. */
+/* Checks conditions that can change between runs. */
 static kjit_status check_run(const kjit_prepared *prepared, const kjit_stream *stream,
                              kj_diagnostics *diagnostics)
 {
@@ -447,7 +452,7 @@ static kjit_status check_run(const kjit_prepared *prepared, const kjit_stream *s
   return kj_check_stream(prepared->call.device, stream, false, diagnostics);
 }
 
-/* The arrays are told once for each stream, not at each run. */
+/* Notes the use of the arrays once for each stream instead of at each run. */
 static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
 {
   kj_stream_id id = kj_id_of(stream, prepared->call.device);
@@ -459,7 +464,7 @@ static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
   prepared->ready.noted = id;
 }
 
-/* The specialization is held. */
+/* Makes the graph keep the code and the arrays. The specialization is held. */
 static kjit_status keep_captured(kjit_prepared *prepared, kjit_stream *stream,
                                  kj_diagnostics *diagnostics)
 {
@@ -476,10 +481,10 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   bool is_current = !prepared->is_stale && prepared->ready.generation == generation &&
                     kj_hold(prepared->ready.specialization);
   if (!is_current) KJ_TRY(look_up(prepared, diagnostics));
-  /* other arrays may have moved the launch */
+  /* other arrays may have moved the launch to another device */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
-  /* before: what fails may have queued the kernel */
+  /* before the launch, because a failing launch may still have queued the kernel */
   if (status == KJIT_OK && prepared->call.device->operations->is_queued)
     note_uses(prepared, stream);
   if (status == KJIT_OK)
@@ -510,7 +515,7 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
   return kj_end_launch(prepared->kernel->context, status, &diagnostics);
 }
 
-/* The driver has refused the launch. */
+/* Called after the driver has refused the launch. */
 static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared,
                                                          kjit_stream *stream, int result)
 {
@@ -521,13 +526,15 @@ static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared
   return kj_end_launch(prepared->kernel->context, status, &diagnostics);
 }
 
-/* Launches on the CPU all come here: they have run when the call returns. */
+/* Runs on the slow path. All launches on the CPU take this path and have finished when the call
+ * returns. */
 static kjit_status run_in_call(kjit_prepared *prepared, kjit_stream *stream, uint32_t own)
 {
   kjit_context *context = prepared->kernel->context;
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = run_by_rules(prepared, stream);
-  kj_count_up(&context->launches[own].ended, own); /* the context may be gone after this */
+  kj_count_up(&context->launches[own].ended, own); /* after this, another thread may destroy the
+                                                    * context */
   return status;
 }
 
@@ -558,10 +565,10 @@ typedef struct launch_operation {
   _Atomic bool is_running;
 } launch_operation;
 
-/* A prepared launch is one thread's at a time. Who finds another one in it, or itself where the
- * kernel has called the host, launches without what was prepared: nobody waits for the host. The
- * stream may be gone when the graph is launched, and says nothing on a device that kjit repeats
- * operations on. */
+/* Only one thread at a time can run a prepared launch. If another thread is running it, or if its
+ * kernel calls application code that launches the graph again, this launch is not prepared, so that
+ * it does not wait for the application. The stream may be destroyed before the graph is launched; a
+ * device on which kjit repeats operations does not need it. */
 static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;
@@ -570,7 +577,7 @@ static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
   if (atomic_exchange(&launch->is_running, true))
     return kjit_launch(prepared->kernel, &prepared->config, prepared->arguments, prepared->count);
   kjit_status status = kjit_run_prepared(launch->prepared, NULL);
-  KJ_ASSERT(atomic_load(&launch->is_running)); /* nobody else's run ends it */
+  KJ_ASSERT(atomic_load(&launch->is_running)); /* no other run has cleared the flag */
   atomic_store(&launch->is_running, false);
   return status;
 }

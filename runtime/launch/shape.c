@@ -1,6 +1,6 @@
-/* Grid and block of a launch before its code is known: what the host gave, @block and @grid, or
- * what fits the kernel's grid_ranges; then the limits of the device. fit.c goes on when the code is
- * there. */
+/* Chooses grid and block of a launch before its code is known: from the launch configuration,
+ * @block and @grid, or from the kernel's grid_ranges. Then checks the limits of the device. fit.c
+ * continues when the code is known. */
 #include "launch/steps.h"
 
 #include <string.h>
@@ -40,7 +40,8 @@ bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint3
   return true;
 }
 
-/* By its programs, or else by the rules. Without diagnostics the rules are not asked. */
+/* Evaluates an attribute by its programs and, if these fail, by kj_evaluate. Without diagnostics
+ * only the programs are tried. */
 static kjit_status evaluate_attribute(const kj_call *call, const ki_attribute *attribute,
                                       const kj_programs *programs, const uint32_t *block,
                                       kj_diagnostics *diagnostics, uint32_t values[3])
@@ -62,7 +63,7 @@ static kjit_status evaluate_attribute(const kj_call *call, const ki_attribute *a
   return kj_evaluate_attribute(call->kernel, &scope, attribute, diagnostics, values);
 }
 
-/* x given: 0 in y and z counts as 1. */
+/* Returns whether a shape is given. If it is, components that are 0 mean 1. */
 static bool read_shape(const uint32_t given[3], uint32_t shape[3])
 {
   for (int i = 0; i < 3; i++) shape[i] = given[i] ? given[i] : 1;
@@ -77,7 +78,7 @@ static void multiply(uint64_t *count, int64_t extent)
   else if (__builtin_mul_overflow(*count, (uint64_t)extent, count)) *count = UINT64_MAX;
 }
 
-/* The product of a grid_range's extents. */
+/* Computes the product of a grid_range's extents with its programs. Returns false if they fail. */
 static bool count_quickly(const kj_call *call, uint32_t range, uint64_t *count)
 {
   KJ_ASSERT(range < call->kernel->range_count);
@@ -91,7 +92,8 @@ static bool count_quickly(const kj_call *call, uint32_t range, uint64_t *count)
   return programs->is_complete;
 }
 
-/* False: not known before the launch, or perhaps another in the kernel. */
+/* The same with kj_evaluate. Returns false if the extents are not known before the launch, or if
+ * the kernel may compute other values. */
 static bool count_by_rules(const kj_call *call, uint32_t range, uint64_t *count)
 {
   const ki_exprs *extents = &call->kernel->ranges[range]->args;
@@ -111,7 +113,8 @@ static bool count_by_rules(const kj_call *call, uint32_t range, uint64_t *count)
   return !scope.is_rounded;
 }
 
-/* Elements of the largest grid_range whose extents are known. False: the rules have to be asked. */
+/* Sets call->elements to the size of the largest grid_range with known extents. Returns false if
+ * is_quick is set and a program fails. */
 static bool count_elements(kj_call *call, bool is_quick)
 {
   const kjit_kernel *kernel = call->kernel;
@@ -127,20 +130,20 @@ static bool count_elements(kj_call *call, bool is_quick)
     if (is_known && count > call->elements) call->elements = count;
   }
   call->has_nothing = kernel->is_range_only && all_known && call->elements == 0;
-  /* one that is not known may be larger than all others: only the device's size is a safe guess */
+  /* the unknown range may be larger than all others, so the grid is chosen to fill the device */
   if (!all_known && call->elements < KJ_DEFAULT_BLOCK) call->has_elements = false;
   return true;
 }
 
 static uint32_t fill_device(const kj_call *call)
 {
-  enum { THREADS = 2048 }; /* of a multiprocessor */
+  enum { THREADS = 2048 }; /* maximum threads of a multiprocessor */
   uint64_t blocks =
     (uint64_t)call->device->info.multiprocessor_count * (THREADS / KJ_DEFAULT_BLOCK);
   return blocks > INT32_MAX ? INT32_MAX : (uint32_t)blocks;
 }
 
-/* ---- the choice ---- */
+/* ---- choosing grid and block ---- */
 
 static kjit_status refuse_shape(const kj_call *call, const ki_attribute *attribute,
                                 const uint32_t given[3], const uint32_t wanted[3],
@@ -167,7 +170,8 @@ static kjit_status report_missing(const kj_call *call, kj_diagnostics *diagnosti
                                 : "@block and @grid");
 }
 
-/* What the host gives and what the attribute says are the same. False in is_given: neither does. */
+/* Takes the shape from the configuration or the attribute; if both are given, they must be equal.
+ * *is_given is false if neither is given. */
 static kjit_status take_given(const kj_call *call, const uint32_t config[3],
                               const ki_attribute *attribute, const kj_programs *programs,
                               const uint32_t *block, kj_diagnostics *diagnostics, uint32_t shape[3],
@@ -191,7 +195,7 @@ static kjit_status choose_block(kj_call *call, bool has_range, kj_diagnostics *d
   bool is_given;
   KJ_TRY(take_given(call, call->config->block, kernel->block, &kernel->block_program, NULL,
                     diagnostics, call->block, &is_given));
-  /* without a grid_range or a number of threads it is refused with the grid */
+  /* without a grid_range and a number of threads, choose_grid reports the error */
   if (is_given || (!has_range && !call->config->threads)) return KJIT_OK;
   call->is_block_chosen = true;
   if (kernel->launch_bounds)
@@ -286,7 +290,7 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics)
   KJ_TRY(choose_block(call, has_range, diagnostics));
   if (has_range && !count_elements(call, !diagnostics)) return KJIT_ERROR_LAUNCH;
   KJ_TRY(choose_grid(call, has_range, diagnostics));
-  /* a @grid of no blocks is what @grid(ceil_div(n, b)) gives for n = 0: nothing to do */
+  /* @grid(ceil_div(n, b)) gives a grid without blocks for n = 0, which is not an error */
   if (kernel->grid && kj_volume(call->grid) == 0) {
     call->has_nothing = true;
     for (int i = 0; i < 3; i++) call->grid[i] = call->grid[i] ? call->grid[i] : 1;

@@ -1,5 +1,5 @@
-/* The steps of a launch in the general way, in their order, and what the learned way uses of them.
- * docs/architecture/dispatch.md */
+/* The steps of a launch on the slow path, in their order, and the functions that the fast path
+ * shares. See docs/architecture/dispatch.md. */
 #ifndef KJ_LAUNCH_STEPS_H
 #define KJ_LAUNCH_STEPS_H
 
@@ -9,30 +9,29 @@
 #include "support/assert.h"
 #include "support/host_process.h"
 
-/* What kjit_launch_config.flags may have. */
+/* Flags that kjit_launch_config.flags may contain. */
 enum { KJ_LAUNCH_FLAGS = KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC };
-enum { KJ_CALL_ALIGNMENT = 64 }; /* of kjit_kernel.call_bytes of memory */
+enum { KJ_CALL_ALIGNMENT = 64 }; /* alignment of the call_bytes of memory for a call */
 
-/* Whether the launch asks for an interruption of its own. The ways that know a launch
- * by its shape leave such launches to the rules, which refuse them where the context is not
- * interruptible. */
+/* Returns whether the launch has its own time limit or interrupter. The fast path does not handle
+ * such launches. The slow path rejects them if the context is not interruptible. */
 static inline bool kj_has_interrupts(const kjit_launch_config *config)
 {
   return config->time_limit_ns || config->interrupter;
 }
 
-/* An array argument as a tensor. */
+/* Returns the tensor of an array argument. */
 static inline const kjit_tensor *kj_tensor_of(const kjit_arg *argument)
 {
   return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor
                                            : &argument->value.array->tensor;
 }
 
-/* ---- flatten.c: tuples among the arguments ---- */
+/* ---- flatten.c: tuple arguments ---- */
 
-/* The items of tuples one after the other, in place of them. */
+/* Arguments in which each tuple is replaced by its items. */
 typedef struct kj_flat_arguments {
-  kjit_arg *items; /* NULL: there was no tuple, the arguments are as they were */
+  kjit_arg *items; /* NULL if the arguments contain no tuple and are used unchanged */
   size_t count;
 } kj_flat_arguments;
 static inline bool kj_has_tuples(const kjit_arg *arguments, size_t count)
@@ -41,34 +40,34 @@ static inline bool kj_has_tuples(const kjit_arg *arguments, size_t count)
     if (arguments[i].kind == KJIT_ARG_TUPLE) return true;
   return false;
 }
-/* For arguments that have tuples: makes the items; free them. Errors: ARGUMENT (the kernel's
- * parameters are others), MEMORY. */
+/* Replaces the tuples among the arguments. The caller frees the items. Errors: ARGUMENT if the
+ * arguments do not match the kernel's parameters; MEMORY. */
 kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *arguments, size_t count,
                                  kj_diagnostics *diagnostics, kj_flat_arguments *flat);
 
-/* ---- bind.c, place.c, match.c: arguments, device ---- */
+/* ---- bind.c, place.c, match.c: arguments and device ---- */
 
-/* Reads the arguments into call->bound. Errors: ARGUMENT, located at the parameter. */
+/* Binds the arguments to call->bound. Errors: ARGUMENT, located at the parameter. */
 kjit_status kj_bind_arguments(kj_call *call, const kjit_arg *arguments, size_t count,
                               kj_diagnostics *diagnostics);
-/* Fills bound from a tensor: layout, range, facts. */
+/* Binds a tensor: computes its layout, byte range and facts. */
 kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *tensor,
                            kjit_type given, kj_diagnostics *diagnostics);
-/* The device of the launch, from the configuration, else from the arrays; then whether every array
+/* Chooses the device from the configuration or else from the arrays, and checks that every array
  * can be used there. */
 kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics);
-/* Of a sealed kernel: finds the signature that the arguments match best and makes bound what it
- * has. Errors: ARGUMENT. */
+/* For a sealed kernel: finds the signature that matches the arguments best and adjusts the bound
+ * arguments to it. Errors: ARGUMENT. */
 kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
                                kj_diagnostics *diagnostics);
 
-/* ---- shape.c, fit.c: grid, block, clusters, dynamic shared memory. shape.c chooses what is part
- * of the key, fit.c goes on with what only the compiled code knows ---- */
+/* ---- shape.c, fit.c: grid, block, clusters and dynamic shared memory. shape.c computes the values
+ * that the key contains; fit.c computes those that depend on the compiled code ---- */
 
 static inline uint64_t kj_volume(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
 
-/* A grid of one dimension for so many elements, or threads that were asked for, of which a block
- * takes `share`. */
+/* Returns the size of a one-dimensional grid for `count` elements or threads, if a block handles
+ * `share` of them. */
 static inline uint32_t kj_count_blocks(const kjit_device *device, uint64_t count, uint64_t share)
 {
   uint64_t most = device->info.max_grid[0], blocks;
@@ -78,32 +77,35 @@ static inline uint32_t kj_count_blocks(const kjit_device *device, uint64_t count
   return blocks == 0 ? 1 : blocks > most ? (uint32_t)most : (uint32_t)blocks;
 }
 
-/* Grid and block. Errors: LAUNCH, ARGUMENT. diagnostics NULL: only the kernel's programs are run;
- * LAUNCH, without a word, where they do not tell or the launch is to be refused. */
+/* Chooses grid and block. Errors: LAUNCH, ARGUMENT. If diagnostics is NULL, only the kernel's
+ * programs are run, and the function returns LAUNCH without a report if they fail or if the launch
+ * is invalid. */
 kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics);
-/* Chooses the block where occupancy counts, makes a chosen grid smaller where a thread takes
- * several elements, sizes dynamic shared memory, checks limits. Errors: LAUNCH, DEVICE. */
+/* Chooses the block by occupancy if kjit chooses it, reduces a chosen grid if a thread handles
+ * several elements, computes the dynamic shared memory, and checks limits. Errors: LAUNCH,
+ * DEVICE. */
 kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
                          kj_diagnostics *diagnostics);
-/* "kernel `k`: the launch has 5 what, whose allows 4"; whose NULL: the device. */
+/* Reports "kernel `k`: the launch has 5 what, but whose allows at most 4". whose NULL means the
+ * device. */
 kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit,
                       const char *whose, kj_diagnostics *diagnostics);
-/* LAUNCH: "kernel `k`: ..."; diagnostics NULL: nobody is told. */
+/* Reports LAUNCH with "kernel `k`: ...". If diagnostics is NULL, only returns the status. */
 kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagnostics *diagnostics,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Value `index` of programs that were made of expr, for a block or NULL. False: the rules have to
- * be asked. */
+/* Computes value `index` of programs, which were made from expr. block may be NULL. Returns false
+ * if the caller has to use kj_evaluate. */
 bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint32_t index,
                          const ki_expr *expr, const uint32_t *block, int64_t *value);
 
 /* ---- place.c: host arrays of a launch on a GPU ---- */
 
 typedef struct kj_staging kj_staging;
-/* Copies host arrays to the GPU and points bound->target there; NULL staging: none. The device's
- * context is current. */
+/* Copies host arrays to the GPU and stores the addresses of the copies in bound->target. The
+ * device's context must be current. */
 kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics,
                         kj_staging **staging);
-/* Waits, copies back what was written. */
+/* Copies written arrays back and waits for the copies. */
 kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
                          kj_diagnostics *diagnostics);
 void kj_free_staging(kj_call *call, kj_staging *staging);
@@ -114,51 +116,51 @@ static inline bool kj_has_limits(const kj_parameter *parameter)
 {
   return parameter->least.type || parameter->most.type;
 }
-/* Whether the plain numbers of the call fit the types that the code converts them to. Errors:
- * ARGUMENT, located where the number meets the type. */
+/* Checks that the untyped numbers of the call fit the types to which the code converts them.
+ * Errors: ARGUMENT, located at the conversion. */
 kjit_status kj_check_limits(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics);
 
 /* ---- launch.c ---- */
 
-/* Binds, places and shapes the call: all that its key is made of. */
+/* Binds the arguments and chooses device and shape, which determine the key. */
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,
                           kj_diagnostics *diagnostics);
-/* The same, and finds its code, or compiles it; held. NOT_READY reports
- * nothing. */
+/* Does the same and then finds or compiles the code, which is held on success. NOT_READY has no
+ * report. */
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
                             kj_diagnostics *diagnostics, kjit_specialization **specialization);
-/* Writes one parameter, or all that the code has, from bound arguments. Addresses of tensor maps
- * and of lines that are printed are written when the launch is started. */
+/* Write one parameter, or all parameters of the code, from bound arguments. kj_start writes the
+ * addresses of tensor maps and of the sink for printed lines. */
 void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block);
 kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
                        kj_diagnostics *diagnostics);
-/* Where a thread that fails leaves word of it. */
+/* Writes the address of the failure record to the parameter block. */
 void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block);
-/* Starts a call that fits its code and whose parameters are marshalled. Tensor maps are encoded
- * from bound arguments. */
+/* Starts a call whose shape is fitted and whose parameters are marshalled. Encodes tensor maps from
+ * bound arguments. */
 kjit_status kj_start(const kj_call *call, const kjit_specialization *specialization,
                      kj_diagnostics *diagnostics);
-/* Fits, marshals and starts a call that is bound, and copies host arrays to a GPU and back. */
+/* Fits, marshals and starts a bound call, and copies host arrays to a GPU and back. */
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics);
-/* Grid, block and all else, for the device; stream: its native one. */
+/* Describes the launch for the device. stream is a native stream. */
 kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
                                     void *stream);
 
-/* The layer's part of a runtime. */
+/* Attaches the layer to a runtime. */
 kjit_status kj_open_launches(kj_runtime *runtime, kj_diagnostics *diagnostics);
-/* prepared.c: a launch on a stream of which kjit itself makes the graph (kj_is_recorded) is kept,
- * not run. Ends the call: the context has the diagnostics. */
+/* prepared.c: records a launch instead of running it, for a stream on which kjit itself builds the
+ * graph (kj_is_recorded). Reports errors to the context. */
 kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
                              const kjit_launch_config *config, const kjit_arg *arguments,
                              size_t count);
 
-/* ---- plain launches: of code whose launch has nothing beside its shape and parameters ---- */
+/* ---- plain launches, which need only shape and parameters ---- */
 
-/* The shape of the call, which was fitted. */
+/* Stores the shape of a call that was fitted. */
 void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specialization,
                    const kj_call *call);
-/* The driver has refused the launch with a CUresult. */
+/* Tries a plain launch again after the driver has refused it with the CUresult `result`. */
 kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
                              kjit_stream *stream, char *parameters, int result,
                              kj_diagnostics *diagnostics);
@@ -168,8 +170,9 @@ static inline bool kj_is_captured(const kjit_stream *stream)
   return stream && atomic_load_explicit(&stream->capture, memory_order_relaxed);
 }
 
-/* What may have changed since an earlier launch: the device was lost or reset, the process is a
- * child, the stream is another device's or was lost with it. */
+/* Returns whether an earlier launch on the device can be repeated: the device was not lost or
+ * reset, the process was not forked, and the stream belongs to the device and was not lost with
+ * it. */
 static inline bool kj_is_usable(const kjit_device *device, uint32_t generation, uint32_t forks,
                                 const kjit_stream *stream)
 {
@@ -179,7 +182,7 @@ static inline bool kj_is_usable(const kjit_device *device, uint32_t generation, 
          (!stream || (stream->object.device == device && stream->object.generation == generation));
 }
 
-/* The shortest call of the driver; gives its CUresult. The specialization is held. */
+/* Launches with the driver's shortest call and returns its CUresult. The specialization is held. */
 static inline int kj_start_plainly(const kjit_specialization *specialization,
                                    const kj_known_shape *shape, kjit_stream *stream,
                                    char *parameters)
@@ -204,8 +207,8 @@ static inline int kj_start_plainly(const kjit_specialization *specialization,
                                         parameter_bytes ? block_and_size : NULL);
 }
 
-/* A call ends: the context has what it reports. Nothing: NOT_READY and FORKED, or all is well. An
- * error for whose message there was no memory has a status only. */
+/* Ends a public call and passes its diagnostics to the context. NOT_READY, FORKED and success have
+ * no report. An error without a message, for lack of memory, has only a status. */
 static inline kjit_status kj_end_launch(kjit_context *context, kjit_status status,
                                         kj_diagnostics *diagnostics)
 {
