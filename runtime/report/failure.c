@@ -1,4 +1,4 @@
-/* Threads that failed: where a GPU's kernels leave word of it, and what the host says. */
+/* Failed threads: the failure records of a GPU's kernels, and the error messages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct site {
   int kind;
   kj_location location;
   char formats[3];
-  const char *message; /* up to the end of the line */
+  const char *message; /* ends at the end of the line */
 } site;
 
 static bool find_site(const char *failures, uint32_t number, site *found)
@@ -27,7 +27,7 @@ static bool find_site(const char *failures, uint32_t number, site *found)
   if (!failures || sscanf(failures, "%d %u %u %u %2s%n", &found->kind, &location->file,
                           &location->line, &location->column, found->formats, &length) < 5)
     return false;
-  found->message = failures + length + 1; /* may be empty, or start with a blank */
+  found->message = failures + length + 1; /* may be empty or start with a blank */
   return found->kind >= 0 && found->kind < KJ_FAILURE_KIND_COUNT;
 }
 
@@ -46,7 +46,7 @@ static void append_message(kj_buffer *text, const site *site)
     kj_append(text, *at == 1 ? "\n" : at, 1);
 }
 
-/* The message of a raise is the program's, and that of a recursion the compiler's. */
+/* The program contains the message of a raise, and the compiler writes that of a recursion. */
 static void say_raise(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)record;
@@ -100,7 +100,7 @@ static void say_barrier(kj_buffer *text, const site *site, const kj_failure_reco
 
 static void say_uninitialized(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
-  if (*site->message && *site->message != '\n') { /* a var */
+  if (*site->message && *site->message != '\n') { /* a variable */
     kj_append_text(text, "`");
     append_message(text, site);
     kj_append_text(text, "` is read before it is assigned");
@@ -110,7 +110,7 @@ static void say_uninitialized(kj_buffer *text, const site *site, const kj_failur
                    (int64_t)record->values[0]);
 }
 
-/* values[1]: kn_watch_access's result, and bit 32: this access writes. */
+/* values[1] contains the result of kn_watch_access; bit 32 is set if this access is a write. */
 static void say_race(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)site;
@@ -190,7 +190,7 @@ static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAI
                                            [KJ_FAILURE_WAIT] = KJIT_FAILURE_WAIT };
 _Static_assert(sizeof failure_of / sizeof *failure_of == KJ_FAILURE_KIND_COUNT, "all kinds");
 
-/* What stands in the kernel: of other kinds the message is kjit's own. */
+/* Returns whether the message comes from the kernel's source. */
 static bool has_text(const site *site)
 {
   bool is_given = *site->message && *site->message != '\n';
@@ -211,7 +211,7 @@ static void describe(const kj_failing *failing, const site *site, const kj_failu
   kj_free_buffer(&text);
 }
 
-/* "kernel `k`", "func `f`" */
+/* Returns "kernel" or "func". */
 static const char *kind_of(const kj_failing *failing)
 {
   return failing->is_func ? "func" : "kernel";
@@ -243,14 +243,14 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
   return status;
 }
 
-/* ---- the records of a device ---- */
+/* ---- failure records of a device ---- */
 
-/* In host memory that the device writes: reading it needs no call of the driver. */
+/* The record is in host memory that the device can write, so reading it needs no driver call. */
 struct kj_failure_slot {
   kj_failure_slot *next;
   kj_failing failing;
   kj_failure_record *record;
-  uint32_t generation; /* of the device */
+  uint32_t generation; /* generation of the device */
 };
 
 kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
@@ -272,7 +272,8 @@ kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
   made->record = record;
   made->generation = atomic_load(&device->generation);
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
-  kj_failure_slot **at = &device->failure_slots; /* reported in the order in which they came */
+  kj_failure_slot **at = &device->failure_slots; /* failures are reported in the order of
+                                                  * registration */
   while (*at) at = &(*at)->next;
   *at = made;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);

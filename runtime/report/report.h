@@ -1,44 +1,45 @@
-/* What kernels leave for the host: word of threads that failed, and lines that they print. */
+/* Reports from kernels to the host: failed threads and printed lines. */
 #ifndef KJ_REPORT_H
 #define KJ_REPORT_H
 
 #include "base/runtime.h"
 #include "native/support_routines.h"
 
-/* The layer's part of a device whose kernels run later: its records and its ring are read by
- * kj_finish_wait. */
+/* Attaches the layer to a device whose kernels are queued. Its deliver and report functions read
+ * the print ring and the failure records. */
 kjit_status kj_open_reports(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* ---- failure.c ---- */
 
-/* Code whose threads may fail. Everything belongs to whoever says it. */
+/* Code whose threads can fail. The caller owns all pointers. */
 typedef struct kj_failing {
-  bool is_func;     /* called by the host: it has no threads to name */
-  const char *name; /* of the kernel */
+  bool is_func;     /* a func that the application called, whose message names no thread */
+  const char *name; /* name of the kernel or func */
   const kjit_module *module;
-  const char *failures; /* kj_code.failures */
+  const char *failures; /* see kj_code.failures */
 } kj_failing;
 
-/* KERNEL, with the place and the message. */
+/* Reports KERNEL with the location and the message of a failure. */
 kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record *record,
                              kj_diagnostics *diagnostics);
 
-/* The record of loaded code on a device whose kernels run later, in host memory that they write.
- * `failing` stays until the slot is closed. */
+/* The failure record of loaded code, in host memory that kernels can write, on a device whose
+ * kernels are queued. `failing` must live until the slot is closed. */
 typedef struct kj_failure_slot kj_failure_slot;
 kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
                                  kj_diagnostics *diagnostics, kj_failure_slot **slot,
                                  uint64_t *address);
-/* Nobody reads it any more. The memory, mapped, which threads may write until they have passed. */
+/* Removes the slot. Returns the mapped memory of its record, which threads may write until their
+ * launches have finished. */
 void *kj_close_failure_slot(kjit_device *device, kj_failure_slot *slot);
 
-/* Reports the failures that the device has recorded since the last call. KERNEL, or OK where there
- * are none. */
+/* Reports the failures that the device has recorded since the last call. Returns KERNEL, or OK if
+ * there are none. */
 kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* ---- print_text.c ---- */
 
-/* A line by its template in kj_code.prints; values: kn_print_count(header) words. */
+/* Formats a line with its template in kj_code.prints. values has kn_print_count(header) words. */
 void kj_format_line(const char *prints, uint64_t header, const uint64_t *values, kj_buffer *text);
 
 /* Writes the shortest text that reads back as the number in its type, in the form of Python's repr:
@@ -48,10 +49,10 @@ void kj_format_number(double value, kjit_type type, bool is_part, char text[KJ_N
 
 /* ---- print.c ---- */
 
-/* A launch on the CPU: a sink for its lines. They are delivered in the order of blocks by the
- * thread that launches: when the launch ends, and before where there are very many. */
+/* Collects the lines of a launch on the CPU. The launching thread delivers them in the order of
+ * blocks when the launch ends, or earlier if there are many. */
 typedef struct kj_cpu_prints {
-  kn_print_sink sink; /* first */
+  kn_print_sink sink; /* must be the first member */
   kj_runtime *runtime;
   const char *prints;
   pthread_t launcher;
@@ -59,12 +60,12 @@ typedef struct kj_cpu_prints {
 void kj_begin_cpu_prints(kj_cpu_prints *prints, kj_runtime *runtime, const kj_code *code);
 void kj_end_cpu_prints(kj_cpu_prints *prints);
 
-/* Connects loaded code that prints with the ring of its device, which is made when first needed.
- * *source: its number there. */
+/* Connects loaded code that prints with the print ring of its device, which is created if
+ * necessary. *source receives the number of the code in the ring. */
 kjit_status kj_open_prints(kjit_device *device, const kj_device_code *loaded, const char *prints,
                            kj_diagnostics *diagnostics, uint32_t *source);
-/* After its last launch has passed: what it printed is read, and waits for its delivery. 0: none.
- */
+/* Called after the last launch of the code has finished: reads its lines into the queue and frees
+ * the source number. source 0 means none. */
 void kj_close_prints(kjit_device *device, uint32_t source);
 
 #endif
