@@ -1,67 +1,69 @@
-/* What streams, events and graphs share. */
+/* Declarations that streams, events and graphs share. */
 #ifndef KJ_STREAM_H
 #define KJ_STREAM_H
 
 #include "memory/pool.h"
 
-/* stream may be NULL: the default stream. ARGUMENT, DEVICE or, with waits, MISUSE for a stream that
- * cannot be used (now). */
+/* Checks that a stream can be used. stream NULL means the default stream. Errors: ARGUMENT, DEVICE
+ * and, if `waits` is set and the stream cannot be waited for now, MISUSE. */
 kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits,
                             kj_diagnostics *diagnostics);
 
-/* ---- graph.c: what happens to the things that are queued on a stream with .capture ---- */
+/* ---- graph.c: work that is queued on a captured stream (with .capture) ---- */
 
-/* The stream is captured by kjit itself, as its device cannot: what is queued is an operation of
- * the graph. */
+/* Returns whether kjit itself captures the stream, because its device cannot. Queued work then
+ * becomes an operation of the graph. */
 static inline bool kj_is_recorded(const kjit_stream *stream)
 {
   return stream && atomic_load(&stream->capture) &&
          !stream->object.device->operations->begin_capture;
 }
 
-/* What a host queues on such a stream: kept, and done when the graph is launched. Any number of
- * threads run it at once, or one inside of itself: the host's code may launch its own graph. */
+/* Work that the application queues on such a stream. It runs when the graph is launched. Several
+ * threads may run it at once, and one thread recursively, because application code may launch its
+ * own graph. */
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
-  const void *form; /* equal for operations that an update may exchange, beside run */
+  const void *form; /* an update may replace an operation by one with equal form and run */
 } kj_operation;
 
-/* Something that the launches of a graph need. */
+/* A kind of object that launches of a graph need. */
 typedef struct kj_kept_kind {
-  void (*retain)(void *item); /* under streams_mutex */
+  void (*retain)(void *item); /* called under streams_mutex */
   void (*release)(void *item);
-  /* Before each launch, of a device that captures. */
+  /* Called before each launch of a graph, on devices that capture. */
   kjit_status (*use)(void *item, kjit_device *device, kjit_stream *stream,
                      kj_diagnostics *diagnostics);
 } kj_kept_kind;
 
-/* All that a capture keeps is added under streams_mutex, by any thread: its streams may be
- * different threads'. Where it cannot be added the capture gives no graph.
+/* Objects of a capture are added under streams_mutex, because its streams may be used by several
+ * threads. If an object cannot be added, the capture produces no graph.
  *
- * Takes the operation, on failure too. */
+ * kj_record_operation takes ownership of the operation, even if it fails. */
 kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
                                 kj_diagnostics *diagnostics);
-/* The graph keeps it. */
+/* Makes the graph retain the item. */
 kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
                     kj_diagnostics *diagnostics);
-/* What the graph keeps of that kind; NULL: nothing yet. */
+/* Returns the item of that kind that the graph retains, or NULL. */
 void *kj_find_kept(kjit_stream *stream, const kj_kept_kind *kind);
 kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics);
 kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
                            kj_diagnostics *diagnostics);
-/* 0: the stream is not captured. */
+/* Returns the number of the capture, or 0 if the stream is not captured. */
 uint64_t kj_capture_number(kjit_stream *stream);
-/* The stream waits for an event that was recorded in a capture: it belongs to the capture from now
- * on. stream NULL: one that cannot. Errors: MISUSE, also where the capture has ended, or the stream
- * is part of another one. */
+/* Makes a stream part of a capture when it waits for an event that was recorded in the capture.
+ * stream NULL stands for a stream that cannot join. Errors: MISUSE, also if the capture has ended
+ * or the stream is part of another capture. */
 kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics);
-/* A host has wrapped a stream once more: where it is captured by kjit, the new object is, too. */
+/* Called when the application wraps a native stream once more: if kjit captures the stream, the new
+ * object joins the capture. */
 kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics);
-/* The stream goes: what was captured is dropped. */
+/* Called when the stream is destroyed: discards its capture. */
 void kj_abort_capture(kjit_stream *stream);
-/* The layer's part of a runtime: captures that are under way when the context ends are dropped, as
- * nothing can be waited for while they go on. */
+/* Attaches the layer to a runtime. When the context ends, running captures are discarded, because
+ * no call can wait for the device during a capture. */
 kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
 #endif
