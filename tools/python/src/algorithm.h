@@ -1,52 +1,53 @@
-/* What the files of algorithms share: algorithm.c (a call from objects of Python), plan.c (calls
- * that are prepared), algorithm_table.c (the C function of each name), solver.c (linear systems).
- */
+/* Declarations that the files of algorithms share: algorithm.c (converts a call with Python
+ * objects), plan.c (prepared calls), algorithm_table.c (maps names to C functions), solver.c
+ * (linear systems). */
 #ifndef KJIT_PYTHON_ALGORITHM_H
 #define KJIT_PYTHON_ALGORITHM_H
 
 #include "binding.h"
 
-/* One argument of a call, in the order of its row. */
+/* An argument of a call, in the order of its row. */
 typedef struct algorithm_argument {
-  kjit_operand *operands; /* of letter x or X; NULL: None */
+  kjit_operand *operands; /* for letters x and X; NULL for None */
   kjit_operator *operators;
-  size_t count; /* of operands or operators */
+  size_t count; /* number of operands or operators */
   kjit_function *function;
   int64_t integer;
-  uint32_t integers[16]; /* of letter I, `count` of them */
+  uint32_t integers[16]; /* for letter I, `count` integers */
   double real;
   const char *text;
 } algorithm_argument;
 
-/* A name and its C function. parameters has a letter for each argument: x an operand, or None; X a
- * tuple of operands, or None; o an operator; O a tuple of operators; f a func, or None; i an
- * integer of 64 bits; I a tuple of integers of 32 bits; d a float; s a text. Results come first: r
- * an operand that is written, or None; R a tuple of such operands. */
+/* A name and its C function. parameters has one letter for each argument: x an operand or None; X a
+ * tuple of operands or None; o an operator; O a tuple of operators; f a func or None; i a 64-bit
+ * integer; I a tuple of 32-bit integers; d a float; s a string. Results come first: r an output
+ * operand or None; R a tuple of output operands. */
 typedef struct algorithm_row {
   const char *name, *parameters;
   kjit_status (*run)(kjit_context *context, const algorithm_argument *a,
                      const kjit_algorithm_options *options);
 } algorithm_row;
 
-/* NULL: none is called so. */
+/* Returns the row with this name, or NULL. */
 const algorithm_row *binding_find_algorithm(const char *name);
 
 enum {
-  ALGORITHM_MOST_ARGUMENTS = 12, /* of a row */
-  ALGORITHM_MOST_OBJECTS = 40,   /* operands, and last arguments of funcs among them */
+  ALGORITHM_MOST_ARGUMENTS = 12, /* maximum arguments in a row */
+  ALGORITHM_MOST_OBJECTS = 40,   /* maximum operands, including additional arguments of funcs */
   ALGORITHM_MOST_OPERATORS = 16,
   ALGORITHM_MOST_RESULTS = 16
 };
 
-/* Objects of Python as what the C functions take, and what they keep until the call is over. */
+/* Converted Python objects for the C functions, and the data that they need until the call is
+ * over. */
 typedef struct algorithm_call {
   context_object *context;
   algorithm_argument arguments[ALGORITHM_MOST_ARGUMENTS];
   int object_count, operand_count, operator_count;
-  int is_result;  /* the arrays that are read from Python now are written */
-  int is_planned; /* by each run of a plan */
+  int is_result;  /* the arrays that are being read are results */
+  int is_planned; /* results are written by each run of a plan */
   int written_count;
-  binding_block *written[ALGORITHM_MOST_OBJECTS]; /* memory of the results of a plan */
+  binding_block *written[ALGORITHM_MOST_OBJECTS]; /* memory blocks of a plan's results */
   binding_argument objects[ALGORITHM_MOST_OBJECTS];
   kjit_arg values[ALGORITHM_MOST_OBJECTS];
   kjit_operand operands[ALGORITHM_MOST_OBJECTS];
@@ -54,23 +55,24 @@ typedef struct algorithm_call {
   kjit_operator operators[ALGORITHM_MOST_OPERATORS];
 } algorithm_call;
 
-/* NULL: an exception is set. */
+/* Returns NULL with an exception. */
 algorithm_call *binding_create_call(context_object *context);
 void binding_destroy_call(algorithm_call *call);
-/* The next operand of the call: an array, a number, or a func with arrays as a tuple (module, name,
- * shape or None, arrays). name: for messages. NULL: an exception is set. */
+/* Adds the next operand of the call: an array, a number, or a func with arrays, given as the tuple
+ * (module, name, shape or None, arrays). name is for messages. Returns NULL with an exception. */
 kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const char *name);
 
-/* The func of a pair (module, name). 0, or -1 with an exception. */
+/* Finds the func for a pair (module, name). Returns 0, or -1 with an exception. */
 int binding_get_pair(context_object *context, PyObject *object, kjit_function **function);
-/* Runs a row on arguments that are filled in. 0, or -1 with an exception. */
+/* Runs a row with the converted arguments. Returns 0, or -1 with an exception. */
 int binding_perform(algorithm_call *call, const algorithm_row *row,
                     kjit_algorithm_options *options);
 
-/* A plan of the call is about to run. 0, or -1 with an exception. */
+/* Must be called before each run of the call's plan. Returns 0, or -1 with an exception. */
 int binding_write_again(const algorithm_call *call);
 
-/* A plan and what it runs on; takes over the call. NULL: an exception is set. */
+/* Returns a Python object for a plan and the data it uses. Takes over the call. Returns NULL with
+ * an exception. */
 PyObject *binding_make_plan(context_object *context, kjit_plan *plan, algorithm_call *call);
 
 int binding_add_plans(PyObject *module);

@@ -1,13 +1,14 @@
-/* Objects of Python as arguments of kernels: numbers, scalars of NumPy, buffers, arrays. */
+/* Converts Python objects to kernel arguments: numbers, NumPy scalars, buffers and arrays. */
 #include "binding.h"
 
 #include <math.h>
 
-/* numpy.generic once numpy is there, whose scalars have a type; 0-dimensional arrays are arrays. */
+/* numpy.generic, the base class of typed NumPy scalars, or NULL until numpy is imported.
+ * 0-dimensional arrays count as arrays. */
 static PyTypeObject *numpy_generic;
 
-/* The formats of the buffer protocol, by the type's number; the bytes tell `l` of 4 from `l` of 8.
- */
+/* Buffer protocol formats, one string for each type code. The item size distinguishes formats such
+ * as `l`, which has 4 or 8 bytes. */
 static const char *const classes[] = { "?", "bhilqn", "BHILQN", "efd" };
 
 typedef struct scalar_row {
@@ -28,7 +29,7 @@ static kjit_type find_scalar(uint8_t code, Py_ssize_t size_bytes)
   return KJIT_VOID;
 }
 
-/* KJIT_VOID: kjit has no such element. */
+/* Returns KJIT_VOID if kjit has no such element type. */
 static kjit_type parse_format(const char *format, Py_ssize_t size_bytes)
 {
   static const uint8_t codes[] = { 6, 0, 1, 2 };
@@ -53,7 +54,8 @@ static int refuse_element(const char *name, PyObject *object, const char *format
   return -1;
 }
 
-/* The alignment of the elements of a buffer of that type; record: of a struct. */
+/* Returns the alignment of buffer elements of a scalar type, or of the struct `record` if it is not
+ * KJIT_VOID. */
 static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_type record,
                                  Py_ssize_t size_bytes)
 {
@@ -64,8 +66,9 @@ static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_t
   return (Py_ssize_t)layout.alignment_bytes;
 }
 
-/* record becomes the type of the elements where they are structs, else KJIT_VOID. object: has the
- * dtype; the buffer may be that of a view, of dates one of integers. */
+/* Fills the tensor of a buffer. *record receives the struct type of the elements, or KJIT_VOID if
+ * they are not structs. object has the dtype; the buffer may come from a view of it, for example an
+ * integer view of dates. */
 static int fill_tensor(context_object *context, PyObject *object, const char *name,
                        binding_argument *storage, kjit_type *record)
 {
@@ -101,8 +104,9 @@ static int fill_tensor(context_object *context, PyObject *object, const char *na
   return 0;
 }
 
-/* In place. Of what is read-only an array is made that says so: tensors cannot. typed has the dtype
- * of records: the object, or what it is a view of. */
+/* Passes a buffer without copying. A read-only buffer is passed as a kjit array, because a tensor
+ * cannot be marked read-only. typed is the object that has a record dtype: object itself, or the
+ * array that it is a view of. */
 static int take_buffer_as(context_object *context, PyObject *object, PyObject *typed,
                           const char *name, binding_argument *storage, kjit_arg *arg)
 {
@@ -141,8 +145,8 @@ static int take_buffer(context_object *context, PyObject *object, const char *na
   return take_buffer_as(context, object, object, name, storage, arg);
 }
 
-/* NumPy gives no buffer of dates, and none of records that have some. 1: the object is none of
- * these, and no error is set. */
+/* Converts arrays of dates, and of records that contain dates, for which NumPy provides no buffer.
+ * Returns 1 without an exception if the object is not such an array. */
 static int take_dates(context_object *context, PyObject *object, const char *name,
                       binding_argument *storage, kjit_arg *arg)
 {
@@ -153,7 +157,8 @@ static int take_dates(context_object *context, PyObject *object, const char *nam
   return outcome;
 }
 
-/* Elements of ml_dtypes have no format: bfloat16 goes as the 16 bits that it is. */
+/* Passes elements of ml_dtypes.bfloat16, which have no buffer format, through a view as 16-bit
+ * integers. */
 static int take_bfloat(context_object *context, PyObject *object, const char *name,
                        binding_argument *storage, kjit_arg *arg)
 {
@@ -183,7 +188,7 @@ static int is_bfloat(PyObject *object)
   return is;
 }
 
-/* A date by its count. 1: the object is none, and no error is set. */
+/* Converts a date to its count. Returns 1 without an exception if the object is not a date. */
 static int take_date(context_object *context, PyObject *object, binding_argument *storage,
                      kjit_arg *arg)
 {
@@ -237,8 +242,8 @@ static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
   return 0;
 }
 
-/* The struct of this context that the elements of an array of another one are. KJIT_ANY: they are
- * none; KJIT_VOID: an exception is set. */
+/* Returns the struct of this context for the elements of an array of another context. Returns
+ * KJIT_ANY if they are not structs, or KJIT_VOID with an exception. */
 static kjit_type find_own_struct(context_object *context, const array_object *array)
 {
   kjit_type element = kjit_get_array_element(array->array);
@@ -304,7 +309,7 @@ static int take_real(PyObject *object, kjit_arg *arg)
   return 0;
 }
 
-/* numpy.generic is looked up again as long as nobody has imported numpy. */
+/* Looks up numpy.generic again until numpy is imported. */
 static int is_numpy_scalar(PyObject *object)
 {
   if (!numpy_generic) {
@@ -321,12 +326,11 @@ static int is_numpy_scalar(PyObject *object)
 int binding_init_arguments(void) { return 0; }
 
 PyTypeObject *binding_plain_type;
-/* numpy.void, of which records are, once numpy is there. */
+/* numpy_void: numpy.void, the class of records, or NULL until it is needed. */
 static PyTypeObject *numpy_void, *enum_base;
 
-/* A function is compiled into the kernel, and so is a type; an array that can be called is an
- * array.
- */
+/* Returns whether the object is a function or a type, which are compiled into the kernel. A
+ * callable array counts as an array. */
 static int is_function(PyObject *object)
 {
   return PyCallable_Check(object) && !PyObject_CheckBuffer(object) &&
@@ -334,7 +338,7 @@ static int is_function(PyObject *object)
          !PyObject_HasAttrString(object, "__cuda_array_interface__");
 }
 
-/* A class of a module of Python, looked for once. */
+/* Returns a class of a Python module and caches it. */
 static PyTypeObject *find_class(PyTypeObject **kept, const char *module, const char *name)
 {
   if (*kept) return *kept;
@@ -365,7 +369,8 @@ int binding_find_composed(PyObject *object)
   return numpy_void && PyObject_TypeCheck(object, numpy_void);
 }
 
-/* A failure of the object's own is the cause of one that names the parameter. */
+/* Replaces an exception raised by the object by a kjit exception that names the parameter and
+ * includes the message. */
 static int explain(PyObject *object, const char *name)
 {
   PyObject *type, *value, *trace;
@@ -379,8 +384,8 @@ static int explain(PyObject *object, const char *name)
   return -1;
 }
 
-/* An array of another library, by DLPack or __cuda_array_interface__; 1: it is none, and no error
- * is set. */
+/* Converts an array of another library by DLPack or __cuda_array_interface__. Returns 1 without an
+ * exception if the object is not such an array. */
 static int take_foreign(context_object *context, PyObject *object, binding_argument *storage,
                         kjit_arg *arg)
 {
@@ -391,8 +396,9 @@ static int take_foreign(context_object *context, PyObject *object, binding_argum
   return 0;
 }
 
-/* CuPy's arrays have the buffer protocol, and raise where the memory is a GPU's. The type that has
- * done so last is asked for DLPack first. */
+/* The type that last failed to provide a buffer and was converted by DLPack. CuPy's arrays have the
+ * buffer protocol, but raise an exception if their memory is on a GPU. For this type DLPack is
+ * tried first. */
 static PyTypeObject *without_buffer;
 
 static int take_instead_of_buffer(context_object *context, PyObject *object,
@@ -419,7 +425,7 @@ static int take_from_buffer(context_object *context, PyObject *object, const cha
   if (Py_TYPE(object) == without_buffer && !take_foreign(context, object, storage, arg)) return 0;
   PyErr_Clear();
   if (!take_buffer(context, object, name, storage, arg)) return 0;
-  int is_refused = !binding_is_error(); /* by the object */
+  int is_refused = !binding_is_error(); /* the object itself raised the exception */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   int dated = is_refused ? take_dates(context, object, name, storage, arg) : 1;

@@ -1,18 +1,18 @@
-/* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
- * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
- * array.c (kjit's own arrays), exchange.c, import.c and direct.c (memory of and for others),
- * place.c (the devices of threads and launches), mailbox.c (printed lines), argument.c (objects of
- * Python as arguments), record.c (records), stream.c and follow.c (streams, events, graphs),
- * memory.c (what devices say, other processes), parameter.c (arguments in the order of parameters),
- * kernel.c and launcher.c (kernels and their launches), code.c (compiled code to look at),
- * configured.c, route.c, form.c, number.c and numpy_layout.c (launches of kjit.cuda), function.c
- * (calls of funcs), heard.c (the source of functions that exec makes), algorithm.c and what
- * algorithm.h names (algorithms over whole arrays), progress.c and interrupt.c (calls that take
- * long), and what expression.h names (operators of arrays, which are computed when their results
- * are needed).
+/* Declarations that the files of the extension kjit._kjit share. Each subject has its own file:
+ * module.c (the module, errors, forks), context.c (contexts, devices, modules of kernel IR),
+ * array.c and array_view.c (kjit's arrays), exchange.c, import.c and direct.c (memory shared with
+ * other libraries), place.c (the devices of threads and launches), mailbox.c (printed lines and
+ * warnings), argument.c (Python objects as arguments), record.c (records), stream.c and follow.c
+ * (streams, events, graphs), memory.c (device properties, memory of other processes), parameter.c
+ * (arguments in the order of parameters), kernel.c and launcher.c (kernels and their launches),
+ * code.c (inspection of compiled code), configured.c, route.c, form.c, number.c and numpy_layout.c
+ * (launches of kjit.cuda), function.c (calls of funcs), heard.c (the source of functions that exec
+ * creates), algorithm.c and the files that algorithm.h names (algorithms over whole arrays),
+ * progress.c and interrupt.c (long calls), and the files that expression.h names (lazily evaluated
+ * array operators).
  *
- * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
- * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
+ * Lifetimes: each object holds a reference to the Python object of its context, so a kjit_context
+ * ends after all objects made from it. Contexts hold no references to these objects. */
 #ifndef KJIT_PYTHON_BINDING_H
 #define KJIT_PYTHON_BINDING_H
 
@@ -20,9 +20,9 @@
 #include <patchlevel.h>
 #include <pyconfig.h>
 /* The buffer protocol joined the limited API in Python 3.11. Python 3.10 has the same functions and
- * slots, so an extension that is compiled with headers of 3.11 or later runs with 3.10, too. With
- * headers of 3.10, and of free-threaded builds of Python, which have no stable ABI, the extension
- * is for that version only (tools/python/CMakeLists.txt gives the file its name). */
+ * slots, so an extension that is compiled with headers of 3.11 or later also runs with 3.10. With
+ * headers of 3.10 or of a free-threaded Python, which has no stable ABI, the extension runs only
+ * with that version (tools/python/CMakeLists.txt chooses the file name). */
 #if !defined Py_GIL_DISABLED && PY_VERSION_HEX >= 0x030b0000
 #define Py_LIMITED_API 0x030b0000
 #endif
@@ -37,7 +37,7 @@
 
 typedef struct binding_mailbox binding_mailbox;
 
-/* A stream of another library, as an object of kjit's that is kept. */
+/* A stream of another library, and the kjit stream that wraps it. */
 typedef struct binding_wrap {
   uint64_t handle;
   kjit_device *device;
@@ -48,20 +48,21 @@ enum { BINDING_MOST_WRAPS = 16 };
 
 typedef struct context_object {
   PyObject_HEAD kjit_context *context;
-  binding_mailbox *mailbox; /* lines and warnings that wait for the interpreter */
-  unsigned generation;      /* of the process, see binding_generation */
-  int is_interruptible;     /* its code looks now and then whether it is to end */
-  atomic_int calls; /* threads that are in a call of libkjit, without the interpreter's lock */
-  binding_wrap wraps[BINDING_MOST_WRAPS]; /* see stream.c */
+  binding_mailbox *mailbox; /* lines and warnings that wait for the interpreter lock */
+  unsigned generation;      /* value of binding_generation when the context was made */
+  int is_interruptible;     /* its code polls for interrupts */
+  atomic_int calls; /* number of threads in a call of libkjit without the interpreter lock */
+  binding_wrap wraps[BINDING_MOST_WRAPS]; /* cache of wrapped streams, see stream.c */
   int wrap_count;
-  PyObject *records; /* dictionary: dtype of NumPy, or name -> number of the struct, see record.c */
-  uint32_t gpu_count;      /* 0: nobody has asked yet, or there is none */
-  PyObject *device_memory; /* gives the memory of GPUs, see memory.c; NULL: libkjit does */
+  PyObject *records;  /* dictionary: NumPy dtype or name -> number of the struct, see record.c */
+  uint32_t gpu_count; /* number of GPUs; 0 if not yet determined, or if there is none */
+  PyObject *device_memory; /* object that allocates GPU memory, see memory.c; NULL if libkjit
+                            * allocates it */
 } context_object;
 
 typedef struct device_object {
   PyObject_HEAD context_object *context;
-  kjit_device *device; /* borrowed from the context */
+  kjit_device *device; /* owned by the context */
 } device_object;
 
 typedef struct stream_object {
@@ -75,14 +76,15 @@ typedef struct module_object {
   kjit_module *module;
 } module_object;
 
-/* The stream on which another library goes on with an array: a CUstream, 0 and 1 for the default
- * stream, 2 for the thread's. */
+/* The stream on which another library continues to use an array: a CUstream, 0 or 1 for the default
+ * stream, or 2 for the per-thread default stream. */
 typedef struct binding_producer {
   int is_known;
-  int lives_on; /* its streams are never destroyed */
-  int device;   /* number of the GPU */
+  int lives_on; /* the library never destroys its streams */
+  int device;   /* ordinal of the GPU */
   uint64_t handle;
-  const void *library; /* that is asked for its current stream, see direct.c; NULL: handle has it */
+  const void *library; /* the library to ask for its current stream, see direct.c; NULL if `handle`
+                        * is the stream */
 } binding_producer;
 
 typedef struct binding_block binding_block;     /* see expression.h */
@@ -90,20 +92,22 @@ typedef struct binding_pending binding_pending; /* see expression.h */
 
 typedef struct array_object {
   PyObject_HEAD context_object *context;
-  kjit_array *array; /* NULL: pending */
+  kjit_array *array; /* NULL while the array is pending */
   kjit_device *device;
   int is_read_only;
-  binding_producer producer; /* of an array that was imported */
-  binding_block *block;      /* of its memory; NULL: it has no views, and nothing reads it later */
-  binding_pending *pending;  /* how it is computed when it is first needed; NULL: it has memory */
-  /* What kjit.explain tells of an array that was pending. */
-  PyObject *key; /* of the expression */
+  binding_producer producer; /* of an imported array */
+  binding_block *block;      /* shared state of its memory; NULL if the array has no views and no
+                              * pending array reads it */
+  binding_pending *pending;  /* the recorded operation that computes the array when it is first
+                              * needed; NULL if it has memory */
+  /* Data for kjit.explain about an array that was pending. */
+  PyObject *key; /* key of its expression */
   int launch_count, was_fused;
 } array_object;
 
-/* The array as a tensor, or NULL with an exception. A pending array is computed. */
+/* Returns the array as a tensor, or NULL with an exception. Computes a pending array. */
 const kjit_tensor *binding_get_tensor(PyObject *array);
-/* Methods and properties of arrays that look at strides, in array_view.c. */
+/* Methods and properties that depend on strides, in array_view.c. */
 PyObject *binding_restride(PyObject *array, PyObject *args);
 PyObject *binding_get_part(PyObject *array, PyObject *args);
 PyObject *binding_protect(PyObject *array, PyObject *unused);
@@ -113,7 +117,7 @@ PyObject *binding_get_strides(PyObject *array, void *unused);
 extern PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
   *binding_module_type, *binding_array_type, *binding_kernel_type, *binding_launcher_type;
 
-/* *place becomes value, whose reference it takes over. */
+/* Stores value in *place and releases the old value. Takes over the reference to value. */
 static inline void binding_set(PyObject **place, PyObject *value)
 {
   PyObject *old = *place;
@@ -123,25 +127,25 @@ static inline void binding_set(PyObject **place, PyObject *value)
 
 /* ---- module.c ---- */
 
-/* How often the process was forked on the way from the one that imported kjit: what was made under
- * another number belongs to the parent. */
+/* Number of forks between this process and the process that imported kjit. Objects made under
+ * another number belong to a parent process. */
 extern unsigned binding_generation;
 
-/* Sets the exception of a status, with the context's diagnostics of this thread. Returns NULL. */
+/* Raises the exception of a status, with the context's diagnostics of this thread. Returns NULL. */
 PyObject *binding_raise(context_object *context, kjit_status status);
-/* 0, or -1 with an exception set: of the status, or one that handing over lines and warnings gave.
- */
+/* Delivers printed lines and warnings. Returns 0, or -1 with an exception: that of the status, or
+ * one raised during the delivery. */
 int binding_finish(context_object *context, kjit_status status);
-/* An exception of kjit's of the class that belongs to the status, with a text of the binding's own.
- * Returns NULL. */
+/* Raises the kjit exception class of the status with a message of the binding. Returns NULL. */
 PyObject *binding_fail(kjit_status status, const char *format, ...);
-/* Whether the exception that is set is one of kjit's. */
+/* Returns whether the current exception is a kjit exception. */
 int binding_is_error(void);
 PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec);
-/* An object whose fields are 0, and its end: heap types own a reference to their type. */
+/* Create and free an object whose fields are zeroed. Instances of heap types own a reference to
+ * their type. */
 void *binding_new_object(PyTypeObject *type);
 void binding_free_object(PyObject *object);
-/* Calls run without the interpreter's lock. */
+/* Runs a call without the interpreter lock. */
 #define BINDING_UNLOCKED(context, statement) \
   do { \
     atomic_fetch_add(&(context)->calls, 1); \
@@ -151,23 +155,25 @@ void binding_free_object(PyObject *object);
 
 /* ---- memory.c ---- */
 
-/* Of a context with device_memory, an object with the methods of kjit.cuda.memory.WorkMemory. */
+/* Allocator of a context with device_memory, which calls the methods of
+ * kjit.cuda.memory.WorkMemory. */
 extern const kjit_device_allocator binding_device_allocator;
 
 /* ---- progress.c ---- */
 
-/* A call of libkjit that may take long, on the stack of the thread that makes it. What it is of: a
- * kernel or func, or the name of an algorithm, or a device. */
+/* A call of libkjit that may take long, on the stack of the calling thread. The fields describe its
+ * subject: a kernel, a func, the name of an algorithm, or a device. */
 typedef struct binding_call {
   context_object *context;
   const char *what, *name;
-  PyObject *object; /* borrowed, as all of it is */
+  PyObject *object; /* borrowed, like the other pointers */
   kjit_device *device;
-  const kjit_arg *args; /* of a launch, whose arrays say where it runs; NULL: it is none */
+  const kjit_arg *args; /* arguments of a launch, from which the device is determined; NULL for
+                         * other calls */
   size_t arg_count;
-  /* filled in when it is listed */
+  /* set by binding_list_call */
   struct binding_call *next, **place;
-  uint64_t number; /* 0: it is not listed */
+  uint64_t number; /* 0 if the call is not listed */
   unsigned generation;
   enum { BINDING_NO_LINE, BINDING_LINE_OF_TERMINAL, BINDING_LINE_OF_THREAD } line;
 } binding_call;
@@ -175,11 +181,12 @@ typedef struct binding_call {
 extern int binding_shows_progress; /* whether calls are listed */
 void binding_list_call(binding_call *call);
 void binding_unlist_call(binding_call *call);
-/* A kernel that ends. */
+/* Called when a kernel object is freed. */
 void binding_forget_launched(PyObject *kernel);
 int binding_add_progress(PyObject *module);
 int binding_add_callbacks(PyObject *module);
-/* BINDING_UNLOCKED for a call that may take long; the fields of its binding_call follow. */
+/* BINDING_UNLOCKED for a call that may take long. The initializers of its binding_call follow the
+ * statement. */
 #define BINDING_LONG(owner, statement, ...) \
   do { \
     binding_call long_call; \
@@ -199,36 +206,39 @@ typedef struct binding_interruptible {
   struct sigaction before;
 } binding_interruptible;
 
-/* Between begin and end, Ctrl-C ends calls of libkjit on the context that run interruptible code or
- * compile. On other threads than the main one both functions do nothing. */
+/* Between begin and end, Ctrl-C interrupts calls of libkjit on the context that run interruptible
+ * code or compile. On threads other than the main thread both functions do nothing. */
 int binding_begin_interruptible(context_object *context, binding_interruptible *saved);
-/* Returns 0, or -1 with the exception that Python's handler of the signal has raised. */
+/* Returns 0, or -1 with the exception that Python's signal handler has raised. */
 int binding_end_interruptible(binding_interruptible *saved);
-/* binding_finish for a call that Ctrl-C may have ended: then its exception is KeyboardInterrupt. */
+/* Like binding_finish, for a call that Ctrl-C may have interrupted; the exception is then
+ * KeyboardInterrupt. */
 int binding_finish_interruptible(context_object *context, kjit_status status,
                                  binding_interruptible *saved);
 
 /* ---- context.c ---- */
 
 int binding_add_context(PyObject *module);
-/* The device of an argument `device`: a Device of the context, a text such as "cuda:1", None for
- * the current one of the thread, or else the context's first. NULL: an exception is set. */
+/* Returns the device for an argument `device`: a Device of the context, a string such as "cuda:1",
+ * or None for the thread's current device, by default the context's first one. Returns NULL with an
+ * exception. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
 kjit_device *binding_open_device(context_object *context, kjit_device_kind kind, int ordinal);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);
 
 /* ---- place.c ---- */
 
-/* Whether a context of the process has several devices of a kind. */
+/* Whether a context of the process has several devices of one kind. */
 extern int binding_has_several;
-/* The current device of the thread; binding_get_current is for threads that have one. NULL: an
- * exception is set. */
+/* Return whether the thread has a current device, and that device. binding_get_current may only be
+ * called if there is one; it returns NULL with an exception. */
 int binding_has_current(void);
 kjit_device *binding_get_current(context_object *context);
-/* "cpu", "cpu:1", "cuda:1": a device, and where a tensor is. */
+/* Return a string such as "cpu", "cpu:1" or "cuda:1" for a device, or for the device of a
+ * tensor. */
 PyObject *binding_name_place(context_object *context, kjit_device_kind kind, int ordinal);
 PyObject *binding_name_home(const kjit_tensor *tensor);
-/* DLPack's device type of arrays that belong to one of several CPU devices. */
+/* DLPack device type of arrays that belong to one of several CPU devices. */
 enum { BINDING_PLACED = 12 };
 static inline int binding_is_on_cpu(const kjit_tensor *tensor)
 {
@@ -252,57 +262,61 @@ PyObject *binding_trim_memory(PyObject *device, PyObject *unused);
 int binding_add_streams(PyObject *module);
 PyObject *binding_create_stream(PyObject *device, PyObject *args, PyObject *names);
 PyObject *binding_create_event(PyObject *device, PyObject *unused);
-/* Of an argument `stream`: None, a Stream of the context, or a stream of another library: its
- * number, or an object with `__cuda_stream__` or with the attribute that PyTorch's, CuPy's or
- * Numba's have. That one is on device, NULL: the context's first. keeper becomes a new reference to
- * what the stream needs, or NULL. 0, or -1 with an exception. */
+/* Reads an argument `stream`: None, a Stream of the context, or a stream of another library, given
+ * as its handle, as an object with `__cuda_stream__`, or as an object with the attribute of
+ * PyTorch's, CuPy's or Numba's streams. A foreign stream belongs to device; NULL means the
+ * context's first device. *keeper receives a new reference to an object that keeps the stream
+ * alive, or NULL. Returns 0, or -1 with an exception. */
 int binding_get_stream(context_object *context, PyObject *object, kjit_device *device,
                        PyObject **keeper, kjit_stream **stream);
-/* The stream of a handle of another library; is_own: to be destroyed by the caller. */
+/* Opens the stream of another library's handle. *is_own tells whether the caller has to destroy
+ * it. */
 kjit_status binding_open_handle(kjit_device *device, uint64_t handle, kjit_stream **stream,
                                 int *is_own);
 
 /* ---- follow.c ---- */
 
-/* The streams of a launch that follows those of its arguments. */
+/* The streams of a launch that follows the streams of its arguments. */
 typedef struct binding_followed {
   kjit_stream *streams[4];
   kjit_device *devices[4];
   int is_own[4], count;
 } binding_followed;
 struct binding_argument;
-/* A launch without a stream of its own goes to the one on which the library of its arrays goes on,
- * and waits for others that its arrays come from. 0, or -1 with an exception. */
+/* Prepares a launch without an explicit stream: selects the stream on which the library of its
+ * arrays continues, and makes it wait for the other streams that its arrays come from. Returns 0,
+ * or -1 with an exception. */
 int binding_begin_following(context_object *context, const struct binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed);
-/* Those others wait for the launch. Always to be called after the function above. */
+/* Makes those other streams wait for the launch. Must follow every call of the function above. */
 kjit_status binding_end_following(binding_followed *followed);
-/* Waits for what the libraries have queued of arrays on other devices than the launch, which peer
- * access lets kernels use. Returns the number of waits: the launch is waited for as well if it is
- * not 0. -1: an exception is set. */
+/* Waits for queued work of other libraries on arrays that are on another device than the launch and
+ * that kernels use by peer access. Returns the number of waits, or -1 with an exception. If the
+ * number is not 0, the caller has to wait for the launch as well. */
 int binding_wait_for_peers(context_object *context, const struct binding_argument *arguments,
                            Py_ssize_t count, const kjit_device *device);
-/* What the libraries of the arguments have queued comes before what the stream does next. 0, or -1
+/* Makes the stream wait for the queued work of the libraries of the arguments. Returns 0, or -1
  * with an exception. */
 int binding_wait_for_producers(context_object *context, const struct binding_argument *arguments,
                                Py_ssize_t count, kjit_stream *stream);
-/* The streams of others that were kept. */
+/* Frees the cache of wrapped streams. */
 void binding_free_wraps(context_object *context);
 
 /* ---- array.c, exchange.c ---- */
 
 int binding_add_array(PyObject *module);
-/* Takes over the reference to the kjit array; NULL: an exception is set, and it is released. */
+/* Wraps a kjit array and takes over its reference. Returns NULL with an exception after releasing
+ * the array. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
-/* A view of an array; read-only also where the array is. */
+/* Wraps a view of an array. The view is read-only also if the array is. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
-/* An array whose memory others write; see binding_open_block. */
+/* Wraps an array whose memory other libraries write, see binding_open_block. */
 PyObject *binding_wrap_foreign(context_object *context, kjit_array *array, int is_read_only);
-/* "float32"; NULL: NumPy has no such element. */
+/* Returns the NumPy name of a type, such as "float32", or NULL if NumPy has no such type. */
 const char *binding_get_numpy_name(kjit_type type);
 PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element);
-/* extents from an int or a sequence of ints; 0, or -1 with an exception. */
+/* Reads extents from an int or a sequence of ints. Returns 0, or -1 with an exception. */
 int binding_parse_shape(PyObject *object, int64_t *shape, uint32_t *rank);
 int binding_get_buffer(PyObject *self, Py_buffer *view, int flags);
 void binding_release_buffer(PyObject *self, Py_buffer *view);
@@ -311,77 +325,79 @@ PyObject *binding_export_dlpack(PyObject *self, PyObject *const *args, Py_ssize_
 PyObject *binding_get_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *binding_get_cuda_interface(PyObject *self, void *unused);
 struct binding_argument;
-/* Objects of libraries whose arrays are read without a capsule. 1: done, and what tensor and
- * producer of storage then say holds as long as the object and storage; 0: of another library; -1:
- * an exception is set. */
+/* Reads arrays of known libraries without a capsule. Returns 1 if tensor and producer of storage
+ * are set; they are valid as long as object and storage. Returns 0 for other objects, or -1 with an
+ * exception. */
 int binding_look(context_object *context, PyObject *object, struct binding_argument *storage);
-/* The handle of a producer whose library is asked. 0, or -1 with an exception. */
+/* Asks the producer's library for its current stream and stores the handle. Returns 0, or -1 with
+ * an exception. */
 int binding_ask_stream(binding_producer *producer);
 int binding_init_direct(void);
-/* Objects with __dlpack__ or __cuda_array_interface__ as an array of the context; a new reference.
- * NULL without an exception: the object has neither. */
+/* Imports an object with __dlpack__ or __cuda_array_interface__ as an array of the context. Returns
+ * a new reference, or NULL. NULL without an exception means that the object has neither
+ * attribute. */
 PyObject *binding_import(context_object *context, PyObject *object);
-/* What an object's __cuda_array_interface__ says, as a tensor of the host's memory: on the CPU
- * target that is what addresses mean. 0: it has none, or one that binding_import or its caller has
- * to look at: read-only, with a stream, not aligned. */
+/* Reads an object's __cuda_array_interface__ as a tensor in host memory, which its addresses mean
+ * on the CPU target. Returns 1, or 0 if the object has none or if its array is read-only, has a
+ * stream or is not aligned; then binding_import or the caller handles the object. */
 int binding_read_interface(PyObject *object, struct binding_argument *storage);
-/* What is wrong with an object's memory, as an exception. Returns NULL. */
+/* Raises an exception that tells what is wrong with an object's array. Returns NULL. */
 PyObject *binding_refuse(PyObject *object, const char *what);
-/* What a tensor says must be possible: 0 to 8 dimensions, extents that are not negative, an
- * address. NULL: it is. */
+/* Checks a tensor: 0 to 8 dimensions, no negative extents, an address. Returns the error, or NULL
+ * if the tensor is valid. */
 const char *binding_find_flaw(const kjit_tensor *tensor, long device_type, long device_id);
-/* The element of "<f4"; -1: kjit has none such. */
+/* Parses an element type such as "<f4". Returns 0, or -1 if kjit has no such type. */
 int binding_parse_typestr(const char *text, kjit_tensor *tensor);
-/* 0, or -1, with an exception or not. */
+/* Returns 0, or -1 with or without an exception. */
 int binding_parse_integers(PyObject *tuple, int64_t *values, int count);
-/* A tensor in memory that belongs to owner as an array, which keeps a reference to owner as long as
- * kjit may use the memory, and its buffer if it is not NULL (taken over, on failure too). stream:
- * see kjit_take_dlpack_versioned. NULL: an exception is set. */
+/* Wraps a tensor as an array that keeps a reference to owner as long as kjit may use the memory.
+ * The array also takes over buffer, even on failure, unless it is NULL. stream: see
+ * kjit_take_dlpack_versioned. Returns NULL with an exception. */
 PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kjit_tensor *tensor,
                               kjit_stream *stream, int is_read_only, const Py_buffer *buffer);
 
 /* ---- block.c, expression.c, evaluate.c ---- */
 
-/* Shape, element and device of an array, which need not be computed for that; no address. NULL with
- * an exception. */
+/* Returns shape, element type and device of an array as a tensor without an address. Does not
+ * compute a pending array. Returns NULL with an exception. */
 const kjit_tensor *binding_look_at_array(PyObject *array);
 kjit_type binding_get_element(const array_object *array);
-/* Computes a pending array. 0, or -1 with an exception. */
+/* Computes a pending array. Returns 0, or -1 with an exception. */
 int binding_evaluate(array_object *array);
-/* Computes all pending arrays. 0, or -1 with an exception. */
+/* Computes all pending arrays. Returns 0, or -1 with an exception. */
 int binding_evaluate_all(void);
-/* Computes the array, and the pending arrays that read its memory, which is written next. 0, or -1
- * with an exception. */
+/* Must be called before the memory of the array is written: computes the array and all pending
+ * arrays that read its memory. Returns 0, or -1 with an exception. */
 int binding_before_write(array_object *array);
-/* The memory is written by others from now on: always, or until it is returned. 0, or -1 with an
- * exception. */
+/* Declare that other code may write the memory from now on: forever (open), or until it is returned
+ * (lend). Return 0, or -1 with an exception. */
 int binding_open_block(array_object *array);
 int binding_lend_block(array_object *array);
 void binding_return_block(array_object *array);
-/* A view has the memory of its owner. 0, or -1 with an exception. */
+/* Makes a view share the block of its owner. Returns 0, or -1 with an exception. */
 int binding_share_block(array_object *view, array_object *owner);
 void binding_release_block(binding_block *block);
-/* An array that ends. */
+/* Called when an array object is freed. */
 void expression_drop(array_object *array);
 
 /* ---- operator.c ---- */
 
 PyObject *binding_compare(PyObject *a, PyObject *b, int op);
-/* The number of slots of operators; slots, if it is not NULL, is filled with them. */
+/* Returns the number of operator slots and, if slots is not NULL, copies them. */
 size_t binding_copy_operators(PyType_Slot *slots);
 int binding_add_expressions(PyObject *module);
 
 /* ---- argument.c ---- */
 
-/* One argument of a call, and what it keeps until the call is over. */
+/* An argument of a call, and the data that it needs until the call is over. */
 typedef struct binding_argument {
   binding_producer producer;
-  Py_buffer buffer; /* buffer.obj NULL: none */
-  PyObject *keep;   /* an array that was made for the call, or NULL */
+  Py_buffer buffer; /* buffer.obj is NULL if there is no buffer */
+  PyObject *keep;   /* array that was made for the call, or NULL */
   kjit_tensor tensor;
   int64_t strides[BINDING_MAX_RANK], shape[BINDING_MAX_RANK];
   double value[2];
-  int is_foreign; /* an array of another context, on a GPU */
+  int is_foreign; /* a GPU array of another context */
 } binding_argument;
 
 static inline void binding_begin_argument(binding_argument *storage)
@@ -392,18 +408,20 @@ static inline void binding_begin_argument(binding_argument *storage)
   storage->producer.is_known = 0;
 }
 
-/* name: of the parameter, for messages, or NULL. 0, or -1 with an exception and nothing to free. */
+/* Converts a Python object to an argument. name is the parameter's name for messages, or NULL.
+ * Returns 0, or -1 with an exception and nothing to free. */
 int binding_take_argument(context_object *context, PyObject *object, const char *name,
                           binding_argument *storage, kjit_arg *arg);
 void binding_free_argument(binding_argument *storage);
 int binding_init_arguments(void);
-/* A value of a scalar type as an object of Python. */
+/* Returns a value of a scalar type as a Python object. */
 PyObject *binding_make_value(kjit_type type, const void *bytes);
 
-/* Whether an argument is not handed over as it is, but by kjit.Kernel: a tuple, a record, a
+/* Returns whether kjit.Kernel has to convert the argument first: a tuple, a record or a
  * function. */
 int binding_find_composed(PyObject *object);
-extern PyTypeObject *binding_plain_type; /* of what was neither, last */
+extern PyTypeObject *binding_plain_type; /* type of the last object for which binding_find_composed
+                                          * returned 0 */
 static inline int binding_is_composed(PyObject *object)
 {
   PyTypeObject *type = Py_TYPE(object);
@@ -411,53 +429,57 @@ static inline int binding_is_composed(PyObject *object)
          type != &PyLong_Type && binding_find_composed(object);
 }
 
-/* ---- record.c: dtypes of NumPy with fields, and for dates, as structs ---- */
+/* ---- record.c: NumPy dtypes with fields, and date dtypes, as structs ---- */
 
-/* Whether a name is that of a struct that kjit._records gives; of one of dates. */
+/* Return whether a name is that of a struct made by kjit._records, and of a struct for dates. */
 int binding_names_record(const char *name);
 int binding_names_date(const char *name);
-/* The scalar of NumPy with the count of a date of that type's name; a new reference. */
+/* Returns the NumPy date scalar with this count, for the struct type with this name; a new
+ * reference. */
 PyObject *binding_make_date(const char *name, int64_t count);
 
-/* The struct that the elements of an object with such a dtype are; KJIT_VOID without an exception:
- * it has no dtype of that kind. */
+/* Returns the struct type for the elements of an object with a record or date dtype. KJIT_VOID
+ * without an exception means that the object has no such dtype. */
 kjit_type binding_find_record(context_object *context, PyObject *object);
-/* The struct of that name, which kjit._records has given; KJIT_VOID: an exception is set. */
+/* Returns the struct with this name, which kjit._records has made, or KJIT_VOID with an
+ * exception. */
 kjit_type binding_find_named_record(context_object *context, PyObject *name);
-/* An array of NumPy whose dtype has no buffer as a view that has one, None for anything else; a new
- * reference, or NULL with an exception. */
+/* Returns a view with a buffer of a NumPy array whose dtype has no buffer, or None for any other
+ * object. Returns a new reference, or NULL with an exception. */
 PyObject *binding_view_plainly(PyObject *object);
-/* The dtype behind the name of a struct; a new reference, or NULL with an exception. */
+/* Returns the dtype of a struct by its name. Returns a new reference, or NULL with an exception. */
 PyObject *binding_get_record_dtype(const char *name);
 int binding_add_records(PyObject *module);
 
 /* ---- parameter.c ---- */
 
-/* The parameters of a kernel or func; all 0 at first. */
+/* The parameters of a kernel or func. Initialize it with zeros. */
 typedef struct binding_parameters {
-  PyObject *names;    /* tuple of their names, NULL: not known yet */
-  Py_ssize_t count;   /* of names; -1: `defaults` arranges the arguments of each call */
-  PyObject *defaults; /* tuple of the values of the last of them, or what to call with arguments */
-  int is_typed;       /* numbers of Python are i64 and f64, as Numba has it */
-  PyObject *name;     /* for messages: "add()" */
+  PyObject *names;    /* tuple of the names, or NULL if not known yet */
+  Py_ssize_t count;   /* number of names; -1 means that calling `defaults` arranges the arguments of
+                       * each call */
+  PyObject *defaults; /* tuple of default values of the last parameters, or a callable that takes
+                       * the arguments */
+  int is_typed;       /* Python numbers are i64 and f64, as in Numba */
+  PyObject *name;     /* for messages, for example "add()" */
 } binding_parameters;
 
 void binding_set_parameters(binding_parameters *self, PyObject *owner, PyObject *names,
                             PyObject *defaults, int is_typed);
 void binding_clear_parameters(binding_parameters *self);
-/* The arguments in the order of the parameters: a new tuple, with keywords and defaults filled in.
- * keywords: a dictionary, or a tuple of names whose values stand behind the args, or NULL. NULL: an
- * exception is set. */
+/* Returns the arguments in the order of the parameters, with keywords and defaults filled in, as a
+ * new tuple. keywords: a dictionary, a tuple of names whose values follow the args, or NULL.
+ * Returns NULL with an exception. */
 PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args, Py_ssize_t given,
                           PyObject *keywords);
-/* binding_take_argument for the parameter of that number. */
+/* Like binding_take_argument, for the parameter with this index. */
 int binding_take_parameter(context_object *context, const binding_parameters *self,
                            Py_ssize_t index, PyObject *object, binding_argument *storage,
                            kjit_arg *arg);
 
 /* ---- kernel.c, function.c, algorithm.c, code.c ---- */
 
-/* That launches of this thread on the CPU are spread over at most; 0: the usual ones. */
+/* Maximum number of threads for launches of this thread on the CPU; 0 means the default. */
 extern _Thread_local uint32_t binding_cpu_threads;
 
 int binding_add_kernel(PyObject *module);

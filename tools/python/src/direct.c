@@ -1,13 +1,14 @@
-/* Arrays of other libraries that a launch reads where they are, without a capsule: of types with
- * DLPack's exchange API, and CuPy's, which has none, by attributes. */
+/* Reads arrays of other libraries directly, without a capsule: with DLPack's exchange API if the
+ * type has it, and for CuPy's arrays, whose type does not, by attributes. */
 #include "binding.h"
 
-/* ---- DLPack's exchange API: functions of C that a type has as `__dlpack_c_exchange_api__` ---- */
+/* ---- DLPack's exchange API: C functions in the type's attribute `__dlpack_c_exchange_api__`
+ * ---- */
 
-/* As DLPack 1.3 has it; of the functions only those that kjit calls have their types. */
+/* The struct of DLPack 1.3. Only functions that kjit calls are declared with their types. */
 typedef struct exchange_api {
   uint32_t major, minor;
-  const struct exchange_api *older; /* of another major version */
+  const struct exchange_api *older; /* API of another major version */
   void (*allocate)(void);
   int (*take)(void *object, kjit_managed_tensor_versioned **tensor);
   void (*give)(void);
@@ -24,7 +25,7 @@ static const exchange_api *find_api(PyTypeObject *type)
   PyErr_Clear();
   while (api && api->major != 1) api = api->older;
   if (api && (!api->look || !api->get_current_stream)) api = NULL;
-  Py_XDECREF(capsule); /* the type has it */
+  Py_XDECREF(capsule); /* the type keeps the capsule */
   return api;
 }
 
@@ -58,10 +59,10 @@ static const char *const texts[NAME_COUNT] = { "data", "ptr",   "device_id", "dt
                                                "size", "shape", "strides",   "_c_contiguous" };
 static PyObject *names[NAME_COUNT]; /* interned */
 
-/* Attributes of CuPy's arrays and of their pointers to memory are descriptors of their types: what
- * looks an attribute up would find these, each time anew. */
+/* Attributes of CuPy's arrays and memory pointers are descriptors of their types. They are cached
+ * here, because a normal attribute lookup would search the type each time. */
 typedef struct attribute {
-  PyObject *descriptor; /* NULL: it is looked up */
+  PyObject *descriptor; /* NULL means a normal attribute lookup */
   descrgetfunc get;
 } attribute;
 typedef struct attributes {
@@ -83,7 +84,7 @@ static attribute find_attribute(PyTypeObject *type, PyObject *name)
   return (attribute){ NULL, NULL };
 }
 
-/* Where nothing else than its descriptors says what an object's attributes are. */
+/* Caches the descriptors of a type, if its attributes are determined by descriptors alone. */
 static void learn(attributes *known, PyTypeObject *type)
 {
   int is_plain =
@@ -105,7 +106,8 @@ static PyObject *get(const attributes *known, PyObject *object, int name)
   return PyObject_GetAttr(object, names[name]);
 }
 
-/* cupy.cuda.get_current_stream; its address also stands for the library. */
+/* The function cupy.cuda.get_current_stream. Its address also identifies the library in
+ * binding_producer. */
 static PyObject *get_cupys_stream;
 
 int binding_init_direct(void)
@@ -115,7 +117,8 @@ int binding_init_direct(void)
   return 0;
 }
 
-/* Whether it is cupy.ndarray itself: a class that derives from it may have other attributes. */
+/* Returns whether the type is cupy.ndarray itself. A subclass may define the attributes
+ * differently. */
 static int is_cupys(PyTypeObject *type)
 {
   PyObject *cupy = PyDict_GetItemString(PyImport_GetModuleDict(), "cupy"); /* borrowed */
@@ -134,14 +137,14 @@ static int is_cupys(PyTypeObject *type)
   return is;
 }
 
-/* Elements of dtypes, which are kept: an array's dtype is one of few objects. */
+/* Element types of the dtypes seen last. Arrays usually share few dtype objects. */
 static struct known_dtype {
   PyObject *dtype;
   uint8_t code, bits;
 } known_dtypes[16];
 static unsigned next_dtype;
 
-/* 0: kjit has no such element. */
+/* Returns 0 if kjit has no such element type. */
 static int read_dtype(PyObject *dtype, kjit_tensor *tensor)
 {
   tensor->lanes = 1;
@@ -180,7 +183,8 @@ static int get_integers(PyObject *object, int name, int64_t *values, int count)
   return is_right;
 }
 
-/* A row of elements without gaps is the usual case, and tuples are dear. */
+/* Reads rank, shape and strides. Avoids reading tuples for one-dimensional contiguous arrays, the
+ * most frequent case, because reading tuples is slow. */
 static int read_extents(PyObject *object, binding_argument *storage)
 {
   kjit_tensor *tensor = &storage->tensor;
@@ -231,7 +235,8 @@ static int read_cupys(context_object *context, PyObject *object, binding_argumen
   return !binding_find_flaw(tensor, KJIT_DEVICE_CUDA, tensor->device_id);
 }
 
-/* What is not read so is read by the protocols that CuPy has, which say what is wrong with it. */
+/* Reads a CuPy array. If this fails, the caller uses the protocols that CuPy supports, which also
+ * report errors. */
 static int look_at_cupys(context_object *context, PyObject *object, binding_argument *storage)
 {
   int is_read = read_cupys(context, object, storage);
@@ -240,12 +245,12 @@ static int look_at_cupys(context_object *context, PyObject *object, binding_argu
   return is_read;
 }
 
-/* ---- both ---- */
+/* ---- arrays of either kind ---- */
 
-/* What was found out of types, which are kept: the next object's type is one of few. */
+/* Results for the types seen last. Objects usually have one of few types. */
 static struct known_type {
   PyTypeObject *type;
-  const exchange_api *api; /* NULL: it has none that kjit knows */
+  const exchange_api *api; /* NULL if the type has no API that kjit supports */
   int is_cupys;
 } known_types[16];
 static unsigned next_type;

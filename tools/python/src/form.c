@@ -1,17 +1,17 @@
-/* The forms of arguments: reading them, and handing over arguments whose forms were seen before. */
+/* Reads the forms of arguments, and converts arguments whose forms are known. */
 #include "form.h"
 
 #include <stddef.h>
 #include <structmember.h>
 
-/* ---- objects that hold an array of kjit's ---- */
+/* ---- objects that contain a kjit array ---- */
 
 static PyTypeObject *held_type;
 
-/* What kjit.cuda's arrays and records of a device derive from. */
+/* Base class of kjit.cuda's device arrays and records. */
 typedef struct held_object {
   PyObject_HEAD PyObject *own; /* the kjit.Array */
-  PyObject *dtype;             /* NumPy's */
+  PyObject *dtype;             /* NumPy dtype */
 } held_object;
 
 static void free_held(PyObject *object)
@@ -38,11 +38,11 @@ static PyType_Slot held_slots[] = {
 static PyType_Spec held_spec = { "kjit._kjit.Held", sizeof(held_object), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, held_slots };
 
-/* ---- what is known of classes ---- */
+/* ---- cache of classes ---- */
 
-/* How objects of a class are read: the families, and ways of reading that lead to one of them. */
+/* How objects of a class are read. Each reader produces a form of one family. */
 typedef enum form_reader {
-  READ_UNKNOWN, /* what the object itself says */
+  READ_UNKNOWN, /* depends on the object */
   READ_NUMBER,
   READ_ARRAY,
   READ_HELD,
@@ -54,14 +54,14 @@ typedef enum form_reader {
 } form_reader;
 
 typedef struct known_class {
-  PyTypeObject *type; /* kept */
+  PyTypeObject *type; /* retained */
   form_reader reader;
   kjit_type number;
 } known_class;
 
 enum { CLASSES = 64 };
-static known_class classes[CLASSES]; /* by address */
-/* kjit.cuda's classes: arrays of NumPy in pinned and in mapped memory, types. */
+static known_class classes[CLASSES]; /* indexed by a hash of the address */
+/* classes of kjit.cuda: NumPy arrays in pinned and in mapped memory, and types */
 static PyTypeObject *pinned_class, *mapped_class, *type_class;
 
 static kjit_type find_python_number(PyTypeObject *type)
@@ -114,7 +114,7 @@ static const known_class *find_class(PyTypeObject *type)
 
 enum { LAYOUT_C = 1, LAYOUT_F = 2 };
 
-/* Which orders the elements of a tensor lie in without gaps, as NumPy says it. */
+/* Returns the orders in which the elements of a tensor are contiguous, by NumPy's definition. */
 static unsigned find_layout(const kjit_tensor *tensor)
 {
   if (!tensor->strides) {
@@ -136,7 +136,7 @@ static unsigned find_layout(const kjit_tensor *tensor)
   return layout;
 }
 
-/* number: of the element's type or of the dtype. */
+/* number: number of the element type or of the dtype. */
 static uint64_t pack_facts(uint64_t number, uint64_t dtype, int rank, unsigned layout)
 {
   return number << 32 | dtype << 16 | (uint64_t)rank << 4 | layout;
@@ -147,7 +147,7 @@ static int read_own(form_argument *argument, PyObject *own, uint32_t dtype)
   if (Py_TYPE(own) != binding_array_type) return 0;
   array_object *array = (array_object *)own;
   if (binding_before_write(array)) {
-    PyErr_Clear(); /* the way of all objects says it again */
+    PyErr_Clear(); /* the general conversion raises the exception again */
     return 0;
   }
   const kjit_tensor *tensor = kjit_get_tensor(array->array);
@@ -167,17 +167,17 @@ static int read_held(form_list *list, form_argument *argument, PyObject *object)
   return dtype && read_own(argument, self->own, dtype);
 }
 
-/* An array of NumPy in mapped memory knows the array of kjit's that it is; its views do not. */
+/* Reads a NumPy array in mapped memory, which contains its kjit array. Its views do not. */
 static int read_mapped(form_argument *argument, PyObject *object)
 {
   PyObject *own = PyObject_GetAttrString(object, "_own");
   int is_read = own && read_own(argument, own, 0);
-  Py_XDECREF(own); /* the object has it */
+  Py_XDECREF(own); /* the object keeps a reference */
   PyErr_Clear();
   return is_read;
 }
 
-/* Each argument needs one at most. */
+/* Returns the next free storage. An argument needs at most one. */
 static binding_argument *add_storage(form_list *list)
 {
   binding_argument *storage = &list->stored[list->stored_count++];
@@ -205,7 +205,7 @@ static int fill_host_tensor(const form_numpy_array *array, const form_dtype *dty
   return 1;
 }
 
-/* What is read-only, not aligned or in another byte order is not read here. */
+/* Does not read arrays that are read-only, not aligned or in another byte order. */
 static int read_host(form_list *list, form_argument *argument, PyObject *object)
 {
   const form_numpy_array *array = (const form_numpy_array *)object;
@@ -244,7 +244,7 @@ static int read_foreign(form_list *list, form_argument *argument, PyObject *obje
     finish_tensor(argument, FORM_INTERFACE, storage);
     looked = 1;
   }
-  PyErr_Clear(); /* the way of all objects says it again */
+  PyErr_Clear(); /* the general conversion raises the exception again */
   return looked > 0;
 }
 
@@ -291,14 +291,14 @@ int form_read(form_list *list, PyObject *object)
   }
 }
 
-/* ---- handing over ---- */
+/* ---- converting arguments ---- */
 
 int form_has_fields(const form_argument *argument)
 {
   return argument->family == FORM_HOST && argument->facts >> 32;
 }
 
-/* An array of another context, such as that of kernels without checks. */
+/* Converts an array of another context, such as the context for kernels without checks. */
 static int hand_over_foreign(form_list *list, form_argument *argument, kjit_arg *arg)
 {
   binding_argument *storage = add_storage(list);
@@ -340,7 +340,7 @@ static void know(PyTypeObject **place, PyObject *type)
   binding_set((PyObject **)(void *)place, Py_NewRef(type));
 }
 
-/* know_classes(pinned, mapped, type): classes of kjit.cuda whose objects are read here. */
+/* know_classes(pinned, mapped, type): sets the classes of kjit.cuda whose objects are read here. */
 static PyObject *know_classes(PyObject *module, PyObject *args)
 {
   (void)module;

@@ -1,4 +1,4 @@
-/* Arrays of others, by __dlpack__ and __cuda_array_interface__. */
+/* Imports arrays of other libraries by __dlpack__ and __cuda_array_interface__. */
 #include "binding.h"
 
 PyObject *binding_refuse(PyObject *object, const char *what)
@@ -24,8 +24,8 @@ const char *binding_find_flaw(const kjit_tensor *t, long device_type, long devic
   return NULL;
 }
 
-/* An integer attribute of an attribute's result: torch.cuda.current_stream(0).cuda_stream. -1:
- * there is none. */
+/* Returns an integer attribute of a library call's result, such as
+ * torch.cuda.current_stream(0).cuda_stream, or -1 if the library has no such function. */
 static long long ask_library(const char *module, const char *function, int device, const char *name)
 {
   PyObject *root = PyDict_GetItemString(PyImport_GetModuleDict(), module); /* borrowed */
@@ -42,8 +42,8 @@ static long long ask_library(const char *module, const char *function, int devic
   return handle;
 }
 
-/* Libraries that have a current stream, and how it is asked for: what they queue next goes there.
- */
+/* Finds the current stream of a library that has one. The library queues its next work on this
+ * stream. */
 static void find_current_stream(PyObject *object, int device, binding_producer *producer)
 {
   PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
@@ -69,7 +69,7 @@ static PyObject *call_dlpack(PyObject *object, int is_on_gpu)
   if (one) PyDict_SetItemString(names, "stream", one);
   PyObject *capsule = names && !PyErr_Occurred() ? PyObject_Call(method, none, names) : NULL;
   if (!capsule && names && PyErr_ExceptionMatches(PyExc_TypeError)) {
-    /* A producer from before DLPack 1.0 does not know the word. */
+    /* producers older than DLPack 1.0 do not know max_version */
     PyErr_Clear();
     PyDict_DelItemString(names, "max_version");
     capsule = PyObject_Call(method, none, names);
@@ -93,7 +93,7 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
   int is_read_only = 0;
   if (is_versioned) {
     kjit_managed_tensor_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-    /* Of another major version only the deleter is known. */
+    /* if the major version differs, only the deleter is defined */
     const char *flaw = m->major == 1 ? binding_find_flaw(&m->tensor, device_type, device_id) : NULL;
     if (flaw) return binding_refuse(object, flaw);
     is_read_only = m->major == 1 && (m->flags & KJIT_DLPACK_READ_ONLY);
@@ -129,7 +129,7 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
     return PyErr_Occurred() ? NULL
                             : binding_refuse(object, "__dlpack_device__ gives no (type, id)");
   if (PyErr_Occurred()) return NULL;
-  /* CPU, CUDA, CUDA's pinned memory and managed memory. */
+  /* CPU, CUDA, CUDA pinned memory, and managed memory */
   if (device_type != 1 && device_type != 2 && device_type != 3 && device_type != 13)
     return binding_refuse(object, "it is on a device that kjit does not support");
   PyObject *capsule = call_dlpack(object, device_type != 1);
@@ -147,7 +147,7 @@ typedef struct cuda_interface {
   kjit_tensor tensor;
   int64_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
   int is_read_only;
-  unsigned long long stream; /* 0: none is given */
+  unsigned long long stream; /* 0 if no stream is given */
 } cuda_interface;
 
 int binding_parse_typestr(const char *text, kjit_tensor *tensor)
@@ -179,7 +179,7 @@ static const char *const texts[NAME_COUNT] = {
   "shape", "typestr", "data", "strides", "mask", "stream", "version", "__cuda_array_interface__"
 };
 
-/* NULL: an exception is set. */
+/* Returns an interned name, or NULL with an exception. */
 static PyObject *get_name(int name)
 {
   static PyObject *names[NAME_COUNT]; /* interned */
@@ -187,14 +187,15 @@ static PyObject *get_name(int name)
   return names[name];
 }
 
-/* Borrowed; NULL: it is not there. */
+/* Returns a field of the dictionary, borrowed, or NULL if it does not exist. */
 static PyObject *get_field(PyObject *dictionary, int field)
 {
   PyObject *name = get_name(field);
   return name ? PyDict_GetItem(dictionary, name) : NULL;
 }
 
-/* NULL: it is right; else what is wrong; or an exception is set. */
+/* Reads the interface. Returns NULL if it is valid, and otherwise the error; an exception may be
+ * set then. */
 static const char *read_interface(PyObject *dictionary, cuda_interface *out)
 {
   if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is no dictionary";
@@ -247,7 +248,7 @@ static const char *read_interface(PyObject *dictionary, cuda_interface *out)
   return NULL;
 }
 
-/* What the producer has queued comes before what kjit's default stream does next. */
+/* Makes kjit's default stream wait for the work that the producer has queued. */
 static kjit_status wait_for_producer(kjit_device *device, unsigned long long handle,
                                      kjit_stream **producer)
 {
@@ -272,7 +273,7 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
     PyErr_Clear();
     return binding_refuse(object, flaw);
   }
-  /* The interface does not say which GPU: the address does. */
+  /* The interface does not name the GPU, so the GPU is found by the address. */
   kjit_device *device = NULL;
   kjit_device_info info = { .size_bytes = sizeof info };
   kjit_status status = kjit_get_device(context->context, KJIT_DEVICE_CUDA, 0, &device);
@@ -299,7 +300,8 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
   return array;
 }
 
-/* The address is a multiple of the size of the numbers that the elements are made of. */
+/* Returns whether the address is a multiple of the size of the elements, or of their real part for
+ * complex numbers. */
 static int is_aligned(const kjit_tensor *tensor)
 {
   uintptr_t size = tensor->bits / 8 / (tensor->code == 5 ? 2 : 1);
@@ -328,7 +330,7 @@ int binding_read_interface(PyObject *object, binding_argument *storage)
 
 PyObject *binding_import(context_object *context, PyObject *object)
 {
-  if (PyType_Check(object)) return NULL; /* the class itself, with its methods unbound */
+  if (PyType_Check(object)) return NULL; /* a class itself, whose methods are not bound */
   if (PyObject_HasAttrString(object, "__dlpack__") &&
       PyObject_HasAttrString(object, "__dlpack_device__"))
     return import_dlpack(context, object);

@@ -1,7 +1,7 @@
-/* What a kernel prints, and what the compiler warns of, arrives on threads that must not wait for
- * the interpreter's lock (they hold libkjit's attention, and at the interpreter's end would never
- * get it). It is kept in a mailbox, and handed over by the thread of Python that made the call,
- * after it. */
+/* Lines printed by kernels and compiler warnings arrive on threads that must not wait for the
+ * interpreter lock: they may hold locks of libkjit, and while the interpreter shuts down they would
+ * never get the lock. So the mailbox stores them, and the Python thread that made the call delivers
+ * them after the call. */
 #include "mailbox.h"
 
 #include <pthread.h>
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text beyond this is counted and dropped: a kernel may print without end. */
+/* Maximum size of stored text. Text beyond it is dropped and counted, because a kernel may print
+ * without end. */
 #define ROOM ((size_t)64 << 20)
 
 typedef struct binding_text {
@@ -17,11 +18,11 @@ typedef struct binding_text {
   size_t size, capacity;
 } binding_text;
 
-/* What is being compiled; one for each name. */
+/* The current stage of a compilation, one for each name of a kernel or func. */
 typedef struct binding_stage {
   struct binding_stage *next;
   const char *stage;
-  char name[]; /* and behind it the stage */
+  char name[]; /* followed by the stage */
 } binding_stage;
 
 struct binding_mailbox {
@@ -29,7 +30,7 @@ struct binding_mailbox {
   atomic_int is_filled;
   size_t dropped_bytes;
   binding_text lines;
-  binding_text warnings; /* file, line:column, message, source line, each with a 0 behind it */
+  binding_text warnings; /* file, line:column, message, source line, each followed by a 0 byte */
   binding_stage *stages;
 };
 
@@ -88,7 +89,8 @@ void binding_post_lines(void *user, const char *text, size_t size_bytes)
   pthread_mutex_unlock(&box->mutex);
 }
 
-/* Failures are exceptions of the call that fails, remarks are not for everybody. */
+/* Stores warnings only. Errors become exceptions of the failing call, and remarks are not shown by
+ * default. */
 void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
 {
   binding_mailbox *box = user;
@@ -106,7 +108,7 @@ void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
   pthread_mutex_unlock(&box->mutex);
 }
 
-/* ---- what is being compiled ---- */
+/* ---- running compilations ---- */
 
 static binding_stage *make_stage(const char *name, const char *stage)
 {
@@ -118,7 +120,7 @@ static binding_stage *make_stage(const char *name, const char *stage)
   return made;
 }
 
-/* Where several of one name are compiled at once the last stage of any of them counts. */
+/* If several compilations of one name run at once, the stage that was posted last counts. */
 void binding_post_stage(void *user, const char *name, const char *stage)
 {
   binding_mailbox *box = user;
@@ -136,7 +138,8 @@ void binding_post_stage(void *user, const char *name, const char *stage)
   free(old);
 }
 
-/* Objects are made without the mutex: what they may let run may want it. */
+/* Makes the Python objects without the mutex, because making objects may run other Python code that
+ * needs the mutex. */
 PyObject *binding_list_stages(binding_mailbox *box)
 {
   binding_stage *copies = NULL;
@@ -158,11 +161,12 @@ PyObject *binding_list_stages(binding_mailbox *box)
   return stages;
 }
 
-/* ---- for the interpreter ---- */
+/* ---- delivery to the interpreter ---- */
 
 static int write_lines(const binding_text *text, size_t dropped)
 {
-  PyObject *out = PySys_GetObject("stdout"); /* borrowed; None where there is none */
+  PyObject *out = PySys_GetObject("stdout"); /* borrowed; None if the process has no standard
+                                              * output */
   if (!out || out == Py_None) return 0;
   PyObject *lines = PyUnicode_DecodeUTF8(text->bytes, (Py_ssize_t)text->size, "replace");
   if (lines && dropped)
@@ -174,7 +178,7 @@ static int write_lines(const binding_text *text, size_t dropped)
   return result ? 0 : -1;
 }
 
-/* kjit._errors.warn(file, line, column, message, source line) */
+/* Calls kjit._errors.warn(file, line, column, message, source line). */
 static int give_warnings(const binding_text *text)
 {
   PyObject *errors = PyImport_ImportModule("kjit._errors");
@@ -183,7 +187,7 @@ static int give_warnings(const binding_text *text)
   while (!outcome && at < end) {
     const char *place = at + strlen(at) + 1, *message = place + strlen(place) + 1;
     const char *quoted = message < end ? message + strlen(message) + 1 : end;
-    if (quoted >= end) break; /* there was no memory for all of it */
+    if (quoted >= end) break; /* the rest is missing, because memory ran out */
     char *colon;
     long line = strtol(place, &colon, 10), column = strtol(colon + 1, NULL, 10);
     PyObject *result = PyObject_CallMethod(errors, "warn", "sllsz", at, line, column, message,
@@ -217,7 +221,7 @@ int binding_empty_mailbox(binding_mailbox *box)
 int binding_finish(context_object *context, kjit_status status)
 {
   if (atomic_load_explicit(&context->mailbox->is_filled, memory_order_relaxed)) {
-    /* The failure comes first: what writing the lines gives would hide it. */
+    /* report the failure, not an exception of writing the lines */
     if (status != KJIT_OK) {
       binding_raise(context, status);
       PyObject *type, *value, *trace;

@@ -1,7 +1,7 @@
-/* The calls of libkjit that are under way, for kjit._progress: a thread of Python's that looks at
- * them now and then, and shows a line about those that take long. A call that is short costs a few
- * stores, and nothing where nobody wants to see progress. Everything here is guarded by the
- * interpreter's lock, which a call has at its beginning and at its end. */
+/* Lists the running calls of libkjit for kjit._progress, a Python thread that checks them from time
+ * to time and shows a line about those that take long. Listing costs a call a few stores, and
+ * nothing if progress is switched off. All data here is protected by the interpreter lock, which a
+ * call holds at its beginning and end. */
 #include "mailbox.h"
 
 #include <poll.h>
@@ -12,23 +12,25 @@
 
 int binding_shows_progress;
 
-/* Of the process that has the number `generation`. */
+/* List of the calls in the process with the number `generation`. */
 static binding_call *first;
 static uint64_t last_number;
 static unsigned generation;
-/* What wakes the thread of kjit._progress, once; NULL: it is awake, or nobody wants it. */
+/* A callable that wakes the thread of kjit._progress once; NULL if the thread is awake or not
+ * used. */
 static PyObject *waker;
-/* The last kernel that was launched, for who waits for a device; borrowed. */
+/* The kernel that was launched last, shown for a call that waits for a device; borrowed. */
 static PyObject *last_launched;
-/* The terminal on which a line is open; -1: none. */
+/* The terminal that shows a line, or -1. */
 static int line = -1;
 
-/* Lines that are not on a terminal are taken away by the thread, before the call returns: its
- * caller, in whose thread none of Python's code may run here, waits for that a moment. */
+/* Lines that are not on a terminal are removed by the progress thread before the call returns. The
+ * calling thread waits for that for a limited time, because it must not run Python code here. */
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  uint64_t ended, gone; /* calls with such a line, and how many of them have none any more */
+  uint64_t ended, gone; /* ended: number of calls with such a line that have ended; gone: number of
+                         * those whose line was removed */
 } own_lines;
 
 static void open_own_lines(void)
@@ -42,7 +44,8 @@ static void open_own_lines(void)
   own_lines.ended = own_lines.gone = 0;
 }
 
-/* The calls of a forked process's parent are on stacks that are gone, its line is its own. */
+/* After a fork: discards the calls of the parent process, whose stacks do not exist here, and its
+ * line. */
 static void begin_generation(void)
 {
   if (generation == binding_generation) return;
@@ -53,8 +56,8 @@ static void begin_generation(void)
   open_own_lines();
 }
 
-/* A function that C implements (the start of a thread, the release of a lock): none of Python's
- * code runs, in which a handler of signals could raise something. */
+/* Calls the waker. It is a C function, such as starting a thread or releasing a lock, so no Python
+ * code runs in which a signal handler could raise an exception. */
 static void wake(void)
 {
   PyObject *call = waker;
@@ -78,7 +81,7 @@ void binding_list_call(binding_call *call)
   if (waker) wake();
 }
 
-/* A terminal that takes nothing at the moment is not waited for. */
+/* Writes to a terminal only if it accepts output now. */
 static int write_terminal(int file, const char *text, size_t size)
 {
   struct pollfd asked = { .fd = file, .events = POLLOUT };
@@ -103,7 +106,8 @@ static struct timespec moment_in(double seconds)
   return moment;
 }
 
-/* Without the interpreter's lock. */
+/* Tells the progress thread that the call has ended and waits until it has removed the line. Called
+ * without the interpreter lock. */
 static void end_own_line(void)
 {
   enum { PATIENCE_S = 5 };
@@ -141,7 +145,7 @@ void binding_forget_launched(PyObject *kernel)
   if (last_launched == kernel) last_launched = NULL;
 }
 
-/* ---- work of Python's own ---- */
+/* ---- work in Python code ---- */
 
 static const char work_name[] = "kjit._kjit.work";
 
@@ -160,8 +164,8 @@ static void free_work(PyObject *capsule)
   free(call);
 }
 
-/* begin_work(context, kernel): what Python does before it compiles the kernel, listed as a call,
- * until end_work; None: calls are not listed. */
+/* begin_work(context, kernel): lists the work that Python does before it compiles a kernel like a
+ * call, until end_work. Returns None if calls are not listed. */
 static PyObject *begin_work(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -181,7 +185,7 @@ static PyObject *begin_work(PyObject *module, PyObject *args)
   return capsule;
 }
 
-/* end_work(of begin_work) */
+/* end_work(result of begin_work) */
 static PyObject *end_work(PyObject *module, PyObject *capsule)
 {
   (void)module;
@@ -192,10 +196,10 @@ static PyObject *end_work(PyObject *module, PyObject *capsule)
   Py_RETURN_NONE;
 }
 
-/* ---- for kjit._progress ---- */
+/* ---- functions for kjit._progress ---- */
 
-/* Of a launch that nobody has given a device: that of its first array on a GPU or in memory of
- * kjit's, else the context's first. */
+/* Returns the device of a call. A launch without a given device uses the device of its first array
+ * on a GPU or in kjit's memory, and by default the context's first device. */
 static kjit_device *find_device(const binding_call *call)
 {
   kjit_context *context = call->context->context;
@@ -210,7 +214,7 @@ static kjit_device *find_device(const binding_call *call)
   return device ? device : call->args ? binding_get_device(call->context, Py_None) : NULL;
 }
 
-/* "cuda:0"; None: nobody knows. */
+/* Returns a name such as "cuda:0", or None if the device is unknown. */
 static PyObject *name_device(const binding_call *call)
 {
   kjit_device *device = find_device(call);
@@ -222,7 +226,7 @@ static PyObject *name_device(const binding_call *call)
   return binding_name_place(call->context, info.kind, info.ordinal);
 }
 
-/* NULL: it is over. */
+/* Returns NULL if the call has ended. */
 static binding_call *find_call(uint64_t number)
 {
   binding_call *call = first;
@@ -230,7 +234,7 @@ static binding_call *find_call(uint64_t number)
   return call;
 }
 
-/* The call may end meanwhile, since making objects may let other threads run. */
+/* The call may end meanwhile, because making objects may let other threads run. */
 static PyObject *describe(uint64_t number)
 {
   binding_call *call = find_call(number);
@@ -254,7 +258,8 @@ static PyObject *describe(uint64_t number)
   return row;
 }
 
-/* list_calls(): (number of the last call so far, numbers of those under way, the oldest first) */
+/* list_calls(): returns (number of the latest call, list of the numbers of running calls, oldest
+ * first). */
 static PyObject *list_calls(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -275,9 +280,9 @@ static PyObject *list_calls(PyObject *module, PyObject *unused)
   return list ? Py_BuildValue("KN", (unsigned long long)last, list) : NULL;
 }
 
-/* describe_call(number): (what it does, name of an algorithm or None, kernel, func or None, device,
- * dictionary of what is being compiled: name -> stage, the last kernel that was launched); None: it
- * is over. */
+/* describe_call(number): returns (what the call does, name of an algorithm or None, kernel or func
+ * or None, device, dictionary of running compilations: name -> stage, kernel launched last), or
+ * None if the call has ended. */
 static PyObject *describe_call(PyObject *module, PyObject *number)
 {
   (void)module;
@@ -287,9 +292,10 @@ static PyObject *describe_call(PyObject *module, PyObject *number)
   return describe(value);
 }
 
-/* show_call(number, terminal, text): whether it is still under way, and calls are still listed.
- * Then the text is written to the terminal, and goes away with the call. -1: the caller shows it,
- * and it stays; -2: the caller shows it, and takes it away when await_end() has returned. */
+/* show_call(number, terminal, text): returns whether the call is still running and calls are
+ * listed. If so, the text is written to the terminal and erased when the call ends. terminal -1:
+ * the caller shows the text and it stays. terminal -2: the caller shows the text and removes it
+ * when await_end() has returned. */
 static PyObject *show_call(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -308,7 +314,8 @@ static PyObject *show_call(PyObject *module, PyObject *args)
   return PyBool_FromLong(call != NULL);
 }
 
-/* set_progress(is_on, waker): whether calls are listed, and what the next one calls, or None. */
+/* set_progress(is_on, waker): sets whether calls are listed. The next call calls waker unless it is
+ * None. */
 static PyObject *set_progress(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -326,8 +333,8 @@ static PyObject *set_progress(PyObject *module, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* await_end(seconds): waits for the end of a call that the thread shows a line of, at most so long;
- * gives how many have ended. */
+/* await_end(seconds): waits until a call whose line the thread shows has ended, or for the given
+ * time. Returns the number of such calls that have ended. */
 static PyObject *await_end(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -345,7 +352,7 @@ static PyObject *await_end(PyObject *module, PyObject *args)
   Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(ended);
 }
 
-/* confirm_end(count): the lines of so many are gone. */
+/* confirm_end(count): the lines of the first `count` ended calls were removed. */
 static PyObject *confirm_end(PyObject *module, PyObject *count)
 {
   (void)module;
@@ -355,7 +362,7 @@ static PyObject *confirm_end(PyObject *module, PyObject *count)
   Py_RETURN_NONE;
 }
 
-/* arm_progress(waker): whether calls are listed; then the next one calls it. */
+/* arm_progress(waker): returns whether calls are listed; if so, the next call calls waker. */
 static PyObject *arm_progress(PyObject *module, PyObject *callable)
 {
   (void)module;
@@ -378,7 +385,7 @@ static PyMethodDef functions[] = {
 
 int binding_add_progress(PyObject *module)
 {
-  static int is_open; /* a program may import kjit anew */
+  static int is_open; /* a program may import kjit more than once */
   if (!is_open) open_own_lines();
   is_open = 1;
   return PyModule_AddFunctions(module, functions);
