@@ -6,17 +6,18 @@
 
 typedef struct tool_argument {
   char *name;
-  bool is_array, is_used; /* used: something else on the command line names it */
-  tool_value value;       /* of a scalar */
+  bool is_array, is_used; /* is_used: another part of the command line names it */
+  tool_value value;       /* value of a scalar */
   tool_array array;
-  struct tool_sparse *sparse; /* not NULL: a matrix of a file of scipy.sparse.save_npz; owned */
+  struct tool_sparse *sparse; /* not NULL for a matrix from a file of scipy.sparse.save_npz;
+                               * owned */
 } tool_argument;
 
-/* A sparse matrix: the first of three arrays, which are arguments behind it that nobody can name.
- */
+/* A sparse matrix. Its three arrays are additional arguments without names. */
 typedef struct tool_sparse {
-  bool is_coo;  /* data, rows, columns; else data, columns, offsets */
-  bool is_made; /* an --arg in COO: `made` is the first of the three that it has in CSR */
+  bool is_coo;  /* the arrays are data, rows, columns; otherwise data, columns, offsets */
+  bool is_made; /* `made` is valid: index of the first of the three CSR arrays that were made from a
+                 * COO matrix */
   size_t first, made;
   int64_t shape[2];
 } tool_sparse;
@@ -24,29 +25,29 @@ typedef struct tool_sparse {
 typedef struct tool_arguments {
   tool_argument *items;
   size_t count;
-  tool_memory **memories; /* of all arrays, each once; owned */
+  tool_memory **memories; /* memory of all arrays, each listed once; owned */
   size_t memory_count;
-  kjit_context *context; /* borrowed: knows the structs that can be named; NULL: none */
-  tool_size *size;       /* borrowed: a name that stands for an integer; NULL: none */
+  kjit_context *context; /* borrowed: the context whose structs can be named, or NULL */
+  tool_size *size;       /* borrowed: a name that stands for an integer, or NULL */
 } tool_arguments;
 
-/* text: "x=zeros:f32[1000]". */
+/* text is for example "x=zeros:f32[1000]". */
 bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
                        tool_error *error);
-/* An array of zeros that no --arg makes. */
+/* Adds an array of zeros that does not come from --arg. */
 bool tool_add_array(tool_arguments *arguments, const char *name, size_t length,
                     const tool_shape *shape, tool_error *error);
-/* The same from elements that are there, of memory that becomes the arguments'. */
+/* Adds an existing array and takes ownership of its memory. */
 void tool_keep_array(tool_arguments *arguments, const char *name, const tool_array *array);
 void tool_destroy_arguments(tool_arguments *arguments);
-/* NULL: none */
+/* Returns NULL if there is none. */
 tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length);
 
-/* The value alone, without "NAME=", as tool_add_argument reads it; name is the default seed. Memory
- * of a new array becomes the arguments'. */
+/* Scans a value, the part of an --arg after "NAME=". name determines the default seed. The
+ * arguments own the memory of a new array. */
 bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name,
                               tool_argument *argument);
-/* "FILE.npy" or "FILE.npy:as=TYPE", to the end of the text. */
+/* Scans "FILE.npy" or "FILE.npy:as=TYPE" up to the end of the text. */
 bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument);
 /* As kjit_launch takes it; value and bytes must live as long. A number without a type is a literal,
  * of a float where it has a point or an exponent. */

@@ -1,5 +1,5 @@
-/* Element types on the host: sizes, conversion from and to numbers, text. Everything but the numpy
- * names comes from kjit/types.def. */
+/* Element types on the host: sizes, conversion from and to numbers and text. kjit/types.def defines
+ * everything except the NumPy names. */
 #ifndef TOOL_ELEMENT_H
 #define TOOL_ELEMENT_H
 
@@ -19,13 +19,13 @@ typedef struct tool_element {
   tool_class class_;
   uint8_t code, bits; /* DLPack */
   const char *numpy;  /* "<f4"; NULL: numpy has no such type */
-  int mantissa_bits;  /* of floats and of the parts of complex numbers, without the hidden one */
+  int mantissa_bits;  /* for floats and for the parts of complex numbers, without the hidden bit */
 } tool_element;
 
-/* By kjit_type, KJIT_BOOL to KJIT_SCALAR_COUNT - 1. */
+/* indexed by kjit_type, from KJIT_BOOL to KJIT_SCALAR_COUNT - 1 */
 extern const tool_element tool_elements[KJIT_SCALAR_COUNT];
 
-/* A number before it has an element type, or read back from an element. */
+/* A number without an element type, or the value of an element. */
 typedef enum tool_number_kind {
   TOOL_NUMBER_SIGNED,
   TOOL_NUMBER_UNSIGNED,
@@ -36,7 +36,7 @@ typedef enum tool_number_kind {
 typedef struct tool_number {
   tool_number_kind kind;
   int64_t i;     /* SIGNED, BOOL */
-  uint64_t u;    /* UNSIGNED: above INT64_MAX only */
+  uint64_t u;    /* UNSIGNED: only values above INT64_MAX */
   double re, im; /* REAL, COMPLEX */
 } tool_number;
 
@@ -46,14 +46,14 @@ char *tool_element_names(void);                               /* "bool, i8, ..."
 double tool_number_real(const tool_number *number);
 tool_number tool_make_integer(int64_t value);
 tool_number tool_make_real(double value);
-/* Why the number is not a value of the type, or NULL when it is; floats round, so any real number
- * is an f16. Static storage. */
+/* Returns the reason why the number is not a value of the type, in static storage, or NULL if it
+ * is. Floats round, so every real number is a value of f16. */
 const char *tool_misfit(kjit_type type, const tool_number *number);
-/* The number must fit, see tool_misfit. */
+/* Stores a number, which must fit the type (see tool_misfit). */
 void tool_store(kjit_type type, void *element, const tool_number *number);
 tool_number tool_load(kjit_type type, const void *element);
-/* The shortest text that reads back as the same element; buffer of at least TOOL_ELEMENT_TEXT
- * bytes. */
+/* Writes the shortest text that reads back as the same element. The buffer has at least
+ * TOOL_ELEMENT_TEXT bytes. */
 enum { TOOL_ELEMENT_TEXT = 80 };
 void tool_element_text(kjit_type type, const void *element, char *buffer);
 

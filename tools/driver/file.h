@@ -1,4 +1,4 @@
-/* Whole files: source texts in, compiled code out. */
+/* Reads and writes whole files, such as sources and compiled code. */
 #ifndef TOOL_FILE_H
 #define TOOL_FILE_H
 
@@ -11,12 +11,12 @@ bool tool_read_whole_file(tool_error *error, const char *path, char **text, size
 /* NULL or "-" is standard output, whose errors tool_watch_output reports. */
 bool tool_write_file(tool_error *error, const char *path, const void *data, size_t size_bytes);
 
-/* A folder for the disk cache: one that is not there yet is made when something is kept. The
- * library goes without where there can be none; who names what is no folder, or one that cannot be
- * used, wants to know. */
+/* Checks a directory for the disk cache. It may be missing, because it is created when an entry is
+ * stored. The library silently continues without a cache, but the tools report a path that is not a
+ * directory or cannot be used. */
 bool tool_check_cache_folder(tool_error *error, const char *path);
-/* A size as the cache's options take it, "100000", "500M", "2G": powers of 1024. false: it is none.
- */
+/* Parses a size for the cache's options, such as "100000", "500M" or "2G", with powers of 1024.
+ * Returns false if the text is not a size. */
 bool tool_parse_size(const char *text, uint64_t *size_bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Fills arrays: constants, ramps, random numbers. Every element depends on its position and the
- * seed only: the same on all machines, in any layout. */
+/* Fills arrays with constants, ramps or random numbers. Each element depends only on its position
+ * and the seed, so the result is the same on all machines and in all layouts. */
 #ifndef TOOL_GENERATE_H
 #define TOOL_GENERATE_H
 
@@ -17,10 +17,10 @@ const tool_generator *tool_find_generator(const char *name, size_t length); /* N
 /* "; did you mean 'zeros'?", or the empty text; free */
 char *tool_similar_generator(const char *name, size_t length);
 char *tool_generator_names(void); /* "zeros, ones, ..." */
-/* Whether the generator takes the option of that name. */
+/* Returns whether the generator has an option with this name. */
 bool tool_generator_takes(const tool_generator *generator, const char *option);
 tool_generator_options tool_default_options(const tool_generator *generator, uint64_t seed);
-/* Why the generator cannot fill the array, or NULL; static storage. */
+/* Returns the reason why the generator cannot fill the array, in static storage, or NULL. */
 const char *tool_generator_misfit(const tool_generator *generator,
                                   const tool_generator_options *options, const tool_array *array);
 void tool_generate(const tool_generator *generator, const tool_generator_options *options,

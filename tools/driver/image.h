@@ -6,14 +6,14 @@
 
 typedef struct tool_image_range {
   bool is_given;
-  double low, high; /* shown as the first and last colour */
+  double low, high; /* values of the first and the last colour */
 } tool_image_range;
 
-/* Whether there can be such a picture, before anything is computed. */
+/* Checks, before anything is computed, whether the array can be shown as a picture. */
 bool tool_check_image(tool_error *error, const char *path, const tool_array *array);
-/* path ends in .png, .ppm or .pgm, or is "-", standard output, which gets a .ppm. Rows are lines
- * from the top. Without a range: the least and the largest finite value. NaN is black (PGM) or
- * magenta. */
+/* path ends in .png, .ppm or .pgm; "-" writes a .ppm to standard output. The first row is at the
+ * top. Without a range the colours cover the smallest to the largest finite value. NaN is black in
+ * PGM and magenta in the other formats. */
 bool tool_write_image(tool_error *error, const char *path, const tool_array *array,
                       const tool_image_range *range);
 

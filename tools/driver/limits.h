@@ -5,7 +5,7 @@
 #include <argp.h>
 #include <kjit/kjit.h>
 
-/* key of the option, group of the help */
+/* key: key of the option; group: group of the help */
 #define TOOL_LIMIT_HELP(key, group) \
   { \
     "compile-limit", key, "NAME=N", 0, \
@@ -15,7 +15,7 @@
       group \
   }
 
-/* Ends the program where the text is none: see argp_error. */
+/* Parses a limit. Calls argp_error, which ends the program, if the text is invalid. */
 void tool_parse_limit(struct argp_state *state, const char *text, kjit_compile_limits *limits);
 
 #endif

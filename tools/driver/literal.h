@@ -1,4 +1,4 @@
-/* Arrays whose elements stand on the command line: `[1, 2.5, 3]`, `[[1, 2], [3, 4]]:as=f32`. */
+/* Arrays with elements on the command line: `[1, 2.5, 3]`, `[[1, 2], [3, 4]]:as=f32`. */
 #ifndef TOOL_LITERAL_H
 #define TOOL_LITERAL_H
 

@@ -1,5 +1,5 @@
-/* The module that a tool works on: its source, what it imports, and what the command line gives for
- * what it leaves open. */
+/* The module that a tool works on: its source, its imports, and the externs and constants given on
+ * the command line. */
 #ifndef TOOL_MODULE_H
 #define TOOL_MODULE_H
 
@@ -10,7 +10,7 @@ typedef struct tool_texts {
   size_t count;
 } tool_texts;
 
-/* Options that both tools have. */
+/* Options that kjit-run and kjit-compile share. */
 typedef struct tool_module_options {
   tool_texts folders;   /* --import-path DIR */
   tool_texts externs;   /* --extern NAME=FILE */
@@ -47,14 +47,15 @@ typedef struct tool_module_options {
   }
 enum { TOOL_KEY_EXTERN = 1000, TOOL_KEY_CONST, TOOL_KEY_GUEST };
 
-/* Takes one of these options; false: the key is none of them. Exits when out of memory. */
+/* Handles one of these options. Returns false for any other key. Exits if out of memory. */
 bool tool_take_module_option(tool_module_options *options, int key, const char *text);
 void tool_destroy_module_options(tool_module_options *options);
 
-/* The folders as kjit_config.import_path wants them, or NULL; free. */
+/* Returns the directories in the format of kjit_config.import_path, which the caller frees, or
+ * NULL. */
 char *tool_import_path(const tool_module_options *options);
-/* Parses the file (NULL: an empty one) and gives it what the options say. Libraries that it opens
- * stay open. */
+/* Parses the file, or an empty module if path is NULL, and applies the options. Libraries that it
+ * opens stay open. */
 bool tool_open_module(tool_error *error, kjit_context *context, const char *path,
                       const tool_module_options *options, kjit_module **module);
 

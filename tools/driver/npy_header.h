@@ -1,20 +1,20 @@
-/* The header of a .npy file: a Python dictionary that says type, order and shape. What is taken
- * here is taken by numpy.load too, and means the same to it; numpy takes more. */
+/* Parser for the header of a .npy file, a Python dictionary with type, order and shape. Accepts a
+ * subset of the headers that numpy.load accepts, with the same meaning. */
 #ifndef TOOL_NPY_HEADER_H
 #define TOOL_NPY_HEADER_H
 
 #include <driver/record.h>
 
 typedef struct tool_npy_header {
-  const char *path; /* for errors */
-  uint32_t version; /* of the format, 1 to 3 */
-  const char *text; /* of text_bytes, with a 0 behind them */
+  const char *path; /* for error messages */
+  uint32_t version; /* format version, 1 to 3 */
+  const char *text; /* text_bytes bytes, followed by a 0 byte */
   size_t text_bytes;
 } tool_npy_header;
 
-/* Time and memory are bounded by the text's length. An array of structs is one of bytes with as
- * many lanes as an element has bytes, and its numbers are added to *leaves, which stays empty for
- * all others; leaves NULL: they are refused. */
+/* Time and memory are bounded by the length of the text. An array of structs becomes a byte array
+ * with one lane for each byte of an element, and its numbers are appended to *leaves. *leaves stays
+ * empty for other arrays. leaves NULL means that arrays of structs are rejected. */
 bool tool_parse_npy_header(tool_error *error, const tool_npy_header *header, tool_shape *shape,
                            tool_leaves *leaves);
 

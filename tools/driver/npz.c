@@ -34,15 +34,16 @@ const char *tool_misfit_npz(const tool_array *array)
 
 /* ---- reading ---- */
 
-/* MOST_RATIO: no byte of a deflated stream stands for more. Errors list some names, not all. */
+/* MOST_RATIO: maximum number of bytes that one byte of a deflated stream can unpack to.
+ * MOST_LISTED_BYTES: maximum length of the list of names in an error message. */
 enum { MOST_NAME_BYTES = 1 << 16, MOST_RATIO = 1032, MOST_LISTED_BYTES = 200 };
 
 typedef struct archive {
   tool_error *error;
   const char *path;
-  uint64_t size_bytes; /* of the file */
+  uint64_t size_bytes; /* size of the file */
   unzFile zip;
-  char *entry; /* of the entry at hand: its name, without .npy */
+  char *entry; /* name of the current entry, without .npy */
   unz_file_info64 info;
 } archive;
 
@@ -63,7 +64,7 @@ static bool open_archive(archive *a)
                    a->path);
 }
 
-/* Whether the entry at hand is an array: other files may lie beside them. */
+/* Stores whether the current entry is an array. An archive may contain other files as well. */
 static bool is_array_entry(archive *a, bool *is_array)
 {
   if (unzGetCurrentFileInfo64(a->zip, &a->info, a->entry, MOST_NAME_BYTES, NULL, 0, NULL, 0) !=
@@ -76,11 +77,13 @@ static bool is_array_entry(archive *a, bool *is_array)
   return true;
 }
 
-/* Bytes of the character at the text, UTF-8; 0: it is none, or one that steers terminals. */
+/* Returns the length of the UTF-8 character at the text, or 0 if it is invalid or a control
+ * character. */
 static size_t character_bytes(const char *text)
 {
   static const struct {
-    uint8_t low, high, second_low, second_high; /* of the first byte; of the second */
+    uint8_t low, high, second_low, second_high; /* range of the first byte, range of the second
+                                                 * byte */
     size_t size;
   } forms[] = { { 0xc2, 0xc2, 0xa0, 0xbf, 2 }, { 0xc3, 0xdf, 0x80, 0xbf, 2 },
                 { 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
@@ -99,7 +102,7 @@ static size_t character_bytes(const char *text)
   return 0;
 }
 
-/* An entry's name as an error shows it; the caller frees. */
+/* Returns an entry's name for an error message, which the caller frees. */
 static char *shown_name(const char *name)
 {
   char *shown = tool_copy_text(name, strlen(name));
@@ -112,10 +115,11 @@ static char *shown_name(const char *name)
 }
 
 typedef struct found {
-  uint64_t arrays, named, usual; /* how many there are, and of these names */
+  uint64_t arrays, named, usual; /* numbers of all arrays, of arrays with the name, and of arrays
+                                  * with the usual name */
   unz64_file_pos first, at_named, at_usual;
   char names[MOST_LISTED_BYTES + 8];
-  bool is_cut; /* not all names are there */
+  bool is_cut; /* the list does not contain all names */
 } found;
 
 static void list_name(found *f, const char *name)
@@ -176,8 +180,8 @@ static bool find_entry(archive *a, const char *name, const char *usual)
                    a->path, f.names);
 }
 
-/* What the directory promises of the entry's sizes is compared with the file before it is believed.
- */
+/* Checks the sizes of the entry in the archive's directory against the file size before they are
+ * used. */
 static bool check_entry(archive *a)
 {
   const unz_file_info64 *info = &a->info;
@@ -218,7 +222,7 @@ static bool unpack(archive *a, tool_array *array, tool_leaves *leaves)
   free(entry);
   const tool_bytes bytes = { label, a->info.uncompressed_size, a, read_entry, false };
   bool ok = tool_read_npy_bytes(a->error, &bytes, array, leaves);
-  if (unzCloseCurrentFile(a->zip) != UNZ_OK && ok) { /* the checksum */
+  if (unzCloseCurrentFile(a->zip) != UNZ_OK && ok) { /* verifies the checksum */
     tool_destroy_memory(array->memory);
     ok = tool_fail(a->error, TOOL_EXIT_FILE, "%s: broken .npz file: a wrong checksum", label);
   }
@@ -255,7 +259,8 @@ bool tool_has_npz_array(const char *path, const char *name)
   return has;
 }
 
-/* Behind the header of version 1.0, whose length is two bytes, where it says bytes. */
+/* Returns the text of a byte array in .npy format, after the header of version 1.0, whose length
+ * has two bytes. Returns NULL for other arrays. */
 static char *text_of(const char *npy, size_t size)
 {
   size_t header = size >= 10 ? 10 + (uint8_t)npy[8] + 256 * (size_t)(uint8_t)npy[9] : size;
@@ -286,7 +291,7 @@ char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
   return text;
 }
 
-/* ---- writing: the archive goes through the stream that the output file has ---- */
+/* ---- writing: minizip uses the stream of the output file ---- */
 
 static voidpf ZCALLBACK open_stream(voidpf stream, const void *name, int mode)
 {
@@ -341,7 +346,7 @@ static ssize_t write_entry_bytes(void *zip, const char *from, size_t size)
 
 static bool write_array(zipFile zip, const tool_named_array *named)
 {
-  /* Without a time, so that the same arrays make the same file. */
+  /* a constant time, so that the same arrays produce the same file */
   const zip_fileinfo info = { .tmz_date = { .tm_mday = 1, .tm_mon = 0, .tm_year = 1980 } };
   enum { UTF8_NAME = 1 << 11, MOST_HEADER_BYTES = 1 << 24 };
   bool is_large = tool_array_bytes(named->array) * 2 >= UINT32_MAX - MOST_HEADER_BYTES;
@@ -386,7 +391,7 @@ bool tool_read_npz(tool_error *error, const char *path, const char *name, const 
 bool tool_has_npz_array(const char *path, const char *name)
 {
   (void)path, (void)name;
-  return false; /* tool_read_npz says why */
+  return false; /* tool_read_npz reports the reason */
 }
 
 char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
@@ -399,7 +404,7 @@ char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
 bool tool_write_npz(FILE *file, const tool_named_array *arrays, size_t count)
 {
   (void)file, (void)arrays, (void)count;
-  return false; /* tool_misfit_npz has refused it */
+  return false; /* tool_misfit_npz has rejected it */
 }
 
 #endif

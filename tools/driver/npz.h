@@ -1,36 +1,37 @@
-/* Files of numpy.savez and numpy.savez_compressed: archives in the ZIP format, in which an array x
- * is the entry x.npy. */
+/* Files of numpy.savez and numpy.savez_compressed: ZIP archives in which array x is the entry
+ * x.npy. */
 #ifndef TOOL_NPZ_H
 #define TOOL_NPZ_H
 
 #include <driver/record.h>
 #include <stdio.h>
 
-/* An array that gets a name in a file with others. */
+/* An array and its name in a file. */
 typedef struct tool_named_array {
   const char *name;
   const tool_array *array;
 } tool_named_array;
 
-/* "data.npz:x" in two: the end of the archive's name, and the array's behind the colon or NULL.
- * NULL: the text names no such archive. */
+/* Splits "data.npz:x": returns the end of the archive's name and stores the array's name after the
+ * colon, or NULL. Returns NULL if the text names no .npz file. */
 const char *tool_split_npz(const char *text, const char **name);
 
-/* NULL, or what a .npz file holds, where this kjit can write none. */
+/* Returns NULL, or a description of the arrays that a .npz file can contain if this build of kjit
+ * cannot write the array. */
 const char *tool_misfit_npz(const tool_array *array);
 
-/* The array `name`, which has to be there; without one the array `usual`, or else the only one that
- * there is. leaves as of tool_read_npy. Memory is bounded by what the file's bytes can unpack to,
- * and what is unpacked has the checksum that the archive says, or it is an error. */
+/* Reads the array `name`, which must exist. If name is NULL, reads the array `usual`, or else the
+ * only array. leaves: see tool_read_npy. Memory use is bounded by the size that the file's bytes
+ * can unpack to. The checksum of the archive is verified. */
 bool tool_read_npz(tool_error *error, const char *path, const char *name, const char *usual,
                    tool_array *array, tool_leaves *leaves);
-/* Whether the file can be read and has such an array; nothing is said where not. */
+/* Returns whether the file can be read and contains such an array, without reporting errors. */
 bool tool_has_npz_array(const char *path, const char *name);
-/* The text that an array without dimensions has, of bytes, as numpy.array(b"csr"); the caller
- * frees. NULL: an error. */
+/* Returns the text of a zero-dimensional byte array such as numpy.array(b"csr"), which the caller
+ * frees. Returns NULL after an error. */
 char *tool_read_npz_text(tool_error *error, const char *path, const char *name);
-/* Uncompressed, as numpy.savez does. The stream has to be that of a regular file. false: see the
- * stream, or too many bytes for the format. */
+/* Writes arrays uncompressed, as numpy.savez does. The stream must belong to a regular file.
+ * Returns false if the stream has an error, or if there are too many bytes for the format. */
 bool tool_write_npz(FILE *file, const tool_named_array *arrays, size_t count);
 
 #endif

@@ -6,14 +6,15 @@
 #include <driver/record.h>
 #include <stdio.h>
 
-/* What an array would have to be of to be written so; NULL: it can be. */
+/* Return the array type that the format needs if the array does not have it, or NULL if it can be
+ * written. */
 const char *tool_misfit_png(const tool_array *array);
 const char *tool_misfit_pgm(const tool_array *array);
 const char *tool_misfit_ppm(const tool_array *array);
-/* false: writing failed, see the stream. */
+/* Return false if the stream has an error. */
 bool tool_write_png(FILE *file, const tool_array *array);
 bool tool_write_netpbm(FILE *file, const tool_array *array);
-/* leaves: stays as it is. Netpbm: binary, with a greatest value of 255. */
+/* leaves stays unchanged. Netpbm files must be binary with a maximum value of 255. */
 bool tool_read_png(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
 bool tool_read_netpbm(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
 

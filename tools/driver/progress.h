@@ -1,4 +1,4 @@
-/* A line on stderr about what takes longer than a second. */
+/* A progress line on stderr for activities that take longer than a second. */
 #ifndef TOOL_PROGRESS_H
 #define TOOL_PROGRESS_H
 

@@ -112,7 +112,7 @@ bool tool_scan_name(tool_scanner *scanner, const char *what, char **name)
   return true;
 }
 
-/* What the types are called in C, CUDA and NumPy. */
+/* Returns kjit's name for a type name of C, CUDA or NumPy, or NULL. */
 static const char *element_of_others(const char *name, size_t length)
 {
   static const struct {
@@ -199,8 +199,8 @@ static int digit_value(char c)
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* The digits of an integer in the base, `_` between them allowed; false when there is none or it
- * needs more than 64 bits. */
+/* Scans the digits of an integer in a base, with `_` allowed between them. Returns false if there
+ * is no digit, or if the integer needs more than 64 bits. */
 static bool scan_digits(const char **at, unsigned base, uint64_t *value)
 {
   const char *p = *at;
@@ -222,8 +222,8 @@ static unsigned number_base(const char *at)
   return at[1] == 'x' || at[1] == 'X' ? 16 : at[1] == 'b' || at[1] == 'B' ? 2 : 10;
 }
 
-/* Length of a decimal number with a point or an exponent; 0: what stands here is an integer, or no
- * number. */
+/* Returns the length of a decimal number with a point or an exponent, or 0 for an integer or
+ * anything else. */
 static size_t real_length(const char *at)
 {
   const char *p = at;
@@ -313,8 +313,8 @@ static bool scan_number(tool_scanner *scanner, tool_number *number)
          negate(scanner, start, magnitude, negative, number);
 }
 
-/* Where "e6" or ".5e6" stands behind decimal digits: how many zeros the number gets, of which its
- * digits behind the point take some. NULL: no exponent is here. */
+/* Finds an exponent such as "e6" or ".5e6" after decimal digits. *fraction receives the digits
+ * after the point, *exponent the power of 10. Returns the end, or NULL if there is no exponent. */
 static const char *find_exponent(const char *at, const char **fraction, uint32_t *exponent)
 {
   *fraction = at;
@@ -328,7 +328,8 @@ static const char *find_exponent(const char *at, const char **fraction, uint32_t
   return at;
 }
 
-/* "1e6", "2.5e3" are the integers that they say; others keep their point and what follows. */
+/* Multiplies *value by the power of 10, so that "1e6" and "2.5e3" are integers. Fails if a fraction
+ * remains. */
 static bool scan_exponent(tool_scanner *scanner, const char *start, uint64_t *value)
 {
   uint32_t exponent;
@@ -350,7 +351,7 @@ static bool scan_exponent(tool_scanner *scanner, const char *start, uint64_t *va
   return true;
 }
 
-/* "^20" behind an integer. */
+/* Scans "^20" after an integer. */
 static bool scan_power(tool_scanner *scanner, const char *start, uint64_t *value)
 {
   uint64_t base = *value, exponent;
@@ -477,7 +478,7 @@ bool tool_is_value(tool_scanner *scanner)
 {
   static const char *const words[] = { "true", "false", "inf", "nan" };
   size_t length = tool_name_length(scanner);
-  if (!length) return true; /* a number, or an error that scanning a number explains */
+  if (!length) return true; /* a number, or an error that scanning a number will report */
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strlen(words[i]) == length && !memcmp(words[i], scanner->at, length)) return true;
   return tool_find_element(scanner->at, length) != KJIT_ANY && scanner->at[length] == '(';

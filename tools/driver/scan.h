@@ -1,74 +1,79 @@
-/* Reads the small texts of the command line piece by piece: argument values, launches. Failures
- * show the text with a caret. */
+/* Scanner for short texts of the command line, such as argument values and launches. Errors show
+ * the text with a caret. */
 #ifndef TOOL_SCAN_H
 #define TOOL_SCAN_H
 
 #include <driver/element.h>
 
-/* A name that stands for an integer: `n` of --sweep. */
+/* A name that stands for an integer, such as `n` of --sweep. */
 typedef struct tool_size {
   const char *name;
   int64_t value;
-  bool is_used; /* a text names it */
+  bool is_used; /* a text uses the name */
 } tool_size;
 
 typedef struct tool_scanner {
-  const char *option; /* "--arg": what the error names */
+  const char *option; /* name of the option for errors, for example "--arg" */
   const char *text, *at;
   tool_error *error;
-  kjit_context *context; /* whose structs can be named; NULL: none */
-  /* what the structs of a file are that comes without `:as=`; NULL: it has to be said */
+  kjit_context *context; /* context whose structs can be named, or NULL */
+  /* struct type of a file's elements without `:as=`; NULL means that the text has to name it */
   const struct tool_record *record;
-  /* which array of a .npz file is read where the text names none; NULL: only one that is alone */
+  /* array of a .npz file that is read if the text names none; NULL allows this only if the file has
+   * one array */
   const char *array_name;
-  tool_size *size; /* which texts may name; NULL: none */
+  tool_size *size; /* name that texts may use, or NULL */
 } tool_scanner;
 
-/* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped
- * number ("8", "1e-3"). */
+/* A typed value such as "2.5f32", "true", "f16(2)" or "c64(1, -2)", or with type KJIT_ANY an
+ * untyped number such as "8" or "1e-3". */
 typedef struct tool_value {
   kjit_type type;
   tool_number number;
-  bool is_vector;                 /* "f32x4(1, 2, 3, 4)": in bytes; of --arg only */
-  _Alignas(8) uint8_t bytes[128]; /* 16 lanes of f64 */
+  bool is_vector;                 /* a vector such as "f32x4(1, 2, 3, 4)", stored in bytes; only for
+                                   * --arg */
+  _Alignas(8) uint8_t bytes[128]; /* enough for 16 lanes of f64 */
 } tool_value;
 
 tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
-/* Records "option: message", the text and a caret under `at`; returns false. */
+/* Records "option: message" with the text and a caret under `at`. Returns false. */
 __attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at,
                                                           const char *format, ...);
-/* The same of a failed kjit call: the diagnostics of the context, then the text and the caret. */
+/* The same for a failed kjit call: records the diagnostics of the context, then the text and the
+ * caret. */
 bool tool_scan_fail_kjit(tool_scanner *scanner, const char *at, kjit_context *context,
                          kjit_status status);
-/* "expected WHAT, not 'what stands here'". */
+/* Records "expected WHAT, not 'REST'", where REST is the next word of the text. Returns false. */
 bool tool_expected(tool_scanner *scanner, const char *what);
 
 void tool_skip_blanks(tool_scanner *scanner);
 bool tool_at_end(tool_scanner *scanner);
-bool tool_accept(tool_scanner *scanner, char c); /* also skips blanks before it */
+bool tool_accept(tool_scanner *scanner, char c); /* skips blanks first */
 bool tool_expect(tool_scanner *scanner, char c);
 bool tool_expect_end(tool_scanner *scanner);
-/* a word that no name character follows */
+/* Accepts a word that is not followed by a name character. */
 bool tool_accept_word(tool_scanner *scanner, const char *word);
-/* of the identifier here, after blanks; 0: none */
+/* Returns the length of the identifier after blanks, or 0 if there is none. */
 size_t tool_name_length(tool_scanner *scanner);
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
-/* Whether the name of the scanner's size stands here. */
+/* Returns whether the name of the scanner's size follows. */
 bool tool_is_size(tool_scanner *scanner);
-/* With sign; "1e6", "2.5e3" and "2^20" are integers too. Where there is a size also its name, and
- * products and quotients of it, of which no division may have a remainder. */
+/* Scans an integer with an optional sign; "1e6", "2.5e3" and "2^20" are integers, too. If the
+ * scanner has a size, also its name, and products and quotients of it. A division must have no
+ * remainder. */
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value);
-/* The same for what is 64 bits, as a seed is: with a sign, or up to 2^64 - 1 without. */
+/* The same for 64-bit patterns such as seeds: with a sign, or up to 2^64 - 1 without. */
 bool tool_scan_bits(tool_scanner *scanner, const char *what, uint64_t *bits);
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
-/* Whether a text is the name of a vector: of what type and how many its lanes are. */
+/* Returns whether the text is the name of a vector type, and stores its type and lanes. */
 bool tool_split_vector(const char *text, size_t length, kjit_type *type, uint32_t *lanes);
-/* The same of an array, which may be vectors: "f32x4" is f32 with 4 lanes. A scalar: 0. */
+/* Scans the element type of an array, which may be a vector: "f32x4" is f32 with 4 lanes. For a
+ * scalar *lanes is 0. */
 bool tool_scan_array_type(tool_scanner *scanner, kjit_type *type, uint32_t *lanes);
-/* Whether a value, rather than a name, stands here. */
+/* Returns whether a value follows, not a name. */
 bool tool_is_value(tool_scanner *scanner);
 bool tool_scan_value(tool_scanner *scanner, tool_value *value);
-/* The value as an element of the type; fails at `at` when it does not fit. */
+/* Checks that the number fits the type; fails at `at` otherwise. */
 bool tool_convert(tool_scanner *scanner, const char *at, const tool_number *number, kjit_type type);
 
 #endif

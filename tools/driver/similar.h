@@ -1,4 +1,4 @@
-/* "Did you mean": the name that is nearest to one that nothing has. */
+/* "Did you mean" hints: finds the known name that is most similar to an unknown name. */
 #ifndef TOOL_SIMILAR_H
 #define TOOL_SIMILAR_H
 
@@ -6,20 +6,20 @@
 #include <stddef.h>
 
 typedef struct tool_similar {
-  const char *name; /* of length */
+  const char *name; /* the unknown name, with `length` bytes */
   size_t length;
-  const char *nearest; /* of what was offered; NULL: nothing is near */
+  const char *nearest; /* most similar name so far, or NULL if no name is similar */
   size_t distance;
 } tool_similar;
 
-/* For each name that there is: takes it where it is nearer than those before. An edit is a letter
- * more, less or changed, or two that change places; up to a third of the name may be edited. */
+/* Called for each known name; remembers the most similar one. An edit inserts, deletes or changes a
+ * letter, or swaps two letters. Up to a third of the letters may be edited. */
 void tool_offer_name(tool_similar *similar, const char *name);
-/* "; did you mean 'NAME'?", or the empty text; malloc'd. */
+/* Returns "; did you mean 'NAME'?" or "", malloc'd. */
 char *tool_similar_text(const tool_similar *similar);
 
-/* argp_parse, which ends the program where the command line is wrong, or asks for help. Of a long
- * option that is none the message says which one is near it. */
+/* Calls argp_parse, which exits if the command line is wrong or asks for help. The error for an
+ * unknown long option suggests a similar option. */
 void tool_parse_options(const struct argp *parser, int argc, char **argv, void *input);
 
 #endif

@@ -16,12 +16,12 @@ typedef struct tool_table_request {
 bool tool_read_table(tool_error *error, const char *path, const char *text, size_t size,
                      const tool_table_request *request, tool_array *array);
 
-/* "data.csv:x" or "-:x" in two: the end of the file's name, and the column after the colon or NULL.
- * NULL: the text names no table. */
+/* Splits "data.csv:x" or "-:x": returns the end of the file's name and stores the column after the
+ * colon, or NULL. Returns NULL if the text names no table. */
 const char *tool_split_table(const char *text, const char **column);
-/* What a table cannot hold, or NULL. */
+/* Returns a description of the reason why a table cannot contain the array, or NULL if it can. */
 const char *tool_misfit_table(const tool_array *array);
-/* Writes rows of numbers without names. false: see the stream. */
+/* Writes rows of numbers without a header row. Returns false if the stream has an error. */
 bool tool_write_table(FILE *file, const tool_array *array, char separator);
 /* Writes a row of names and then the arrays, which have one dimension and one length. */
 bool tool_write_columns(FILE *file, const tool_named_array *arrays, size_t count, char separator);
