@@ -1,4 +1,4 @@
-/* The algorithms that --call knows: one row each. */
+/* The table of algorithms that --call supports. */
 #ifndef RUN_ALGORITHMS_H
 #define RUN_ALGORITHMS_H
 
@@ -6,26 +6,26 @@
 #include <stdbool.h>
 
 typedef enum run_role {
-  RUN_NONE, /* behind the last parameter */
+  RUN_NONE, /* ends the list of parameters */
   RUN_RESULT,
   RUN_INPUT,
   RUN_IN_PLACE, /* read and written */
-  RUN_WRITTEN,  /* a result among the operands */
+  RUN_WRITTEN,  /* a result that is passed like an input */
   RUN_OPERATOR,
   RUN_FUNCTION,
-  RUN_CALLED,  /* a func with its last arguments */
-  RUN_INTEGER, /* of the call itself: the number of bins */
-  RUN_BITS,    /* an integer of 64 bits, with or without a sign: a seed */
-  RUN_ELEMENT, /* an integer of the type of the first operand's elements */
+  RUN_CALLED,  /* a func followed by its additional arguments */
+  RUN_INTEGER, /* an integer argument of the C function, such as the number of bins */
+  RUN_BITS,    /* a 64-bit integer with or without a sign, such as a seed */
+  RUN_ELEMENT, /* an integer of the element type of the first operand */
   RUN_REAL,
-  RUN_TEXT,  /* "ij,jk->ik" */
-  RUN_MATRIX /* sparse */
+  RUN_TEXT,  /* for example "ij,jk->ik" */
+  RUN_MATRIX /* a sparse matrix */
 } run_role;
 
 typedef struct run_parameter {
-  const char *name; /* as the C function's messages call it */
+  const char *name; /* name in the messages of the C function */
   run_role role;
-  bool is_optional, is_repeated; /* repeated: takes all that follow */
+  bool is_optional, is_repeated; /* is_repeated: takes all remaining arguments */
 } run_parameter;
 
 typedef enum run_option {
@@ -52,21 +52,21 @@ typedef enum run_option {
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];
 
-/* What a parameter was given; count 0: nothing. */
+/* Value of a parameter. count 0 means that none was given. */
 typedef struct run_argument {
   const kjit_operand *operands;
   size_t count;
-  kjit_operator operator_; /* the first one */
+  kjit_operator operator_; /* the first operator */
   const kjit_operator *operators;
   kjit_function *function;
   int64_t integer;
   double real;
   const char *text;
-  kjit_operand arrays[3]; /* of the matrix */
+  kjit_operand arrays[3]; /* arrays of the matrix */
   kjit_csr matrix;
 } run_argument;
 
-/* A number of the call itself, and no operand. */
+/* Returns whether the parameter is a number and not an operand. */
 static inline bool run_is_number(run_role role)
 {
   return role == RUN_INTEGER || role == RUN_BITS || role == RUN_ELEMENT || role == RUN_REAL;
@@ -77,27 +77,29 @@ typedef struct run_algorithm {
   const char *name;
   run_parameter parameters[RUN_MOST_PARAMETERS + 1]; /* results first */
   uint32_t options;                                  /* 1 << run_option */
-  /* without results on the left they are the first operands: `sort(keys, values)` */
+  /* if the call has no results on its left side, they are the first operands, as in `sort(keys,
+   * values)` */
   bool is_in_place;
   kjit_status (*call)(kjit_context *context, const run_argument *arguments,
                       const kjit_algorithm_options *options);
-  bool takes_no_plan; /* the host decides on the way: it is called anew in each run */
+  bool takes_no_plan; /* the call makes decisions on the host while it runs, so each run calls it
+                       * again */
 } run_algorithm;
 
 /* NULL: none */
 const run_algorithm *run_find_algorithm(const char *name, size_t length);
-/* NumPy's and pandas' name for an algorithm with an operator: sum(x) is reduce(x, add). */
+/* A name in NumPy or pandas for an algorithm with an operator: sum(x) is reduce(x, add). */
 typedef struct run_shorthand {
   const char *name, *algorithm, *operator_name;
 } run_shorthand;
 const run_shorthand *run_find_shorthand(const char *name, size_t length); /* NULL: none */
 struct tool_similar;
 void run_offer_shorthands(struct tool_similar *similar);
-/* How to compute something that another library has as a function of this name; free. NULL: the
- * name is unknown. */
+/* Returns advice for a function that other libraries have under this name, which the caller frees,
+ * or NULL if the name is unknown. */
 char *run_advise(const char *name, size_t length);
 
-/* "; did you mean 'reduce'?", or the empty text; free */
+/* Returns "; did you mean 'reduce'?" or "", which the caller frees. */
 char *run_similar_algorithm(const char *name, size_t length);
 char *run_list_algorithms(void); /* "reduce, scan"; free */
 

@@ -1,16 +1,17 @@
-/* kjit-run: Ctrl-C while launches run, and the time limit of calls. */
+/* kjit-run: Ctrl-C during launches, and the time limit of calls. */
 #ifndef RUN_INTERRUPT_H
 #define RUN_INTERRUPT_H
 
 #include <kjit/kjit.h>
 #include <stdbool.h>
 
-/* From now on SIGINT ends the context's launches; a second one ends the program. */
+/* From now on the first SIGINT interrupts the context's launches; a second one ends the program. */
 void run_begin_interrupts(kjit_context *context);
-/* SIGINT is what it was before. */
+/* Restores the previous handling of SIGINT. */
 void run_end_interrupts(void);
 bool run_was_interrupted(void);
-/* The context's launches end when so much time has gone by; 0: no more. Between begin and end. */
+/* Interrupts the context's launches after this time; 0 cancels the alarm. Only between begin and
+ * end. */
 void run_set_alarm(uint64_t time_ns);
 
 #endif

@@ -1,13 +1,13 @@
-/* --launch: its text, and the operands of its kernel. */
+/* --launch: parses the text, and the operands of the kernel. */
 #ifndef RUN_LAUNCH_H
 #define RUN_LAUNCH_H
 
 #include "step.h"
 
 bool run_scan_launch(const run_maker *m, const char *text, run_step *step);
-/* The module's only kernel. */
+/* Makes a launch of the module's only kernel. */
 bool run_make_only_launch(const run_maker *m, run_step *step);
-/* `(a, 2.5f32, f)`, behind the parenthesis. */
+/* Scans `(a, 2.5f32, f)` after the opening parenthesis. */
 bool run_scan_operands(const run_maker *m, tool_scanner *scanner, run_step *step);
 
 #endif

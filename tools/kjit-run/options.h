@@ -24,26 +24,27 @@ typedef struct run_output_text {
 
 typedef struct run_options {
   tool_module_options module;
-  const char *path; /* of the IR; NULL: none given, and no step is a launch */
+  const char *path; /* path of the IR; NULL if none was given, and then no step is a launch */
   run_texts arguments, emits;
-  const char *sweep, *plot, *csv; /* NULL: none; of the rows: standard output */
+  const char *sweep, *plot, *csv; /* NULL if not given; for csv NULL means standard output */
   run_texts besides;
-  bool plots_bandwidth; /* else times */
+  bool plots_bandwidth; /* otherwise the plot shows times */
   run_step_text *steps; /* in the order of the command line */
   size_t step_count;
   run_output_text *outputs; /* in the order of the command line */
   size_t output_count;
   const char *device, *range, *libdevice;
-  const char *cache;          /* directory of the disk cache; NULL: the user's; "": none */
-  uint64_t cache_limit_bytes; /* 0: the library's default */
+  const char *cache;          /* directory of the disk cache; NULL means the user's default
+                               * directory, "" no cache */
+  uint64_t cache_limit_bytes; /* 0 means the library's default */
   double rtol, atol;
-  uint64_t repeat, bench; /* bench 0: off */
-  uint32_t checks;        /* KJIT_CHECK_*; all unless told otherwise or it benchmarks */
+  uint64_t repeat, bench; /* bench 0 means no benchmark */
+  uint32_t checks;        /* KJIT_CHECK_*; default: the usual checks, or none for benchmarks */
   bool has_checks;
   kjit_debug debug;
-  kjit_compile_limits limits; /* size_bytes 0: none given */
-  uint64_t time_limit_ns;     /* of a launch or a call; 0: none */
-  int interruptible;          /* 0, 1; -1: not said yet */
+  kjit_compile_limits limits; /* size_bytes 0 means that no limit was given */
+  uint64_t time_limit_ns;     /* time limit of a launch or call; 0 means none */
+  int interruptible;          /* 0 or 1; -1 if not given */
   bool compiles_in_child;
   bool lists_devices, shows_time, shows_info, is_verbose, is_quiet;
 } run_options;

@@ -1,4 +1,4 @@
-/* What happens with the arrays after the run: --print, --save, --image, --check. */
+/* Outputs after the run: --print, --save, --image, --check. */
 #ifndef RUN_OUTPUT_H
 #define RUN_OUTPUT_H
 
@@ -9,10 +9,10 @@
 
 typedef struct run_output {
   run_output_kind kind;
-  char *label; /* "r[:10]" */
+  char *label; /* for example "r[:10]" */
   tool_array array;
-  const char *path;       /* of RUN_SAVE and RUN_IMAGE; borrowed */
-  tool_argument expected; /* of RUN_CHECK */
+  const char *path;       /* for RUN_SAVE and RUN_IMAGE; borrowed */
+  tool_argument expected; /* for RUN_CHECK */
 } run_output;
 
 typedef struct run_outputs {
@@ -23,10 +23,11 @@ typedef struct run_outputs {
   tool_image_range range;
 } run_outputs;
 
-/* Before the run, so that a wrong name or a missing file is found before the work is done. */
+/* Called before the run, so that a wrong name or a missing file is reported before the work is
+ * done. */
 bool run_prepare_outputs(tool_error *error, const run_options *options,
                          const tool_arguments *arguments, run_outputs *outputs);
-/* failed_checks: of these outputs. */
+/* *failed_checks receives the number of failed checks. */
 bool run_write_outputs(tool_error *error, const run_outputs *outputs, size_t *failed_checks);
 void run_destroy_outputs(run_outputs *outputs);
 

@@ -1,4 +1,4 @@
-/* The lines of a sweep's plot, as they come; plot/plot.h draws them. */
+/* The curves of a sweep's plot, in the order in which they were added; plot/plot.h draws them. */
 #ifndef RUN_PLOT_H
 #define RUN_PLOT_H
 
@@ -6,13 +6,16 @@
 #include <plot/plot.h>
 
 typedef struct run_line {
-  char *name;         /* what the legend says; owned */
-  plot_point *points; /* owned; in the order of x */
+  char *name;         /* text in the legend; owned */
+  plot_point *points; /* in ascending order of x; owned */
   size_t count;
 } run_line;
 
-/* What the values along y are, and so what their ticks say. */
-typedef enum run_quantity { RUN_TIME /* s */, RUN_BANDWIDTH /* bytes a second */ } run_quantity;
+/* The quantity of the y axis, which determines its labels. */
+typedef enum run_quantity {
+  RUN_TIME /* seconds */,
+  RUN_BANDWIDTH /* bytes per second */
+} run_quantity;
 
 typedef struct run_plot {
   char *title;        /* owned */
@@ -22,13 +25,15 @@ typedef struct run_plot {
   size_t line_count;
 } run_plot;
 
-/* Copies name; the line stays the plot's, and until the next one is added where it is. */
+/* Adds a curve with a copy of the name. The plot owns it, and the pointer is valid until the next
+ * curve is added. */
 run_line *run_add_line(run_plot *plot, const char *name);
 run_line *run_find_line(const run_plot *plot, const char *name); /* NULL: none */
-/* A point at or below 0, or of no number, has no place on the axes: false. */
+/* Adds a point. Returns false if a coordinate is not positive or not finite, because the axes are
+ * logarithmic. */
 bool run_add_point(run_line *line, const plot_point *point);
 void run_destroy_plot(run_plot *plot);
-/* There has to be a point. */
+/* The plot must have at least one point. */
 void run_write_plot(const run_plot *plot, FILE *file);
 
 #endif

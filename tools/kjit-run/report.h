@@ -1,4 +1,4 @@
-/* --time, --info, --emit: what was compiled for the steps. */
+/* --time, --info, --emit: show times and compiled code of the steps. */
 #ifndef RUN_REPORT_H
 #define RUN_REPORT_H
 
@@ -7,7 +7,7 @@
 
 void run_show_times(const run_steps *steps, const run_timing *timing);
 void run_show_info(const run_steps *steps, const kjit_device *device);
-/* Finds a wrong stage before the run. */
+/* Reports a wrong stage before the run. */
 bool run_check_emits(tool_error *error, const run_options *options, kjit_device *device);
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context,
               kjit_module *module, const run_steps *steps);

@@ -1,17 +1,17 @@
-/* Sparse matrices as operands of a --call: an --arg of a file of scipy.sparse.save_npz. */
+/* Sparse matrices as operands of --call: an --arg with a file of scipy.sparse.save_npz. */
 #ifndef RUN_SPARSE_H
 #define RUN_SPARSE_H
 
 #include "call.h"
 
-/* The name of such an --arg: the part gets three operands, in CSR. A matrix in COO is converted
- * once, on the CPU. */
+/* Scans the name of such an --arg. The part gets three operands in CSR format. A COO matrix is
+ * converted once, on the CPU. */
 bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
 
-/* cg and lsmr warn no more where they did not converge. */
+/* Disables the warnings of cg and lsmr about missing convergence. */
 void run_silence_solvers(void);
 
-/* For the table of algorithms. */
+/* Functions for the table of algorithms. */
 kjit_status run_call_spmv(kjit_context *context, const run_argument *a,
                           const kjit_algorithm_options *options);
 kjit_status run_call_spmm(kjit_context *context, const run_argument *a,

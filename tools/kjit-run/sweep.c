@@ -10,9 +10,9 @@
 /* ---- the sizes ---- */
 
 typedef struct sizes {
-  tool_size size; /* the name is owned */
+  tool_size size; /* its name is owned */
   int64_t first, last, step;
-  bool is_sum; /* the next size is step more, else step times as much */
+  bool is_sum; /* the next size is larger by `step`; otherwise it is `step` times as large */
 } sizes;
 
 static bool scan_step(tool_scanner *scanner, sizes *s)
@@ -43,7 +43,7 @@ static bool scan_range(tool_scanner *scanner, sizes *s)
          tool_scan_fail(scanner, at, "the last size must not be less than the first");
 }
 
-/* 0: there is none after this one. */
+/* Returns 0 after the last size. */
 static int64_t next_size(const sizes *s, int64_t size)
 {
   int64_t next;
@@ -59,7 +59,7 @@ static size_t count_sizes(const sizes *s, size_t most)
   return count;
 }
 
-/* "n=2^10:2^28", "n=1000:1e6:*10", "n=100:1000:+100" */
+/* Parses for example "n=2^10:2^28", "n=1000:1e6:*10" or "n=100:1000:+100". */
 static bool parse_sizes(tool_error *error, const char *text, sizes *s)
 {
   enum { MOST = 1000 };
@@ -122,10 +122,11 @@ typedef struct sweep {
   const run_sweeper *s;
   sizes sizes;
   FILE *rows;
-  run_plot plot, beside;       /* of the sweep; of the tables that --beside names */
-  uint64_t done;               /* sizes, of all devices */
-  uint64_t row_count;          /* that were written */
-  const kjit_device **devices; /* that --device has named so far; owned */
+  run_plot plot, beside;       /* plot: curves of this sweep; beside: curves of the tables of
+                                * --beside */
+  uint64_t done;               /* number of sizes finished, for all devices */
+  uint64_t row_count;          /* number of rows written */
+  const kjit_device **devices; /* devices named by --device so far; owned */
   size_t device_count;
 } sweep;
 
@@ -137,7 +138,7 @@ static bool make_arguments(sweep *w, tool_arguments *arguments)
   return true;
 }
 
-/* The name of a step, with a number where others before it have the same. */
+/* Returns the name of a step, with a number if earlier steps have the same name. */
 static char *label_step(const run_steps *steps, size_t index)
 {
   size_t number = 1;
@@ -182,7 +183,7 @@ static bool measure_step(sweep *w, kjit_device *device, run_steps *steps, size_t
                   .least_ns = (double)m.least_ns / (double)o->repeat,
                   .lower_ns = (double)m.lower_ns / (double)o->repeat,
                   .upper_ns = (double)m.upper_ns / (double)o->repeat };
-  tool_stop_progress(); /* whose line is on the same terminal */
+  tool_stop_progress(); /* because the progress line may be on the same terminal */
   run_write_row(&row, w->rows);
   w->row_count++;
   draw(w, &row);
@@ -206,7 +207,7 @@ static bool measure_steps(sweep *w, kjit_device *device, tool_arguments *argumen
       w->sizes.size.name);
   if (!run_upload(s->error, s->context, device, steps)) return false;
   run_bind_steps(steps, device, s->options->time_limit_ns);
-  /* all of them once: a step may need what those before it have made */
+  /* run all steps once, because a step may need results of earlier steps */
   if (!run_all_steps(s->error, s->context, device, steps, 1, &ignored)) return false;
   for (size_t i = 0; i < steps->count; i++)
     if (!measure_step(w, device, steps, i)) return false;
@@ -251,7 +252,7 @@ static bool measure_device(sweep *w, const char *name)
   return true;
 }
 
-/* "cpu", "cpu,cuda:1" */
+/* Measures for each device of a list such as "cpu" or "cpu,cuda:1". */
 static bool measure_devices(sweep *w)
 {
   const char *at = w->s->options->device;
@@ -267,7 +268,7 @@ static bool measure_devices(sweep *w)
 
 /* ---- the results ---- */
 
-/* What is drawn beside comes behind the sweep's own lines. */
+/* Appends the curves of --beside to those of the sweep. */
 static void move_besides(sweep *w)
 {
   for (size_t i = 0; i < w->beside.line_count; i++) {
@@ -294,8 +295,8 @@ static bool write_plot(sweep *w, tool_error *error)
   return tool_finish_output(error, &output, true) || tool_prefix(error, "--plot");
 }
 
-/* Of a sweep that failed on its way: what was measured until then stays, and the error says where.
- * The first error is the one to report; of a plot that cannot be written either nothing is said. */
+/* Keeps the results of a sweep that has failed before its end, and adds to the error where they
+ * are. Errors of writing the plot are ignored, because the first error is reported. */
 static void keep_rows(sweep *w, bool has_file)
 {
   tool_error *error = w->s->error, of_plot = { 0 };
@@ -311,7 +312,7 @@ static void keep_rows(sweep *w, bool has_file)
   error->text = text;
 }
 
-/* Before the sweep: whoever has waited for it does not want to hear of a misspelled file. */
+/* Reads the tables before the sweep, so that a misspelled file name is reported at once. */
 static bool read_besides(sweep *w)
 {
   const run_options *o = w->s->options;

@@ -23,7 +23,7 @@ enum {
   UPPER,
   COLUMNS
 };
-/* SIZE has the name that --sweep gives. */
+/* SIZE has the name given by --sweep. */
 static const char *const columns[COLUMNS] = {
   [DEVICE] = "device",
   [DEVICE_NAME] = "device_name",
@@ -51,7 +51,7 @@ void run_write_head(const char *size_name, FILE *file)
   putc('\n', file);
 }
 
-/* A step without arrays has no bandwidth. */
+/* The bandwidth of a step without arrays is left empty. */
 void run_write_row(const run_row *row, FILE *file)
 {
   const char *const texts[] = { row->device, row->device_name, row->step };
@@ -64,7 +64,7 @@ void run_write_row(const run_row *row, FILE *file)
           row->least_ns);
   if (row->bytes && row->median_ns > 0) fprintf(file, "%.6g", (double)row->bytes / row->median_ns);
   fprintf(file, ",%.10g,%.10g\n", row->lower_ns, row->upper_ns);
-  fflush(file); /* whoever waits for a long sweep sees each row */
+  fflush(file); /* so that each row is visible at once during a long sweep */
 }
 
 void run_destroy_row(run_row *row)
@@ -76,12 +76,12 @@ void run_destroy_row(run_row *row)
 
 /* ---- reading ---- */
 
-/* A table with a head: the texts of all cells. */
+/* A table with a header row: the texts of all cells. */
 typedef struct table {
   const char *path;
   tool_error *error;
-  char **cells;    /* of all rows, the head first; owned */
-  uint64_t *lines; /* of all rows, in the text; owned */
+  char **cells;    /* cells of all rows, header first; owned */
+  uint64_t *lines; /* line number of each row; owned */
   size_t count, columns, row_count;
 } table;
 
@@ -151,7 +151,7 @@ static bool find_column(const table *t, const char *name, size_t *column)
          tool_fail(t->error, TOOL_EXIT_FILE, "%s: the table has no column '%s'", t->path, name);
 }
 
-/* An empty cell is no point: *is_there. */
+/* Reads a number. *is_there is false for an empty cell, which is not drawn. */
 static bool read_number(const table *t, size_t row, size_t column, double *value, bool *is_there)
 {
   const char *cell = t->cells[row * t->columns + column];
@@ -165,7 +165,7 @@ static bool read_number(const table *t, size_t row, size_t column, double *value
                    t->path, (unsigned long long)t->lines[row], t->cells[column], cell);
 }
 
-/* The columns of a line: of x, of y, and of the band's ends if `has_band`. */
+/* The columns of a curve: x, y, and the limits of the band if `has_band` is set. */
 typedef struct place {
   size_t x, y, low, high;
   bool has_band;
@@ -209,7 +209,7 @@ static bool add_point(const table *t, run_line *line, size_t row, const place *p
 static const struct {
   const char *ending;
   run_quantity quantity;
-  double scale; /* to seconds, to bytes a second */
+  double scale; /* factor to seconds or to bytes per second */
 } units[] = {
   { "gb_s", RUN_BANDWIDTH, 1e9 }, { "gb/s", RUN_BANDWIDTH, 1e9 }, { "mb_s", RUN_BANDWIDTH, 1e6 },
   { "mb/s", RUN_BANDWIDTH, 1e6 }, { "b_s", RUN_BANDWIDTH, 1 },    { "b/s", RUN_BANDWIDTH, 1 },
@@ -217,7 +217,7 @@ static const struct {
   { "s", RUN_TIME, 1 },
 };
 
-/* The unit that the name of a column ends in, as a word: time_us, "GB/s". */
+/* Finds the unit at the end of a column's name, as a separate word: time_us, "GB/s". */
 static bool find_scale(tool_error *error, const char *column, run_quantity quantity, double *scale)
 {
   const char *expected = quantity == RUN_TIME ? "_ns, _us, _ms or _s" : "_gb_s, _mb_s or _b_s";
@@ -281,7 +281,7 @@ static bool add_rows(const table *t, const char *size_name, run_plot *plot)
   return true;
 }
 
-/* Splits at colons: at most `most` parts; how many there are. */
+/* Splits the text at colons into at most `most` parts and returns their number. */
 static size_t split(char *text, char **parts, size_t most)
 {
   size_t count = 0;
