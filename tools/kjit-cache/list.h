@@ -15,12 +15,12 @@
 
 typedef enum cache_step_kind { CACHE_KERNEL, CACHE_LAUNCH, CACHE_CALL } cache_step_kind;
 
-/* One step, in which no braces are left. */
+/* One step, in which all braces were replaced. */
 typedef struct cache_step {
   cache_step_kind kind;
   const char *text;
-  const char *module; /* path; NULL: none */
-  char **arguments;   /* "x=zeros:f32[1000]", of those that the text names */
+  const char *module; /* path of the module, or NULL */
+  char **arguments;   /* arguments that the text names, such as "x=zeros:f32[1000]" */
   size_t argument_count;
 } cache_step;
 

@@ -1,4 +1,4 @@
-/* kjit-cache: what its files share. */
+/* Declarations that the files of kjit-cache share. */
 #ifndef CACHE_TOOL_H
 #define CACHE_TOOL_H
 
@@ -12,7 +12,7 @@ typedef struct cache_texts {
 
 typedef struct cache_options {
   const char *directory, *command, *output;
-  const char *ptxas; /* of kjit_config; NULL: no machine code */
+  const char *ptxas; /* see kjit_config; NULL means that no machine code is made */
   cache_texts operands, targets;
   bool is_shipped;
 } cache_options;
@@ -24,7 +24,8 @@ typedef struct cache_tool {
   uint64_t count, bytes, damaged;
 } cache_tool;
 
-/* A context that neither reads nor writes a disk cache. target: of kjit_config; NULL: none. */
+/* Creates a context that neither reads nor writes a disk cache. target: see kjit_config; NULL means
+ * none. */
 bool cache_create_context(cache_tool *t, const char *target, kjit_context **context);
 void cache_print_size(uint64_t size_bytes);
 
@@ -37,9 +38,9 @@ bool cache_build(cache_tool *t);
 
 /* Writes the entries of several files into one. */
 bool cache_merge(cache_tool *t);
-/* Lists the entries of a file; NULL: the one that is installed with libkjit. */
+/* Lists the entries of a file. path NULL means the file that is installed with libkjit. */
 bool cache_list_file(cache_tool *t, const char *path);
-/* Writes what the context has to --output, so that only this user can write to the file. */
+/* Writes the context's entries to --output, with write permission only for this user. */
 bool cache_write(cache_tool *t, kjit_context *context);
 
 #endif
