@@ -7,15 +7,16 @@
 
 typedef struct compile_options {
   tool_module_options module;
-  const char *path; /* of the IR */
+  const char *path; /* path of the IR */
   const char *kernel, *function, *symbol, *signature, *arch, *facts, *output, *ptxas, *libdevice;
-  const char **types; /* "NAME=TYPE" */
+  const char **types; /* items of the form "NAME=TYPE" */
   size_t type_count;
   const char *after_pass;
-  int stage; /* -1: from the output's ending, else the target's last text stage */
+  int stage; /* -1 means by the ending of the output's name, or else the last text stage of the
+              * target */
   uint32_t block[3], ptx_version, checks;
   kjit_debug debug;
-  kjit_compile_limits limits; /* size_bytes 0: none given */
+  kjit_compile_limits limits; /* size_bytes 0 means that no limit was given */
   bool lists_kernels, is_quiet, is_interruptible;
 } compile_options;
 
