@@ -198,5 +198,25 @@ def check_axes():
         assert all(np.isin(part, x).all() for part in chosen)
 
 
-for check in (check_means, check_axes, check_distributions, check_each_element, check_integers, check_orders, check_vectors, check_stream, check_refusals):
+def check_older():
+    """RandomState, and the functions of the module, which continue one generator on each device."""
+    from kjit.numpy import random
+    from kjit.numpy.random import RandomState, rand
+
+    state = RandomState(5)
+    first, rest = state.rand(3, 2).to_host(), state.randn(4).to_host()
+    assert (first == default_rng(5).random((3, 2)).to_host()).all() and rest.shape == (4,)
+    assert state.rand().shape == () and state.randint(3, size=9).dtype == np.int64 and state.random_sample(2).shape == (2,)
+    other = pickle.loads(pickle.dumps(state))
+    assert type(other) is RandomState and (other.rand(2).to_host() == state.rand(2).to_host()).all()
+    state.seed(5)
+    assert (state.rand(3, 2).to_host() == first).all()
+    random.seed(5)
+    assert (rand(3, 2).to_host() == first).all() and (random.randn(4).to_host() == rest).all()
+    random.seed(5)
+    assert (random.random((3, 2)).to_host() == first).all() and random.choice(4, 2, replace=False).shape == (2,)
+    assert {"rand", "seed", "RandomState", "normal", "default_rng"} <= set(dir(random)) and not hasattr(random, "nothing")
+
+
+for check in (check_older, check_means, check_axes, check_distributions, check_each_element, check_integers, check_orders, check_vectors, check_stream, check_refusals):
     check()

@@ -109,7 +109,7 @@ class Generator:
         self._lock = threading.Lock()
 
     def __repr__(self):
-        return f"<kjit.numpy.random.Generator, seed {self._seed}, on {self._device}>"
+        return f"<kjit.numpy.random.{type(self).__name__}, seed {self._seed}, on {self._device}>"
 
     # ---- state ----
 
@@ -606,3 +606,19 @@ def default_rng(seed=None, device=None):
     else the first one.
     """
     return seed if isinstance(seed, Generator) else Generator(seed, device)
+
+
+def __getattr__(name):
+    """The older functions of numpy.random, such as `rand`."""
+    from . import _random_state
+
+    found = _random_state.attribute(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
+
+def __dir__():
+    from . import _random_state
+
+    return sorted({*__all__, *_random_state.names()})

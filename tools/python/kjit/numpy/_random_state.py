@@ -1,0 +1,79 @@
+"""The older interface of numpy.random: `RandomState`, and functions of the module such as `rand` and `seed`."""
+
+import functools
+import threading
+
+from . import _engine
+from .random import Generator
+
+_NAMES = ("rand", "randn", "randint", "random_sample", "ranf", "sample", "seed", "RandomState")
+
+
+class RandomState(Generator):
+    """As `numpy.random.RandomState`: a `Generator`, whose numbers it has, with the older methods."""
+
+    def rand(self, *shape):
+        """Uniform numbers from 0 to 1; the arguments are the extents of the result."""
+        return self.random(shape or None)
+
+    def randn(self, *shape):
+        """Standard normal numbers; the arguments are the extents of the result."""
+        return self.standard_normal(shape or None)
+
+    def randint(self, low, high=None, size=None, dtype=int):
+        """Integers from low to high, without high; from 0 to low if high is None."""
+        return self.integers(low, high, size, dtype)
+
+    def random_sample(self, size=None):
+        """Uniform numbers from 0 to 1."""
+        return self.random(size)
+
+    ranf = sample = random_sample
+
+    def seed(self, seed=None):
+        """Starts the numbers again, as a new RandomState with the seed."""
+        self.__init__(seed, self._device)
+
+
+# The generators of the module's functions by their devices, and the seed of new ones.
+_shared: dict[str, RandomState] = {}
+_seed = None
+_lock = threading.Lock()
+
+
+def seed(seed=None):
+    """Starts the numbers of the module's functions again, on every device. seed: see `default_rng`."""
+    global _seed
+    with _lock:
+        _seed = seed
+        _shared.clear()
+
+
+def _state():
+    """The generator of the default device."""
+    device = _engine.default_device()
+    with _lock:
+        if device not in _shared:
+            _shared[device] = RandomState(_seed, device)
+        return _shared[device]
+
+
+@functools.cache
+def attribute(name):
+    """The module's function with the name of a method of RandomState, or None."""
+    if name in ("seed", "RandomState"):
+        return globals()[name]
+    method = None if name.startswith("_") else getattr(RandomState, name, None)
+    if not callable(method):
+        return None
+
+    @functools.wraps(method)
+    def call(*args, **options):
+        return getattr(_state(), name)(*args, **options)
+
+    return call
+
+
+def names():
+    """The names of the module's functions."""
+    return sorted({name for name in dir(Generator) if not name.startswith("_")} - {"device", "spawn"} | set(_NAMES))
