@@ -45,13 +45,14 @@ xp.zeros((2, 3), "f4"); xp.zeros(3, dtype="i4"); xp.ones(3, int); xp.full(3, 7, 
 xp.eye(3, 4, 1); xp.identity(3); xp.diag([1, 2, 3]); xp.tri(3); xp.logspace(0, 2, 3); xp.geomspace(1, 8, 4); xp.vander(v)
 xp.linspace(0, 1, 5, False); xp.linspace(0, 1); xp.linspace(0, 1, 5, retstep=True); xp.linspace(v, 2 * v, 4); xp.linspace([0, 1], 2, 4, axis=1)
 xp.array([1, 2], ndmin=2); xp.array(v, "f4"); xp.zeros_like(a, shape=2); xp.ones_like([1, 2]); xp.asarray([1, 2], "f4"); xp.indices((2, 2))
-xp.zeros((2, 3), order="F").strides; xp.asarray(a, order="F").strides; xp.mgrid[0:2, 0:3]; xp.array([v, v]); xp.array([v[0], 5])
+xp.zeros((2, 3), order="F").strides; xp.asarray(a, order="F").strides; xp.asfortranarray(a).strides; xp.mgrid[0:2, 0:3]; xp.array([v, v]); xp.array([v[0], 5])
 # methods
 a.sum(0, "f4"); a.sum(where=a > 0); a.mean(where=a > -9); a.max(where=a > 0, initial=0); a.std(0, ddof=1); a.var(ddof=1); c.max(); c.min()
 a.sum(axis=(0, 1), keepdims=True); a.argsort(axis=None); a.argsort(kind="stable"); a.sort(kind="stable"); a; xp.sort(v).searchsorted([0.5, 0.1])
 a.clip(-0.5, 0.5); a.clip(min=0); a.round(1); a.dot(a.T); m.trace(); a.diagonal(); a.compress([True, False, True], axis=0); i.put([0, 1], 7); i
 v.partition(2); v[2]; a.repeat(2, 1); a.reshape(4, 3, order="F"); a.ravel("F"); a.flatten("F"); a.T.ravel("A"); a.T.reshape(2, 6)
 list(a.flat)[3] == a[0, 3]; a.flat[5]; a.T.flat[5] = 7; a; a.flat = [1, 2]; a; a.item(5); a.item(1, 2); a.tobytes() == a.T.tobytes("F")
+a.copy("F").strides; a.T.copy("K").strides; a.astype("f4", "C", "same_kind"); a.astype("i4", casting="safe"); a.T.astype("f4").strides
 a.flags.c_contiguous; a.T.flags.c_contiguous; a.T.flags["F_CONTIGUOUS"]; a[:, ::2].flags.contiguous; a.setflags(write=False); a.flags.writeable
 a.view(np.int64); f.view("f8"); a.view("u1").shape; v.view().shape; a.__array__().shape; list(reversed(v))[0] == v[-1]
 a.real; c.real; c.imag; c.conj(); v.conj(); a.imag; c.real = 7; c; c.imag[1:] = v[:3]; c; c.real[::2] += c.imag[::2]; c; v.imag = 1
@@ -59,15 +60,20 @@ a.real; c.real; c.imag; c.conj(); v.conj(); a.imag; c.real = 7; c; c.imag[1:] = 
 xp.sort(a, axis=None); xp.where(a > 0); xp.take(v, [7], mode="clip"); xp.flip(a, 0); xp.reshape(a, (4, 3), order="F"); xp.tensordot(a, a.T, 1)
 xp.pad(v, (1, 2), mode="edge"); xp.pad(v, 1, constant_values=7); xp.triu(m, 1); xp.meshgrid(v, i, sparse=True, indexing="ij"); xp.sum(a, where=a > 0)
 xp.median(a, axis=0); xp.percentile(a, [30, 60]); xp.average(v, weights=[1, 2, 3, 4, 5]); xp.nanmean(xp.where(v > 0.5, xp.nan, v)); xp.cov(a)
-xp.unique(i, return_inverse=True); xp.bincount(j); xp.digitize(v, [0.2, 0.6]); xp.interp(0.4, [0, 1], v[:2]); xp.gradient(v); xp.convolve(v, [1, 2])
+xp.unique(i, return_inverse=True); xp.unique(xp.where(v > 0.5, xp.nan, v), return_counts=True); xp.unique([xp.nan] * 2, equal_nan=False)
+xp.bincount(j); xp.digitize(v, [0.2, 0.6]); xp.interp(0.4, [0, 1], v[:2]); xp.gradient(v); xp.convolve(v, [1, 2])
 xp.add.reduce(a, axis=1); xp.maximum.accumulate(v); xp.multiply.outer(v, v); xp.add.at(v, [0, 0], 1); v; xp.add(v, 1, v); v; xp.sin(v, dtype="f4")
 xp.linalg.norm(v); xp.linalg.norm(a, axis=1); xp.linalg.svd(a, compute_uv=False); xp.linalg.cond(m); xp.linalg.lstsq(m, v[:3], rcond=None)[0]; xp.fft.fft2(a)
+xp.einsum(a, [0, 1], a, [2, 1], [0, 2]); xp.einsum(a, [0, ...]); xp.einsum("ij,jk", a, a); xp.einsum("ij,kj,kl->il", a, a, a, optimize=True)
+xp.einsum("i,i,ij", v[:3], v[2:], a, optimize="greedy"); xp.histogram(f, 4); xp.histogram(f, [-1, 0, 2]); xp.histogram(i, range(3)); xp.vectorize(lambda x: x + 1)(a)
+xp.lib.stride_tricks.sliding_window_view(a, (2, 3)); np.lib.stride_tricks.sliding_window_view(v, 9); xp.lib.stride_tricks.as_strided(v, (3, 3), (8, 8))
+xp.linalg.qr(m, mode="r").shape; xp.poly1d([1, 2])(v); xp.polynomial.Polynomial([1, 2])(v); sum(float(x) for x in xp.nditer(v)); v + range(5); range(5) * v
 xp.kron(v, v); xp.cross(v[:3], v[2:]); xp.einsum("ij,kj->ik", a, a); xp.allclose(v, v); xp.array_equal(v, v); xp.isclose(v, v + 1e-12); xp.count_nonzero(b)
 # indexing and updates
 a[a > 0] = 0; a; a[a > 0] += 1; a; a[[0, 0], [1, 1]] += 1; a; i[1:] += i[:-1]; i; i[::-1] += i; i; m += m.T; m; m[[0, 1]] = m[[1, 0]]; m
-a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
+v[:3] = range(3); v; v[range(2)]; v[[0, 2]] = range(2); v; del a[0]; a; a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
 # numbers, text, copies
-float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
+float(v); int(v); complex(v); float(v[:0]); float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
 """
 

@@ -11,7 +11,7 @@ import inspect
 import sys
 
 from . import _dtypes
-from ._engine import Array
+from ._engine import LISTS, Array
 
 
 def _numpy():
@@ -49,7 +49,7 @@ def _array(x, device, takes_numbers):
 
     if getattr(type(x), "__kjit_traced__", False):
         raise TypeError("a value of kjit.numpy.grad, whose operations are recorded")
-    if isinstance(x, (list, tuple)) or takes_numbers and _dtypes.is_scalar(x):
+    if isinstance(x, LISTS) or takes_numbers and _dtypes.is_scalar(x):
         return _creation.asarray(x, device=device)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(x, numpy.ndarray) or takes_numbers and numpy is not None and isinstance(x, numpy.generic):
@@ -144,7 +144,7 @@ def _own(x, device, given):
     numpy = _numpy()
     if isinstance(x, numpy.ndarray):
         is_own = any(x is each for each in given) or _dtypes.dtypes.name_of(x.dtype) not in _dtypes.KIND or x.ndim > _engine.MOST_RANK
-        return x if is_own else _creation.asarray(x, device=device)
+        return x if is_own else _creation.asarray(x, order="F" if x.flags.fnc else None, device=device)
     if isinstance(x, (list, tuple)):
         items = [_own(item, device, given) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
@@ -165,9 +165,36 @@ class _Tricks:
 _TRICKS = ("mgrid", "ogrid", "r_", "c_")
 # Classes and objects of NumPy that the namespace shares with NumPy.
 _SAME = (
-    "dtype errstate printoptions ndindex ndenumerate testing s_ index_exp typing typecodes generic number integer signedinteger "
-    "unsignedinteger inexact floating complexfloating"
+    "dtype errstate printoptions ndindex ndenumerate nditer poly1d polynomial testing s_ index_exp typing typecodes generic number integer "
+    "signedinteger unsignedinteger inexact floating complexfloating"
 ).split()
+
+
+def _lib():
+    """Returns the functions of `numpy.lib` that work on arrays of kjit."""
+    from types import SimpleNamespace
+
+    from . import _manipulation
+
+    names = ("as_strided", "broadcast_arrays", "broadcast_to", "sliding_window_view")
+    return SimpleNamespace(stride_tricks=SimpleNamespace(**{name: widened(getattr(_manipulation, name)) for name in names}))
+
+
+def _vectorize(*args, **options):
+    """Returns a function like `numpy.vectorize`: Python calls the given function for each element, on
+    the host. `kjit.vectorize` compiles functions."""
+    made = _numpy().vectorize(*args, **options)
+
+    def call(*args, **options):
+        found = by_numpy(made, args, options)
+        return call if found is made else found  # made(function) completes a decorator with options
+
+    call.__doc__ = made.__doc__
+    return call
+
+
+# What is made for the namespace from classes and modules of NumPy.
+_MADE = {"lib": _lib, "vectorize": lambda: _vectorize}
 
 
 def find(name, module=_numpy):
@@ -179,6 +206,8 @@ def find(name, module=_numpy):
         return thing
     if name in _TRICKS:
         return _Tricks(thing)
+    if name in _MADE:
+        return _MADE[name]()
     if isinstance(thing, type):
         return _dtypes.BY_TEXT.get(_dtypes.dtypes.name_of(thing)) if issubclass(thing, _numpy().generic) else None
     if not callable(thing):

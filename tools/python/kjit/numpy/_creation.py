@@ -152,7 +152,7 @@ def empty(shape, dtype=None, order=None, *, device=None):
 def full(shape, fill_value, dtype=None, order=None, *, device=None):
     """Returns a new array in which every element is fill_value, a number or an array that
     broadcasts to the shape. order: "F" for column-major order."""
-    if isinstance(fill_value, (list, tuple)):
+    if isinstance(fill_value, _engine.LISTS):
         fill_value = asarray(fill_value, device=device)
     if dtype is None:
         is_scalar = _dtypes.is_scalar(fill_value)

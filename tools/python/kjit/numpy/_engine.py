@@ -18,6 +18,8 @@ from ._funcs import IDENTITY, Func
 
 Array = _kjit.Array
 MOST_RANK = 8
+# Sequences that are operands in the place of arrays.
+LISTS = (list, tuple, range)
 
 
 def new(shape, text, device):
@@ -272,7 +274,7 @@ context_of_expressions = None
 def is_operand(x):
     """Returns whether an operator accepts an object: a kjit or NumPy array, a number, or a list or
     tuple."""
-    if isinstance(x, (Array, list, tuple)) or _dtypes.is_scalar(x):
+    if isinstance(x, (Array, *LISTS)) or _dtypes.is_scalar(x):
         return True
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic))
@@ -296,12 +298,12 @@ def learn_scalars(operands):
 def without_lists(operands):
     """Returns the operands with each list and tuple converted to an array on the device of the
     first array."""
-    if not any(isinstance(x, (list, tuple)) for x in operands):
+    if not any(isinstance(x, LISTS) for x in operands):
         return operands
     from ._creation import asarray
 
     device = next((x.device for x in operands if isinstance(x, Array)), None)
-    return tuple(asarray(x, device=device) if isinstance(x, (list, tuple)) else x for x in operands)
+    return tuple(asarray(x, device=device) if isinstance(x, LISTS) else x for x in operands)
 
 
 def elementwise(row, operands, out=None, where=None):
@@ -415,7 +417,7 @@ def assign(view, value):
     if _dtypes.is_scalar(value):
         value = typed_for_store(value, target)
         return run_map(IDENTITY.pair(), (value,), view)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, LISTS):
         value = _numpy().asarray(value)
     value = operand(value, "an assignment")
     shape = tuple(value.shape)

@@ -11,7 +11,7 @@ import inspect
 
 import numpy
 
-from . import _creation, _dtypes, _engine, _indexing, _manipulation, _orders, _products, _reductions
+from . import _creation, _dtypes, _einsum, _engine, _indexing, _manipulation, _orders, _products, _reductions
 from ._engine import Array
 from ._errors import ShapeError
 from ._functions_folds import (
@@ -48,6 +48,7 @@ from ._functions_shapes import (
     repeat,
     reshape,
     roll,
+    sliding_window_view,
     split,
     tile,
 )
@@ -140,12 +141,15 @@ def searchsorted(a, v, side="left", sorter=None):
     return _orders.searchsorted(a, v, side=side, sorter=sorter)
 
 
-def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None):
-    if axis is not None or return_inverse:
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True):
+    if axis is not None:
         return NotImplemented
-    found = _orders.unique_all(array_of(ar))
-    asked = [part for part, is_asked in ((found.indices, return_index), (found.counts, return_counts)) if is_asked]
-    return (found.values, *asked) if asked else found.values
+    ar = array_of(ar)
+    runs = _orders.Runs(ar, equal_nan)
+    shape = (ar.size,) if numpy.__version__.startswith("1.") else tuple(ar.shape)
+    parts = (lambda: runs.indices, return_index), (lambda: runs.inverse(shape), return_inverse), (runs.counts, return_counts)
+    asked = [part() for part, is_asked in parts if is_asked]
+    return (runs.values, *asked) if asked else runs.values
 
 
 def nonzero(a):
@@ -294,10 +298,9 @@ def vdot(a, b):
     return _products.vecdot(a, b)
 
 
-def einsum(*operands):
-    if not isinstance(operands[0], str):
-        return NotImplemented
-    return _products.einsum(operands[0], *promoted(*map(array_of, operands[1:])))
+def einsum(*operands, optimize=False, out=None):
+    expression, arrays = _einsum.read(operands)
+    return _stored(_einsum.compute(expression, promoted(*map(array_of, arrays)), optimize), out, "einsum")
 
 
 def trace(a, offset=0, axis1=0, axis2=1):
@@ -370,7 +373,7 @@ TABLE = {
     "concatenate": _put_together(_manipulation.concat), "stack": _put_together(_manipulation.stack),
     "hstack": _stacked(_manipulation.hstack), "vstack": _stacked(_manipulation.vstack), "dstack": dstack, "column_stack": column_stack,
     "atleast_1d": _at_least(1), "atleast_2d": _at_least(2), "atleast_3d": _at_least(3), "split": split, "array_split": array_split,
-    "hsplit": _split_along(1), "vsplit": _split_along(0), "dsplit": _split_along(2), "tile": tile, "repeat": repeat, "roll": roll,
+    "lib.stride_tricks.sliding_window_view": sliding_window_view, "hsplit": _split_along(1), "vsplit": _split_along(0), "dsplit": _split_along(2), "tile": tile, "repeat": repeat, "roll": roll,
     "flip": flip, "flipud": _flip_along(0), "fliplr": _flip_along(1), "pad": pad, "sort": sort, "argsort": argsort,
     "searchsorted": searchsorted, "unique": unique, "nonzero": nonzero, "flatnonzero": flatnonzero, "argwhere": argwhere,
     "where": where, "take": take, "take_along_axis": take_along_axis, "compress": compress, "clip": clip, "round": round_,

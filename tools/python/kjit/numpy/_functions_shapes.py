@@ -24,6 +24,10 @@ def broadcast_arrays(*args, subok=False):
     return _SEVERAL(_manipulation.broadcast_arrays(*map(array_of, args)))
 
 
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    return _manipulation.sliding_window_view(array_of(x), window_shape, axis, writeable=writeable)
+
+
 def _put_together(function):
     def joined(arrays, axis=0, out=None):
         found = arrays_of(arrays)

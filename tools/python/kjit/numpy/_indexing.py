@@ -55,7 +55,7 @@ def _items(x, key):
 def _item(x, item):
     if item is None or item is Ellipsis or type(item) in (int, slice, bool):
         return item
-    if isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") or isinstance(item, Array):
+    if isinstance(item, (Array, *_engine.LISTS)) or hasattr(item, "__array_interface__"):
         return _array_item(x, item)
     if isinstance(item, slice):
         return item
@@ -70,7 +70,7 @@ def _array_item(x, item):
     if not isinstance(item, Array):
         import numpy
 
-        if isinstance(item, (list, tuple)) and not item:
+        if isinstance(item, _engine.LISTS) and not item:
             item = numpy.empty(0, "i8")
         host = numpy.asarray(item)
         if host.dtype.kind not in "biu":

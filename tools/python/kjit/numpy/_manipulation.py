@@ -38,7 +38,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
     needed.
     """
     shape = _complete(_engine.extents_of(shape), x.size)
-    if _is_column_major(x, order):
+    if is_column_major(x, order):
         return permuted(reshape(permuted(x, range(x.ndim)[::-1]), shape[::-1], copy=copy), range(len(shape))[::-1])
     if copy:
         return _view_reshaped(_engine.copied(x), shape)
@@ -116,6 +116,33 @@ def expand_dims(x, /, axis):
     return x._view(shape, strides, 0)
 
 
+def as_strided(x, shape=None, strides=None, subok=False, writeable=True):
+    """Returns a view with the given shape and strides in bytes. All its elements must be elements of
+    x."""
+    shape = tuple(x.shape) if shape is None else _engine.shape_of(shape)
+    size = x.dtype.itemsize
+    strides = x.strides if strides is None else _engine.extents_of(strides)
+    if any(stride % size for stride in strides):
+        raise ShapeError(f"as_strided: strides {strides} are no multiples of the elements' {size} bytes")
+    return x._view(shape, tuple(stride // size for stride in strides), 0, not writeable)
+
+
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    """Returns a view of all windows with a shape along the axes. The last dimensions of the view are
+    those of the windows."""
+    extents = _engine.shape_of(window_shape)
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [normalize_axis(each, x.ndim) for each in given]  # one may come twice
+    if len(extents) != len(axes):
+        raise ShapeError(f"sliding_window_view: {len(extents)} extents of windows for {len(axes)} axes")
+    shape = list(x.shape)
+    for each, extent in zip(axes, extents):
+        if shape[each] < extent:
+            raise ShapeError(f"sliding_window_view: a window of {extent} is longer than axis {each} with size {x.shape[each]}")
+        shape[each] -= extent - 1
+    return x._view((*shape, *extents), (*x._strides, *(x._strides[each] for each in axes)), 0, not writeable)
+
+
 def squeeze(x, /, axis=None):
     """Returns a view without the dimensions of extent 1 in axis, or by default without all of them.
     Raises ShapeError if a dimension has another extent."""
@@ -173,7 +200,7 @@ def _flatten_method(self, order="C"):
     return flatten(_in_order(self, order))
 
 
-def _is_column_major(x, order):
+def is_column_major(x, order):
     """Returns whether NumPy's order "C", "F" or "A" means column-major order for x."""
     if order not in ("C", "F", "A"):
         raise ValueError(f'order is "C", "F" or "A", not {order!r}')
@@ -184,7 +211,7 @@ def _in_order(x, order):
     """Returns a view whose row-major order is the given order of x; "K" means the order in memory."""
     if order == "K":
         return permuted(x, sorted(range(x.ndim), key=lambda axis: -abs(x._strides[axis])))
-    return permuted(x, range(x.ndim)[::-1]) if _is_column_major(x, order) else x
+    return permuted(x, range(x.ndim)[::-1]) if is_column_major(x, order) else x
 
 
 def is_dense(x, order="C"):

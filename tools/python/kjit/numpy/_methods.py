@@ -61,6 +61,8 @@ def _to_complex(self):
 
 
 def _one_number(self, what):
+    if self.size != 1:
+        raise TypeError(f"an array of {self.size} elements does not convert to {what}: only an array of one element does")
     value = self.item()
     if isinstance(value, complex) and what != "complex":
         raise TypeError(f"a complex number does not convert to {what}")
@@ -89,6 +91,32 @@ def astype(x, dtype, /, *, copy=True, device=None):
     return _engine.cast(x, text)
 
 
+def _astype_method(self, dtype, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
+    """Returns the elements converted to a data type, like `kjit.numpy.astype`. order and casting have
+    NumPy's meaning: TypeError reports a conversion that casting does not permit."""
+    if casting != "unsafe" and not _can_convert(self.dtype, _dtypes.dtype_of(dtype), casting):
+        raise TypeError(f"cannot cast an array from {self.dtype.name} to {_dtypes.dtype_of(dtype).name} by the rule {casting!r}")
+    made = astype(self, dtype, copy=copy, device=device)
+    return _creation.asarray(made, order=_order_of(self, order)) if made.ndim > 1 else made
+
+
+def _order_of(x, order):
+    """Returns "C" or "F", the order of a copy of x, for one of NumPy's orders."""
+    from . import _manipulation
+
+    if order not in ("C", "F", "K", "A"):
+        raise ValueError(f'order is "C", "F", "K" or "A", not {order!r}')
+    return "F" if order == "F" or order != "C" and _manipulation.is_column_major(x, "A") else "C"
+
+
+def _can_convert(source, target, casting):
+    import numpy
+
+    if "bf16" in (source.text, target.text):
+        return source == target or casting == "same_kind" and _dtypes.KIND[target.text] in "fc"
+    return numpy.can_cast(numpy.dtype(source.dtype), numpy.dtype(target.dtype), casting)
+
+
 def to_device(self, device, /, *, stream=None):
     """Returns the array itself if it is on the device, else a copy on the device."""
     place = _engine.device_name(device)
@@ -96,10 +124,9 @@ def to_device(self, device, /, *, stream=None):
 
 
 def copy(self, order="C"):
-    """Returns a new array with the same elements, in row-major order."""
-    if order not in ("C", "K", "A"):
-        raise ValueError(f'copy: order is "C", not {order!r}')
-    return _engine.copied(self)
+    """Returns a new array with the same elements, in row-major order. order: "F" means column-major
+    order; "K" and "A" keep the order of the array."""
+    return _engine.copied(self.T).T if _order_of(self, order) == "F" else _engine.copied(self)
 
 
 def fill(self, value):
@@ -162,7 +189,7 @@ def _contains(self, value):
 
 
 def _no_deletion(self, key):
-    raise TypeError("elements of an array cannot be deleted")
+    raise ValueError("elements of an array cannot be deleted")
 
 
 def _namespace(self, /, *, api_version=None):
@@ -386,7 +413,7 @@ def methods():
         "__divmod__": _divided, "__rdivmod__": _reflected_divided, "__pow__": _power, "__rpow__": _reflected_power, "__ipow__": _power_in_place,
         "__bool__": _to_bool, "__float__": _to_float, "__int__": _to_int, "__complex__": _to_complex, "__index__": _to_index,
         "__iter__": _iterate, "__contains__": _contains, "__array_namespace__": _namespace, "__reduce__": _pickled,
-        "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": astype, "to_device": to_device, "copy": copy, "fill": fill,
+        "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": _astype_method, "to_device": to_device, "copy": copy, "fill": fill,
         "tolist": tolist, "__repr__": _printing.represent, "__str__": _printing.show, "__format__": _printing.formatted,
         "_repr_html_": _printing.as_html, "__getitem__": _indexing.get_item, "__setitem__": _indexing.set_item, "__delitem__": _no_deletion,
         "__matmul__": _products.operator, "__rmatmul__": _products.reflected, "__imatmul__": _products.in_place,

@@ -153,18 +153,20 @@ _IS_NEW = """func is_new(i, x, order) {
   return a != b
 }"""
 _KEEP = Func("is_new", _IS_NEW)
+_KEEP_ONE_NAN = Func("is_new", _IS_NEW.replace("return a != b", "return a != b and (a == a or b == b)"))
 _PUT = Func("put", "func put(i, v, x, order) { x[order[i]] = v }")
 
 
-class _Runs:
+class Runs:
     """The runs of equal elements in a sorted, flattened array. `order`: indices that sort the
     array; `flags`: whether a run begins at each position in the order; `first`: the positions at
-    which runs begin."""
+    which runs begin. equal_nan: all NaNs form one run instead of one run each."""
 
-    def __init__(self, x):
+    def __init__(self, x, equal_nan=False):
         self.x = x.reshape((x.size,)) if x.ndim != 1 else x
         self.order = argsort(self.x)
-        self.flags = from_indices(_KEEP, (self.x.size,), "bool", (self.x, self.order), x.device)
+        begins = _KEEP_ONE_NAN if equal_nan and _dtypes.KIND[x.dtype.text] in "fc" else _KEEP
+        self.flags = from_indices(begins, (self.x.size,), "bool", (self.x, self.order), x.device)
         self.first = _indexing.nonzero_flat(self.flags)
         self.indices = self.order[self.first]
         self.values = self.x[self.indices]
@@ -190,26 +192,26 @@ def unique_all(x, /):
     """Returns the unique elements in ascending order, the index of the first occurrence of each in
     the flattened array, for each element of x its index among the unique elements, and the number
     of occurrences. NaNs count as different."""
-    runs = _Runs(x)
+    runs = Runs(x)
     return UniqueAll(runs.values, runs.indices, runs.inverse(tuple(x.shape)), runs.counts())
 
 
 def unique_counts(x, /):
     """Returns the unique elements in ascending order, and the number of occurrences of each."""
-    runs = _Runs(x)
+    runs = Runs(x)
     return UniqueCounts(runs.values, runs.counts())
 
 
 def unique_inverse(x, /):
     """Returns the unique elements in ascending order, and for each element of x its index among
     them."""
-    runs = _Runs(x)
+    runs = Runs(x)
     return UniqueInverse(runs.values, runs.inverse(tuple(x.shape)))
 
 
 def unique_values(x, /):
     """Returns the unique elements in ascending order."""
-    return _Runs(x).values
+    return Runs(x).values
 
 
 def isin(x1, x2, /, *, invert=False):
@@ -248,13 +250,14 @@ def histogram(x, /, bins=10, range=None, weights=None):
     """
     from . import _creation, _reductions
 
-    if isinstance(bins, (Array, list, tuple)):
-        edges = bins if isinstance(bins, Array) else _creation.asarray(bins, dtype="f64", device=x.device)
+    if not hasattr(bins, "__index__") or getattr(bins, "ndim", 0):
+        edges = bins if isinstance(bins, Array) else _creation.asarray(bins, device=x.device)
         return _folds.histogram(x, edges, weights=weights), edges
     low, high = (float(_reductions.min(x)), float(_reductions.max(x))) if range is None else map(float, range)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return _folds.histogram(x, int(bins), low, high, weights), _creation.linspace(low, high, int(bins) + 1, device=x.device)
+    dtype = x.dtype if _dtypes.KIND[x.dtype.text] == "f" else None
+    return _folds.histogram(x, int(bins), low, high, weights), _creation.linspace(low, high, int(bins) + 1, dtype=dtype, device=x.device)
 
 
 METHODS = {

@@ -122,17 +122,21 @@ def outer(x1, x2, /):
     return elementwise(ROWS["multiply"], (x1.reshape((x1.size, 1)), x2.reshape((1, x2.size))))
 
 
-def einsum(expression, *operands):
-    """Returns the sum of products that the expression describes, such as "ij,jk->ik", like
-    `numpy.einsum`."""
-    from .. import _products
+def einsum(*operands, optimize=False):
+    """Returns the sum of products that the operands describe, like `numpy.einsum`: an expression
+    such as "ij,jk->ik" and arrays, or arrays and their lists of axes in turn. optimize: whether
+    three or more arrays are multiplied two at a time, or NumPy's name or list for the order."""
+    from . import _creation, _einsum
 
-    text = _dtypes.promote([_dtypes.text_of(x) for x in operands], "einsum")
-    return _products.einsum(expression, *(_engine.converted(x, text) for x in operands))
+    expression, given = _einsum.read(operands)
+    device = next((x.device for x in given if isinstance(x, Array)), None)
+    arrays = [x if isinstance(x, Array) else _creation.asarray(x, device=device) for x in given]
+    text = _dtypes.promote([_dtypes.text_of(x) for x in arrays], "einsum")
+    return _einsum.compute(expression, [_engine.converted(x, text) for x in arrays], optimize)
 
 
 def _is_array(x):
-    return isinstance(x, (Array, list, tuple)) or hasattr(x, "__array_struct__")
+    return isinstance(x, (Array, *_engine.LISTS)) or hasattr(x, "__array_struct__")
 
 
 def operator(self, other):

@@ -10,28 +10,29 @@ _NAMES = ("rand", "randn", "randint", "random_sample", "ranf", "sample", "seed",
 
 
 class RandomState(Generator):
-    """As `numpy.random.RandomState`: a `Generator`, whose numbers it has, with the older methods."""
+    """A `Generator` with the older methods, like `numpy.random.RandomState`. Its numbers are those of
+    the Generator with the same seed."""
 
     def rand(self, *shape):
-        """Uniform numbers from 0 to 1; the arguments are the extents of the result."""
+        """Returns uniform numbers from 0 to 1. The arguments are the extents of the result."""
         return self.random(shape or None)
 
     def randn(self, *shape):
-        """Standard normal numbers; the arguments are the extents of the result."""
+        """Returns standard normal numbers. The arguments are the extents of the result."""
         return self.standard_normal(shape or None)
 
     def randint(self, low, high=None, size=None, dtype=int):
-        """Integers from low to high, without high; from 0 to low if high is None."""
+        """Returns integers from low to high, without high. If high is None, they are from 0 to low."""
         return self.integers(low, high, size, dtype)
 
     def random_sample(self, size=None):
-        """Uniform numbers from 0 to 1."""
+        """Returns uniform numbers from 0 to 1."""
         return self.random(size)
 
     ranf = sample = random_sample
 
     def seed(self, seed=None):
-        """Starts the numbers again, as a new RandomState with the seed."""
+        """Restarts the sequence of numbers, like a new RandomState with the seed."""
         self.__init__(seed, self._device)
 
 
@@ -42,7 +43,7 @@ _lock = threading.Lock()
 
 
 def seed(seed=None):
-    """Starts the numbers of the module's functions again, on every device. seed: see `default_rng`."""
+    """Restarts the sequences of the module's functions on every device. seed: see `default_rng`."""
     global _seed
     with _lock:
         _seed = seed
@@ -50,7 +51,7 @@ def seed(seed=None):
 
 
 def _state():
-    """The generator of the default device."""
+    """Returns the generator of the default device."""
     device = _engine.default_device()
     with _lock:
         if device not in _shared:
@@ -60,7 +61,7 @@ def _state():
 
 @functools.cache
 def attribute(name):
-    """The module's function with the name of a method of RandomState, or None."""
+    """Returns the module's function with the name of a method of RandomState, or None."""
     if name in ("seed", "RandomState"):
         return globals()[name]
     method = None if name.startswith("_") else getattr(RandomState, name, None)
@@ -75,5 +76,5 @@ def attribute(name):
 
 
 def names():
-    """The names of the module's functions."""
+    """Returns the names of the module's functions."""
     return sorted({name for name in dir(Generator) if not name.startswith("_")} - {"device", "spawn"} | set(_NAMES))

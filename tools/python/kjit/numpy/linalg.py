@@ -143,10 +143,12 @@ def _as_complex(x):
 
 
 def qr(x, /, *, mode="reduced"):
-    """Factors matrices into Q, with orthonormal columns, and an upper triangular R. mode: "reduced"
-    or "complete"."""
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f'qr: mode is "reduced" or "complete", not {mode!r}')
+    """Factors matrices into Q, with orthonormal columns, and an upper triangular R. mode: "reduced",
+    "complete", or "r" for R alone."""
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f'qr: mode is "reduced", "complete" or "r", not {mode!r}')
+    if mode == "r":
+        return qr(x).R
     return QRResult(*_call(_matrices(x, "qr"), "qr", "qr", mode))
 
 

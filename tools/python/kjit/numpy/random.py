@@ -609,7 +609,7 @@ def default_rng(seed=None, device=None):
 
 
 def __getattr__(name):
-    """The older functions of numpy.random, such as `rand`."""
+    """Returns one of the older functions of numpy.random, such as `rand`."""
     from . import _random_state
 
     found = _random_state.attribute(name)

@@ -1,0 +1,70 @@
+"""NumPy's forms of the arguments of einsum: lists of axes instead of letters, and products of a few
+arrays at a time."""
+
+import string
+
+from .._errors import CLASSES
+from .._products import einsum as _one_pass
+from ._errors import ShapeError
+
+_ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
+
+
+def read(operands):
+    """Returns (expression, arrays) for the operands of einsum. The operands are an expression and
+    arrays, or arrays and their lists of axes in turn. A last list has the axes of the result."""
+    if operands and isinstance(operands[0], str):
+        return operands[0].replace(" ", ""), operands[1:]
+    if len(operands) < 2:
+        raise ValueError("einsum: the operands are an expression and arrays, or arrays and their lists of axes in turn")
+    terms = [_term(axes) for axes in operands[1::2]]
+    result = "->" + _term(operands[-1]) if len(operands) % 2 else ""
+    return ",".join(terms) + result, operands[: len(terms) * 2 : 2]
+
+
+def _term(axes):
+    """Returns the letters of a list of axes."""
+    if not isinstance(axes, (list, tuple)):
+        raise TypeError(f"einsum: an array is followed by the list of its axes, not by {type(axes).__name__}")
+    letters = []
+    for axis in axes:
+        if axis is not Ellipsis and not 0 <= axis < len(string.ascii_letters):
+            raise ValueError(f"einsum: an axis is an integer from 0 to {len(string.ascii_letters) - 1} or ..., not {axis}")
+        letters.append("..." if axis is Ellipsis else string.ascii_letters[axis])
+    return "".join(letters)
+
+
+def compute(expression, arrays, optimize=False):
+    """Returns the sum of products. optimize has NumPy's meaning: whether three or more arrays are
+    multiplied two at a time, or the order of the products."""
+    try:
+        if optimize is not False and len(arrays) > 2 and "." not in expression:
+            return _in_steps(expression, list(arrays), optimize)
+        return _one_pass(expression, *arrays)
+    except _ArgumentError as error:
+        raise ShapeError(str(error)) from None
+
+
+def _in_steps(expression, arrays, optimize):
+    """Multiplies a few of the arrays at a time, in the order that NumPy chooses."""
+    import numpy
+
+    # NumPy chooses the order by the shapes.
+    shapes = [numpy.broadcast_to(numpy.int8(0), tuple(x.shape)) for x in arrays]
+    path = numpy.einsum_path(expression, *shapes, optimize=optimize)[0][1:]
+    terms, result = _parts(expression)
+    for chosen in path:
+        given = [(terms.pop(i), arrays.pop(i)) for i in sorted(chosen, reverse=True)]
+        used = {letter for term, _ in given for letter in term}
+        made = "".join(sorted(used & set("".join(terms) + result))) if terms else result
+        arrays.append(_one_pass(",".join(term for term, _ in given) + "->" + made, *(x for _, x in given)))
+        terms.append(made)
+    return arrays[0]
+
+
+def _parts(expression):
+    """Returns the terms of the operands and the term of the result. An expression without an arrow
+    has a result term with the letters that occur once, in alphabetical order."""
+    given, arrow, result = expression.partition("->")
+    letters = given.replace(",", "")
+    return given.split(","), result if arrow else "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
