@@ -1,19 +1,18 @@
-/* Which array parameters a function may read and write, on the untyped tree. Without types nobody
- * knows whether `x[i]` is an element or a view, so every name that may stand for (a part of) a
- * parameter counts as the parameter: sets of parameters flow through let, var, `? :`, calls and
- * views until nothing changes.
- * */
+/* Determines which array parameters a function may read and write, from the untyped tree. Without
+ * types it is unknown whether `x[i]` is an element or a view. Every name that can refer to a
+ * parameter or a view of it therefore counts as the parameter. The analysis propagates sets of
+ * parameters through let, var, `? :`, calls and views until a fixed point. */
 #include <string.h>
 
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* A set of parameters of the function. */
+/* A word of a set of parameters of the function. */
 typedef uint64_t word;
 enum { WORD_BITS = 64 };
 
 typedef struct effects {
-  bool *read, *written; /* by parameter */
+  bool *read, *written; /* by index of the parameter */
   bool is_done, is_busy;
 } effects;
 
@@ -21,8 +20,8 @@ typedef struct finder {
   const kjit_module *module;
   kj_arena arena;
   effects *known; /* by index of the function's declaration */
-  /* which of its parameters some func that may be handed over writes to: bit i, and the last bit
-   * for all further ones */
+  /* Parameters that some func of the module writes to; a func argument can be any of these funcs.
+   * Bit i stands for parameter i, and the last bit for all further parameters. */
   word funcs_write;
   bool has_recursion, has_changed;
 } finder;
@@ -31,10 +30,10 @@ typedef struct walk {
   finder *finder;
   const ki_function *function;
   effects *effects;
-  size_t words;   /* of a set */
-  word *sets;     /* by index of parameters and locals */
-  bool *was_used; /* the same, in this round */
-  bool is_stale;  /* a set has grown behind a use of it, in a loop: another round finds more */
+  size_t words;   /* number of words in a set */
+  word *sets;     /* by index of the parameter or local */
+  bool *was_used; /* by the same index: the set was used in this round */
+  bool is_stale;  /* a set has grown after its use (in a loop), so another round is needed */
 } walk;
 
 static const effects *find_effects(finder *f, const ki_function *function);
@@ -90,7 +89,8 @@ static void walk_index(walk *w, const ki_expr *expr, word *set)
   add(w, set, base);
 }
 
-/* An element or view that is assigned to: its indices are evaluated, itself it is not read. */
+/* Walks the lvalue of an assignment. Its indices are read; the element itself is read only if
+ * is_read, for operators such as `+=`. */
 static void walk_place(walk *w, const ki_expr *place, bool is_read)
 {
   word *base = new_set(w);
@@ -113,7 +113,7 @@ static void walk_function_call(walk *w, const ki_expr *call, word *set)
     walk_value(w, call->args.items[i], argument);
     if (of_callee->read[i]) mark(w, argument, w->effects->read);
     if (of_callee->written[i]) mark(w, argument, w->effects->written);
-    add(w, set, argument); /* the result may be a view of what was handed over */
+    add(w, set, argument); /* the result can be a view of an argument */
   }
 }
 
@@ -122,8 +122,9 @@ static word bit_of(size_t parameter)
   return (word)1 << (parameter < WORD_BITS ? parameter : WORD_BITS - 1);
 }
 
-/* A func parameter: which func it is, the launch decides. What it has by bind_back is counted where
- * that is, but its result may be a view of that. */
+/* Walks a call of a func parameter. Its func is unknown, so every argument counts as read.
+ * Arguments that bind_back adds are counted by walk_bind_back; here the result can be a view of
+ * them. */
 static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
 {
   for (size_t i = 0; i < call->args.count; i++) {
@@ -136,7 +137,8 @@ static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
   walk_value(w, call->x, set);
 }
 
-/* bind_back(f, values): what f does with its last arguments, whoever calls it. */
+/* Walks bind_back(f, values): the effects of f on its last arguments, wherever the result is
+ * called. */
 static void walk_bind_back(walk *w, const ki_expr *call, word *set)
 {
   const ki_expr *callee = call->args.items[0];
@@ -152,12 +154,12 @@ static void walk_bind_back(walk *w, const ki_expr *call, word *set)
     if (param == SIZE_MAX || of_callee->read[param]) mark(w, argument, w->effects->read);
     if (param == SIZE_MAX ? w->finder->funcs_write != 0 : of_callee->written[param])
       mark(w, argument, w->effects->written);
-    add(w, set, argument); /* so may the result of a call */
+    add(w, set, argument); /* a call of the result can return a view of the argument */
   }
   walk_value(w, callee, set);
 }
 
-/* Whether the result may be a view of that operand. */
+/* Whether the result of the built-in can be a view of this operand. */
 static bool hands_on(ki_builtin_id id, size_t operand)
 {
   return id == KJ_BUILTIN_SELECT
@@ -171,7 +173,8 @@ static bool is_const(const ki_decl *param)
   return param->type_expr && (param->type_expr->read_only || param->is_const);
 }
 
-/* Whoever has the address may read and write through it, where the type of the array allows it. */
+/* Walks an operand whose address is taken. Any code can read and write through the address, unless
+ * the array is read-only. */
 static void walk_address(walk *w, const ki_expr *place)
 {
   const ki_expr *root = place;
@@ -201,10 +204,10 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
     walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
 
-/* jvp(f)(...): the first arguments are those of f. The other ones are derivatives: it reads them,
- * and writes to those of the arrays that f writes to. vjp(f) and grad(f) write to all of them.
- * Types decide which ones they are. A rule of f's own may write to any of them. adjoint(k) writes
- * to derivatives only. */
+/* Walks a call such as jvp(f)(...). Its first arguments are those of f, and the others are
+ * derivatives. jvp reads all derivatives and writes to those of arrays that f writes to. vjp and
+ * grad write to all derivative arrays, and adjoint(k) writes to derivatives only. A custom rule of
+ * f can write to any argument. Only types tell which derivative belongs to which parameter. */
 static void walk_derivative_call(walk *w, const ki_expr *call)
 {
   const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
@@ -250,7 +253,7 @@ static bool is_field(const kjit_module *module, const char *name)
   return false;
 }
 
-/* Of an array, and no view of it. */
+/* Whether the name is a property of an array, such as `shape`, which is not a view of the array. */
 static bool is_property(const walk *w, const char *name)
 {
   bool is_named = strcmp(name, "shape") == 0 || strcmp(name, "strides") == 0 ||
@@ -258,7 +261,7 @@ static bool is_property(const walk *w, const char *name)
   return is_named && !is_field(w->finder->module, name);
 }
 
-/* Of an array of rank 0 it reads the element. */
+/* Walks a field access. On an array of rank 0 it reads the element. */
 static void walk_field(walk *w, const ki_expr *expr, word *set)
 {
   KJ_ASSERT(expr->kind == KJ_EXPR_FIELD);
@@ -286,12 +289,12 @@ static void walk_value(walk *w, const ki_expr *expr, word *set)
     walk_value(w, expr->y, set);
     walk_value(w, expr->z, set);
     break;
-  case KJ_EXPR_BINARY: /* the sum of two tuples has their items */
+  case KJ_EXPR_BINARY: /* `+` can concatenate two tuples, whose items can be views */
     walk_value(w, expr->x, expr->op == KJIT_OP_ADD ? set : NULL);
     walk_value(w, expr->y, expr->op == KJIT_OP_ADD ? set : NULL);
     break;
   case KJ_EXPR_FIELD: walk_field(w, expr, set); break;
-  default: /* operators make new values */
+  default: /* other operators do not return views */
     walk_value(w, expr->x, NULL);
     walk_value(w, expr->y, NULL);
     walk_value(w, expr->z, NULL);
@@ -309,7 +312,7 @@ static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
   for (size_t i = 0; i < stmt->places.count; i++) {
     const ki_expr *place = stmt->places.items[i];
     walk_place(w, place, stmt->op != KJIT_OP_STORE);
-    /* an array of rank 0 is stored as its element */
+    /* a value that is an array of rank 0 is read as its element */
     if (place->kind != KJ_EXPR_DECL) mark(w, value, w->effects->read);
     if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
       join(w, place->decl, value);
@@ -324,7 +327,7 @@ static void walk_stmt(walk *w, const ki_stmt *stmt)
     walk_value(w, stmt->args.items[0], value);
     mark(w, value, w->effects->read);
   } else walk_list(w, &stmt->args, NULL);
-  /* the counters of a range are numbers, and their sets empty */
+  /* loop variables of ranges are numbers, so their sets are empty */
   if (stmt->kind == KJ_STMT_DECLARE || stmt->kind == KJ_STMT_FOR)
     for (size_t i = 0; i < stmt->decls.count; i++) join(w, stmt->decls.items[i], value);
   if (stmt->kind == KJ_STMT_ASSIGN) walk_assign(w, stmt, value);
@@ -339,7 +342,7 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* What is outside does with an array whatever its type allows. */
+/* Assumes all effects that the types of the parameters allow, for code that is not available. */
 static void assume(const ki_function *function, effects *result)
 {
   KJ_ASSERT(result->read && result->written);
@@ -350,7 +353,7 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
-/* What linking will put there. */
+/* Uses the effects of the func that will be linked in place of an open func, if it is known. */
 static bool ask_meaning(finder *f, const ki_function *function, effects *result)
 {
   const ki_function *meaning = ki_find_meaning(f->module, function->decl);
@@ -364,7 +367,7 @@ static bool ask_meaning(finder *f, const ki_function *function, effects *result)
   return true;
 }
 
-/* Each round but the last adds to the sets. */
+/* Computes the effects of one function. Each round except the last adds to the sets. */
 static void analyze(finder *f, const ki_function *function, effects *result)
 {
   walk w = { .finder = f,
@@ -420,8 +423,8 @@ static void find_all_effects(finder *f, const ki_function *function)
   } while (f->has_recursion && f->has_changed);
 }
 
-/* Returns the positions of the parameters that some func of the module writes. funcs_write says
- * which arguments a call of a func parameter writes. */
+/* Returns the set of parameters that some func of the module writes to, in the form of
+ * funcs_write. */
 static word find_written(finder *f)
 {
   word found = 0;
@@ -440,7 +443,7 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
 {
   size_t count = f->module->decls.count + 1;
   word known, written_now = f->module->hands_over_writer ? ~(word)0 : 0;
-  do { /* with more writes in funcs_write, an analysis can find further writes */
+  do { /* a new bit in funcs_write can lead to more writes */
     f->funcs_write = known = written_now;
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
@@ -465,7 +468,7 @@ void ki_find_accesses(const kjit_module *module, const ki_function *function, bo
   kj_init_arena(&f.arena, &on_failure);
   if (setjmp(on_failure) == 0) {
     find(&f, function, read, written);
-  } else { /* out of memory: anything may happen to anything, which is always right */
+  } else { /* out of memory: assume that everything is read and written, which is always safe */
     memset(read, 1, function->params.count * sizeof *read);
     memset(written, 1, function->params.count * sizeof *written);
   }

@@ -13,7 +13,7 @@ typedef struct scalar {
   const char *name;
   ki_type_class class_;
   uint8_t width;
-  /* floats: bits of the fields of IEEE 754's formats, and of bf16's */
+  /* floats: sizes of the fields of the IEEE 754 format, or of bf16 */
   uint8_t fraction_bits, exponent_bits;
 } scalar;
 
@@ -113,7 +113,7 @@ kjit_type ki_joined_type(kjit_type a, kjit_type b)
 kjit_type ki_power_type(kjit_type base, kjit_type exponent)
 {
   bool is_same_sign = ki_is_signed(base) == ki_is_signed(exponent);
-  /* a negative exponent stays one */
+  /* i64 represents every exponent of this type, also negative ones */
   if (!is_same_sign && !ki_is_signed(base)) return KJIT_I64;
   int held = width_of(base), needed = width_of(exponent);
   return needed > held || (needed == held && !is_same_sign) ? exponent : base;
@@ -134,7 +134,8 @@ static uint64_t infinity_of(scalar f)
 
 static uint64_t sign_of(scalar f) { return (uint64_t)1 << (f.width - 1); }
 
-/* significand * 2^exponent in the format, rounded once: to the nearest, ties to even. */
+/* Returns the bits of significand * 2^exponent in the format, rounded once to nearest, ties to
+ * even. */
 static uint64_t round_to_format(scalar f, bool is_negative, wide significand, int exponent)
 {
   KJ_ASSERT(f.exponent_bits && f.fraction_bits);
@@ -152,13 +153,13 @@ static uint64_t round_to_format(scalar f, bool is_negative, wide significand, in
     kept = significand >> dropped;
     kept += rest > half || (rest == half && (kept & 1));
   }
-  /* the leading bit of a normal number adds 1 to the field of the exponent */
+  /* the implicit leading bit of a normal number adds 1 to the exponent field */
   uint64_t magnitude = ((uint64_t)(least + bias - 1) << f.fraction_bits) + (uint64_t)kept;
   return sign | (magnitude < infinity_of(f) ? magnitude : infinity_of(f));
 }
 
-/* From one format to another. A NaN keeps its sign and as much of its payload as there is room for,
- * and becomes quiet, as processors do it. */
+/* Converts the bits of a float to another format. A NaN keeps its sign and the high bits of its
+ * payload and becomes quiet, as on processors. */
 static uint64_t change_format(scalar from, scalar to, uint64_t bits)
 {
   KJ_ASSERT(from.exponent_bits && to.exponent_bits);
@@ -214,7 +215,8 @@ ki_value ki_integer_value(kjit_type type, __int128 integer)
   return value;
 }
 
-/* A float truncated, and as near as the integer type comes; 0 for a NaN. */
+/* Truncates a float to an integer and saturates it to the range of the type. Returns 0 for a
+ * NaN. */
 static __int128 truncate_to(kjit_type type, double number)
 {
   int width = width_of(type) - ki_is_signed(type);
@@ -316,7 +318,7 @@ bool ki_decode_value(kjit_type type, const void *memory, ki_value *value)
   uint64_t bits = 0;
   *value = (ki_value){ .type = type };
   if (!ki_is_floating(type) && !ki_is_integral(type) && type != KJIT_BOOL) return false;
-  memcpy(&bits, memory, size_of(type)); /* little-endian, as all targets are */
+  memcpy(&bits, memory, size_of(type)); /* all targets are little-endian */
   if (ki_is_floating(type)) value->integer = bits;
   else value->integer = type == KJ_WEAK_INT ? (int64_t)bits : wrap(type, (__int128)bits);
   return true;
@@ -333,8 +335,8 @@ void ki_encode_value(ki_value value, void *memory)
 
 static ki_outcome give_integer(kjit_type type, __int128 integer, bool is_overflow, ki_value *result)
 {
-  /* Literals may leave the range of every type on the way, but not 100 bits: then the shifts and
-   * products below cannot overflow unseen. */
+  /* Intermediate results of literals can exceed the range of every type. With the limit of 100
+   * bits, the shifts and products below cannot overflow without being detected. */
   const __int128 limit = (__int128)1 << 100;
   *result = (ki_value){ .type = type, .integer = wrap(type, integer) };
   bool is_too_large = type == KJ_WEAK_INT && (is_overflow || integer > limit || integer < -limit);
@@ -348,7 +350,8 @@ static ki_outcome multiply(kjit_type type, __int128 x, __int128 y, ki_value *res
   return give_integer(type, (__int128)((wide)x * (wide)y), is_overflow, result);
 }
 
-/* A count is taken modulo the width; of a literal it must be a sensible number. */
+/* Shifts by count modulo the width. A shift of a weak integer reports a count that is out of
+ * range. */
 static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result)
 {
   KJ_ASSERT(op == KJIT_OP_SHL || op == KJIT_OP_SHR);
@@ -358,7 +361,8 @@ static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result
   return give_integer(x.type, x.integer >> count, false, result);
 }
 
-/* By squaring. A negative exponent gives 1 / base**-exponent rounded to zero. */
+/* Computes a power by repeated squaring. A negative exponent gives 1 / base**-exponent, rounded
+ * toward zero. */
 static ki_outcome power(ki_value base, __int128 exponent, ki_value *result)
 {
   __int128 x = base.integer;
@@ -398,15 +402,16 @@ static ki_outcome compute_integer(kjit_op op, ki_value x, ki_value y, ki_value *
 
 /* ---- floats ---- */
 
-/* Kernels compute f16 and bf16 in f32, and round each result once more to them. In between a double
- * does no harm: it has more than twice the bits of an f32 and two. */
+/* Rounds to the type in which kernels compute. For f16 and bf16 this is f32; the result is rounded
+ * again later. Computing in double first does not change the f32 result, because a double has more
+ * than 2 * 24 + 2 bits of precision. */
 static double round_to_computed(kjit_type type, double number)
 {
   return type == KJIT_F64 || type == KJ_WEAK_FLOAT ? number : (double)(float)number;
 }
 
-/* fmod, corrected to the sign of the divisor, and the floor of the quotient that goes with it, step
- * by step as kernels do it. */
+/* Floating-point modulo and floor division, in the same steps as in kernels. floor_modulo is fmod
+ * with the sign of the divisor, and floor_quotient is the matching quotient. */
 static double floor_modulo(kjit_type type, double x, double y)
 {
   KJ_ASSERT(ki_is_floating(type));
@@ -490,7 +495,7 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
   }
 }
 
-/* In the width of the type: a literal has taken one. */
+/* Counts bits within the width of the type. Weak integers have no width. */
 static ki_outcome compute_bit_count(ki_builtin_id id, ki_value x, ki_value *result)
 {
   if (x.type == KJ_WEAK_INT) return KJ_NOT_COMPUTED;

@@ -1,5 +1,5 @@
-/* Binding: code of the application for `extern` funcs, and the symbols that compiled code knows
- * this code by. */
+/* Binding: attaches code of the application to `extern` funcs and chooses the symbols of this code
+ * in compiled kernels. */
 #include <ctype.h>
 #include <string.h>
 
@@ -13,15 +13,18 @@
 
 /* ---- symbols ---- */
 
-/* An extern func is what it is bound to and not its name: modules that are linked may have several
- * of one name, and a kernel, a func or a library function may have this name too. Compiled code
- * therefore knows bound functions by symbols that contain `$extern`, which no other symbol does.
+/* Symbols of extern funcs. The name of an extern func does not identify its code: linked modules
+ * can have several extern funcs of one name, and a kernel, func or library function can have this
+ * name, too. Compiled code therefore refers to bound functions by symbols that contain `$extern`,
+ * which occurs in no other symbol.
  *
- * The address of a C function means nothing in another process, so that its symbol counts the
- * bindings of its name in the module. The disk cache's key says which symbol the func has that the
- * canonical text calls by some name. Code for GPUs is a text, and the symbol of a function in it
- * contains the digest of the text: funcs that are bound to one function of one code share it.
- * Linked code may be binary, which cannot be renamed: its functions keep their names. */
+ * The address of a C function means nothing in another process. The symbol of a C function
+ * therefore contains the number of its binding among the bindings of this name in the module. The
+ * disk cache's key maps the names in the canonical text to these symbols.
+ *
+ * The symbol of a function in a text for GPUs contains the digest of the text, so funcs that are
+ * bound to the same function share its symbol. Linked code can be binary, so its functions cannot
+ * be renamed and keep their names. */
 
 bool ki_has_bound_extern(const kjit_module *module)
 {
@@ -32,7 +35,8 @@ bool ki_has_bound_extern(const kjit_module *module)
   return false;
 }
 
-/* How many bindings of the name the module has up to this one. */
+/* Returns the number of bindings of the function's name in the module, up to and including this
+ * one. */
 static unsigned count_bindings(const ki_function *function)
 {
   const kjit_module *module = function->module;
@@ -74,7 +78,7 @@ static bool starts_with(const unsigned char *code, size_t size_bytes, const char
   return size_bytes >= length && memcmp(code, magic, length) == 0;
 }
 
-/* Behind blanks and comments of C, which PTX has, and of LLVM's text. */
+/* Skips blanks and comments: those of C, which PTX uses, and those of LLVM IR. */
 static const char *find_start(const char *at, const char *end)
 {
   while (at < end) {
@@ -84,7 +88,7 @@ static const char *find_start(const char *at, const char *end)
       const char *newline = memchr(at, '\n', (size_t)(end - at));
       at = newline ? newline : end;
     } else if (is_block) {
-      at += 3; /* the star of its start ends nothing */
+      at += 3; /* skip the `*` of the opening, so that it does not end the comment with a `/` */
       while (at < end && !(at[-1] == '*' && at[0] == '/')) at++;
       at = at < end ? at + 1 : end;
     } else if (isspace((unsigned char)*at)) at++;
@@ -127,9 +131,9 @@ static bool is_extern(const ki_decl *decl)
   return decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern;
 }
 
-/* Linking may leave several extern funcs of one name without a meaning, one of each module. A name
- * is all that they have, so that a binding is for all of them, besides the func that the name
- * finds. */
+/* Whether a binding of the name applies to decl; `found` is the func that the name refers to. After
+ * linking, several modules can contribute unbound extern funcs of the same name. Since only the
+ * name identifies them, a binding applies to all of them. */
 static bool is_meant(const ki_decl *decl, const ki_decl *found)
 {
   return decl == found ||
@@ -175,7 +179,7 @@ static void append_type(ki_printer *p, const ki_type_expr *type)
   ki_put(p, ";");
 }
 
-/* The types of the parameters and of the result, without names. */
+/* Appends the types of the parameters and of the result, without names. */
 static void append_types(const ki_decl *decl, kj_buffer *text)
 {
   const ki_function *function = decl->function;
@@ -185,7 +189,7 @@ static void append_types(const ki_decl *decl, kj_buffer *text)
   append_type(&printer, function->result);
 }
 
-/* KJIT_OK: they have; TYPE: they have not; MEMORY. */
+/* Returns KJIT_OK if the types are equal, else TYPE; MEMORY when out of memory. */
 static kjit_status compare_types(const ki_decl *a, const ki_decl *b)
 {
   kj_buffer texts[2] = { { 0 } };
@@ -254,7 +258,7 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
                             .code = device_code,
                             .size_bytes = size_bytes };
   if (device_code) {
-    /* of a text whose 0 byte was counted */
+    /* callers may include the terminating 0 byte of a text in the size */
     while (size_bytes && ((const char *)device_code)[size_bytes - 1] == 0) size_bytes--;
     given.kind = find_kind(device_code, size_bytes);
     if (given.kind != KJ_CODE_BITCODE) given.size_bytes = size_bytes;

@@ -1,4 +1,4 @@
-/* Linked code: CUDA C, PTX, cubins and other files that a GPU's linker puts together with a kernel
+/* Linked code: CUDA C, PTX, cubins and other files that the GPU linker combines with a kernel
  * (kjit_bind_linked). */
 #include <ctype.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool starts_with(const void *data, size_t size_bytes, const char *magic, 
   return size_bytes >= length && memcmp(data, magic, length) == 0;
 }
 
-/* An ELF file for CUDA, or one for the CPU that has code for CUDA in it. */
+/* Distinguishes a CUDA ELF file from a CPU object file that contains code for CUDA. */
 static kjit_link_format find_elf_format(const unsigned char *data, size_t size_bytes)
 {
   enum { MACHINE = 18, CUDA = 190 };
@@ -35,7 +35,7 @@ static kjit_link_format find_elf_format(const unsigned char *data, size_t size_b
   return data[MACHINE] == CUDA && data[MACHINE + 1] == 0 ? KJIT_LINK_CUBIN : KJIT_LINK_OBJECT;
 }
 
-/* The end of blanks and comments. */
+/* Skips blanks and comments. */
 static const char *find_start(const char *at, const char *end)
 {
   while (at < end) {
@@ -50,7 +50,7 @@ static const char *find_start(const char *at, const char *end)
   return at;
 }
 
-/* data has a 0 byte behind it. DETECT: not known. */
+/* Detects the format of data, which is followed by a 0 byte. Returns DETECT if it is unknown. */
 static kjit_link_format find_format(const char *data, size_t size_bytes)
 {
   static const struct {
@@ -143,16 +143,16 @@ static kjit_status read_input(kjit_context *context, const kjit_link_input *inpu
                                                        : "has an unknown format");
   bool is_text = input->format == KJIT_LINK_CUDA_C || input->format == KJIT_LINK_PTX;
   const char *data = input->data;
-  kj_buffer ended = { 0 }; /* with a 0 byte behind it */
+  kj_buffer ended = { 0 }; /* the data followed by a 0 byte */
   kj_append(&ended, data, size_bytes);
   if (ended.failed) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   kjit_link_format found = find_format(ended.text ? ended.text : "", size_bytes);
-  if (is_text || found == KJIT_LINK_DETECT) /* of a text whose 0 byte was counted */
+  if (is_text || found == KJIT_LINK_DETECT) /* size_bytes may include a terminating 0 byte */
     while (size_bytes && data[size_bytes - 1] == 0) size_bytes--;
   if (found == KJIT_LINK_DETECT && size_bytes < input->data_bytes)
     found = find_format(ended.text, size_bytes);
   kj_free_buffer(&ended);
-  /* CUDA C may begin as PTX does in a comment; the driver knows more kinds of LTO-IR */
+  /* CUDA C can have a comment that looks like PTX; the driver knows more kinds of LTO-IR */
   bool fits = input->format == KJIT_LINK_DETECT
                 ? found != KJIT_LINK_DETECT
                 : input->format == KJIT_LINK_LTOIR || input->format == found;

@@ -1,4 +1,4 @@
-/* The builder's expressions: one public call a node. */
+/* The builder's expressions. Each public call creates one node. */
 #include <math.h>
 #include <string.h>
 
@@ -40,7 +40,8 @@ kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl)
 
 static ki_node *find_node(kjit_builder *builder, kjit_node node)
 {
-  /* A node that is 0 because of a failure never comes here: the builder has failed then. */
+  /* A node that is 0 because of an earlier failure does not get here: calls on a builder that has
+   * failed do nothing. */
   if (node == 0)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "a node number of 0 does not name a node");
   if (node > builder->nodes.count)
@@ -94,7 +95,7 @@ void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 
 /* ---- types ---- */
 
-/* The numbers of types of names are those of no type of a context: this bit, and the node. */
+/* kjit_build_type_of returns numbers that are not types of a context: this bit plus the node. */
 #define TYPE_OF_NODE (UINT32_C(1) << 31)
 
 bool ki_is_type_of_node(kjit_type type) { return (type & TYPE_OF_NODE) != 0; }
@@ -146,7 +147,8 @@ static ki_expr *make_unary(kjit_builder *builder, kjit_op op, ki_expr *x)
   return expr;
 }
 
-/* Literals are never negative: a minus stands before them, as in the text. */
+/* Returns an integer literal. Literals are never negative, so a negative number is a negated
+ * literal. */
 static ki_expr *make_integer(kjit_builder *builder, kjit_type type, uint64_t magnitude,
                              bool is_negative)
 {
@@ -176,7 +178,8 @@ static ki_expr *make_cast(kjit_builder *builder, kjit_type type, ki_expr *x)
   return call;
 }
 
-/* Infinities and NaNs have no digits: `inf` and `nan` are weak, a cast gives them a type. */
+/* Returns a float literal. Infinities and NaNs are the weak built-ins `inf` and `nan` with a
+ * cast. */
 static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
 {
   KJ_ASSERT(ki_is_floating(type));
@@ -192,7 +195,8 @@ static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
   return signbit(value) ? make_unary(builder, KJIT_OP_NEG, expr) : expr;
 }
 
-/* A float of a type, or weak where its place has that type; a NaN that `nan` is not by its bits. */
+/* Returns a float as an expression, as a weak literal if is_weak. A NaN with other bits than `nan`
+ * becomes a bitcast of its bits. */
 static ki_expr *make_float(kjit_builder *builder, ki_value value, bool is_weak)
 {
   KJ_ASSERT(ki_is_floating(value.type));
@@ -363,8 +367,8 @@ kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit
 
 /* ---- calls and selections ---- */
 
-/* A name without a value yet: a func parameter of this function, else what ki_finish_module finds,
- * so that funcs may be begun later. */
+/* Returns an expression for a function name: a func parameter or type parameter of the current
+ * function, or an unresolved name. ki_finish_module resolves it, so the func can be built later. */
 static ki_expr *make_name(kjit_builder *builder, const char *name, size_t length)
 {
   const ki_function *function = builder->function;
@@ -391,7 +395,8 @@ static kjit_node add_field(kjit_builder *builder, ki_expr *x, const char *field)
   return ki_add_expr(builder, expr);
 }
 
-/* Positions and the like are values although they are asked for like functions. */
+/* Whether the name is a value, such as a position, although kjit_build_call accepts it like a
+ * function without arguments. */
 static bool is_value_name(const char *name)
 {
   const ki_builtin *builtin = ki_find_builtin(name);

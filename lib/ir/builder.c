@@ -1,5 +1,5 @@
-/* The builder: the tree of the text form, made by calls. The first error is kept and makes every
- * further call do nothing until kjit_finish_builder. */
+/* The builder, which creates the same tree as the parser through function calls. It keeps the first
+ * error; after that, all calls do nothing until kjit_finish_builder reports the error. */
 #include "ir/builder.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ bool ki_begin_call(const kjit_builder *builder)
   return builder && builder->module && builder->diagnostics.status == KJIT_OK;
 }
 
-/* setjmp's value, first 0 when the call begins. */
+/* Continues a public call after setjmp. jump is setjmp's result, 0 at the beginning of the call. */
 bool ki_catch(kjit_builder *builder, int jump)
 {
   builder->module->arena.on_failure = &builder->on_failure;
@@ -38,7 +38,7 @@ void ki_fail_build(kjit_builder *builder, kjit_status status, const char *format
 
 /* ---- life ---- */
 
-/* Source 0 is the module itself, without a text. */
+/* Adds a source without text. Source 0 is the module itself. */
 static void add_source(kjit_builder *builder, const char *name)
 {
   kj_source source = { .name = kj_copy_string(ki_builder_arena(builder), name, strlen(name)) };
@@ -46,7 +46,7 @@ static void add_source(kjit_builder *builder, const char *name)
   builder->module->sources = (kj_sources){ builder->sources.items, builder->sources.count };
 }
 
-/* An empty module to build; the builder's module is NULL when out of memory. */
+/* Starts an empty module. builder->module is NULL when out of memory. */
 static void start_module(kjit_builder *builder)
 {
   kjit_context *context = builder->context;
@@ -142,7 +142,7 @@ void kjit_set_builder_trust(kjit_builder *builder, kjit_trust trust)
   builder->trust = trust;
 }
 
-/* The number of a source, which is added where it is new. */
+/* Returns the number of the source with this name. Adds the source if it is new. */
 static uint32_t find_source(kjit_builder *builder, const char *file)
 {
   if (!file) return 0;
@@ -170,7 +170,7 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
                   "kjit_set_builder_source: the text has %zu bytes, which is more than the maximum "
                   "size of a source",
                   size_bytes);
-  uint32_t number = find_source(builder, file); /* the list may move */
+  uint32_t number = find_source(builder, file); /* can reallocate the list of sources */
   kj_source *source = &builder->sources.items[number];
   source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);
   source->shown_bytes = size_bytes;
@@ -194,7 +194,7 @@ void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_
   KJ_PUSH(ki_builder_arena(builder), &builder->frames, frame);
 }
 
-/* name NULL: made from the letter and the declaration's number. */
+/* Creates a declaration. If name is NULL, the name is the letter followed by the number. */
 static ki_decl *new_decl(kjit_builder *builder, ki_decl_kind kind, const char *name,
                          const char *letter, size_t number)
 {
@@ -292,8 +292,8 @@ kjit_node kjit_build_const_parameter(kjit_builder *builder, const char *name,
   return ki_add_decl(builder, param);
 }
 
-/* Attributes go to what was begun last: a function or loop without statements, or a shared or local
- * array. */
+/* Returns the attributes of the construct that was begun last: a function or loop without
+ * statements, or a shared or local array. */
 static ki_attributes *find_attributes(kjit_builder *builder)
 {
   const ki_open_block *frame = ki_top_frame(builder);
@@ -319,7 +319,7 @@ void kjit_build_attribute(kjit_builder *builder, const char *name, const kjit_no
   KJ_PUSH(ki_builder_arena(builder), attributes, attribute);
 }
 
-/* Bytes of the constant; its shape is checked. */
+/* Checks element type and shape of a constant and returns its size in bytes. */
 static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape,
                                uint32_t rank)
 {

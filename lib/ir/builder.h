@@ -6,9 +6,9 @@
 #include "ir/module.h"
 
 typedef struct ki_node {
-  ki_expr *expr;         /* an expression: used once; or */
-  ki_decl *decl;         /* a name: used any number of times */
-  ki_function *function; /* that it was made in; NULL: outside of functions */
+  ki_expr *expr;         /* an expression, which can be used once; or NULL */
+  ki_decl *decl;         /* a name, which can be used any number of times; or NULL */
+  ki_function *function; /* the function that contains the node; NULL: module level */
   bool is_used;
   kj_location used_at;
 } ki_node;
@@ -23,26 +23,26 @@ typedef enum ki_frame_kind {
 /* An open block. */
 typedef struct ki_open_block {
   ki_frame_kind kind;
-  ki_stmt *stmt; /* NULL: the function */
+  ki_stmt *stmt; /* NULL: the block is the body of the function */
   ki_stmts *body;
 } ki_open_block;
 
 struct kjit_builder {
   kjit_context *context;
   char *name;
-  kjit_module *module; /* under construction; NULL: could not be made */
+  kjit_module *module; /* the module under construction; NULL when out of memory */
   kj_diagnostics diagnostics;
-  jmp_buf on_failure;     /* set by every entry point */
-  kj_location location;   /* of the nodes made from now on */
-  KJ_LIST(ki_node) nodes; /* node n is item n - 1 */
+  jmp_buf on_failure;     /* every public function sets it */
+  kj_location location;   /* given to new nodes */
+  KJ_LIST(ki_node) nodes; /* node n is items[n - 1] */
   KJ_LIST(ki_open_block) frames;
   KJ_LIST(kj_source) sources;
-  ki_function *function; /* being built, or NULL */
-  kjit_trust trust;      /* of the module */
+  ki_function *function; /* the function under construction, or NULL */
+  kjit_trust trust;      /* trust of the module */
 };
 
-/* Opens a public call: false when there is nothing to do, because the builder is NULL or has
- * failed. A jump from inside comes back to the macro with false as well. */
+/* Begins a public call. Returns false if the call must do nothing, because the builder is NULL or
+ * has failed. A jump through on_failure returns to this macro, which then returns false as well. */
 #define KJ_ENTER_BUILDER(builder) \
   (ki_begin_call(builder) && ki_catch((builder), setjmp((builder)->on_failure)))
 bool ki_begin_call(const kjit_builder *builder);
@@ -54,12 +54,13 @@ _Noreturn void ki_fail_build(kjit_builder *builder, kjit_status status, const ch
 
 static inline kj_arena *ki_builder_arena(kjit_builder *builder) { return &builder->module->arena; }
 
-/* A text that comes with the kernel: a message, an item of a print. */
+/* Copies a string of the application that the kernel contains: a message or an item of a print. */
 const char *ki_copy_text(kjit_builder *builder, const char *text);
-/* The innermost open block; fails where no function is open. */
+/* Returns the innermost open block. Fails if no function is open. */
 ki_open_block *ki_top_frame(kjit_builder *builder);
 void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_stmts *body);
-/* A local declaration of the function; name NULL: made from the letter and its number. */
+/* Adds a local declaration to the function. If name is NULL, its name is the letter and a
+ * number. */
 ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *name,
                         const char *letter);
 
@@ -67,15 +68,15 @@ ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *na
 kjit_node ki_add_expr(kjit_builder *builder, ki_expr *expr);
 kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl);
 ki_expr *ki_make_expr(kjit_builder *builder, ki_expr_kind kind);
-/* The node as an operand: expressions are consumed. Jumps out with an error on a node that is none
- * or used already. */
+/* Returns the expression of a node as an operand and marks an expression node as used. Jumps with
+ * an error if the node is invalid or already used. */
 ki_expr *ki_use_node(kjit_builder *builder, kjit_node node);
 void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, ki_exprs *list);
-/* By kjit_build_type_of: no type of the context. */
+/* Whether the type comes from kjit_build_type_of, so that it is valid only in its builder. */
 bool ki_is_type_of_node(kjit_type type);
-/* A type given by the host as the text form would write it; NULL for KJIT_ANY. */
+/* Returns a type of the application in the form that the parser creates; NULL for KJIT_ANY. */
 ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type);
-/* A literal of a scalar type, or KJ_WEAK_INT from an int64_t. */
+/* Returns a literal. The type of *value is the scalar type, or int64_t for KJ_WEAK_INT. */
 ki_expr *ki_make_literal(kjit_builder *builder, kjit_type type, const void *value);
 
 #endif

@@ -1,5 +1,5 @@
-/* The table of built-ins, builtins.def, as the C enum and rows that the parser, typing, lowering
- * and the documentation share, and the table of math functions, math.def. */
+/* C declarations of the table of built-ins (builtins.def) and the table of math functions
+ * (math.def), which parser, typing, lowering and documentation share. */
 #ifndef KJ_IR_BUILTIN_H
 #define KJ_IR_BUILTIN_H
 
@@ -11,43 +11,45 @@ typedef enum ki_builtin_id {
 #include "ir/builtins.def"
 #undef X
   KJ_BUILTIN_COUNT,
-  KJ_FIRST_FLOAT_BUILTIN = KJ_BUILTIN_SQRT /* the rest of the table: functions on floats */
+  KJ_FIRST_FLOAT_BUILTIN = KJ_BUILTIN_SQRT /* from here on: functions of floats */
 } ki_builtin_id;
 
 /* flags */
 enum {
-  KJ_PURE = 1,      /* no effect, result depends on the arguments only */
-  KJ_BARRIER = 2,   /* all threads of the block meet: splits CPU loops */
-  KJ_WARP = 4,      /* threads of a warp exchange: runs on 32-lane slices on the CPU */
-  KJ_PLACE = 8,     /* the first argument is a place */
+  KJ_PURE = 1,      /* no effect; the result depends on the arguments only */
+  KJ_BARRIER = 2,   /* synchronizes the threads of a block; splits thread loops on the CPU */
+  KJ_WARP = 4,      /* exchanges data within a warp; the CPU runs it on groups of 32 lanes */
+  KJ_PLACE = 8,     /* the first argument is an lvalue */
   KJ_TYPE_ARG = 16, /* the first argument is a type */
-  /* used as a name, not called: laneid, pi; grid-like positions with fields have KJ_XYZ */
+  /* used without a call, such as laneid and pi; positions with fields have KJ_XYZ instead */
   KJ_NAME = 32,
   KJ_XYZ = 64,          /* has .x .y .z */
-  KJ_UNEVALUATED = 128, /* the arguments are looked at for their type only: dtype, sizeof */
-  KJ_THREAD = 256,      /* the result may differ between the threads of a block (positions) */
-  KJ_ORDER = 512,       /* an atomic: a memory order may follow the arguments */
-  /* the first argument is an element that is read in a way of its own: a place in the typed IR, a
-     value before */
+  KJ_UNEVALUATED = 128, /* uses only the types of the arguments: dtype, sizeof */
+  KJ_THREAD = 256,      /* the result can differ between the threads of a block (positions) */
+  KJ_ORDER = 512,       /* atomic operation; a memory order can follow the arguments */
+  /* the first argument is an element that the built-in loads itself: an lvalue in the typed IR, an
+   * ordinary value in the source */
   KJ_READS = 1024,
-  /* waits for what threads of other warps do later: the CPU then runs each warp on its own */
+  /* waits for later actions of threads in other warps; the CPU therefore runs each warp as a
+   * fiber */
   KJ_WAITS = 2048,
-  /* the first argument is a place in shared memory: its address is the first operand in the typed
-     IR */
+  /* the first argument is an lvalue in shared memory; in the typed IR its address is the first
+   * operand */
   KJ_ADDRESS = 4096,
-  KJ_ARRAY = 8192, /* the first argument is a local array as a whole */
-  /* guests may use it (verify_guest.c): with the checks that their code has, it reaches no memory
-     but its operands', and ends no process and no device, whatever its arguments are */
+  KJ_ARRAY = 8192, /* the first argument is a whole local array */
+  /* Guests may use it (verify_guest.c). With the checks of guest code, it cannot access memory
+   * other than its operands and cannot end the process or break the device, whatever its arguments
+   * are. */
   KJ_GUEST = 16384,
-  KJ_OPERATOR = 32768 /* the first argument is a func, of which `@identity` is asked */
+  KJ_OPERATOR = 32768 /* the first argument is a func whose `@identity` the built-in uses */
 };
 
-/* Whose threads see an atomic operation or a fence in one order. */
+/* The threads that observe an atomic operation or a fence in the same order. */
 typedef enum ki_memory_scope { KJ_SCOPE_DEVICE, KJ_SCOPE_BLOCK, KJ_SCOPE_SYSTEM } ki_memory_scope;
 
-/* ---- operations: what tells the rows of one lowering function apart ---- */
+/* ---- operations: values that distinguish the rows with the same lowering function ---- */
 
-/* How two values become one: min and max, reductions, atomics. */
+/* The operation of min and max, of reductions and of atomics. */
 typedef enum ki_combine {
   KJ_COMBINE_ADD,
   KJ_COMBINE_SUB,
@@ -74,13 +76,14 @@ typedef enum ki_shuffle_mode {
   KJ_SHUFFLE_XOR
 } ki_shuffle_mode;
 
-/* Votes and matches. */
+/* Warp votes and matches. */
 typedef enum ki_vote { KJ_VOTE_ALL, KJ_VOTE_ANY, KJ_VOTE_SAME, KJ_VOTE_BALLOT } ki_vote;
 
-/* How long to wait for a phase of an mbarrier: not at all, for a while, until it is over. */
+/* How long a wait for the phase of an mbarrier lasts: TEST returns at once, TRY waits for a limited
+ * time, WAIT waits until the phase is complete. */
 typedef enum ki_phase_wait { KJ_PHASE_TEST, KJ_PHASE_TRY, KJ_PHASE_WAIT } ki_phase_wait;
 
-/* Cache hints of loads and stores, by the letters of PTX; NC: the read-only cache. */
+/* Cache hints of loads and stores, with PTX's names. NC is the read-only (non-coherent) cache. */
 typedef enum ki_cache_hint {
   KJ_CACHE_CA,
   KJ_CACHE_CG,
@@ -95,10 +98,10 @@ typedef enum ki_cache_hint {
 /* The cache that a prefetch fills. */
 typedef enum ki_cache_level { KJ_PREFETCH_L1, KJ_PREFETCH_L2 } ki_cache_level;
 
-/* ldmatrix and stmatrix: how many matrices, and whether they are transposed. */
+/* ldmatrix and stmatrix: mask for the number of matrices, and the flag for transposed matrices. */
 enum { KJ_MATRIX_COUNT = 7, KJ_TRANSPOSED = 8 };
 
-/* Elements of matrices as the instructions see them: operands of wgmma, formats of 8-bit floats. */
+/* Element types of the matrix instructions: operands of wgmma, formats of FP8. */
 typedef enum ki_mma_kind {
   KJ_MMA_F16,
   KJ_MMA_BF16,
@@ -122,38 +125,38 @@ typedef struct ki_builtin {
   ki_builtin_id id;
   const char *name;
   uint8_t least, most;
-  uint8_t operation; /* of the enumeration that its lowering function knows */
-  uint8_t scope;     /* ki_memory_scope, of atomics and fences */
-  /* What it needs of a GPU, 0: nothing; suffix 'a': of that architecture only. */
+  uint8_t operation; /* value of an enumeration that depends on the lowering function */
+  uint8_t scope;     /* ki_memory_scope of atomics and fences */
+  /* Minimum compute capability and PTX version; 0 means any. suffix 'a': this architecture only. */
   uint16_t arch, ptx;
   char suffix;
   uint16_t flags;
-  /* what else it is known as, separated by blanks: only the error path reads it */
+  /* names in other languages, separated by blanks; only used for hints in errors */
   const char *aliases;
 } ki_builtin;
 
 extern const ki_builtin ki_builtin_table[KJ_BUILTIN_COUNT];
-/* NULL: none of that name. */
+/* Returns the built-in of that name, or NULL. */
 const ki_builtin *ki_find_builtin(const char *name);
-/* The built-in known elsewhere under this name, or NULL: "`sqrtf` is `sqrt` here". */
+/* Returns the built-in with this name in another language, or NULL: `sqrt` for "sqrtf". */
 const ki_builtin *ki_find_builtin_alias(const char *name);
 
-/* forms of math functions */
+/* properties of the implementations of math functions */
 enum {
-  KJ_MATH_STRAIGHT = 1,     /* straight code in every library */
-  KJ_MATH_STRAIGHT_F32 = 2, /* straight code for f32 */
-  KJ_MATH_LONG = 4,         /* a hundred instructions and more, with branches */
+  KJ_MATH_STRAIGHT = 1,     /* branch-free in every library */
+  KJ_MATH_STRAIGHT_F32 = 2, /* branch-free for f32 */
+  KJ_MATH_LONG = 4,         /* has branches and at least 100 instructions */
   KJ_MATH_LOOPS = 8,        /* has loops */
-  KJ_MATH_APPROXIMATE = 16, /* libdevice's approximation for f32, also without @fastmath */
-  KJ_MATH_VECTOR = 32       /* libmvec has variants of the host's */
+  KJ_MATH_APPROXIMATE = 16, /* uses libdevice's f32 approximation even without @fastmath */
+  KJ_MATH_VECTOR = 32       /* libmvec has vector variants of the host function */
 };
 
-/* Names of a math function, as math.def has them; NULL: there is none. */
+/* Names of a math function in the libraries, from math.def. NULL: the library lacks it. */
 typedef struct ki_math {
   const char *host, *libdevice, *fast, *libclc;
   uint8_t form;
 } ki_math;
-/* Of built-ins that are not in math.def, all is 0. */
+/* All fields are 0 for built-ins that are not in math.def. */
 extern const ki_math ki_math_table[KJ_BUILTIN_COUNT];
 
 #endif

@@ -1,12 +1,12 @@
-/* The canonical text of declarations: which names they get in it, and what a kernel reaches. */
+/* The canonical text of declarations: the names in it, and the declarations that a kernel uses. */
 #include <ctype.h>
 #include <string.h>
 
 #include "ir/lexer.h"
 #include "ir/printer.h"
 
-/* Walks every function with the parser's scope rules. Where a name would find another declaration
- * than the one meant, the declaration found is renamed. */
+/* Chooses names. The functions walk every function with the parser's scope rules. If a name would
+ * refer to the wrong declaration, they rename that declaration. */
 
 typedef struct ki_bound {
   const ki_decl *decl;
@@ -97,7 +97,9 @@ static void push(ki_naming *naming, const ki_decl *decl, const char *name)
   KJ_PUSH(naming->arena, &naming->open, bound);
 }
 
-/* Types behind a colon are not looked up: what would be found instead of one gets another name. */
+/* Whether a type parameter must be renamed because it has the name of a type or struct. The parser
+ * does not look up the type names after a colon in the scopes, so they would not refer to the
+ * parameter. */
 static bool hides_type(const ki_naming *naming, const ki_decl *decl)
 {
   const kj_map_entry *entry = kj_find_entry(&naming->global, decl->name, strlen(decl->name));
@@ -108,7 +110,8 @@ static bool hides_type(const ki_naming *naming, const ki_decl *decl)
   return decl->is_type && is_type;
 }
 
-/* `t[1]` of a parameter t that is printed as the tuple that it is. */
+/* Whether decl is an item of a parameter that is printed as a tuple; its name has the form
+ * `t[1]`. */
 static bool is_item(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_PARAM && decl->function && ki_prints_tuples(decl->function) &&
@@ -124,7 +127,7 @@ static void bind(ki_naming *naming, const ki_decl *decl)
   push(naming, decl, ki_printed_name(naming, decl));
 }
 
-/* Takes the innermost binding out of its name's chain and renames what it declares. */
+/* Removes the innermost binding from its name's chain and renames its declaration. */
 static void unhide(ki_naming *naming, ki_bound *bound)
 {
   bound->name->value = bound->outer;
@@ -141,14 +144,16 @@ static void close_scope(ki_naming *naming)
   naming->scope--;
 }
 
-/* The name must find decl, or nothing local where decl is NULL. */
+/* Makes the name refer to decl: renames local declarations that hide it. If decl is NULL, the name
+ * must not refer to any local declaration. */
 static void reach(ki_naming *naming, const char *name, const ki_decl *decl)
 {
   for (ki_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name))
     unhide(naming, bound);
 }
 
-/* The name must find a built-in or a type: nothing local and nothing of the module. */
+/* Makes the name refer to a built-in or type: renames local declarations and the declaration of the
+ * module that hide it. */
 static void reach_outside(ki_naming *naming, const char *name)
 {
   reach(naming, name, NULL);
@@ -180,8 +185,8 @@ static void walk_exprs(ki_naming *naming, const ki_exprs *list)
   for (size_t i = 0; i < list->count; i++) walk_expr(naming, list->items[i]);
 }
 
-/* Inside a type that stands behind a colon only operands are looked up; a type in an expression is
- * a name itself. */
+/* Walks a type. After a colon, only the operands in it are looked up in the scopes. In an
+ * expression, the name of the type itself is looked up, too. */
 static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expression)
 {
   if (!type) return;
@@ -293,9 +298,10 @@ static void find_structs(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Functions of a built module keep their names where they are names; constants, which are known by
- * their nodes, give way. Of several that linking has brought together the first one does, which
- * kjit_get_kernel finds. */
+/* Chooses names of module declarations of a built module. Functions and structs keep their names if
+ * these are valid. Constants, to which expressions refer by node, are renamed on a conflict. If
+ * linking has brought together several functions of one name, the first keeps it, because
+ * kjit_get_kernel finds the first one. */
 static void name_module(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
@@ -315,7 +321,8 @@ static void name_module(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* A module may declare names that a source of lib/library has, too, or uses as built-ins. */
+/* Whether the module contains sources of lib/library. The module can declare names that lib/library
+ * declares, too, or uses as built-ins. */
 static bool has_library(const kjit_module *module)
 {
   for (size_t i = 0; i < module->sources.count; i++)
@@ -340,18 +347,19 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
       walk_function(naming, module->decls.items[i]->function);
 }
 
-/* What a kernel is made of, as text: its declaration and those that it reaches.
+/* Prints a kernel with all declarations that it uses.
  *
- * The text itself is searched for names, not the tree: what is not in the canonical text has no
- * meaning, so nothing that the kernel depends on can be missed, whatever nodes the tree has. A
- * local name that is also one of the module brings in more than needed, which does no harm. */
+ * The functions find used declarations by searching the printed text for names, instead of walking
+ * the tree. A dependency that is not in the canonical text cannot exist, so none is missed,
+ * whatever kinds of nodes the tree has. A local name that is also a name of the module adds an
+ * unneeded declaration, which is harmless. */
 
 typedef struct reacher {
   const kjit_module *module;
   kj_arena *arena;
   kj_buffer *buffer;
   ki_naming naming;
-  kj_map declared; /* printed name -> declaration that is not yet in the list */
+  kj_map declared; /* from a printed name to its declaration, or NULL after it is reached */
   KJ_LIST(const ki_decl *) reached;
 } reacher;
 
@@ -382,7 +390,7 @@ static void declare(reacher *r, const ki_decl *decl)
 {
   const char *name = ki_printed_name(&r->naming, decl);
   kj_map_entry *entry = kj_get_entry(&r->declared, name, strlen(name));
-  KJ_ASSERT(!entry->value); /* a name that two declarations share would make two keys one */
+  KJ_ASSERT(!entry->value); /* otherwise two different modules could have the same key */
   entry->value = (void *)decl;
 }
 
@@ -396,7 +404,7 @@ static void print_reachable(reacher *r, const ki_decl *const *roots, size_t coun
     reach_name(r, name, strlen(name));
   }
   for (size_t i = 0; i < r->reached.count; i++) {
-    /* what a declaration may do depends on whose it is: a guest's is refused more */
+    /* a guest's declaration must not use some operations, so the text has to show whose it is */
     if (r->reached.items[i]->is_guest) kj_append_text(r->buffer, "# of a guest\n");
     size_t start = r->buffer->length;
     ki_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);

@@ -1,4 +1,5 @@
-/* Types that are made of others: their layout in memory, and how a host makes and reads structs. */
+/* Aggregate types: their layout in memory, and the public functions that create and inspect
+ * structs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 #include "ir/type.h"
 #include "ir/context.h"
 
-/* Types made of others that lie in memory as a whole: vectors, pointers, structs, arrays inside
- * structs; their sizes, alignments and components. */
+/* Aggregates that are in memory as a whole: vectors, pointers, structs, and arrays inside structs,
+ * with their sizes, alignments and components. */
 
 static uint32_t alignment_of(const ki_type_info *info)
 {
@@ -50,8 +51,8 @@ static uint32_t round_up(uint32_t value, uint32_t alignment)
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/* As CUDA lays out float2, float3, float4: 2 and 4 lanes are aligned to their size, up to 16 bytes,
- * what an access takes at most; 3 lanes to one. */
+/* Lays vectors out like CUDA's float2, float3 and float4. The alignment is the size, at most 16
+ * bytes, the largest access. Vectors of 3 lanes have the alignment of one lane. */
 kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes)
 {
   KJ_ASSERT(lanes >= 2 && lanes <= 16);
@@ -76,7 +77,7 @@ bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes)
   return is_count && ki_is_scalar(element) && ki_type(types, element)->class_ != KJ_CLASS_COMPLEX;
 }
 
-/* Text of the numbers of lanes, which are few: "f32x04" and "f32x5" are no types. */
+/* The lane counts are compared as text, so that "f32x04" and "f32x5" are not types. */
 bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
 {
   static const struct {
@@ -86,7 +87,7 @@ bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     size_t suffix = strlen(counts[i].text);
     if (length <= suffix || memcmp(name + length - suffix, counts[i].text, suffix) != 0) continue;
-    /* a name for i64, not a type that vectors are named after */
+    /* `index` is an alias of i64, but vector names use i64 only */
     bool is_index = length - suffix == 5 && memcmp(name, "index", 5) == 0;
     *element = is_index ? KJIT_ANY : ki_find_scalar(name, length - suffix);
     *lanes = counts[i].lanes;
@@ -194,7 +195,7 @@ ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t in
                          .offset_bytes = index * ki_type(types, part)->size_bytes };
 }
 
-/* Struct types that a host makes and looks at. */
+/* ---- struct types that the application creates and inspects ---- */
 
 enum { MAX_FIELDS = 1024, MAX_STRUCT_BYTES = 64 * 1024 };
 

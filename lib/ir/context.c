@@ -12,7 +12,8 @@
 struct ki_thread_record {
   ki_thread_record *next;
   pthread_t thread;
-  /* of the thread: a pthread_t is used again when its thread has ended, and its record with it */
+  /* number of the thread. A new thread can get the pthread_t of an ended one, and with it the
+   * record. */
   uint64_t number;
   kj_diagnostics diagnostics;
 };
@@ -43,7 +44,7 @@ const char *kjit_get_status_name(kjit_status status)
 
 /* ---- structs that may grow ---- */
 
-/* A size_bytes beyond this is not a size: memory so far behind the struct is not looked at. */
+/* Larger values of size_bytes are rejected, so that no memory far after the struct is read. */
 enum { MOST_BYTES = 4096 };
 
 typedef struct sized_row {
@@ -59,8 +60,8 @@ static const sized_row sized_rows[] = {
 #undef X
 };
 
-/* Where the oldest form had padding at its end, a field that came later would lie in what a host
- * has left undefined. */
+/* Without padding at the end of the oldest form. A later field in that padding would be read from
+ * memory that the application has not initialized. */
 #define X(name, type, last) \
   _Static_assert(offsetof(type, size_bytes) == 0 && sizeof(type) <= MOST_BYTES && \
                    END_OF(type, last) % alignof(type) == 0, \
@@ -128,7 +129,7 @@ kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized whi
 
 /* ---- limits ---- */
 
-/* Every field has a row. */
+/* Checks that every field has a row. */
 enum {
   LIMIT_COUNT = 0
 #define KJIT_ROW(name, field, value, text, unit, scale, what) +1
@@ -158,7 +159,7 @@ kjit_status ki_read_limits(kjit_context *context, const char *call,
 
 /* ---- creation ---- */
 
-/* Makes the strings of the configuration the context's own. */
+/* Replaces the strings of the configuration by copies that the context owns. */
 static bool copy_strings(kjit_config *config)
 {
   const char **strings[] = { &config->compiler_path,      &config->libdevice_path,
@@ -221,8 +222,8 @@ kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug 
                       (int)debug);
 }
 
-/* The configuration, and what it points to, become the context's own. What a host brings has to be
- * whole: a function that is missing would only be found when it is called. */
+/* Copies the configuration and the structs that it points to into the context. Callback structs
+ * must be complete, because a missing function would only be noticed when it is called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
 {
   static const char call[] = "kjit_create_context";
@@ -270,7 +271,7 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   pthread_mutex_init(&made->runtime_mutex, NULL);
   kjit_status status = read_config(made, config);
   if (status != KJIT_OK) {
-    made->config = (kjit_config){ 0 }; /* its strings are still the host's */
+    made->config = (kjit_config){ 0 }; /* its strings still belong to the application */
     free_context(made);
     return status;
   }
@@ -290,7 +291,8 @@ kjit_context *kjit_retain_context(kjit_context *context)
   return context;
 }
 
-/* The context has no owner any more: nobody else could end what a cancelled thread had left. */
+/* Destroys a context without owners. Disables cancellation, because no other thread could finish
+ * the work of a cancelled one. */
 static void end_context(kjit_context *context)
 {
   int state;
@@ -312,7 +314,7 @@ static const ki_host_code *find_host_code(const kjit_context *context, bool is_d
 kjit_status kjit_destroy_context(kjit_context *context)
 {
   if (!context) return KJIT_OK;
-  /* threads that it would wait for, and the GPU, are the parent's */
+  /* the GPU and the threads that this function would wait for belong to the parent process */
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   uint32_t owners = atomic_load(&context->owners);
   do {
@@ -336,7 +338,7 @@ kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
   for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
     statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
-  /* other threads launch meanwhile */
+  /* other threads can launch between these reads */
   statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0;
   statistics->compilations = atomic_load_explicit(&counters->compilations, memory_order_relaxed);
   statistics->compile_time_ns =
@@ -350,7 +352,7 @@ kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
 
 /* ---- diagnostics ---- */
 
-/* From 1, never the same for two threads of the process. */
+/* Returns the number of the calling thread, from 1. Numbers are unique within the process. */
 static uint64_t number_of_thread(void)
 {
   static _Atomic uint64_t count;
@@ -359,8 +361,8 @@ static uint64_t number_of_thread(void)
   return number;
 }
 
-/* The record of the calling thread's pthread_t or NULL. Only that thread reads or writes what a
- * record holds; the lock is for the list. */
+/* Returns the record of the calling thread's pthread_t, or NULL. Only this thread accesses the
+ * contents of the record; the lock protects the list. */
 static ki_thread_record *find_place(kjit_context *context)
 {
   pthread_mutex_lock(&context->mutex);
@@ -370,7 +372,7 @@ static ki_thread_record *find_place(kjit_context *context)
   return record;
 }
 
-/* What the calling thread has failed with, or NULL. */
+/* Returns the record of the calling thread's last failed call, or NULL. */
 static ki_thread_record *find_record(kjit_context *context)
 {
   ki_thread_record *record = find_place(context);
@@ -395,7 +397,8 @@ static ki_thread_record *get_record(kjit_context *context)
   return record;
 }
 
-/* What fails in on_diagnostic itself is not handed to it: it would be called for ever. */
+/* Passes all messages to on_diagnostic. Skips messages of calls that on_diagnostic itself makes,
+ * which would recurse endlessly. */
 static void report_all(kjit_context *context, const kj_diagnostics *diagnostics)
 {
   ki_host_code code;
@@ -456,7 +459,7 @@ void kjit_print_error(kjit_context *context, kjit_status status, const char *act
 {
   if (status == KJIT_OK) return;
   char *text = kjit_copy_diagnostics_text(context);
-  /* One call, so that messages of several threads do not mix. */
+  /* A single call, so that messages of different threads are not interleaved. */
   fprintf(stderr, "%s%s%s\n%s", action ? action : "", action ? ": " : "",
           kjit_get_status_name(status), text ? text : "");
   kjit_free(context, text);

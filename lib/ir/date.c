@@ -1,10 +1,11 @@
-/* Units of dates: names, the common unit of two dates, ratios. */
+/* Units of dates: names, common units and ratios. */
 #include "ir/date.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Each unit is so many of the next one; months are counted apart from days. */
+/* `next` is the number of units of the next row in one unit. It is 0 for months, because months
+ * have no fixed length in days. */
 static const struct {
   const char *name;
   int64_t next;
@@ -82,7 +83,8 @@ bool ki_is_of_calendar(ki_date date)
   return date.unit == KI_UNIT_YEAR || date.unit == KI_UNIT_MONTH;
 }
 
-/* How many of the shorter unit the longer one is; false: more than 64 bits hold. */
+/* Computes the number of shorter units in a longer one. Returns false if it does not fit in 64 bits
+ * or is not fixed. */
 static bool find_factor(ki_unit longer, ki_unit shorter, int64_t *factor)
 {
   *factor = 1;
@@ -111,7 +113,7 @@ bool ki_find_common_unit(ki_date a, ki_date b, ki_date *common)
   ki_date longer = a.unit < b.unit ? a : b, shorter = a.unit < b.unit ? b : a;
   int64_t factor = 1;
   if (ki_is_of_calendar(longer) && !ki_is_of_calendar(shorter)) {
-    if (longer.is_difference) return false; /* a date of the calendar has days, a difference none */
+    if (longer.is_difference) return false; /* its months have no fixed length */
   } else if (!find_factor(longer.unit, shorter.unit, &factor)) {
     return false;
   }

@@ -1,4 +1,4 @@
-/* Modules that are made from modules: copied, linked, with other constants. */
+/* Modules that are made from other modules: copied, linked, or with replaced constants. */
 #include <string.h>
 
 #include "ir/context.h"
@@ -6,24 +6,24 @@
 #include "support/containers.h"
 #include "support/host_process.h"
 
-/* Copies of modules: what binding, linking and replacing constants change is always a new module,
- * since modules are immutable and any thread may use them.
+/* Copies of modules. Modules are immutable, because any thread may use them. Binding, linking and
+ * replacing constants therefore always create a new module.
  *
- * Everything is copied but texts and data that another module's arena owns: the copy keeps that
- * module alive. Declarations are shared by reference within a module, so each is copied once, found
- * again by its index; an expression has one parent. Declarations of the module that stand for
- * something of a library become those of the library. */
+ * The copy does not contain the texts and data in another module's arena; it keeps that module
+ * alive instead. Several nodes can refer to a declaration, so the copier copies each declaration
+ * once and finds the copy by the declaration's index. An expression has one parent. An open
+ * declaration of the module is replaced by the declaration that provides its code. */
 
 typedef struct copier {
   kj_arena *arena;
   kjit_module *made;
   const kjit_module *from;
-  uint32_t first_file; /* number of its first source in the copy */
-  ki_decl **decls;     /* by index in `from`; NULL: nothing has referred to it yet */
+  uint32_t first_file; /* number of the first source of `from` in the copy */
+  ki_decl **decls;     /* copies by index in `from`; NULL: not referred to yet */
   KJ_LIST(const ki_decl *) started;
-  size_t filled;               /* of those */
-  const ki_function *function; /* being copied */
-  ki_decl **locals;            /* of it, by index */
+  size_t filled;               /* number of started declarations that are complete */
+  const ki_function *function; /* the function that is being copied */
+  ki_decl **locals;            /* copies of its parameters and locals, by index */
   ki_function *copy;
 } copier;
 
@@ -108,7 +108,7 @@ static void copy_attributes(copier *c, ki_attributes *to, const ki_attributes *f
 
 /* ---- functions ---- */
 
-/* Without what refers to other declarations. */
+/* Copies a declaration without the fields that refer to other declarations. */
 static ki_decl *start_decl(copier *c, const ki_decl *decl)
 {
   ki_decl *copy = KJ_NEW(c->arena, ki_decl);
@@ -150,7 +150,7 @@ static ki_stmt *copy_stmt(copier *c, const ki_stmt *stmt)
   copy_exprs(c, &copy->args, &stmt->args);
   copy->value = copy_expr(c, stmt->value);
   copy_attributes(c, &copy->attributes, &stmt->attributes);
-  for (size_t i = 0; i < stmt->decls.count; i++) { /* a let's value is its statement's */
+  for (size_t i = 0; i < stmt->decls.count; i++) { /* a let shares the value of its statement */
     const ki_decl *decl = stmt->decls.items[i];
     ki_decl *local = c->locals[decl->index];
     bool is_shared = decl->value && decl->value == stmt->value;
@@ -237,14 +237,14 @@ static bool is_open(const ki_decl *decl)
            : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
 }
 
-/* What an open declaration gets its meaning from. */
+/* Provides the code of open declarations. */
 typedef struct meaning_source {
-  kjit_module *library; /* by name; NULL: none */
+  kjit_module *library; /* provides code by name; can be NULL */
   const ki_meaning *meanings;
   size_t count;
 } meaning_source;
 
-/* What a declaration of the module without a meaning of its own stands for, or NULL. */
+/* Returns the declaration that provides the code of an open declaration, or NULL. */
 static const ki_decl *find_meaning(const ki_decl *decl, const meaning_source *from)
 {
   if (!is_open(decl)) return NULL;
@@ -274,7 +274,7 @@ static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
   add_sources(c, copy);
 }
 
-/* What a declaration refers to may be started on the way. */
+/* Completes all started declarations. Completing one can start those that it refers to. */
 static bool fill_started(copier *c)
 {
   bool has_filled = c->filled < c->started.count;
@@ -286,7 +286,7 @@ typedef struct linker {
   kjit_module *copy;
   const meaning_source *from;
   copier own;
-  KJ_LIST(copier *) others; /* one for each module that gives a meaning */
+  KJ_LIST(copier *) others; /* one for each other module that provides code */
 } linker;
 
 static copier *add_copier(linker *l, kjit_module *from)
@@ -306,15 +306,16 @@ static copier *add_copier(linker *l, kjit_module *from)
   return added;
 }
 
-/* Types name no declarations, so that what is reached does not tell which structs are. */
+/* Copies all structs. Types do not refer to declarations of structs, so the used structs are
+ * unknown. */
 static void start_structs(copier *c)
 {
   for (size_t i = 0; i < c->from->decls.count; i++)
     if (c->from->decls.items[i]->kind == KJ_DECL_STRUCT) (void)map_decl(c, c->from->decls.items[i]);
 }
 
-/* With meanings for single declarations, what the kernels use is copied, kernels first, and
- * nothing else. */
+/* Copies the module. If `from` lists single declarations, only the kernels and the declarations
+ * that they use are copied, kernels first. */
 static void fill_copy(linker *l, kjit_module *module)
 {
   const meaning_source *from = l->from;
@@ -352,7 +353,7 @@ static void fill_copy(linker *l, kjit_module *module)
   }
 }
 
-/* A copy refers to nothing of what it was made from, but for texts, data and bound code. */
+/* Checks that a copy does not refer to the original, except for texts, data and bound code. */
 static void assert_copied(const kjit_module *copy)
 {
   for (size_t i = 0; i < copy->decls.count; i++) {

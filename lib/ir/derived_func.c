@@ -1,22 +1,22 @@
-/* kjit_derive: the derivative of a func as a func of its own, `jvp_f` for `jvp(f)`. Its body is one
- * call of the derivative, and its parameters are those that this call needs. In the same way, the
- * adjoint of a kernel becomes a kernel of its own. */
+/* kjit_derive: creates a func that is the derivative of another func, for example `jvp_f` for
+ * `jvp(f)`. Its body is one call of the derivative, and its parameters are the arguments of this
+ * call. The adjoint of a kernel is created as a kernel in the same way. */
 #include <string.h>
 
 #include "ir/context.h"
 #include "ir/expr.h"
 #include "ir/module.h"
 
-enum { MOST_CHOSEN = 64 }; /* lib/derive numbers parameters below it */
+enum { MOST_CHOSEN = 64 }; /* limit for the numbers of parameters in lib/derive */
 
 typedef struct derivation {
-  const char *name;  /* of the func or kernel that is derived */
-  const char *asker; /* the public function */
+  const char *name;  /* name of the func or kernel to differentiate */
+  const char *asker; /* name of the public function, for messages */
   ki_builtin_id kind;
-  bool chosen[MOST_CHOSEN]; /* by the number of a parameter */
-  bool lists_chosen;        /* the call lists the numbers */
-  bool only_arrays;         /* of the chosen parameters, the arrays are meant */
-  ki_decl *made;            /* the new func, in the copy of the module */
+  bool chosen[MOST_CHOSEN]; /* by index of the parameter */
+  bool lists_chosen;        /* the call lists the indices */
+  bool only_arrays;         /* ignore chosen parameters that are not arrays */
+  ki_decl *made;            /* the new func in the copied module */
 } derivation;
 
 static const ki_builtin_id builtins[] = {
@@ -43,20 +43,21 @@ static bool holds_float(const ki_types *types, const ki_type_info *info)
   return false;
 }
 
-/* Whether the parameter is handed over at run time. */
+/* Whether the argument of the parameter is passed at run time. */
 static bool is_value(const ki_decl *param)
 {
   return !param->is_func && !param->is_type && !param->is_const;
 }
 
-/* Whether it holds floats as far as the declaration tells: a parameter without a type may. */
+/* Whether the parameter can hold floats according to its declaration. Without a type it can. */
 static bool may_vary(const ki_types *types, const ki_decl *param)
 {
   const ki_type_info *info = fixed_type(types, param);
   return is_value(param) && (!info || holds_float(types, info));
 }
 
-/* The call of a derivative that is all of a func which add_body has made; NULL: another func. */
+/* Returns the call of a derivative if the func's body is a single call as made by add_body, else
+ * NULL. */
 static const ki_expr *derivative_call(const ki_function *function)
 {
   const ki_expr *call = function->body.count == 1 ? function->body.items[0]->value : NULL;
@@ -74,7 +75,7 @@ static const ki_expr *derivative_call(const ki_function *function)
 
 static bool is_array(kjit_module *module, const ki_function *function, size_t index);
 
-/* The same of a parameter of a func that add_body has made. */
+/* Like is_array, for a parameter of a func that add_body has made. */
 static bool is_array_of_derivative(kjit_module *module, const ki_expr *made, size_t index)
 {
   const ki_function *of = made->args.items[0]->decl->function;
@@ -83,7 +84,7 @@ static bool is_array_of_derivative(kjit_module *module, const ki_expr *made, siz
   if (index < count) return is_array(module, of, index);
   if (kind == KJ_BUILTIN_GRAD) return true;
   if (kind == KJ_BUILTIN_VJP) return index > count || !ki_gives_value(of);
-  const size_t at = index - count + 1; /* in the list of chosen parameters */
+  const size_t at = index - count + 1; /* index in the list of chosen parameters */
   const ki_expr *number = at < made->args.count ? made->args.items[at] : NULL;
   if (!number || number->kind != KJ_EXPR_INT || (uint64_t)number->integer >= count) return false;
   return is_array(module, of, (size_t)number->integer);
@@ -127,7 +128,7 @@ static void add_param(kj_arena *arena, ki_function *made, const char *of, ki_typ
   KJ_PUSH(arena, &made->params, param);
 }
 
-/* The derivatives of the call, behind the parameters of the func. */
+/* Adds parameters for the derivatives, after the parameters of the func. */
 static void add_derivatives(const derivation *d, kjit_module *copy, const ki_function *of,
                             ki_function *made)
 {
@@ -151,7 +152,7 @@ static ki_expr *new_name(kj_arena *arena, ki_decl *decl, kj_location location)
   return name;
 }
 
-/* `vjp(f, 0, 2)` */
+/* Returns the callee, for example `vjp(f, 0, 2)`. */
 static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_function *of)
 {
   kj_location location = of->decl->location;
@@ -170,7 +171,8 @@ static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_functi
   return callee;
 }
 
-/* A reverse derivative returns the derivatives by values, and adds the others to arrays. */
+/* Whether the new func returns a value. A reverse-mode derivative returns the derivatives of scalar
+ * parameters and adds the other derivatives to arrays. */
 static bool returns_value(const derivation *d, const kjit_module *copy, const ki_function *of,
                           const ki_function *made)
 {
@@ -222,7 +224,7 @@ static void add_derived(kjit_module *copy, void *data, kj_diagnostics *diagnosti
   add_body(d, copy, of->function, made);
   made->local_count = (uint32_t)made->params.count;
   KJ_PUSH(arena, &copy->decls, decl);
-  copy->is_linked = true; /* the text does not say what the module has */
+  copy->is_linked = true; /* the source text does not contain the new func */
   d->made = decl;
 }
 

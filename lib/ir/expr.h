@@ -1,15 +1,16 @@
-/* Making expression nodes: for the parser and the builder. */
+/* Functions of the parser and the builder that create expression nodes. */
 #ifndef KJ_IR_EXPR_H
 #define KJ_IR_EXPR_H
 
 #include "ir/module.h"
 
-/* A leaf, height 1. */
+/* Returns a new leaf with height 1. */
 ki_expr *ki_new_expr(kj_arena *arena, ki_expr_kind kind, kj_location location);
-/* Sets and returns the height from those of the children, which are sealed. */
+/* Computes, stores and returns the height. The children must have theirs. */
 uint32_t ki_measure_expr(ki_expr *expr);
 uint32_t ki_measure_type(const ki_type_expr *type);
-/* The type as written for a type of the table: a scalar, an array argument, a tuple of these. */
+/* Returns a type as the source would write it. type is a scalar, an array as argument, or a tuple
+ * of these. */
 ki_type_expr *ki_spell_type(kj_arena *arena, const ki_types *types, kjit_type type,
                             kj_location location);
 

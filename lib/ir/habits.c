@@ -140,7 +140,7 @@ static const row words[] = {
   { "printf", "`printf` is `print` here: `print(x, y)`" },
 };
 
-/* Rows that only stand for themselves as the beginning of a dotted name. */
+/* Rows that match only at the beginning of a dotted name. */
 static const row dotted[] = {
   { "cuda.shared.array", "declare shared memory with `shared s: f32[16]`" },
   { "cuda.local.array", "declare an array that belongs to one thread with `local a: f32[16]`" },
@@ -149,7 +149,7 @@ static const row dotted[] = {
   { "cuda.jit", "a kernel is declared `kernel name(parameters) { }`" },
 };
 
-/* What other libraries call functions and structs of lib/library. */
+/* Names that other libraries use for functions and structs of lib/library. */
 static const row library_aliases[] = {
   { "xoroshiro128p_type", "xoroshiro128p" },
   { "create_xoroshiro128p_states", "xoroshiro128p_init" },
@@ -183,7 +183,8 @@ const char *ki_find_type_alias(const char *name) { return FIND(type_aliases, nam
 
 const char *ki_explain_word(const char *word) { return FIND(words, word); }
 
-/* "np.float32" and "cuda.float32" are "float32"; NULL: the name has no such prefix. */
+/* Removes a module prefix: "np.float32" and "cuda.float32" become "float32". Returns NULL if the
+ * name has no known prefix. */
 static const char *skip_module(const char *name)
 {
   static const char *const modules[] = { "np.",   "numpy.", "numba.", "cuda.", "math.",
@@ -203,7 +204,7 @@ static const char *explain_own(kj_arena *arena, const char *written, const char 
   return type ? kj_format(arena, "`%s` is `%s` here", written, type) : NULL;
 }
 
-/* Whether the line declares the name: "func name(", "struct name ", "const name". */
+/* Whether the line declares the name in the form "func name(", "struct name " or "const name". */
 static bool declares(const char *line, const char *name)
 {
   static const char *const keywords[] = { "func ", "struct ", "const " };
@@ -217,7 +218,7 @@ static bool declares(const char *line, const char *name)
   return false;
 }
 
-/* The module of lib/library that declares the name; NULL: none does. */
+/* Returns the name of the lib/library module that declares the name, or NULL. */
 static const char *find_module(const char *name)
 {
   for (const kj_library_source *source = kj_library; source->name; source++)

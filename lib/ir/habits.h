@@ -1,19 +1,19 @@
-/* What people write by habit of other languages: sentences for errors. Only error paths come
- * here. */
+/* Hints for names and words that users write out of habit from other languages. Only errors use
+ * these functions. */
 #ifndef KJ_IR_HABITS_H
 #define KJ_IR_HABITS_H
 
 #include "ir/lexer.h"
 
-/* What to write instead of a name, which may be dotted ("cuda.grid"), or NULL: "`sqrtf` is `sqrt`
- * here". In the arena. */
+/* Returns a hint for a name of another language, such as "`sqrtf` is `sqrt` here", or NULL. The
+ * name can be dotted ("cuda.grid"). The hint is in the arena. */
 const char *ki_explain_name(kj_arena *arena, const char *name);
-/* The type known elsewhere under the name, or NULL: "f32" for "float". */
+/* Returns kjit's name of a type of another language ("f32" for "float"), or NULL. */
 const char *ki_find_type_alias(const char *name);
-/* A sentence for a word that begins no declaration or statement, or NULL. */
+/* Returns a hint for a word that cannot begin a declaration or statement, or NULL. */
 const char *ki_explain_word(const char *word);
 
-/* Reports a type name that is none. */
+/* Reports a type name that does not exist, with a hint if possible, and jumps. */
 _Noreturn void ki_fail_unknown_type(ki_lexer *lexer, const ki_type_expr *type);
 
 #endif

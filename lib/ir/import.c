@@ -1,14 +1,13 @@
-/* `import`: the sources that a module is made of, beside the one that the host gave.
+/* `import`: finds the sources that a module imports.
  *
- * A source is found by the host's kjit_config.find_import, else it is a file: in the folder of the
- * importing source, else in a folder of kjit_config.import_path, else it is one of those that kjit
- * brings along (lib/library). What those import themselves, and what kjit's algorithms import, are
- * first looked for among them: no file of the same name comes between. A source is read once,
- * however often and in whatever circle it is imported.
+ * kjit looks for a source in this order: kjit_config.find_import of the application; without it a
+ * file in the folder of the importing source, then in the folders of kjit_config.import_path; and
+ * at last in lib/library. Sources of lib/library and of kjit's algorithms look in lib/library
+ * first, so no file of the same name can replace their imports. A source is read only once, even if
+ * it is imported several times or in a cycle.
  *
- * A guest's source imports what the host answers and what kjit brings along; for it no file is
- * looked for.
- */
+ * A guest's source can import only what find_import provides and what is in lib/library; kjit does
+ * not read files for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -28,7 +27,7 @@ typedef struct importer {
   kj_arena *arena;
   kj_diagnostics *diagnostics;
   /* for each source of the module: the canonical path of a file, or the name that the application
-   * gave. NULL for a module of lib/library */
+   * gave; NULL for a source of lib/library */
   KJ_LIST(const char *) identities;
 } importer;
 
@@ -71,9 +70,9 @@ static const kj_source *importing_source(const importer *in, const ki_import *im
   return &in->module->sources.items[import->importer];
 }
 
-/* ---- the host's sources ---- */
+/* ---- sources of the application and of lib/library ---- */
 
-/* What kjit brings along, where neither the host nor a file has the name. */
+/* Imports a source of lib/library. Returns false if lib/library has none of this name. */
 static bool add_from_library(importer *in, const ki_import *import)
 {
   const kj_library_source *source = kj_library;
@@ -85,7 +84,7 @@ static bool add_from_library(importer *in, const ki_import *import)
   return true;
 }
 
-/* Whether the importing source is kjit's own. */
+/* Whether the importing source belongs to kjit: lib/library or an algorithm. */
 static bool is_own(const importer *in, const ki_import *import)
 {
   const kj_source *source = importing_source(in, import);
@@ -131,7 +130,7 @@ static void ask_host(importer *in, const ki_import *import)
 
 /* ---- files ---- */
 
-/* A folder and a name as one path; folder of length 0: the name itself. */
+/* Joins a folder and a name to a path. If the folder has length 0, the path is the name. */
 static const char *join(importer *in, const char *folder, size_t length, const char *name)
 {
   if (length == 0 || name[0] == '/') return name;
@@ -145,7 +144,7 @@ static size_t folder_length(const char *path)
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* NULL: there is no such file. */
+/* Returns the path of the imported file, or NULL if no such file exists. */
 static const char *find_file(importer *in, const ki_import *import)
 {
   const char *source = importing_source(in, import)->name,
@@ -161,7 +160,8 @@ static const char *find_file(importer *in, const ki_import *import)
   return NULL;
 }
 
-/* errno says why not; EFBIG: too large. Only regular files: others may never end. */
+/* Reads a file. On failure returns NULL and sets errno; EFBIG means that the file is too large.
+ * Accepts regular files only, because reading others may never end. */
 static char *read_file(importer *in, const char *path, size_t *size_bytes)
 {
   struct stat info;
@@ -169,7 +169,7 @@ static char *read_file(importer *in, const char *path, size_t *size_bytes)
   errno = !S_ISREG(info.st_mode) ? EINVAL : info.st_size > KJ_MAX_SOURCE_BYTES ? EFBIG : 0;
   if (errno) return NULL;
   size_t most = (size_t)info.st_size, size = 0;
-  /* while nothing is open: running out of memory does not come back */
+  /* allocated before the file is open: when out of memory, the arena jumps out of this function */
   char *text = KJ_NEW_ARRAY(in->arena, char, most + 1);
   int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return NULL;
@@ -241,7 +241,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
   importer *in = KJ_NEW(&module->arena, importer);
   *in = (importer){ .module = module, .arena = &module->arena, .diagnostics = diagnostics };
   KJ_PUSH(in->arena, &in->identities, root_identity(in));
-  /* which grows meanwhile */
+  /* reading an import can append further imports to the list */
   for (size_t i = 0; i < module->imports.count && !diagnostics->error_count; i++) {
     const ki_import import = module->imports.items[i];
     if (module->sources.count >= KJ_MAX_SOURCES) {
@@ -257,7 +257,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
   module->imports.count = 0;
 }
 
-/* A module from its text: parsed, with its imports, and finished. */
+/* ---- creating a module from a text ---- */
 
 bool ki_is_guest(kjit_trust trust, bool is_default)
 {
@@ -336,7 +336,7 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
 {
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
-  /* the limit of a compilation's memory, which begins here */
+  /* the memory limit of a compilation applies from here on */
   uint64_t most_bytes = made->context ? made->context->compile_limits.memory_bytes : KJIT_NO_LIMIT;
   made->arena.most_bytes = most_bytes < SIZE_MAX ? (size_t)most_bytes : 0;
   int jump = setjmp(on_failure);

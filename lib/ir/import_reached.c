@@ -1,10 +1,11 @@
-/* What an algorithm's text uses of the modules that kjit brings along.
+/* Imports only those declarations of lib/library that an algorithm's source uses.
  *
- * Those have some 500 funcs, a kernel of an algorithm uses a few, and to parse the others would
- * take most of the time of a call whose code is on disk. So a module is divided into its
- * declarations, which begin at the start of a line, and those are parsed that the words of the text
- * name, or the words of declarations that are parsed. A word may be another thing of that name:
- * then too much is parsed, never too little. */
+ * lib/library has about 500 funcs, and a kernel of an algorithm uses a few of them. If the code is
+ * in the disk cache, parsing all of them would take most of the time of the call. This file
+ * therefore splits each imported source into its declarations, which begin at the start of a line.
+ * It parses a declaration only if its name is a word of the algorithm's source or of another parsed
+ * declaration. A word can have another meaning there, such as a local variable, so some unused
+ * declarations are parsed, but no used one is missed. */
 #include <string.h>
 
 #include "ir/module.h"
@@ -12,10 +13,10 @@
 #include "library/library.h"
 
 typedef struct declaration {
-  const char *start, *end;
+  const char *start, *end; /* its text in the source */
   uint32_t line;
-  bool is_reached;
-  struct declaration *same; /* the next one of that name */
+  bool is_reached;          /* used directly or through other declarations */
+  struct declaration *same; /* the next declaration of the same name, or NULL */
 } declaration;
 
 typedef struct imported {
@@ -27,8 +28,9 @@ typedef struct imported {
 typedef struct reacher {
   kj_arena *arena;
   KJ_LIST(imported *) sources;
-  kj_map declarations;            /* name -> the first declaration of that name */
-  KJ_LIST(declaration *) reached; /* whose words are still to be looked at, behind `read` of them */
+  kj_map declarations; /* from a name to the list of its declarations */
+  /* work list of reached declarations; the words of the first `read` declarations are done */
+  KJ_LIST(declaration *) reached;
   size_t read;
 } reacher;
 
@@ -44,7 +46,7 @@ static bool is_letter(char c)
 
 static bool is_of_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
-/* What begins at `at`, past a comment or string; `at` itself: neither does. */
+/* Returns the end of the comment or string that starts at `at`, or `at` if neither starts there. */
 static const char *skip_unread(const char *at, const char *end)
 {
   if (*at == '#') {
@@ -57,8 +59,8 @@ static const char *skip_unread(const char *at, const char *end)
   return at < end ? at + 1 : end;
 }
 
-/* The next word from *at on, which moves behind it; of length 0: there is none. Numbers are words
- * too, that nothing is called. */
+/* Returns the next word and moves *at to its end. At the end of the text, the word has length 0.
+ * Numbers count as words; no declaration has the name of a number. */
 static word next_word(const char **at, const char *end)
 {
   while (*at < end && !is_of_word(**at)) {
@@ -112,7 +114,7 @@ static bool add_import(reacher *r, word name)
   return true;
 }
 
-/* The next line from `at` on that begins a declaration. */
+/* Returns the start of the next line that begins a declaration, or `end`. */
 static const char *find_declaration(const char *at, const char *end, uint32_t *line)
 {
   while (at < end && !is_letter(*at)) {
@@ -123,8 +125,9 @@ static const char *find_declaration(const char *at, const char *end, uint32_t *l
   return at;
 }
 
-/* `import "warp"` is no declaration: it has no name of its own. What all others of the source
- * depend on, `default @wrap`, is reached. */
+/* Registers a declaration under its name. Returns false for an import of a source that is not in
+ * lib/library. An import only adds its source. A `default @wrap` line has no name and affects all
+ * declarations of its source, so it always counts as reached. */
 static bool name_declaration(reacher *r, declaration *named)
 {
   const char *at = named->start;
@@ -146,7 +149,7 @@ static bool name_declaration(reacher *r, declaration *named)
   return true;
 }
 
-/* False: it imports what kjit does not bring along. */
+/* Splits a source into declarations. Returns false if it imports a source outside lib/library. */
 static bool divide(reacher *r, imported *source)
 {
   const char *at = source->source->text, *end = at + source->source->size_bytes;
@@ -169,7 +172,8 @@ static bool divide(reacher *r, imported *source)
   return is_known;
 }
 
-/* Those that are reached, imports apart: what they name is here already. */
+/* Parses the reached declarations of one source. Imports are never reached: the list of sources
+ * already contains the imported ones. */
 static void parse(reacher *r, kjit_module *module, const imported *source,
                   kj_diagnostics *diagnostics)
 {
@@ -192,7 +196,7 @@ bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
     const char *name = module->imports.items[i].name;
     if (!add_import(r, (word){ name, strlen(name) })) return false;
   }
-  for (size_t i = 0; i < r->sources.count; i++) /* which grow meanwhile */
+  for (size_t i = 0; i < r->sources.count; i++) /* divide can add sources */
     if (!divide(r, r->sources.items[i])) return false;
   const kj_source *own = &module->sources.items[0];
   reach_words(r, own->text, own->text + own->size_bytes);

@@ -1,5 +1,6 @@
-/* Tokens; and line directives, `@line(12, 5, "prog.py")`, which are blanks to the grammar and say
- * of which place of a front end's own source what follows was made. */
+/* The lexer. It also processes line directives such as `@line(12, 5, "prog.py")`. To the grammar a
+ * directive is white space. It gives the location in a front end's source from which the following
+ * text was generated. */
 #include "ir/lexer.h"
 
 #include <limits.h>
@@ -25,7 +26,7 @@ const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
 
 enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN };
 
-/* The first punctuation or keyword that begins with a character; KJ_TOKEN_COUNT: none does. */
+/* The first punctuation or keyword that begins with a character, or KJ_TOKEN_COUNT if none does. */
 static uint8_t first_kinds[UCHAR_MAX + 1];
 
 static void find_first_kinds(void)
@@ -42,7 +43,7 @@ static int first_kind(char c)
   return first_kinds[(unsigned char)c];
 }
 
-/* ASCII only, whatever the host's locale says. */
+/* These functions accept ASCII only, whatever the locale is. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c)
 {
@@ -88,7 +89,7 @@ void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status, const
 
 /* ---- blanks and comments ---- */
 
-/* Lines of the C preprocessor would vanish as comments. */
+/* Warns of lines for the C preprocessor, which would otherwise be ignored as comments. */
 static void warn_of_directive(ki_lexer *lexer)
 {
   static const char *const directives[] = { "define", "pragma", "include", "undef",
@@ -146,7 +147,7 @@ static bool accept_character(ki_lexer *lexer, char c)
   return true;
 }
 
-/* From 1. */
+/* Reads a number of a line directive; the minimum is 1. */
 static uint32_t read_directed_number(ki_lexer *lexer)
 {
   uint32_t value = 0;
@@ -177,11 +178,12 @@ static uint32_t find_directed_file(ki_lexer *lexer, const char *name)
   return number;
 }
 
-/* `@line(12, 5, "prog.py")`: all that follows, up to the next one, was made of that place. */
+/* Reads `@line(12, 5, "prog.py")`: the text up to the next directive was generated from this
+ * location. */
 static void read_directive(ki_lexer *lexer)
 {
   kj_location place = { 0 };
-  lexer->directed.line = 0; /* errors of the directive itself are the text's */
+  lexer->directed.line = 0; /* errors in the directive itself have their location in the text */
   lexer->token.line = lexer->line;
   lexer->token.column = column_here(lexer);
   lexer->token.start = lexer->at;
@@ -209,7 +211,7 @@ static void read_directive(ki_lexer *lexer)
   lexer->directed = place;
 }
 
-/* Skips what is between tokens; returns whether a newline was. */
+/* Skips blanks, comments and directives. Returns whether a newline was among them. */
 static bool skip_blanks(ki_lexer *lexer)
 {
   bool newline = false;
@@ -254,7 +256,7 @@ bool ki_is_name(const char *text)
   return find_keyword(text, length) == KJ_TOKEN_NAME;
 }
 
-/* In a formula the words of statements and declarations are names like any others. */
+/* Whether a word is a keyword in a formula. Other keywords are ordinary names there. */
 static bool is_formula_keyword(ki_token_kind kind)
 {
   return kind == KJ_TOKEN_AND || kind == KJ_TOKEN_OR || kind == KJ_TOKEN_NOT ||
@@ -272,7 +274,7 @@ static void read_name(ki_lexer *lexer)
     token->name = kj_get_entry(&lexer->names, token->start, token->length);
 }
 
-/* `trip distance` in backticks: the characters between them are the name. */
+/* Reads a name in backticks, such as `trip distance`. */
 static void read_quoted_name(ki_lexer *lexer)
 {
   ki_token *token = &lexer->token;
@@ -299,7 +301,7 @@ static int digit_value(char c)
   return 99;
 }
 
-/* Skips digits with single `_` between them. */
+/* Skips digits, which can have single `_` between them. */
 static void skip_digits(ki_lexer *lexer, int radix)
 {
   while (digit_value(peek(lexer, 0)) < radix ||
@@ -442,7 +444,7 @@ static char read_escape(ki_lexer *lexer)
   return values[found - letters];
 }
 
-/* A formula's strings can stand in single quotes, as in Python. */
+/* Reads a string literal. In a formula, single quotes are allowed, as in Python. */
 static void read_string(ki_lexer *lexer)
 {
   ki_token *token = &lexer->token;

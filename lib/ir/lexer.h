@@ -1,5 +1,5 @@
-/* Text to tokens, one at a time. A newline is no token: each token knows whether one stands before
- * it, and the parser decides what that ends. */
+/* The lexer, which reads tokens one at a time. A newline is not a token. Each token records whether
+ * a newline precedes it, and the parser decides whether that ends a statement. */
 #ifndef KJ_IR_LEXER_H
 #define KJ_IR_LEXER_H
 
@@ -8,8 +8,8 @@
 
 #define KJ_NO_OP KJIT_OP_COUNT
 
-/* Punctuation: X(NAME, "text", binary operator, assignment operator); longer texts before their
- * beginnings. */
+/* Punctuation: X(NAME, "text", binary operator, assignment operator). A text must precede its own
+ * prefixes. */
 #define KJ_PUNCTUATION(X) \
   X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_OP_POW) \
   X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_OP_FLOORDIV) \
@@ -87,7 +87,7 @@
   X(PRINT, "print", KJ_NO_OP)
 
 typedef enum ki_token_kind {
-  KJ_TOKEN_END, /* of the text */
+  KJ_TOKEN_END, /* end of the text */
   KJ_TOKEN_NAME,
   KJ_TOKEN_INT,
   KJ_TOKEN_FLOAT,
@@ -102,62 +102,63 @@ typedef enum ki_token_kind {
 } ki_token_kind;
 
 typedef struct ki_token_info {
-  const char *text; /* punctuation and keywords */
+  const char *text; /* set for punctuation and keywords */
   kjit_op binary, assign;
 } ki_token_info;
 extern const ki_token_info ki_token_table[KJ_TOKEN_COUNT];
 
 typedef struct ki_token {
   ki_token_kind kind;
-  kj_location location;  /* the front end's, behind a line directive */
-  uint32_t line, column; /* in the text */
+  kj_location location;  /* after a line directive: the location in the front end's source */
+  uint32_t line, column; /* location in the text */
   bool newline_before;
-  const char *start; /* in the text */
+  const char *start; /* pointer into the text */
   size_t length;
   kj_map_entry *name; /* NAME: its entry in the lexer's names */
-  kjit_type type;     /* INT, FLOAT: of the suffix, else weak */
+  kjit_type type;     /* INT, FLOAT: type from the suffix, or a weak type */
   uint64_t integer;
   double number;
-  const char *string; /* STRING: decoded */
+  const char *string; /* STRING: the value after decoding escapes */
 } ki_token;
 
 typedef struct ki_lexer {
   const char *at, *end, *line_start;
   uint32_t file, line; /* file: index of the source */
-  /* what the last line directive says of all that follows; line 0: there is none, or it has ended
-   */
+  /* location that the last line directive gives to the text after it; line is 0 if no directive
+   * applies */
   kj_location directed;
-  uint32_t directed_file; /* of the last one that named a file; 0: none has */
-  kj_map directed_files;  /* name -> number of the source */
-  kjit_module *module;    /* which directives add sources to; NULL: there may be none */
-  kj_arena *arena;        /* of names and strings */
+  uint32_t directed_file; /* source named last by a directive; 0 means none */
+  kj_map directed_files;  /* from a file name to the number of its source */
+  kjit_module *module;    /* directives add their sources to it; NULL forbids directives */
+  kj_arena *arena;        /* owns names and strings */
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
   bool is_expression; /* the text is one expression: no comments and no directives */
-  /* an expression whose names are columns: only the words that join values are reserved, and a name
-   * in backticks can have any characters */
+  /* The text is an expression whose names are columns. Only operators and literals in the form of
+   * words are reserved, and a name in backticks can contain any characters. */
   bool is_formula;
   jmp_buf *on_error;
-  ki_token token; /* the one lookahead */
+  ki_token token; /* the lookahead token */
 } ki_lexer;
 
-/* text is that of sources->items[file], and file 0 until lexer->file is set. Reports and jumps to
- * on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first ki_next_token. */
+/* text is that of sources->items[file]; file is 0 unless the caller changes lexer->file. On bytes
+ * that are not a token the lexer reports an error and jumps to on_error with KJ_JUMP_ERROR, so set
+ * on_error before the first ki_next_token. */
 void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
                    const kj_sources *sources, kj_diagnostics *diagnostics);
-/* Replaces lexer->token by the next one. */
+/* Reads the next token into lexer->token. */
 void ki_next_token(ki_lexer *lexer);
-/* Behind an error of a text with line directives: where in that text it was found. */
+/* If the text has line directives, adds a note to the last error with the location in the text. */
 void ki_note_text_place(const ki_lexer *lexer);
-/* Reports one error and jumps. */
+/* Reports an error and jumps to on_error. */
 _Noreturn void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Whether a string is UTF-8. */
 bool ki_is_utf8(const char *text);
-/* Whether the text of a source is UTF-8 without 0 bytes; reports the first byte that is not. */
+/* Whether the text of a source is UTF-8 without 0 bytes. Reports the first invalid byte. */
 bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
-/* Whether the string is a name that the text form can spell: not a keyword. */
+/* Whether the string is a valid name in the text form and not a keyword. */
 bool ki_is_name(const char *text);
 
 #endif

@@ -1,11 +1,11 @@
-/* Modules that are linked when somebody compiles them: of a kernel whose code is in the disk cache
- * a launch only asks what its text says. */
+/* Modules that are linked when they are compiled. If the code of a kernel is in the disk cache, a
+ * launch needs only the text of the module, so it avoids the linking. */
 #include <string.h>
 
 #include "ir/module.h"
 
-/* The functions of the application are looked up in the module of a kernel, which therefore has to
- * contain the extern funcs. */
+/* A launch looks up the application's functions in the module of its kernel. A library with bound
+ * extern funcs must therefore be linked at once. */
 bool ki_can_link_later(const ki_meaning *meanings, size_t count)
 {
   for (size_t i = 0; i < count; i++)
@@ -36,8 +36,8 @@ static void add_library(kjit_module *made, kjit_module *library)
   made->hands_over_writer |= library->hands_over_writer;
 }
 
-/* Files have the numbers that linking gives them, so that code that was linked and this module mean
- * the same places. */
+/* Fills in the module. Sources get the same numbers as in the linked module, so locations in
+ * compiled code are valid in this module, too. */
 static void fill(kjit_module *made, kjit_module *base, const ki_meaning *meanings, size_t count)
 {
   ki_later *later = KJ_NEW(&made->arena, ki_later);
@@ -84,7 +84,7 @@ const ki_function *ki_find_meaning(const kjit_module *module, const ki_decl *ope
 const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
                                          const ki_decl *kernel)
 {
-  size_t before = 0; /* kernels */
+  size_t before = 0; /* number of kernels before this one */
   for (size_t i = 0; base->decls.items[i] != kernel; i++) {
     const ki_decl *decl = base->decls.items[i];
     before += decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;

@@ -1,5 +1,5 @@
-/* Life of modules, and the public functions on modules and types. kjit_get_kernel and what follows
- * from it is the runtime's. */
+/* Lifetime of modules, and public functions for modules and types. kjit_get_kernel and the
+ * functions for its results are in the runtime. */
 #include "ir/module.h"
 
 #include <stdlib.h>
@@ -9,16 +9,17 @@
 #include "ir/near_name.h"
 #include "support/host_process.h"
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
-/* The context's end. */
+/* Ends a module whose context is being destroyed. */
 static void end_module(kjit_module *module)
 {
   module->is_left = true;
   ki_destroy_module(module);
 }
 
-/* What the host has not released yet. */
+/* Reduces a module that the application has not released yet to the fields that the release
+ * needs. */
 static void leave_module(kjit_module *module)
 {
   uint32_t references = atomic_load(&module->references);
@@ -237,7 +238,7 @@ bool ki_is_writer(const ki_builtin *builtin)
   return (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) || builtin->id == KJ_BUILTIN_POINTER;
 }
 
-/* The one handle of the built-in in this module. NULL: out of memory. */
+/* Returns the module's only handle of the built-in, or NULL when out of memory. */
 static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
 {
   pthread_mutex_lock(&module->context->mutex);
@@ -257,8 +258,9 @@ static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
   return func ? &func->decl : NULL;
 }
 
-/* What a module's kernels write to is known before anything is handed to them: its funcs are looked
- * at for that, and so are the built-ins that it hands over itself. */
+/* Built-ins that modify their arguments are rejected. The analysis of the arrays that a kernel
+ * writes considers the funcs of the module and the built-ins that the module itself passes, but not
+ * built-ins that a launch passes. */
 const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason)
 {
   const ki_decl *decl = ki_find_decl(module, name);
@@ -275,7 +277,7 @@ const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **
   return NULL;
 }
 
-/* A func of the module whose name is nearly this one, or NULL. */
+/* Returns the func of the module with the most similar name, or NULL. */
 static const char *find_near_func(const kjit_module *module, const char *name)
 {
   ki_near near = { .name = name };
@@ -307,7 +309,8 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   return KJIT_OK;
 }
 
-/* The name of one of the module's kernels, funcs or constants in order. */
+/* Returns the name of the kernel, func or constant with this index among those of its kind, or
+ * NULL. */
 static const char *get_name(const kjit_module *module, ki_decl_kind kind, bool is_kernel,
                             size_t index)
 {

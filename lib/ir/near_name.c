@@ -6,8 +6,9 @@ enum { MAX_NEAR_LENGTH = 40 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Optimal string alignment, which counts two letters in each other's place as one mistake. Rows are
- * prefixes of a, of which the last three are kept; both at most MAX_NEAR_LENGTH long. */
+/* Returns the optimal string alignment distance, in which swapping two neighbouring letters is one
+ * edit. Row i is for the prefix of length i of a; the last three rows are kept. Both strings have
+ * at most MAX_NEAR_LENGTH characters. */
 static size_t edit_distance(const char *a, const char *b)
 {
   size_t n = strlen(a), m = strlen(b), rows[3][MAX_NEAR_LENGTH + 1];

@@ -1,13 +1,14 @@
-/* Names that were nearly right: what somebody may have meant. */
+/* Suggestions for misspelled names. */
 #ifndef KJ_IR_NEAR_NAME_H
 #define KJ_IR_NEAR_NAME_H
 
 #include <stddef.h>
 
-/* The candidate nearest to a name by edit distance, where it is near enough to be meant. */
+/* Keeps the candidate with the smallest edit distance to a name, if it is small enough for a typing
+ * error. ki_consider compares one more candidate. */
 typedef struct ki_near {
   const char *name, *best;
-  size_t distance; /* of best; 0: none yet */
+  size_t distance; /* edit distance of best; 0 if best is NULL */
 } ki_near;
 void ki_consider(ki_near *near, const char *candidate);
 

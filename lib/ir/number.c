@@ -10,7 +10,7 @@
 #include "ir/arithmetic.h"
 #include "support/decimal.h"
 
-/* The C library hands out its own "C" locale here: nothing is allocated. */
+/* The C library returns a static object for the "C" locale, so this does not allocate memory. */
 static locale_t c_locale(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
 static double read_f64(const char *digits)
@@ -29,8 +29,9 @@ static double read_f32(const char *digits)
   return value;
 }
 
-/* The double nearest to the digits, with its last bit set where it is not exact: rounded once more,
- * to a format with fewer bits, it gives what the digits themselves would. */
+/* Rounds to odd: returns a double next to the digits, with its last bit set if the digits are not
+ * exact. Rounding this double to a shorter format gives the same result as rounding the digits
+ * directly. */
 static double read_to_odd(const char *digits)
 {
   int mode = fegetround();
@@ -58,8 +59,9 @@ static void append_shortest(double value, kjit_type type, int most_point, char *
   kj_lay_out_decimal(&decimal, decimal.count > most_point ? decimal.count : most_point, text);
 }
 
-/* The text may also be read as an untyped number, which is rounded to f64 first. In rare cases the
- * second rounding gives a neighbour; the digits of the f64 always give the value. */
+/* The text can be read back as an untyped number, which is rounded to f64 first. In rare cases this
+ * double rounding gives a neighbour of the value; then the shortest digits of the f64 are printed
+ * instead. */
 void ki_print_float(double value, kjit_type type, kj_buffer *buffer)
 {
   char text[KJ_DECIMAL_BYTES];

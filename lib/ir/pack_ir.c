@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the outlines: where the structs of module.h have pointers and types ---- */
+/* ---- the outlines: positions of pointers and types in the structs of module.h ---- */
 
-/* What packing knows beside the bytes. */
+/* State of packing and unpacking besides the bytes. */
 typedef struct type_numbers {
-  const ki_types *types; /* of this process */
+  const ki_types *types; /* table of this process */
   kj_arena *arena;
-  kj_map known;           /* numbers of the writing process: to those of this one */
-  KJ_LIST(kjit_type) met; /* writing: composed ones */
+  kj_map known;           /* from type numbers of the writing process to those of this process */
+  KJ_LIST(kjit_type) met; /* writing: the composed types that occur */
 } type_numbers;
 
 #define POINTER(type, field, to) \
@@ -82,7 +82,7 @@ static const kj_field attribute_outline_fields[] = {
 };
 static KJ_OUTLINE(attribute_outline, ki_attribute);
 
-/* Bytes of a constant that was made from data; its type comes before it. */
+/* Returns the size of a constant's data. Its element type is unpacked first. */
 static size_t measure_data(const void *item, const void *user)
 {
   const ki_decl *decl = item;
@@ -111,8 +111,8 @@ static size_t measure_code(const void *item, const void *user)
   return ((const ki_bound_extern *)item)->size_bytes + 1;
 }
 
-/* host_function stays as it is: that there is one is all that compiling asks. Linked code is for
- * the linker, which gets it from the runtime. */
+/* host_function keeps its value, because the compiler only checks whether it is NULL. Linked code
+ * is dropped, because the runtime passes it to the linker. */
 static const kj_field bound_outline_fields[] = {
   MEASURED(BYTES, ki_bound_extern, code, 1, measure_code),
   TEXT(ki_bound_extern, symbol),
@@ -165,7 +165,7 @@ static const kj_field source_outline_fields[] = {
 };
 static KJ_OUTLINE(source_outline, kj_source);
 
-/* A finished module has no imports left. */
+/* imports is dropped because it is empty in a finished module. */
 static const kj_field ki_module_outline_fields[] = {
   DROPPED(kjit_module, arena),         DROPPED(kjit_module, context),
   DROPPED(kjit_module, types),         LIST(ITEMS, kjit_module, sources, source_outline),
@@ -180,7 +180,7 @@ KJ_OUTLINE(ki_module_outline, kjit_module);
 
 /* ---- types ---- */
 
-/* Vectors count their lanes. */
+/* Returns the number of elements in items. For vectors, count is the number of lanes instead. */
 static size_t measure_items(const void *item, const void *user)
 {
   const ki_type_info *info = item;
@@ -201,9 +201,9 @@ static const kj_field info_outline_fields[] = {
 };
 static KJ_OUTLINE(info_outline, ki_type_info);
 
-/* In the order of their numbers: what a type is made of has lower ones. */
+/* The types in the order of their numbers, so that the parts of a type precede it. */
 typedef struct type_list {
-  const kjit_type *numbers; /* of the process that writes; infos have these, too */
+  const kjit_type *numbers; /* numbers of the infos in the writing process */
   ki_type_info *infos;
   uint64_t count;
 } type_list;
@@ -283,7 +283,8 @@ void ki_pack(const ki_types *types, const void *root, const kj_outline *outline,
   kj_free_buffer(&rest);
 }
 
-/* What it is made of is known, so that it can be a type of this table. */
+/* Interns a type from another process. Returns false if one of its parts is unknown, so that the
+ * bytes are invalid. */
 static bool add_type(ki_types *types, type_numbers *numbers, ki_type_info *info, kjit_type number)
 {
   bool is_known = info->class_ >= KJ_CLASS_ARRAY && info->class_ <= KJ_CLASS_POINTER &&

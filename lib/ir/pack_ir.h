@@ -1,21 +1,21 @@
-/* Modules, and what refers to them, as bytes for a process of the same build: outlines for kj_pack
- * of what the kernel IR is made of, and packing in which numbers of types keep their meaning
- * although the other process has a table of types of its own. */
+/* Serializes modules, and objects that refer to them, for another process of the same build: the
+ * outlines of the kernel IR for kj_pack, and functions that also transfer types. The numbers of
+ * types differ between processes, because each process has its own table of types. */
 #ifndef KJ_IR_PACK_IR_H
 #define KJ_IR_PACK_IR_H
 
 #include "ir/module.h"
 #include "support/pack.h"
 
-/* Of a module without its context, its table of types and its kernels: who reads it sets those. */
+/* The outline of a module omits its context, table of types and kernels; the reader sets them. */
 extern const kj_outline ki_module_outline, ki_function_outline, ki_decl_outline;
 
-/* As kj_pack and kj_unpack; NUMBER fields are kjit_type. Appended are the types that are met, too.
- */
+/* Like kj_pack, but NUMBER fields are kjit_type. Also appends the descriptions of all types that
+ * occur. */
 void ki_pack(const ki_types *types, const void *root, const kj_outline *outline, kj_arena *arena,
              kj_buffer *bytes);
-/* Types that this table lacks are added to it. NULL: the bytes are nothing that ki_pack has made;
- * out of memory jumps. */
+/* Like kj_unpack. Adds missing types to this table. Returns NULL if ki_pack did not create the
+ * bytes; jumps when out of memory. */
 void *ki_unpack(ki_types *types, const void *bytes, size_t size_bytes, const kj_outline *outline,
                 kj_arena *arena);
 

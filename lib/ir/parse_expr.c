@@ -1,5 +1,5 @@
-/* Expressions: operators by the precedence of ops.def, postfix forms, literals. Sentences for
- * habits of other languages stand where they would be syntax errors. */
+/* Parser of expressions: operators with the precedence of ops.def, postfix forms, literals. If a
+ * syntax error looks like another language, its message explains the syntax of kernel IR. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -14,7 +14,8 @@ static ki_expr *new_expr(ki_parser *parser, ki_expr_kind kind, kj_location locat
   return ki_new_expr(parser->arena, kind, location);
 }
 
-/* Every node but a leaf passes here: trees stay so low that every pass may recurse. */
+/* Sets the height of a node with operands. All such nodes are sealed, so that every pass can
+ * recurse over the tree. */
 static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
@@ -26,7 +27,7 @@ static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 
 /* ---- primaries ---- */
 
-/* The largest value of an integer type; one more is taken behind a minus. */
+/* Returns the maximum of an integer type. After a minus, a literal may be larger by 1. */
 static uint64_t largest_integer(kjit_type type)
 {
   static const uint64_t largest[KJIT_SCALAR_COUNT] = {
@@ -62,7 +63,8 @@ static ki_expr *parse_number(ki_parser *parser)
   return expr;
 }
 
-/* Of a parameter that is a tuple: its items, or one of them where the index is a number. */
+/* Returns an expression for a parameter. If the parameter is a tuple, this is the tuple of its
+ * items. */
 static ki_expr *name_items(ki_parser *parser, ki_decl *decl, kj_location location)
 {
   if (!decl->is_split) {
@@ -128,7 +130,7 @@ static ki_expr *parse_bool(ki_parser *parser)
   return expr;
 }
 
-/* `(float)x`: a cast of C. */
+/* Reports a C cast, `(float)x`. */
 static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location place)
 {
   bool is_value = ki_at(parser, KJ_TOKEN_NAME) || ki_at(parser, KJ_TOKEN_INT) ||
@@ -141,7 +143,7 @@ static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location plac
                   alias ? alias : expr->name);
 }
 
-/* `(x)` is x; `()`, `(x, y)` and `(x,)` are tuples. */
+/* Parses parentheses: `(x)` is x; `()`, `(x, y)` and `(x,)` are tuples. */
 static ki_expr *parse_paren(ki_parser *parser)
 {
   kj_location place = ki_place(parser);
@@ -167,7 +169,8 @@ static ki_expr *parse_paren(ki_parser *parser)
   return seal(parser, tuple);
 }
 
-/* Whether the lookahead follows the previous token without a blank: `&&` comes as two `&`. */
+/* Whether no blank separates the lookahead from the previous token. The lexer reads `&&` as two
+ * `&`. */
 static bool is_adjacent(const ki_parser *parser)
 {
   return parser->previous.start &&
@@ -206,7 +209,7 @@ static _Noreturn void refuse_operand(ki_parser *parser)
                 ki_describe_token(parser));
 }
 
-/* `const f32*` behind `bitcast(`. */
+/* Parses a type such as `const f32*` after `bitcast(`. */
 static ki_expr *parse_const_type(ki_parser *parser)
 {
   ki_expr *expr = new_expr(parser, KJ_EXPR_TYPE, ki_place(parser));
@@ -259,7 +262,7 @@ static bool ends_slice_part(const ki_parser *parser)
          ki_at(parser, KJ_TOKEN_RIGHT_BRACKET);
 }
 
-/* expr, or [expr] : [expr] [: [expr]] */
+/* Parses an index or a slice: expr, or [expr] : [expr] [: [expr]] */
 static ki_expr *parse_subscript(ki_parser *parser)
 {
   kj_location place = ki_place(parser);
@@ -330,7 +333,8 @@ static ki_expr *parse_operation(ki_parser *parser, kjit_op op, ki_expr *x, kj_lo
   return seal(parser, expr);
 }
 
-/* postfix [ ** unary ] : binds tighter than a sign before it, weaker than one behind. */
+/* Parses postfix [ ** unary ]. `**` binds tighter than a sign on its left, and less tightly than
+ * one on its right. */
 static ki_expr *parse_power(ki_parser *parser)
 {
   ki_expr *base = ki_parse_postfix(parser);
@@ -381,7 +385,7 @@ static ki_expr *parse_not(ki_parser *parser)
   return parse_operation(parser, KJIT_OP_NOT, operand, place, NULL);
 }
 
-/* The comparison that follows, or KJ_NO_OP. */
+/* Returns the next token if it is a comparison that continues the expression, else KJ_NO_OP. */
 static kjit_op next_comparison(const ki_parser *parser)
 {
   kjit_op next = ki_token_table[parser->lexer.token.kind].binary;
@@ -389,8 +393,9 @@ static kjit_op next_comparison(const ki_parser *parser)
   return is_one && !ki_at_line_end(parser) ? next : KJ_NO_OP;
 }
 
-/* `a > 0 & b > 0` means `a > (0 & b) > 0`, as in Python. pandas reads it differently, so that a
- * formula has to say what it means. */
+/* Rejects a comparison whose operand is `&`, `|` or `^` without parentheses. `a > 0 & b > 0` means
+ * `a > (0 & b) > 0`, as in Python. Users of pandas expect another meaning, so a formula needs
+ * parentheses. */
 static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
 {
   bool is_bits = operand->kind == KJ_EXPR_BINARY && !operand->is_enclosed &&
@@ -404,7 +409,8 @@ static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
                 bits, compares, compares, bits, compares);
 }
 
-/* In a formula `a < b < c` is `a < b and b < c`; b is one tree. */
+/* Parses chained comparisons in a formula: `a < b < c` is `a < b and b < c`. Both share the tree of
+ * b. */
 static ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
 {
   ki_expr *all = first, *last = first;
@@ -421,7 +427,7 @@ static ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
   return all;
 }
 
-/* Comparisons do not chain: each operand holds none without parentheses. */
+/* Rejects chained comparisons outside of formulas. */
 static void refuse_chain(ki_parser *parser, kjit_op op)
 {
   kjit_op next = next_comparison(parser);
@@ -431,8 +437,8 @@ static void refuse_chain(ki_parser *parser, kjit_op op)
                 ki_op_table[next].text);
 }
 
-/* A comment of C behind a statement parses as a division as long as it is one word or starts the
- * next line's operand. */
+/* Records a `//`, which can be an attempt at a C comment. It parses as a division if one word
+ * follows, or if the next line begins with an operand. */
 static void note_slashes(ki_parser *parser)
 {
   parser->slashes = parser->previous;
@@ -443,8 +449,8 @@ static void note_slashes(ki_parser *parser)
       "`//` divides and rounds down, and continues on the next line; a comment starts with `#`");
 }
 
-/* What is read as an expression where a type may stand, as a type: `f32`, `dtype(x)`,
- * `vector(dtype(x), 4)`, `f32*`, a parameter that takes a type. NULL: it is no type. */
+/* Converts an expression to a type, where a type is allowed: `f32`, `dtype(x)`, `vector(dtype(x),
+ * 4)`, `f32*`, a type parameter. Returns NULL if it is not a type. */
 static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_TYPE) return expr->type_expr;
@@ -475,8 +481,9 @@ static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
   return type;
 }
 
-/* `f32*` as an argument, `f32*[n]` behind `view(`: behind the star nothing follows that could be
- * multiplied. NULL: it is no type. */
+/* Converts the operand of `*` to a pointer type if no right operand follows, as in `f32*` as an
+ * argument or `f32*[n]` after `view(`. is_twice: the token is `**`. Returns NULL if the operand is
+ * not a type. */
 static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice)
 {
   bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN) ||

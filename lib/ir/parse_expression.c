@@ -1,6 +1,6 @@
-/* kjit_parse_expression: a text that is one expression becomes a func. The func is made as a tree,
- * and its text is read as an expression up to its end: no text is put together from what a user has
- * written. */
+/* kjit_parse_expression: creates a func from a text that is one expression. The func is built as a
+ * tree, and the parser reads the text as an expression up to its end. The user's text is never
+ * concatenated with other source text. */
 #include <string.h>
 
 #include "ir/context.h"
@@ -34,7 +34,7 @@ static void parse_body(ki_parser *parser)
 {
   ki_stmt *result = KJ_NEW(parser->arena, ki_stmt);
   result->kind = KJ_STMT_RETURN;
-  parser->open = 1; /* newlines mean nothing */
+  parser->open = 1; /* newlines are ignored */
   ki_advance(parser);
   result->location = ki_place(parser);
   if (ki_at(parser, KJ_TOKEN_END))

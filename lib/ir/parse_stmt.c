@@ -1,4 +1,4 @@
-/* Statements: declarations of locals, control flow, assignments, calls. */
+/* Parser of statements: declarations of locals, control flow, assignments, calls. */
 #include <string.h>
 
 #include "ir/habits.h"
@@ -24,8 +24,8 @@ static ki_decl *declare_local(ki_parser *parser, ki_decl_kind kind, const ki_tok
 
 /* ---- the end of a statement ---- */
 
-/* What stands where a statement should have ended: words of other languages get their own sentence.
- */
+/* Reports the token that follows a statement. The message explains words and operators of other
+ * languages. */
 static _Noreturn void refuse_rest(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;
@@ -90,7 +90,7 @@ static bool is_at_end_of_statement(const ki_parser *parser)
          ki_at(parser, KJ_TOKEN_SEMICOLON) || ki_at(parser, KJ_TOKEN_END);
 }
 
-/* `= values`; NULL: a var without one. */
+/* Parses `= values`. Returns NULL for a var without a value. */
 static ki_expr *parse_first_value(ki_parser *parser, const char *name, bool is_var)
 {
   if (ki_accept(parser, KJ_TOKEN_ASSIGN)) return ki_parse_exprs(parser);
@@ -116,7 +116,7 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
     ki_make_argument_type(parser, type);
   }
   stmt->value = parse_first_value(parser, names.items[0].name->key, is_var);
-  for (size_t i = 0; i < names.count; i++) { /* after the value, which does not see them */
+  for (size_t i = 0; i < names.count; i++) { /* declared after the value, which must not use them */
     ki_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
     decl->type_expr = type;
     decl->value = names.count == 1 ? stmt->value : NULL;
@@ -198,7 +198,7 @@ static ki_stmt *parse_while(ki_parser *parser)
   return stmt;
 }
 
-/* A range, or a value whose items the loop goes through. */
+/* Parses the range of a loop, or a value over whose items the loop iterates. */
 static void parse_range(ki_parser *parser, ki_stmt *stmt)
 {
   const char *name = ki_at(parser, KJ_TOKEN_NAME) ? parser->lexer.token.name->key : "";
@@ -281,8 +281,8 @@ static ki_stmt *parse_print(ki_parser *parser)
 
 /* ---- assignments and calls ---- */
 
-/* `int x = 5`, `__shared__ float s[16]`, `elif c`: a word of another language and what it begins.
- */
+/* Reports statements of other languages that begin with a word: `int x = 5`, `__shared__ float
+ * s[16]`, `elif c`. */
 static void refuse_words(ki_parser *parser, const ki_token *first)
 {
   if (first->kind != KJ_TOKEN_NAME || parser->lexer.token.newline_before) return;
@@ -321,7 +321,7 @@ static _Noreturn void refuse_bare(ki_parser *parser, const ki_expr *expr)
                 "this statement has no effect: write an assignment or a call");
 }
 
-/* A second sign before a name at the begin of a statement. */
+/* Reports `++x` and `--x` as statements. */
 static void refuse_prefix(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;

@@ -1,4 +1,4 @@
-/* Types as written; and the same parser for a type annotation alone. */
+/* Parser of types in a source, and of a type annotation alone. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -15,7 +15,7 @@ static ki_type_expr *new_type(ki_parser *parser, ki_type_expr_kind kind, kj_loca
 
 /* ---- bases ---- */
 
-/* NULL: it is another type. */
+/* Parses `_`. Returns NULL if another type follows. */
 static ki_type_expr *accept_any(ki_parser *parser)
 {
   if (!parser->takes_any || !ki_at(parser, KJ_TOKEN_NAME) ||
@@ -118,7 +118,7 @@ static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32
   return array;
 }
 
-/* The table's number of a scalar array is made last, when it is known whether it is const. */
+/* Interns the type of an array last, because a preceding `const` is only known then. */
 static void fix_array(ki_parser *parser, ki_type_expr *array)
 {
   array->type =
@@ -126,7 +126,8 @@ static void fix_array(ki_parser *parser, ki_type_expr *array)
   if (array->type == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
 }
 
-/* Which dimension `::1` marks as the contiguous one: the last gives C, the first F. */
+/* Returns the layout from the dimension that `::1` marks, counted from 1: the last dimension gives
+ * C, the first gives F. 0 means none is marked. */
 static kjit_layout find_layout(ki_parser *parser, kj_location place, uint32_t rank, uint32_t marked)
 {
   if (marked == 0) return KJIT_LAYOUT_STRIDED;
@@ -136,7 +137,7 @@ static kjit_layout find_layout(ki_parser *parser, kj_location place, uint32_t ra
                 "`::1` marks the last dimension (row-major) or the first (column-major)");
 }
 
-/* `:` or `::1`; returns whether it is the latter. */
+/* Parses `:` or `::1`. Returns whether it is `::1`. */
 static bool parse_dimension(ki_parser *parser)
 {
   if (!ki_accept(parser, KJ_TOKEN_COLON))
@@ -222,8 +223,8 @@ static ki_type_expr *parse_pointer(ki_parser *parser, ki_type_expr *element)
   return outer;
 }
 
-/* Fixed arrays inside other types have their number made here, the outermost one when its const is
- * known. */
+/* Interns a fixed array type that is part of another type. An outermost array is interned when its
+ * `const` is known. */
 static void fix_element(ki_parser *parser, ki_type_expr *type)
 {
   if (type->kind == KJ_TYPE_FIXED && type->rank) fix_array(parser, type);
@@ -278,15 +279,16 @@ void ki_make_argument_type(ki_parser *parser, ki_type_expr *type)
   *type = *array;
 }
 
-/* ---- a type alone ---- */
+/* ---- a type annotation alone ---- */
 
-/* A parser of one type. */
+/* A parser of one type. Names of structs refer to the structs of scope, which can be NULL. */
 typedef struct type_reader {
   ki_parser parser;
   const kjit_module *scope;
 } type_reader;
 
-/* As ki_find_struct, among those of a module: linking may have brought several of one name. */
+/* Like ki_find_struct, for the structs of a module, which can have several of one name after
+ * linking. */
 static kjit_type find_declared(const kjit_module *scope, const char *name, bool of_library,
                                bool *is_ambiguous)
 {
@@ -303,7 +305,8 @@ static kjit_type find_declared(const kjit_module *scope, const char *name, bool 
   return found;
 }
 
-/* Structs are known by the modules and calls that made them in this context. */
+/* Finds a struct among those of the module, then among those that any module or call has made in
+ * this context. */
 static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
 {
   ki_parser *parser = &r->parser;

@@ -1,5 +1,5 @@
-/* Text to module: declarations, parameters, attributes. Local names are resolved here; those of the
- * module by ki_finish_module. */
+/* Parser of a module: declarations, parameters, attributes. The parser resolves local names;
+ * ki_finish_module resolves names of the module. */
 #include "ir/parser.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "ir/habits.h"
 #include "ir/near_name.h"
 
-/* What every part of the parser stands on: tokens, errors, and what names mean. */
+/* ---- tokens, errors and names, used by all parts of the parser ---- */
 
 /* ---- tokens ---- */
 
@@ -50,7 +50,8 @@ kj_location ki_found_at(const ki_parser *parser)
                         previous->location.column + (uint32_t)previous->length };
 }
 
-/* `//` for a comment is found when the words behind it make no sense. */
+/* Adds a note to an error if a `//` precedes it on the same line. The `//` was parsed as a
+ * division, but the user probably meant a comment. */
 static void explain_slashes(ki_parser *parser, kj_location location)
 {
   const ki_token *slashes = &parser->slashes;
@@ -179,8 +180,8 @@ void ki_parse_attributes(ki_parser *parser, ki_attributes *attributes)
   }
 }
 
-/* A kernel or func has its source's defaults as attributes of its own; those that it says itself
- * stay. */
+/* Adds the default attributes of the source to a kernel or func. Its own attributes take
+ * precedence. */
 static void add_defaults(ki_parser *parser, ki_attributes *attributes)
 {
   for (size_t i = 0; i < parser->defaults.count; i++) {
@@ -190,7 +191,7 @@ static void add_defaults(ki_parser *parser, ki_attributes *attributes)
   }
 }
 
-/* `default @wrap`: a word of the language here only. */
+/* Parses `default @wrap`. `default` is not a reserved word. */
 static void parse_defaults(ki_parser *parser)
 {
   ki_advance(parser);
@@ -212,7 +213,7 @@ static void parse_defaults(ki_parser *parser)
 
 /* ---- parameters ---- */
 
-/* `float *x`, `int n`: the type comes first elsewhere. */
+/* Reports parameters in C syntax: `float *x`, `int n`. */
 static void refuse_type_first(ki_parser *parser, const ki_token *name)
 {
   if (ki_at(parser, KJ_TOKEN_STAR) || ki_at(parser, KJ_TOKEN_NAME))
@@ -223,7 +224,7 @@ static void refuse_type_first(ki_parser *parser, const ki_token *name)
 
 static void add_parameter(ki_parser *parser, ki_decl *param);
 
-/* A word of the language here only. */
+/* Accepts the word `type`, which is not reserved, as the type of a parameter. */
 static bool accept_type_word(ki_parser *parser)
 {
   if (!ki_at(parser, KJ_TOKEN_NAME) || strcmp(parser->lexer.token.name->key, KJ_TYPE_WORD) != 0)
@@ -248,7 +249,7 @@ static void parse_parameter_type(ki_parser *parser, ki_decl *param)
   ki_make_argument_type(parser, param->type_expr);
 }
 
-/* How the parameters were written, for hosts that hand over tuples. */
+/* Records how the parameters were written, for callers that pass tuples. */
 static void note_shape(ki_parser *parser, char sign)
 {
   if (parser->function->is_kernel) KJ_PUSH(parser->arena, &parser->function->shape, sign);
@@ -259,7 +260,8 @@ static bool is_tuple_of_kernel(const ki_parser *parser, const ki_decl *param)
   return parser->function->is_kernel && param->type_expr && param->type_expr->kind == KJ_TYPE_TUPLE;
 }
 
-/* A kernel takes the items of a tuple, of tuples in it too, one after the other. */
+/* Replaces a tuple parameter of a kernel by its items, in order. Nested tuples are split as
+ * well. */
 static void split_tuple(ki_parser *parser, ki_decl *tuple)
 {
   const ki_type_expr *type = tuple->type_expr;
@@ -365,7 +367,7 @@ static void parse_function(ki_parser *parser, bool is_kernel, bool is_extern)
 
 /* ---- constants, structs, imports ---- */
 
-/* { ... } nested. Newlines inside mean nothing. */
+/* Parses nested { ... }. Newlines are ignored inside. */
 static ki_expr *parse_aggregate(ki_parser *parser)
 {
   ki_expr *aggregate = ki_new_expr(parser->arena, KJ_EXPR_AGGREGATE, ki_place(parser));
@@ -386,7 +388,7 @@ static ki_expr *parse_aggregate(ki_parser *parser)
 static ki_expr *parse_constant_value(ki_parser *parser)
 {
   if (!ki_at(parser, KJ_TOKEN_LEFT_BRACE)) return ki_parse_expr(parser);
-  parser->open++; /* newlines between the values mean nothing */
+  parser->open++; /* newlines between the values are ignored */
   ki_expr *value = parse_aggregate(parser);
   parser->open--;
   return value;
@@ -519,9 +521,9 @@ static bool is_directive_line(const char *at, const char *end)
   return (size_t)(end - at) >= sizeof word && memcmp(at, word, sizeof word - 1) == 0;
 }
 
-/* After an error: closes what the broken declaration left open and goes on at the next line that
- * begins a declaration, or at the line directives right before it. Looks at lines, not tokens, so
- * that what is skipped gives no errors of its own. */
+/* Recovers from a syntax error: closes the scopes of the broken declaration and continues at the
+ * next line that begins a declaration, or at the line directives before it. It searches lines
+ * instead of tokens, so that the skipped text causes no further errors. */
 static void recover(ki_parser *parser)
 {
   while (parser->scope) ki_close_scope(parser);
@@ -547,7 +549,8 @@ static void recover(ki_parser *parser)
   ki_advance(parser);
 }
 
-/* Errors of the text jump to here. Every round begins on a later line. */
+/* Parses all declarations. Syntax errors jump to this function, which continues on a later line
+ * each time. */
 static void parse_declarations(ki_parser *parser)
 {
   jmp_buf on_error;

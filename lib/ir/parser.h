@@ -1,13 +1,14 @@
-/* State and parts of the parser, shared by parser.c (declarations, statements), parse_expr.c
- * (expressions) and parse_type.c (types). Recursive descent, one token of lookahead, straight into
- * the module's arena. A syntax error jumps to lexer.on_error. */
+/* State and functions of the parser, shared by parser.c (declarations, statements), parse_expr.c
+ * (expressions) and parse_type.c (types). The parser uses recursive descent with one token of
+ * lookahead and allocates the nodes in the module's arena. A syntax error jumps to
+ * lexer.on_error. */
 #ifndef KJ_IR_PARSER_H
 #define KJ_IR_PARSER_H
 
 #include "ir/lexer.h"
 
-/* What a name means in a scope. Bindings of one name form a chain from its innermost scope
- * outwards; the chain starts at the name's entry. */
+/* A visible name. The bindings of one name form a chain from the innermost scope to the outermost;
+ * the value of the name's map entry is the first binding. */
 typedef struct ki_binding {
   ki_decl *decl;
   kj_map_entry *name;
@@ -17,44 +18,45 @@ typedef struct ki_binding {
 
 typedef struct ki_parser {
   ki_lexer lexer;
-  kjit_module *module; /* NULL: a type annotation alone */
+  kjit_module *module; /* NULL: the parser reads a type annotation only */
   ki_types *types;
   kj_arena *arena;
-  ki_function *function;          /* being parsed, or NULL */
-  KJ_LIST(ki_binding *) bindings; /* of all open scopes, innermost last */
+  ki_function *function;          /* the function that is being parsed, or NULL */
+  KJ_LIST(ki_binding *) bindings; /* bindings of all open scopes, innermost last */
   uint32_t scope;
-  uint32_t nesting; /* of recursion: bounded by KJ_MAX_NESTING */
-  /* ( and [ that are open in this block: inside, newlines mean nothing */
+  uint32_t nesting; /* depth of recursion, at most KJ_MAX_NESTING */
+  /* number of ( and [ that are open in the current block; newlines are ignored inside of them */
   uint32_t open;
   ki_token previous;         /* the token before the lookahead */
-  ki_token slashes;          /* the last // used as an operator */
-  uint32_t declaration_line; /* where the declaration being parsed begins */
-  ki_attributes defaults;    /* of the kernels and funcs that follow in this source */
-  /* `_` may stand for the type of an item: the tuple is the parameter of a kernel */
+  ki_token slashes;          /* the last // that was parsed as an operator */
+  uint32_t declaration_line; /* first line of the declaration that is being parsed */
+  ki_attributes defaults;    /* attributes of the following kernels and funcs of this source */
+  /* `_` is accepted as type of an item, because the tuple is a parameter of a kernel */
   bool takes_any;
-  /* the integer literal that only fits its type when it is negated, or NULL */
+  /* an integer literal that fits in its type only if it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;
 
 /* tokens */
 void ki_advance(ki_parser *parser);
 bool ki_accept(ki_parser *parser, ki_token_kind kind);
-/* Takes a token of the kind or fails: expected `)`, found `x`; where says after what, or is NULL.
- */
+/* Consumes a token of this kind or fails with "expected `)`, found `x`". `where`, which can be
+ * NULL, is appended after the expected token. */
 ki_token ki_expect(ki_parser *parser, ki_token_kind kind, const char *where);
-/* As ki_expect for ( and [ : until the closing one newlines mean nothing. */
+/* Like ki_expect for ( and [. The parser ignores newlines until the closing bracket. */
 void ki_open_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
 void ki_close_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
-/* The lookahead in quotes, for messages. In the module's arena. */
+/* Describes the lookahead for messages, in quotes. The string is in the module's arena. */
 const char *ki_describe_token(ki_parser *parser);
-/* Where an error about the lookahead points: at it, or behind the token before where the line or
- * text has ended. */
+/* Returns the location for an error about the lookahead: its own location, or the end of the
+ * previous token if the line or text has ended. */
 kj_location ki_found_at(const ki_parser *parser);
 _Noreturn void ki_fail_parse(ki_parser *parser, kj_location location, kjit_status status,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Whether the lookahead begins a new line outside brackets, and so cannot go on an expression. */
+/* Whether the lookahead begins a new line outside of brackets, so that it cannot continue an
+ * expression. */
 bool ki_at_line_end(const ki_parser *parser);
-/* Around every recursion. */
+/* Must precede each recursive call. Fails if the nesting exceeds KJ_MAX_NESTING. */
 void ki_enter(ki_parser *parser);
 static inline void ki_leave(ki_parser *parser) { parser->nesting--; }
 
@@ -64,38 +66,39 @@ static inline bool ki_at(const ki_parser *parser, ki_token_kind kind)
 }
 static inline kj_location ki_place(const ki_parser *parser) { return parser->lexer.token.location; }
 
-/* A parser of a source of the module, in its arena. No token has been read yet. */
+/* Creates a parser of a source in the module's arena. The parser has not read a token yet. */
 ki_parser *ki_open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 ki_expr *ki_parse_expr(ki_parser *parser);
 ki_expr *ki_parse_postfix(ki_parser *parser);
-/* One or more expressions; more than one: a tuple. */
+/* Parses a list of expressions. Several expressions form a tuple. */
 ki_expr *ki_parse_exprs(ki_parser *parser);
-/* Expressions up to the closing parenthesis, which is taken. */
+/* Parses expressions up to the closing parenthesis and consumes it. */
 void ki_parse_arguments(ki_parser *parser, ki_exprs *list);
 ki_type_expr *ki_parse_type_expr(ki_parser *parser);
-/* What `_`, an item of any type in the tuple that a parameter of a kernel takes, is parsed to. */
+/* Whether the type is `_`, which stands for any type of an item in a tuple parameter of a
+ * kernel. */
 static inline bool ki_is_any(const ki_type_expr *type)
 {
   return type->kind == KJ_TYPE_FIXED && type->type == KJIT_ANY;
 }
-/* `f32[]` as the type of an argument is an array of rank 0; as a declaration in shared memory it is
- * an array of the launch's size. */
+/* Corrects `f32[]` for the type of an argument. As an argument it is an array of rank 0; in shared
+ * memory it would be an array whose size the launch determines. */
 void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);
 
-/* The statement part of the parser, and the helpers that it shares with parser.c. */
+/* ---- statements, and functions that the parser of statements shares with parser.c ---- */
 
-/* Scopes: a declaration hides what has its name outside. Declaring a name twice in one scope is an
- * error. */
+/* Open and close a scope and add a binding. A declaration hides outer declarations of its name. Two
+ * declarations of one name in the same scope are an error. */
 void ki_open_scope(ki_parser *parser);
 void ki_close_scope(ki_parser *parser);
 void ki_bind(ki_parser *parser, kj_map_entry *name, ki_decl *decl);
-/* A declaration in the function being parsed; not bound yet. */
+/* Creates a declaration in the current function without binding its name. */
 ki_decl *ki_new_decl(ki_parser *parser, ki_decl_kind kind, const ki_token *name);
 
 void ki_parse_attributes(ki_parser *parser, ki_attributes *attributes);
-/* { statements }, in the scope that is open. */
+/* Parses { statements } in the scope that is already open. */
 void ki_parse_block(ki_parser *parser, ki_stmts *body);
-/* Takes `;`, or nothing before a new line or `}`. */
+/* Consumes `;`. Accepts a following newline or `}` instead. */
 void ki_end_statement(ki_parser *parser);
 
 #endif

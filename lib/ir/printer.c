@@ -1,4 +1,5 @@
-/* A module as canonical text: parsing it gives an equal module, and printing that the same text. */
+/* Prints a module as canonical text. Parsing the text gives an equivalent module, which prints as
+ * the same text. */
 #include "ir/printer.h"
 
 #include <math.h>
@@ -7,18 +8,18 @@
 #include "ir/arithmetic.h"
 #include "ir/number.h"
 
-/* Expressions and types as text. */
+/* ---- expressions and types ---- */
 
 /* ---- line directives ---- */
 
-/* Whether the place is in a front end's own source. */
+/* Whether the location is in a front end's source. */
 static bool is_named_place(const ki_printer *p, kj_location at)
 {
   return at.line && at.file < p->module->sources.count && !p->module->sources.items[at.file].text;
 }
 
-/* Before a token that has the place: the directive by which a parser gives it that, where it would
- * not anyway. What has no place takes that of what stands before it. */
+/* Prints a line directive before a token if a parser would otherwise give the token another
+ * location. A token without a location takes that of the preceding token. */
 static bool put_place(ki_printer *p, kj_location at, const char *behind)
 {
   const kj_location own = { 0 };
@@ -166,8 +167,8 @@ static void print_unary(ki_printer *p, const ki_expr *expr)
   ki_put_expr(p, expr->x, op->precedence);
 }
 
-/* Operators associate to the left, ** to the right with a sign allowed behind it; comparisons not
- * at all. */
+/* Binary operators are left-associative. `**` is right-associative and allows a sign in its right
+ * operand. Comparisons are not associative. */
 static void print_binary(ki_printer *p, const ki_expr *expr)
 {
   const ki_op_info *op = &ki_op_table[expr->op];
@@ -211,7 +212,7 @@ static void print_bracketed(ki_printer *p, const ki_expr *expr, const char *open
 
 static void print_field(ki_printer *p, const ki_expr *expr)
 {
-  /* `5.x` is a number with a suffix */
+  /* the lexer would read `5.x` as a number with a suffix */
   bool is_number = expr->x->kind == KJ_EXPR_INT || expr->x->kind == KJ_EXPR_FLOAT;
   ki_put_expr(p, expr->x, is_number ? KJ_LEVEL_PRIMARY + 1 : KJ_LEVEL_POSTFIX);
   ki_put(p, ".");
@@ -289,14 +290,13 @@ void ki_put_expr(ki_printer *p, const ki_expr *expr, int least)
   if (parentheses) ki_put(p, ")");
 }
 
-/* The data of a constant as text: weak literals in braces, of which a parser makes the same bytes.
- */
+/* ---- data of constants: weak literals in braces, which parse to the same bytes ---- */
 
 static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from);
 
-/* One element of a constant's data: a weak literal, a NaN that `nan` is not by its bits; what has
- * parts is made of them. */
+/* Prints one element of a constant's data: a weak literal, or a bitcast for a NaN with other bits
+ * than `nan`. An aggregate is printed as its components. */
 static void print_element(ki_printer *p, kjit_type type, const char *from)
 {
   const ki_types *types = p->module->types;
@@ -319,7 +319,7 @@ static void print_element(ki_printer *p, kjit_type type, const char *from)
   ki_put(p, ")");
 }
 
-/* An array in a struct, as put_rows. */
+/* Prints an array in a struct, with parentheses instead of braces. Returns the end of its data. */
 static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from)
 {
@@ -336,7 +336,7 @@ static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t 
   return from;
 }
 
-/* The elements of the dimensions from `dimension` on; returns what follows them. */
+/* Prints the elements of the dimensions from `dimension` on. Returns the end of their data. */
 static const char *put_rows(ki_printer *p, const ki_decl *decl, uint32_t dimension,
                             const char *from)
 {
@@ -366,7 +366,7 @@ void ki_put_data(ki_printer *p, const ki_decl *decl) { put_rows(p, decl, 0, decl
 
 /* ---- statements ---- */
 
-/* Where the grammar takes several values without parentheses. */
+/* Prints a value where the grammar allows several values without parentheses. */
 static void print_values(ki_printer *p, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_TUPLE && expr->args.count > 1) ki_put_list(p, &expr->args);
@@ -543,14 +543,14 @@ static void print_parameter(ki_printer *p, const ki_decl *param)
   ki_put_expr(p, param->value, KJ_LEVEL_CONDITIONAL);
 }
 
-/* The parameters as they were written, from some sign of the shape on. */
+/* The parameters as they were written, from a position in the shape on. */
 typedef struct written {
   const char *sign;
   ki_decl *const *param;
   ki_decl *const *tuple;
 } written;
 
-/* The type or the default of an item. */
+/* Prints the type or the default of an item. */
 static void put_item(ki_printer *p, const ki_decl *item, bool is_value)
 {
   put_place(p, item->location, " ");
@@ -559,7 +559,7 @@ static void put_item(ki_printer *p, const ki_decl *item, bool is_value)
   else ki_put(p, "_");
 }
 
-/* The types or the defaults of a tuple's items; at moves behind them. */
+/* Prints the types or the defaults of a tuple's items and moves `at` past the tuple. */
 static void put_items(ki_printer *p, written *at, bool are_values)
 {
   size_t count = 0;
@@ -672,7 +672,8 @@ void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_
   print_alone(&(ki_printer){ .module = module, .naming = naming, .buffer = buffer }, decl);
 }
 
-/* One line each, functions and structs with an empty line around them. */
+/* Prints a declaration. Functions and structs are separated by empty lines; consecutive constants
+ * are not. */
 static void print_decl(ki_printer *p, size_t index)
 {
   const ki_decl *decl = p->module->decls.items[index];

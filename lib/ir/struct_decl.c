@@ -1,5 +1,5 @@
-/* Struct declarations: each becomes one type of the table before anything else of the module is
- * verified, so that a name of one means the same as a name of a scalar. */
+/* Struct declarations. Each struct gets its type before the verifier looks at other declarations,
+ * so that names of structs can be used like names of scalars. */
 #include <string.h>
 
 #include "ir/arithmetic.h"
@@ -18,17 +18,19 @@ enum {
 
 typedef struct evaluator {
   ki_verifier *v;
-  uint32_t depth; /* of constants made from others */
-  /* looked into so far: those made of others, each of them twice, would double with each */
+  uint32_t depth; /* nesting of constants whose values use other constants */
+  /* Number of constants evaluated so far, which is limited: a chain of constants that each use the
+   * previous one twice would take exponential time. */
   uint32_t constants;
 } evaluator;
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
-/* The tuple that a constant, or an item of one, is; NULL: none. *type: as declared, or NULL. */
+/* Returns the tuple that is the value of a constant or of an item of one, or NULL. *type is set to
+ * its declared type or NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
-/* `T[1]`, `T[-1]` of a tuple. */
+/* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */
 static const ki_expr *find_item(evaluator *e, const ki_expr *expr, const ki_type_expr **type)
 {
   ki_value at;
@@ -174,7 +176,7 @@ static void refuse_field(ki_verifier *v, const ki_decl *field)
                    field->name);
 }
 
-/* KJIT_ANY: an error was reported. */
+/* Returns the type of a field, or KJIT_ANY after reporting an error. */
 static kjit_type field_type(ki_verifier *v, const ki_decl *field)
 {
   size_t errors = v->diagnostics->error_count;
@@ -201,7 +203,7 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
-  /* the verifier says so */
+  /* the verifier of attributes reports this error */
   if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
   ki_fail_verify(
     v, attribute->location, KJIT_ERROR_TYPE,
@@ -210,7 +212,8 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   return 0;
 }
 
-/* Sizes are sums of at most MAX_FIELDS times 4 GiB before they are looked at. */
+/* Whether the sum of the sizes exceeds the limit. The sum cannot overflow: it has at most
+ * MAX_FIELDS terms below 4 GiB. */
 static bool is_too_large(const ki_verifier *v, const kjit_type *items, size_t count)
 {
   uint64_t bytes = 0;

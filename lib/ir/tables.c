@@ -1,4 +1,4 @@
-/* The rows of builtins.def, math.def, attributes.def and ops.def, and look-ups by name. */
+/* The tables from builtins.def, math.def, attributes.def and ops.def, and lookups by name. */
 #include <string.h>
 
 #include "ir/module.h"
@@ -81,7 +81,7 @@ const ki_attribute_info *ki_find_attribute(const char *name)
 
 const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id)
 {
-  /* By name: each of the two libraries has its own copy of the table. */
+  /* compares names, because each of the two libraries has its own copy of the table */
   for (size_t i = 0; i < attributes->count; i++)
     if (strcmp(attributes->items[i].info->name, ki_attribute_table[id].name) == 0)
       return &attributes->items[i];

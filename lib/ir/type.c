@@ -1,4 +1,4 @@
-/* The table of types: scalars are static rows, composed types are interned under a lock and read
+/* The table of types. Scalars are in a static table. Other types are interned under a lock and read
  * without one. */
 #include "ir/type.h"
 
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunk k holds FIRST_CHUNK << k types, so that a type never moves and readers need no lock. */
+/* Chunk k holds FIRST_CHUNK << k types. Types never move, so readers need no lock. */
 enum { FIRST_CHUNK = KJ_SIZE(32, 1), CHUNK_COUNT = KJ_SIZE(20, 25), FIRST_SLOTS = KJ_SIZE(128, 2) };
 
 struct ki_types {
   pthread_mutex_t mutex;
-  uint32_t count; /* composed types */
+  uint32_t count; /* number of composed types */
   _Atomic(ki_type_info *) chunks[CHUNK_COUNT];
-  kjit_type *buckets; /* hash table of types; 0: free */
+  kjit_type *buckets; /* hash table of types; 0 means free */
   uint32_t bucket_count;
 };
 
@@ -38,7 +38,8 @@ ki_types *ki_create_types(void)
   return types;
 }
 
-/* Where the composed type of this number lies: its chunk and place in it. */
+/* Returns the chunk of the composed type of this number, and sets *place to its index in the
+ * chunk. */
 static uint32_t find_chunk(uint32_t number, uint32_t *place)
 {
   uint32_t chunk = 31 - (uint32_t)__builtin_clz(number / FIRST_CHUNK + 1);
@@ -56,7 +57,7 @@ static ki_type_info *composed(const ki_types *types, uint32_t number)
 static void free_parts(ki_type_info *info)
 {
   free((void *)info->items);
-  /* one block: the pointers, the type's name and the fields' names */
+  /* one block with the pointers, the name of the type and the names of the fields */
   free((void *)info->field_names);
   free((void *)info->offsets_bytes);
 }
@@ -166,8 +167,8 @@ static bool grow_buckets(ki_types *types)
   return true;
 }
 
-/* Copies names into one block that begins with the pointers to the fields'; *name is set to the
- * copy of the type's. */
+/* Copies the names into one block, which begins with the pointers to the names of the fields. Sets
+ * *name to the copied name of the type. */
 static const char *const *copy_names(const ki_type_info *wanted, const char **name)
 {
   size_t bytes = wanted->count * sizeof(char *) + strlen(wanted->name) + 1;
@@ -189,8 +190,8 @@ static void *copy_block(const void *block, size_t bytes)
   return copy ? memcpy(copy, block, bytes) : NULL;
 }
 
-/* What is written or made level by level is walked by recursion: who lets a host or a text add
- * levels bounds them. */
+/* Returns the depth of nested types. Recursive functions walk types, so callers that let the
+ * application or a source nest types must limit the depth. */
 static uint32_t count_levels(const ki_types *types, const ki_type_info *info)
 {
   uint32_t levels = info->element ? ki_type(types, info->element)->levels : 0;
@@ -210,7 +211,7 @@ static bool holds_pointer(const ki_types *types, const ki_type_info *info)
   return holds;
 }
 
-/* Gives info its own copies of what wanted points to. */
+/* Copies wanted to info, with copies of the memory that wanted points to. */
 static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
 {
   *info = *wanted;
@@ -227,7 +228,7 @@ static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
   return info->field_names && info->offsets_bytes;
 }
 
-/* Adds a type that is not in the table; takes nothing of wanted but copies its parts. */
+/* Adds a type that is not in the table yet. The table copies the memory that wanted points to. */
 static kjit_type add_type(ki_types *types, uint32_t bucket, const ki_type_info *wanted)
 {
   uint32_t place;
@@ -276,8 +277,8 @@ kjit_type ki_intern_array(ki_types *types, const ki_type_info *array)
   wanted.alignment_bytes =
     array->alignment_bytes == ki_alignment(types, array->element) ? 0 : array->alignment_bytes;
   if (array->space == KJ_SPACE_VALUE) ki_lay_out_array(types, &wanted);
-  /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none:
-   * one number for each. */
+  /* Layouts that do not differ have one number: row-major and column-major with one dimension, and
+   * all layouts without dimensions. */
   if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F))
     wanted.layout = KJIT_LAYOUT_C;
   return ki_intern(types, &wanted);

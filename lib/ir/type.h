@@ -1,5 +1,5 @@
-/* Types of values, interned: equal types have equal numbers within one table (one per context).
- * Scalars are the public constants of kjit/module.h. */
+/* Interned types of values. Within one table (one per context), equal types have equal numbers. The
+ * numbers of scalars are the public constants of kjit/module.h. */
 #ifndef KJ_IR_TYPE_H
 #define KJ_IR_TYPE_H
 
@@ -10,12 +10,12 @@
 
 enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
-/* Types without a public name. Weak types are those of literals and of plain numbers of a host:
- * they take the type they meet (docs/ir.md, Inference). */
+/* Types without a public name. Literals and untyped numbers of the application have a weak type,
+ * which takes the type of the other operand (docs/ir.md, Inference). */
 enum {
   KJ_WEAK_INT = KJIT_TYPE + 1,
   KJ_WEAK_FLOAT,
-  KJ_FIRST_COMPOSED /* numbers from here on index the table */
+  KJ_FIRST_COMPOSED /* this number and all larger ones are indices into the table */
 };
 
 typedef enum ki_type_class {
@@ -35,8 +35,8 @@ typedef enum ki_type_class {
   KJ_CLASS_POINTER
 } ki_type_class;
 
-/* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static
- * extents. GENERIC: what a pointer points to, which may be any. */
+/* The memory of an array. VALUE: the array is part of a value, as a struct field with static
+ * extents. GENERIC: the target of a pointer, which can be in any memory. */
 typedef enum ki_space {
   KJ_SPACE_GLOBAL,
   KJ_SPACE_SHARED,
@@ -48,130 +48,134 @@ typedef enum ki_space {
 
 typedef struct ki_type_info {
   ki_type_class class_;
-  /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a
-   * whole */
+  /* size in memory of scalars, vectors, structs, pointers and VALUE arrays; 0 for other types,
+   * which are never in memory as a whole */
   uint32_t size_bytes;
-  uint32_t
-    /* of the same: C's, for vectors CUDA's. Of other arrays: what their elements have where it is
-       not their type's (members of structs); else 0 */
-    alignment_bytes;
-  const char *name; /* scalars, void, func, structs */
+  /* alignment of the same types: that of C, and for vectors that of CUDA. For other arrays: the
+   * alignment of their elements if it differs from that of the element type (fields of structs),
+   * else 0 */
+  uint32_t alignment_bytes;
+  const char *name; /* of scalars, void, func and structs */
   /* arrays, vectors, pointers */
   kjit_type element;
   uint32_t rank;
   kjit_layout layout;
   bool read_only;
   ki_space space;
-  /* extents known at compile time: shared, local and const arrays; row-major then */
+  /* the extents are known at compile time (shared, local and const arrays); the layout is
+   * row-major */
   bool is_static;
   int64_t extents[KJ_MAX_RANK];
-  /* tuples, structs: types of the items; vectors: the number of lanes only */
+  /* tuples and structs: types and number of the items; vectors: the number of lanes only */
   const kjit_type *items;
   uint32_t count;
-  /* of types within types: 1 for those that are made of scalars only; set by interning, no part of
-   * what makes types equal. So is whether it is a pointer, or one is somewhere in it */
+  /* Both are computed by interning and are not compared. levels: depth of nested types, 1 if the
+   * type consists of scalars only. holds_pointer: the type is a pointer or contains one. */
   uint32_t levels;
   bool holds_pointer;
-  /* structs, one for each item */
+  /* structs: one element for each item */
   const char *const *field_names;
   const uint32_t *offsets_bytes;
   bool is_packed;
   bool is_own; /* see ki_struct_layout */
 } ki_type_info;
 
-/* A part of a struct, vector or complex number. */
+/* One item of a struct, vector or complex number. */
 typedef struct ki_component {
   uint32_t index;
   kjit_type type;
   uint32_t offset_bytes;
 } ki_component;
 
-/* Behind the colon of a parameter: it takes a type. No struct has this name. */
+/* The word after the colon of a parameter that takes a type. No struct can have this name. */
 #define KJ_TYPE_WORD "type"
 
 typedef struct ki_types ki_types;
 
-/* Thread safe. NULL when out of memory. */
+/* Thread-safe. Returns NULL when out of memory. */
 ki_types *ki_create_types(void);
 void ki_destroy_types(ki_types *types);
-/* Valid for the table's life; type must be one that the table gave (scalars always are). */
 /* Whether a value of the type can be an argument of a func. */
 bool ki_is_argument_type(const ki_type_info *info);
+/* Returns the description of a type, which lives as long as the table. type must be a scalar or a
+ * type that the table returned. */
 const ki_type_info *ki_type(const ki_types *types, kjit_type type);
-/* Whether the number is a type of this table: for numbers that come from a host. */
+/* Whether the number is a type of this table. The application can pass any number. */
 bool ki_has_type(ki_types *types, kjit_type type);
-/* Intern. KJIT_ANY when out of memory. Only the fields of the class are read. */
+/* These functions intern a type and return KJIT_ANY when out of memory. ki_intern_array reads only
+ * the fields that arrays have. */
 kjit_type ki_intern_array(ki_types *types, const ki_type_info *array);
 kjit_type ki_intern_tuple(ki_types *types, const kjit_type *items, uint32_t count);
-/* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. KJIT_ANY: out of memory. */
+/* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. */
 kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes);
-/* Whether there are vectors of so many lanes of this type; the sentence that says which there are.
- */
+/* Whether vectors of this element type with this number of lanes exist. */
 bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes);
-extern const char ki_no_vector[];
+extern const char ki_no_vector[]; /* error message that lists the vectors that exist */
 kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only);
-/* How a struct is laid out. */
+/* How a struct is laid out in memory. */
 typedef struct ki_struct_layout {
   bool is_packed;           /* no padding, alignment 1 */
-  uint32_t alignment_bytes; /* of @align: at least this; 0: the fields' */
+  uint32_t alignment_bytes; /* minimum from @align; 0 means the alignment of the fields */
   /* Declared by a text of runtime/algorithm. Such a type is never the application's type, even with
    * the same name and the same fields, and ki_find_struct does not find it. */
   bool is_own;
 } ki_struct_layout;
-/* The same name with the same fields is the same type; names and fields are copied. Every item has
- * a size in memory. */
+/* Structs with the same name, fields and layout are one type. The function copies name and fields.
+ * Every item must have a size in memory. */
 kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
                            const kjit_type *items, uint32_t count, ki_struct_layout layout);
-/* Whether a type made of this one has more levels than are walked: for structs and pointers, which
- * are made of one another without end. */
+/* Whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS. Structs and pointers can
+ * nest without end. */
 bool ki_is_too_deep(const ki_types *types, kjit_type part);
-/* Whether it can be the element of an array, a field, or what a pointer points to: it lies in
- * memory as a whole and is no array. For numbers from a host too. */
+/* Whether the type can be an array element, a field or the target of a pointer: it is in memory as
+ * a whole and is not an array. The application can pass any number as type. */
 bool ki_is_element(ki_types *types, kjit_type type);
-/* Whether it is a pointer, or one is somewhere in it. */
+/* Whether the type is a pointer or contains one. */
 bool ki_holds_pointer(const ki_types *types, kjit_type type);
-/* The application's struct type of that name, KJIT_ANY where there is none; *is_ambiguous where
- * there are several. */
+/* Returns the application's struct type of that name, or KJIT_ANY if it does not exist. Sets
+ * *is_ambiguous if the application has several. */
 kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous);
-/* Of a value in memory, in bytes. */
+/* Returns the alignment of a value of the type in memory, in bytes. */
 uint32_t ki_alignment(const ki_types *types, kjit_type type);
-/* What a component at this offset from something so aligned has. */
+/* Returns the alignment of a component at this offset in an aggregate of this alignment. */
 uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
-/* Component `index` of a struct, vector or complex type; index is below ki_component_count (0 for
- * all other types). */
+/* Return the number of components of a struct, vector or complex type (0 for all other types), and
+ * component `index`, which must be below that number. */
 uint32_t ki_component_count(const ki_types *types, kjit_type type);
 ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index);
-/* The same of the elements of an array in a struct, too. */
+/* The same functions, but the elements of an array that is a struct field count as components,
+ * too. */
 uint32_t ki_value_part_count(const ki_types *types, kjit_type type);
 ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index);
-/* Elements of an array with static extents, a VALUE array among them. */
+/* Returns the number of elements of an array with static extents, for example a VALUE array. */
 uint64_t ki_element_count(const ki_type_info *array);
-/* A global array without static extents, as a parameter has it. */
+/* Returns the type of a global array without static extents, as parameters have it. */
 kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
                         bool read_only);
-/* composed_type.c and type.c only: any type as it is; and the size and alignment of a VALUE array.
- */
+/* For composed_type.c and type.c only. ki_intern interns any type without checks; ki_lay_out_array
+ * computes size and alignment of a VALUE array. */
 kjit_type ki_intern(ki_types *types, const ki_type_info *wanted);
 void ki_lay_out_array(const ki_types *types, ki_type_info *array);
-/* As the text form writes it; shared, local and const arrays print their space first: "shared
- * f32[16, 17]". */
+/* Prints the type as the text form writes it. Shared, local and const arrays begin with their
+ * space: "shared f32[16, 17]". */
 void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer);
-/* The same with other names for structs, of which several may have one name: put_struct appends
- * that of one of them. */
+/* Prints a type with custom names for structs, because several structs can have one name.
+ * put_struct appends the name of one struct. */
 typedef struct ki_type_printer {
   const ki_types *types;
   kj_buffer *buffer;
   void (*put_struct)(const struct ki_type_printer *printer, kjit_type type);
-  void *data; /* of put_struct */
+  void *data; /* for put_struct */
 } ki_type_printer;
 void ki_print_type_by(const ki_type_printer *printer, kjit_type type);
-/* KJIT_ANY: no scalar of that name ("index" is i64). */
+/* Returns the scalar type of that name ("index" is i64), or KJIT_ANY if none has it. */
 kjit_type ki_find_scalar(const char *name, size_t length);
-/* Whether a name is one of a vector, "f32x4": what it is made of. */
+/* Whether the name is that of a vector, such as "f32x4". Sets *element and *lanes. */
 bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes);
-/* A scalar or a vector. */
+/* Whether the name is that of a scalar or vector. */
 bool ki_is_type_name(const char *name, size_t length);
-/* The same as a type of the table; KJIT_ANY: neither. False: out of memory. */
+/* Sets *type to the scalar or vector of that name, or to KJIT_ANY if the name is neither. Returns
+ * false when out of memory. */
 bool ki_find_type(ki_types *types, const char *name, size_t length, kjit_type *type);
 
 static inline bool ki_is_scalar(kjit_type type)
