@@ -1,11 +1,11 @@
-/* ki_finish_module: resolves what the parser and the builder left open and checks everything that
- * needs no types. After it, typing meets only what it knows. */
+/* ki_finish_module: resolves the names that the parser and the builder left open and checks all
+ * rules that do not depend on types. Typing relies on these checks. */
 #include <string.h>
 
 #include "ir/lexer.h"
 #include "ir/verify.h"
 
-/* Attributes: where they may stand, and which values they take. */
+/* ---- attributes: where they are allowed and which values they take ---- */
 
 static const char *describe_place(unsigned place)
 {
@@ -48,8 +48,8 @@ static void verify_general(ki_verifier *v, const ki_attribute *attribute)
                    "`@general` must name a parameter of the kernel");
 }
 
-/* The func that it names counts as called by the one that it belongs to: whoever has that may ask
- * for its identity. */
+/* Verifies `@identity`. The func that it names counts as called by the func with the attribute,
+ * because any user of that func can need its identity. */
 static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
 {
   ki_expr *value = attribute->values.items[0];
@@ -73,7 +73,7 @@ static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
       v->decl->name, v->function->params.count, v->function->params.count == 1 ? "" : "s");
 }
 
-/* The derivative of a func that is written by hand. */
+/* Verifies an attribute that names a handwritten derivative, `@jvp` or `@vjp`. */
 static void verify_own_derivative(ki_verifier *v, const ki_attribute *attribute)
 {
   ki_expr *value = attribute->values.items[0];
@@ -150,9 +150,10 @@ void ki_verify_attributes(ki_verifier *v, ki_attributes *attributes, unsigned pl
   }
 }
 
-/* What holds across functions: bounded call depth, recursion apart, and nothing in a grid_range or
- * block_range, also through calls, that its independent iterations could not do. A function handed
- * over as an argument counts as called where it is handed over. */
+/* ---- rules across functions ----
+ * The depth of calls is limited, except for recursion. The body of a grid_range or block_range must
+ * not contain operations that independent iterations cannot execute, and neither must the functions
+ * that it calls. A function that is passed as an argument counts as called at that place. */
 
 enum { MAX_CALL_HEIGHT = 100 };
 
@@ -170,7 +171,7 @@ static void visit(ki_verifier *v, const ki_decl *decl, uint32_t depth)
   for (size_t i = 0; i < summary->calls.count; i++) {
     const ki_call_site *site = &summary->calls.items[i];
     ki_summary *callee = summary_of(v, site->callee);
-    /* recursion: whether its types can be known is seen when it is typed */
+    /* recursion: inference checks whether the types can be determined */
     if (callee->state == 1) continue;
     if (depth < MAX_CALL_HEIGHT) visit(v, site->callee, depth + 1);
     if (depth >= MAX_CALL_HEIGHT || callee->height >= MAX_CALL_HEIGHT) {
@@ -211,12 +212,12 @@ void ki_verify_calls(ki_verifier *v)
     if (module->decls.items[i]->kind == KJ_DECL_FUNCTION) verify_ranges(v, module->decls.items[i]);
 }
 
-/* Functions: parameters, body, result. */
+/* ---- functions: parameters, body, result ---- */
 
 /* ---- results ---- */
 
 typedef struct returns {
-  const ki_stmt *with, *without; /* the first of each */
+  const ki_stmt *with, *without; /* first return with and without a value */
 } returns;
 
 static void find_returns(const ki_stmts *body, returns *found)
@@ -230,7 +231,7 @@ static void find_returns(const ki_stmts *body, returns *found)
   }
 }
 
-/* Whether a `break` of this loop is in its body. */
+/* Whether the body contains a `break` of its loop. */
 static bool has_break(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -392,8 +393,9 @@ void ki_note_verify(ki_verifier *v, kj_location location, const char *format, ..
 
 /* ---- the module ---- */
 
-/* Constants of a builder are known by their nodes, not by name. An expression is known to the
- * application only: its text knows no name but parameters and built-ins. */
+/* Whether expressions can refer to the declaration by name. In a built module, expressions refer to
+ * constants by node. A func from kjit_parse_expression is not visible to its own text, which can
+ * only use parameters and built-ins. */
 static bool has_visible_name(const ki_verifier *v, const ki_decl *decl)
 {
   if (decl->kind == KJ_DECL_FUNCTION) return !decl->function->is_expression;

@@ -1,13 +1,13 @@
-/* Types as they are written, and the constants of a module. */
+/* Verifies types in the source and the constants of a module. */
 #include <string.h>
 
 #include "ir/habits.h"
 #include "ir/near_name.h"
 #include "ir/verify.h"
 
-/* Types as they are written. */
+/* ---- types ---- */
 
-/* A later parameter may be named, too. */
+/* Resolves the name of a type parameter. The type of a parameter can refer to a later parameter. */
 static bool find_type_parameter(ki_verifier *v, ki_type_expr *type)
 {
   for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++) {
@@ -26,7 +26,7 @@ static void verify_type_name(ki_verifier *v, ki_type_expr *type)
   ki_decl *decl = ki_find_visible(v, type->location, type->name);
   if (decl && decl->kind == KJ_DECL_STRUCT) {
     ki_resolve_struct(v, decl);
-    if (decl->struct_type == KJIT_ANY) return; /* reported */
+    if (decl->struct_type == KJIT_ANY) return; /* already reported */
     type->kind = KJ_TYPE_FIXED;
     type->type = decl->struct_type;
     return;
@@ -77,7 +77,7 @@ static void verify_static_array(ki_verifier *v, ki_type_expr *type, bool static_
   }
 }
 
-/* An array or pointer whose element has become known is known too. */
+/* Replaces an array or pointer type by a fixed type after its element type is known. */
 static void fix(ki_verifier *v, ki_type_expr *type, kjit_type made)
 {
   if (made == KJIT_ANY) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
@@ -108,7 +108,8 @@ static void fix_pointer(ki_verifier *v, ki_type_expr *type)
                    "points to several contiguous f32");
 }
 
-/* Known at once where nothing has to be evaluated: fields of structs and constants ask for it. */
+/* Verifies vector(T, n). It becomes a fixed type at once if T and n are known, because struct
+ * fields and constants need fixed types. */
 static void verify_vector(ki_verifier *v, ki_type_expr *type)
 {
   const ki_expr *lanes = type->extents.items[0];
@@ -185,10 +186,10 @@ void ki_name_type_parameter(ki_verifier *v, ki_expr *expr)
   expr->decl = NULL;
 }
 
-/* Constants of a module: their values, and that none is made from itself. */
+/* ---- constants: their values, and the limits of constants that use other constants ---- */
 
-/* Rows of equal length at every level, down to numbers; the extents that the value has go to
- * extents. Returns the rank. */
+/* Checks that the rows of an aggregate have equal lengths on every level. Stores its extents and
+ * returns its rank. */
 static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t depth,
                                   int64_t *extents)
 {
@@ -217,7 +218,7 @@ static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t
   return rank + 1;
 }
 
-/* Of no elements, only the type says how many dimensions there are. */
+/* Whether an aggregate has no elements. Its rank then follows from its type only. */
 static bool is_empty(const int64_t *extents, uint32_t rank)
 {
   for (uint32_t i = 0; i < rank; i++)
@@ -225,7 +226,8 @@ static bool is_empty(const int64_t *extents, uint32_t rank)
   return false;
 }
 
-/* What is no array: a scalar, vector or struct, or a tuple of such. */
+/* Whether the type is that of a scalar, vector or struct, or a tuple of such types, but not of an
+ * array. */
 static bool is_value_type(const ki_verifier *v, const ki_type_expr *type)
 {
   for (size_t i = 0; type->kind == KJ_TYPE_TUPLE && i < type->items.count; i++)
@@ -280,18 +282,18 @@ void ki_verify_constant(ki_verifier *v, ki_decl *decl)
   v->fixed = NULL;
 }
 
-/* ---- constants made of others ---- */
+/* ---- constants that use other constants ---- */
 
-/* What evaluates a constant recurses as deep as its tree is high with the trees of the constants in
- * it, in whatever order they are declared; on a stack of the host, of 128 KiB. */
-/* A message below names the number of levels. */
+/* Functions that evaluate constants recurse over the tree of a constant, including the trees of the
+ * constants in it, in any order of declaration. They can run on a stack of 128 KiB that the
+ * application provides, so the depth is limited. A message below contains the number of levels. */
 enum { MOST_LEVELS = 500, UNDER_WAY = MOST_LEVELS + 1 };
 
 static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level);
 
 static uint32_t larger(uint32_t x, uint32_t y) { return x > y ? x : y; }
 
-/* level: how deep this call itself is. */
+/* Returns the height of an expression. level is the depth of this recursive call. */
 static uint32_t measure(ki_verifier *v, const ki_expr *expr, uint32_t *heights, uint32_t level)
 {
   if (!expr) return 0;

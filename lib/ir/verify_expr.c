@@ -1,9 +1,9 @@
-/* Expressions: each kind, in the role in which it stands; calls and their arguments. */
+/* Verifies expressions of each kind in their role, and calls with their arguments. */
 #include <string.h>
 
 #include "ir/verify.h"
 
-/* Expressions: each kind, in the role in which it stands. */
+/* ---- expressions ---- */
 
 static void verify_operands(ki_verifier *v, ki_expr *expr)
 {
@@ -33,7 +33,7 @@ static void verify_index(ki_verifier *v, ki_expr *expr, ki_role role)
   }
 }
 
-/* Of a scalar or vector; NULL: others have none. */
+/* Returns the name of a scalar or vector type, or NULL for other types. */
 static const char *name_of_type(ki_verifier *v, kjit_type type)
 {
   const ki_type_info *info = ki_type(v->module->types, type);
@@ -50,9 +50,10 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
                    "expected a value, found a type; to convert, write `f32(x)`");
 }
 
-/* The func that bind_back or jvp makes. A derivative of a func that writes to an array writes to
- * the array of derivatives, too, and only types tell which of its parameters that is: a func that
- * is handed a derivative may write to each array that it hands on. */
+/* Verifies a call of bind_back or of a derivative, whose value is a func. The derivative of a func
+ * that writes to an array also writes to the array's derivative, but only types tell which
+ * parameter that is. If a module passes a derivative as an argument, any func parameter can
+ * therefore write to its arrays. */
 static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
 {
   const ki_builtin *builtin = made->x->builtin;
@@ -115,7 +116,7 @@ void ki_verify_exprs(ki_verifier *v, ki_exprs *list, ki_role role)
   for (size_t i = 0; i < list->count; i++) ki_verify_expr(v, list->items[i], role);
 }
 
-/* Calls: what is called, and with which arguments. */
+/* ---- calls ---- */
 
 static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, size_t least,
                        size_t most)
@@ -130,7 +131,7 @@ static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, si
                    name, least, most, count);
 }
 
-/* The memory order that may follow the arguments. */
+/* Whether the call has one argument more than usual and it is a memory order. */
 static bool has_order(const ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
@@ -143,8 +144,8 @@ static bool has_order(const ki_expr *call)
   return order && order->id >= KJ_BUILTIN_RELAXED && order->id <= KJ_BUILTIN_SEQ_CST;
 }
 
-/* One argument too many: `atomic_load(p[0], "acquire")`; `atomic_add(a, i, v)`, where the place was
- * given in two parts. */
+/* Reports common mistakes that add an argument: `atomic_load(p[0], "acquire")` with a quoted order,
+ * and `atomic_add(a, i, v)` with an array and an index instead of an element. */
 static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
@@ -170,13 +171,13 @@ static bool is_literal_rank(const ki_expr *expr)
   return expr->kind != KJ_EXPR_INT || (expr->integer >= 1 && expr->integer <= 3);
 }
 
-/* dtype(e) and vector(T, n) are types wherever they stand. */
+/* Converts a call of dtype(e) or vector(T, n) to a type. */
 static void convert_type(ki_verifier *v, ki_expr *call)
 {
   ki_type_expr *type = KJ_NEW(v->arena, ki_type_expr);
   bool is_vector = call->x->builtin->id == KJ_BUILTIN_VECTOR;
   const ki_expr *first = call->args.items[0];
-  if (is_vector && first->kind != KJ_EXPR_TYPE) return; /* reported */
+  if (is_vector && first->kind != KJ_EXPR_TYPE) return; /* already reported */
   type->kind = is_vector ? KJ_TYPE_VECTOR : KJ_TYPE_DTYPE;
   type->location = call->location;
   if (is_vector) {
@@ -190,7 +191,8 @@ static void convert_type(ki_verifier *v, ki_expr *call)
   };
 }
 
-/* `f32[n, m]` behind `view(`: an index of a type, whose extents are values. */
+/* Converts the first argument of `view(`, such as `f32[n, m]`, from an index expression to a type.
+ * Its extents are values. */
 static void convert_to_array_type(ki_verifier *v, ki_expr *expr)
 {
   if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {
@@ -202,7 +204,7 @@ static void convert_to_array_type(ki_verifier *v, ki_expr *expr)
   ki_convert_to_type(v, expr->x);
   for (size_t i = 0; i < expr->args.count; i++)
     ki_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
-  if (expr->x->kind != KJ_EXPR_TYPE) return; /* reported */
+  if (expr->x->kind != KJ_EXPR_TYPE) return; /* already reported */
   ki_type_expr *type = KJ_NEW(v->arena, ki_type_expr);
   *type = (ki_type_expr){ .kind = KJ_TYPE_STATIC_ARRAY,
                           .location = expr->location,
@@ -225,7 +227,7 @@ static void note_forbidden(ki_verifier *v, const char *what, kj_location locatio
   summary->forbidden_at = location;
 }
 
-/* Inline PTX: a string, and the operands that it names. */
+/* Checks that the argument of inline PTX is a string. */
 static void verify_text(ki_verifier *v, const ki_expr *call, size_t index)
 {
   if (index < call->args.count && call->args.items[index]->kind == KJ_EXPR_STRING) return;
@@ -236,7 +238,7 @@ static void verify_text(ki_verifier *v, const ki_expr *call, size_t index)
                        : "ptx_effect(\"nanosleep.u32 %0;\", n)");
 }
 
-/* bind_back(f, values): any of the values may be a func, too. */
+/* Verifies bind_back(f, values). The values can be funcs, too. */
 static void verify_bind_back(ki_verifier *v, ki_expr *call)
 {
   const ki_expr *bound = call->args.items[0];
@@ -253,7 +255,8 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
                    most == 1 ? "" : "s", call->args.count - 1);
 }
 
-/* identity_of(op, like): op counts as handed over, and its identity as called by it. */
+/* Verifies the func argument of built-ins such as identity_of(op, like). It counts as passed to a
+ * func parameter, and its identity as called by it. */
 static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
 {
   ki_expr *operator_ = call->args.items[index];
@@ -292,7 +295,7 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t count = call->args.count;
-  if (builtin->flags & KJ_NAME) return; /* refused as a callee */
+  if (builtin->flags & KJ_NAME) return; /* already reported: not a function */
   bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
   if (!fits && refuse_one_more(v, call)) return;
   if (!fits) fail_count(v, call, builtin->name, builtin->least, builtin->most);
@@ -343,7 +346,8 @@ static void verify_cast(ki_verifier *v, const ki_expr *call)
   const ki_type_expr *type = call->x->type_expr;
   bool is_scalar = type->kind == KJ_TYPE_FIXED && ki_is_scalar(type->type);
   bool is_complex = is_scalar && ki_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
-  /* types of several parts are made from them: inference counts */
+  /* vectors, structs and complex numbers are made of several values; inference checks their
+   * number */
   if (call->args.count == 1 || !is_scalar || is_complex) return;
   const char *name = ki_type(v->module->types, type->type)->name;
   ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts exactly one value, got %zu",
@@ -362,7 +366,8 @@ static void verify_argument(ki_verifier *v, const ki_expr *call, size_t index)
                    callee->kind == KJ_EXPR_TYPE ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
 }
 
-/* `a.conj()`, as in Python. An unknown name in front of the point was reported. */
+/* Reports method calls as in Python, such as `a.conj()`. An unknown name before the dot is already
+ * reported. */
 static void refuse_method(ki_verifier *v, const ki_expr *callee)
 {
   KJ_ASSERT(callee->kind == KJ_EXPR_FIELD);

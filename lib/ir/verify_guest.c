@@ -1,9 +1,9 @@
-/* What a guest's declarations may not ask for: pointers, built-ins without KJ_GUEST, functions of
- * the host's that they declare themselves. A walk over the finished tree, so that it meets every
- * name wherever it stands.
+/* Reports operations that guest code must not use: pointers, built-ins without KJ_GUEST, and extern
+ * funcs that the guest declares itself. The functions walk the finished tree, so they find every
+ * use of a name.
  *
- * Types that only inference knows are looked at there (refuse_pointer in typing/infer_expr.c):
- * those of arguments, and of what the host's own funcs give. */
+ * Some types are known only during inference: those of arguments, and those of results of the
+ * application's funcs. refuse_pointer in typing/infer_expr.c checks these. */
 #include "ir/verify.h"
 
 static void walk_type(ki_verifier *v, const ki_type_expr *type);
@@ -59,7 +59,7 @@ static void walk_stmt(ki_verifier *v, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->places.count; i++) walk_expr(v, stmt->places.items[i]);
   for (size_t i = 0; i < stmt->args.count; i++) walk_expr(v, stmt->args.items[i]);
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    const ki_decl *decl = stmt->decls.items[i]; /* its value is the statement's */
+    const ki_decl *decl = stmt->decls.items[i]; /* can share the value of the statement */
     walk_type(v, decl->type_expr);
     walk_attributes(v, &decl->attributes);
     if (decl->value != stmt->value) walk_expr(v, decl->value);
@@ -89,7 +89,7 @@ static void walk_function(ki_verifier *v, const ki_function *function)
 
 /* ---- expressions ---- */
 
-/* An expression computes a value: it stores nothing, waits for nobody and prints nothing. */
+/* Checks that an expression is pure: it does not store, synchronize or print. */
 static void walk_pure(ki_verifier *v, const ki_expr *expr)
 {
   if (!expr) return;

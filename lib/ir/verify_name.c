@@ -1,4 +1,5 @@
-/* Names: what each means, and whether what it means may stand where it does. */
+/* Resolves names and checks that each declaration, built-in or field is allowed where it is
+ * used. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -48,7 +49,7 @@ void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, boo
   else ki_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared%s", name, hint);
 }
 
-/* The type of a parameter may name a later one. */
+/* Finds a parameter of the function. The type of a parameter can refer to a later parameter. */
 static ki_decl *find_parameter(const ki_verifier *v, const char *name)
 {
   for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++)
@@ -76,8 +77,8 @@ bool ki_is_known_name(const ki_verifier *v, kj_location location, const char *na
          ki_is_type_name(name, strlen(name));
 }
 
-/* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL
- * where the root is no such name. */
+/* Returns a dotted name such as `cuda.grid` or `math.sqrt` if its root is an unknown name, else
+ * NULL. */
 static const char *spell_dotted(ki_verifier *v, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_NAME)
@@ -95,7 +96,8 @@ static const ki_expr *find_root(const ki_expr *expr)
 
 /* ---- names ---- */
 
-/* A struct that could not be made was reported: its name stays as it is. */
+/* Replaces the name of a struct by its type. If the struct has errors, they are already reported,
+ * and the name stays. */
 static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
 {
   KJ_ASSERT(decl->kind == KJ_DECL_STRUCT);
@@ -233,7 +235,7 @@ void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name)
                    "`%s` is used here as a name, but is also the name of a kernel", name);
 }
 
-/* Whether a built-in has a value before any thread runs. */
+/* Whether the built-in has the same value in all threads and before the launch. */
 static bool is_fixed(const ki_builtin *builtin)
 {
   return (builtin->flags & KJ_PURE) && !(builtin->flags & (KJ_THREAD | KJ_XYZ)) &&
@@ -294,5 +296,5 @@ void ki_verify_field(ki_verifier *v, ki_expr *expr)
                    "`%s` has the components `.x`, `.y` and `.z`, not `.%s`", x->builtin->name,
                    expr->name);
   if (is_position) return;
-  ki_verify_expr(v, x, KJ_ROLE_VALUE); /* which fields there are, its type says */
+  ki_verify_expr(v, x, KJ_ROLE_VALUE); /* inference checks the field, which depends on the type */
 }

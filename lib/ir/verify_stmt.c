@@ -1,9 +1,9 @@
-/* Statements and the places that they change. */
+/* Verifies statements and the lvalues that they change. */
 #include <string.h>
 
 #include "ir/verify.h"
 
-/* Places: what an assignment or an atomic may change. */
+/* ---- lvalues that an assignment or an atomic operation may change ---- */
 
 static const char *const decl_kinds[] = {
   [KJ_DECL_FUNCTION] = "a function",
@@ -43,15 +43,15 @@ static void verify_name_place(ki_verifier *v, ki_expr *place, bool is_atomic)
                    decl_kinds[decl->kind]);
 }
 
-/* What an element is an element of, or a field a part of. Whether a field is one of a struct that
- * may change, or the extent of an array, types say. */
+/* Verifies the root of an lvalue: the array of an element, or the variable of a field. Inference
+ * checks whether the field belongs to a struct that may change or is a property of an array. */
 static void verify_root(ki_verifier *v, const ki_expr *place)
 {
   const ki_expr *root = place;
   bool has_index = false;
   for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
     has_index |= root->kind == KJ_EXPR_INDEX;
-  bool is_item = root->kind == KJ_EXPR_TUPLE && place->x == root; /* an item may be an array */
+  bool is_item = root->kind == KJ_EXPR_TUPLE && place->x == root; /* the item can be an array */
   if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,
@@ -95,7 +95,7 @@ void ki_verify_place(ki_verifier *v, ki_expr *place, bool is_atomic)
                      : "expected a variable to assign to: a `var`, or an array element, `a[i]`");
 }
 
-/* Statements: what is declared where it is used, what may stand where. */
+/* ---- locals are declared before their use, and statements are where they are allowed ---- */
 
 /* ---- scopes ---- */
 
@@ -113,7 +113,7 @@ static void hide(ki_verifier *v, size_t kept)
 
 /* ---- statements ---- */
 
-/* How many values an expression has, where that is known without types; 0: unknown. */
+/* Returns the number of values of an expression, or 0 if it depends on types. */
 static size_t count_values(const ki_expr *value)
 {
   if (value->kind == KJ_EXPR_TUPLE) return value->args.count;
@@ -211,7 +211,7 @@ static const char *range_name(const ki_stmt *stmt)
   return ki_range_names[stmt->range];
 }
 
-/* Whether it is no tuple whatever the types are. */
+/* Whether the expression cannot be a tuple, whatever the types are. */
 static bool is_number(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_UNARY ||
@@ -259,7 +259,7 @@ static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
                    range_name(stmt));
 }
 
-/* A loop of the thread's own. */
+/* Verifies a loop whose iterations are not distributed over threads. */
 static void verify_own_loop(ki_verifier *v, ki_stmt *stmt)
 {
   const ki_attribute *is_static = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC),
