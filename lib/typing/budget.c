@@ -1,5 +1,5 @@
-/* What a compilation may use: limits that the host has set, and whether it wants the compilation
- * to end. */
+/* Checks of a compilation's limits, which the application sets, and of interrupts by the
+ * application. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +15,7 @@ static const struct {
 #undef KJIT_ROW
 };
 
-/* Of this thread: neither a busy machine nor one that was asleep makes a compilation longer. */
+/* Returns the processor time of this thread, so that a busy or suspended machine does not count. */
 static uint64_t processor_time_ns(void)
 {
   struct timespec now;
@@ -33,7 +33,7 @@ void kt_open_budget(kt_budget *budget, const kj_compile_request *request)
 #undef KJIT_ROW
 }
 
-/* "1.5 s": a number of the field's in the unit of the tools. */
+/* Formats an amount in the unit of the command-line tools, for example "1.5 s". */
 static const char *amount_text(kt_compilation *c, kt_limit limit, uint64_t amount)
 {
   uint64_t scale = rows[limit].scale;

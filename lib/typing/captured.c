@@ -1,13 +1,14 @@
-/* Funcs with values of their own: bind_back(f, a, b) is f with a and b as its last arguments.
+/* Funcs with captured arguments: bind_back(f, a, b) is f with a and b as its last arguments.
  *
- * Such a func is known at compile time like any other; only what it has captured is not. Where it
- * is handed to a func, the instance for it has parameters for those values behind the place of the
- * func parameter, which kt_hand_over fills and kt_receive_callee names: both walk the captured
- * values in the same order, those of captured funcs in it. */
+ * Such a func is known at compile time like any other, but the captured values are not. If it is
+ * passed to a func, the instance of that func gets additional parameters for these values, at the
+ * position of the func parameter. kt_hand_over passes the values, and kt_receive_callee gives the
+ * parameters their names. Both walk the captured values in the same order, including those of
+ * captured funcs. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* ---- making one ---- */
+/* ---- creating a callee ---- */
 
 void kt_capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr **place)
 {
@@ -47,7 +48,7 @@ bool kt_is_bind_back(const ki_expr *expr)
          expr->x->builtin->id == KJ_BUILTIN_BIND_BACK;
 }
 
-/* What is bound again keeps what it had behind the new values. */
+/* If the callee already has captured arguments, the new ones precede them. */
 kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
 {
   kt_callee callee = { 0 };
@@ -125,7 +126,7 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   return is_weak ? kt_make_weak(s, value, bound->type, bound->wide) : value;
 }
 
-/* The order is that of kt_hand_over: a derivative's func first. */
+/* Walks the values in the order of kt_hand_over: the func of a derivative comes first. */
 static const kt_derived *receive_derived(kt_scope *s, const kt_derived *handed, const ki_decl *decl)
 {
   if (!handed) return NULL;

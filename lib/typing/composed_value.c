@@ -1,10 +1,9 @@
-/* Values of several parts: structs, arrays in structs, pointers, vectors, complex numbers. */
+/* Aggregates: structs, arrays in structs, pointers, vectors, complex numbers. */
 #include <string.h>
 
 #include "typing/infer.h"
 
-/* Values made of others: structs, arrays inside structs, vectors, complex numbers, pointers. Which
- * parts they have, and the nodes for them. */
+/* ---- aggregates: their components, and the nodes for these ---- */
 
 bool kt_is_struct(const kt_compilation *c, kjit_type type)
 {
@@ -69,7 +68,7 @@ kt_expr *kt_make_composed(kt_scope *s, kjit_type type, const kt_exprs *parts, kj
   return value;
 }
 
-/* Parts of parts count one by one; saturates. */
+/* Counts the scalars in nested components, too. The result saturates. */
 uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
 {
   const ki_type_info *info = ki_type(c->types, type);
@@ -90,7 +89,8 @@ uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
 
 enum { MOST_PARTS = 1024 };
 
-/* Arrays inside structs are made of their elements one by one. */
+/* Limits the number of components, because each element of an array inside a struct is a separate
+ * expression. */
 static void check_parts(kt_scope *s, kjit_type type, kj_location location)
 {
   if (kt_count_parts(s->c, type) > MOST_PARTS)
@@ -106,7 +106,7 @@ static bool have_equal_extents(const ki_type_info *a, const ki_type_info *b)
          memcmp(a->extents, b->extents, a->rank * sizeof *a->extents) == 0;
 }
 
-/* The indices of element `place` in row-major order. */
+/* Returns the indices of the element with this row-major number. */
 kt_exprs kt_indices_of(kt_scope *s, const ki_type_info *array, int64_t place, kj_location location)
 {
   KJ_ASSERT(place >= 0 && (uint64_t)place < ki_element_count(array));
@@ -136,7 +136,8 @@ static kt_expr *load_elements(kt_scope *s, kt_expr *array, kjit_type type, kj_lo
   return kt_make_composed(s, type, &parts, location);
 }
 
-/* A tuple of as many items, nested where there are more dimensions. */
+/* Appends the items of a tuple as the elements of an array. For several dimensions, the tuple is
+ * nested. */
 static void add_items(kt_scope *s, kt_exprs *parts, kt_expr *value, const ki_type_info *array,
                       uint32_t dimension, const char *what, kj_location location)
 {
@@ -244,9 +245,9 @@ kt_expr *kt_make_zero(kt_scope *s, kjit_type type, kj_location location)
   return kt_make_composed(s, type, &parts, location);
 }
 
-/* Numbers of several parts: vectors, which every operator and element-wise built-in takes lane by
- * lane, and complex numbers. Their types, conversion, construction and lanes; operators on them are
- * in operators_lanes.c. */
+/* ---- vectors and complex numbers ----
+ * Operators and element-wise built-ins apply to each lane of a vector. This part has types,
+ * conversions, construction and lanes; operators_lanes.c has the operators. */
 
 bool kt_has_parts(const kt_compilation *c, kjit_type type)
 {
@@ -316,7 +317,7 @@ static kt_expr *convert_part(kt_scope *s, kt_expr *part, uint32_t index, const v
   return kt_convert(s, part, *(const kjit_type *)data, part->location);
 }
 
-/* All lanes alike; the imaginary part of a real number is 0. */
+/* Converts a number: to a vector with equal lanes, or to a complex number with imaginary part 0. */
 static kt_expr *spread(kt_scope *s, kt_expr *value, kjit_type type, kj_location location)
 {
   KJ_ASSERT(kt_has_parts(s->c, type));
@@ -431,7 +432,7 @@ kt_expr *kt_construct_parts(kt_scope *s, const kt_exprs *values, kjit_type type,
 
 /* ---- lanes ---- */
 
-/* `v.xyz`: one to four of the first four lanes. */
+/* Infers `v.xyz`, a selection of one to four of the first four lanes. */
 kt_expr *kt_infer_swizzle(kt_scope *s, const ki_expr *expr, kt_expr *value)
 {
   const char *name = expr->name;
@@ -461,7 +462,8 @@ kt_expr *kt_make_var(kt_scope *s, kt_var *var, kj_location location)
   return expr;
 }
 
-/* An array in a tuple is a reference to it. */
+/* Returns the number of values in a tuple. An array counts as one value, because it is a
+ * reference. */
 static uint64_t count_values(const kt_compilation *c, kjit_type type)
 {
   const ki_type_info *info = ki_type(c->types, type);
@@ -496,7 +498,7 @@ kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location)
   return tuple;
 }
 
-/* Whether nothing is lost of a TUPLE node of which only one item is used. */
+/* Whether the other items of a TUPLE node need not be evaluated if only one item is used. */
 bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index)
 {
   KJ_ASSERT(index < tuple->args.count || tuple->kind != KJ_T_TUPLE);

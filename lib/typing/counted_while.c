@@ -1,7 +1,7 @@
-/* A `while` whose iterations can be counted where it begins. */
+/* Finds the `while` loops whose number of iterations has a known limit at the start. */
 #include "typing/typed.h"
 
-/* What of the counter and of what it is compared with changes in the loop, and how often. */
+/* The changes that a loop makes to its counter and to the value that limits it. */
 typedef struct changes {
   const kt_var *counter, *stop;
   uint32_t count;
@@ -31,7 +31,8 @@ static bool adds_one(const kt_stmt *stmt, const kt_var *counter)
          value->y->integer == 1;
 }
 
-/* In every iteration that does not leave the loop, and nothing else changes it. */
+/* Whether every iteration that does not leave the loop adds 1 to the counter, and nothing else
+ * changes the counter or the limit. */
 static bool counts_up(const kt_stmt *loop, const kt_var *counter, const kt_var *stop)
 {
   changes seen = { .counter = counter, .stop = stop };
@@ -42,7 +43,8 @@ static bool counts_up(const kt_stmt *loop, const kt_var *counter, const kt_var *
   return false;
 }
 
-/* What the condition says in one of its parts, all of which hold. */
+/* Finds a comparison of a counter with a limit. The condition can be such a comparison, or several
+ * conditions with `and`. */
 static bool find_in(const kt_stmt *loop, const kt_expr *condition, kt_counter *found)
 {
   if (condition->kind == KJ_T_LOGIC && condition->op == KJIT_OP_AND)
@@ -52,7 +54,7 @@ static bool find_in(const kt_stmt *loop, const kt_expr *condition, kt_counter *f
   const kt_expr *at = is_less ? condition->x : condition->y,
                 *stop = is_less ? condition->y : condition->x;
   if (at->kind != KJ_T_VAR || !ki_is_integral(at->type) || at->type != stop->type) return false;
-  /* a plain number that a launch was given is one, too */
+  /* the limit can be an untyped number that the launch passes */
   const kt_expr *value = stop->kind == KJ_T_CONVERT ? stop->x : stop;
   if (value->kind != KJ_T_CONST && value->kind != KJ_T_VAR) return false;
   *found = (kt_counter){ .at = at, .stop = stop };

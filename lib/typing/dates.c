@@ -1,24 +1,24 @@
-/* Operators on dates, with NumPy's results: units are brought to a common one, and a result that
- * has no time is NaT.
+/* Operators on dates, with NumPy's results. The operators convert the operands to a common unit.
+ * Operations without a valid result give NaT.
  *
- * A date is a struct with a count of its unit (ir/date.h), so everything here becomes arithmetic on
- * i64 values. Every value that is used twice is kept in a temporary. */
+ * A date is a struct with a count of units (ir/date.h), so all operators become arithmetic on i64.
+ * Every value that is used twice is kept in a temporary. */
 #include "ir/date.h"
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* One operand: a date, or a number as it is. */
+/* One operand: a date, or a number. */
 typedef struct operand {
   kt_expr *value;
   bool is_date;
   ki_date date;
 } operand;
 
-/* What all steps of one operator need. */
+/* Data that all steps of one operator use. */
 typedef struct making {
   kt_scope *s;
   kj_location at;
-  const char *name; /* of the operator */
+  const char *name; /* name of the operator */
 } making;
 
 bool kt_is_date(const kt_scope *s, kjit_type type)
@@ -86,8 +86,8 @@ static kt_expr *make_date(const making *m, kt_expr *count, ki_date date)
 
 /* ---- other units ---- */
 
-/* Days since 1970-01-01 of a number of months since then: the Gregorian calendar in years that
- * begin in March, whose leap day is their last. */
+/* Converts months since January 1970 to days since 1970-01-01 in the Gregorian calendar. The
+ * algorithm uses years that begin in March, so that the leap day is the last day of a year. */
 static kt_expr *days_of_months(const making *m, kt_expr *months)
 {
   months = keep(m, months);
@@ -107,7 +107,7 @@ static kt_expr *days_of_months(const making *m, kt_expr *months)
   return apply(m, KJIT_OP_SUB, apply(m, KJIT_OP_ADD, days, from_march), number(m, 719468));
 }
 
-/* The year within 400 years, of the day within these. */
+/* Returns the number of the year within an era of 400 years, from the number of the day in it. */
 static kt_expr *year_of_era(const making *m, const kt_expr *day)
 {
   kt_expr *days = apply(m, KJIT_OP_SUB, copy(m, day), apply_number(m, KJIT_OP_FLOORDIV, day, 1460));
@@ -116,14 +116,14 @@ static kt_expr *year_of_era(const making *m, const kt_expr *day)
   return keep(m, apply(m, KJIT_OP_FLOORDIV, days, number(m, 365)));
 }
 
-/* Months since 1970 of the month in which a day is. */
+/* Returns the month of a day, as the number of months since January 1970. */
 static kt_expr *months_of_days(const making *m, kt_expr *days)
 {
   days = keep(m, apply(m, KJIT_OP_ADD, days, number(m, 719468)));
   kt_expr *era = keep(m, apply_number(m, KJIT_OP_FLOORDIV, days, 146097));
   kt_expr *of_era = keep(m, apply_number(m, KJIT_OP_MOD, days, 146097));
   kt_expr *year = year_of_era(m, of_era);
-  kt_expr *first = apply_number(m, KJIT_OP_MUL, year, 365); /* day of the era */
+  kt_expr *first = apply_number(m, KJIT_OP_MUL, year, 365); /* first day of the year in the era */
   first = apply(m, KJIT_OP_ADD, first, apply_number(m, KJIT_OP_FLOORDIV, year, 4));
   first = apply(m, KJIT_OP_SUB, first, apply_number(m, KJIT_OP_FLOORDIV, year, 100));
   kt_expr *day = apply(m, KJIT_OP_SUB, copy(m, of_era), first);
@@ -145,7 +145,7 @@ static _Noreturn void fail_units(const making *m, ki_date a, ki_date b)
           "`%s` of %s and %s: NumPy has no common unit for these types", m->name, first, second);
 }
 
-/* A count of one unit as that of another one, rounded down; of NaT it is any number. */
+/* Converts a count to another unit, rounded down. For NaT the result is any number. */
 static kt_expr *scale(const making *m, kt_expr *count, ki_date from, ki_date to)
 {
   int64_t numerator, denominator;
@@ -155,7 +155,7 @@ static kt_expr *scale(const making *m, kt_expr *count, ki_date from, ki_date to)
   return count;
 }
 
-/* count, which is kept, in the unit of another date. */
+/* Converts a count, which is kept in a temporary, to the unit of another date. */
 static kt_expr *convert_count(const making *m, kt_expr *count, ki_date from, ki_date to)
 {
   if (from.unit == KI_UNIT_GENERIC || (from.unit == to.unit && from.multiple == to.multiple))
@@ -199,7 +199,8 @@ static bool is_real(const making *m, const operand *x)
   return !x->is_date && kt_is_float(m->s->c, x->value->type);
 }
 
-/* The counts of both in their common unit; an integer counts the unit of the other operand. */
+/* The counts of both operands in their common unit. An integer has the unit of the other
+ * operand. */
 typedef struct counts {
   kt_expr *x, *y;
   ki_date unit;
@@ -247,7 +248,7 @@ static kt_expr *make_sum(const making *m, kjit_op op, const operand *x, const op
 
 /* ---- products and quotients ---- */
 
-/* A float as a count, rounded toward zero; NaT where no count is as large, or it is NaN. */
+/* Converts a float to a count, rounded toward zero. NaN and values out of range give NaT. */
 static kt_expr *count_of_float(const making *m, kt_expr *value)
 {
   const double limit = 9223372036854775808.0;
@@ -263,7 +264,7 @@ static kt_expr *make_float_product(const making *m, kjit_op op, const operand *x
 {
   kt_expr *count = count_of(m, x->value);
   kt_expr *factor = keep(m, kt_convert(m->s, y->value, KJIT_F64, m->at)), *is_zero = NULL;
-  if (op == KJIT_OP_DIV) { /* by 0 it is NaT, without a check of divisions */
+  if (op == KJIT_OP_DIV) { /* a division by 0 gives NaT, so it must not be checked */
     is_zero = keep(m, apply(m, KJIT_OP_EQ, copy(m, factor), real_number(m, 0)));
     factor = choose(m, copy(m, is_zero), real_number(m, 1), copy(m, factor));
   }
@@ -286,7 +287,7 @@ static kt_expr *make_product(const making *m, const operand *x, const operand *y
   return make_date(m, product, date->date);
 }
 
-/* By a divisor that may be 0, for which `otherwise` is the result. x and y are kept. */
+/* Divides x by y; the result for y == 0 is `otherwise`. x and y are kept in temporaries. */
 static kt_expr *divide(const making *m, kjit_op op, kt_expr *x, kt_expr *y, int64_t otherwise)
 {
   kt_expr *is_zero = keep(m, apply_number(m, KJIT_OP_EQ, y, 0));
@@ -295,7 +296,7 @@ static kt_expr *divide(const making *m, kjit_op op, kt_expr *x, kt_expr *y, int6
   return choose(m, copy(m, is_zero), number(m, otherwise), quotient);
 }
 
-/* `/` and `//` of a difference and an integer are rounded toward zero, in NumPy too. */
+/* Divides a timedelta by an integer. As in NumPy, `/` and `//` round toward zero. */
 static kt_expr *divide_toward_zero(const making *m, kt_expr *x, kt_expr *y)
 {
   kt_expr *is_less = keep(m, apply_number(m, KJIT_OP_LT, x, 0));
@@ -321,8 +322,7 @@ static kt_expr *make_number_quotient(const making *m, const operand *x, const op
   return make_date(m, quotient, x->date);
 }
 
-/* x / y as floats. By 0 it is an infinity or NaN, without the check that divisions of the program
- * may have. */
+/* Returns x / y as a float. A division by 0 gives an infinity or NaN, so it must not be checked. */
 static kt_expr *make_ratio(const making *m, const kt_expr *x, const kt_expr *y)
 {
   kt_expr *is_zero = keep(m, apply_number(m, KJIT_OP_EQ, y, 0));
@@ -337,8 +337,8 @@ static kt_expr *make_ratio(const making *m, const kt_expr *x, const kt_expr *y)
   return choose(m, copy(m, is_zero), by_zero, quotient);
 }
 
-/* Quotients of two differences are numbers: a float, or for `//` an integer, 0 where NumPy warns.
- */
+/* Divides two timedeltas. `/` gives a float. `//` gives an integer, which is 0 in the cases in
+ * which NumPy warns. */
 static kt_expr *make_quotient(const making *m, kjit_op op, const operand *x, const operand *y)
 {
   if (!x->is_date || !x->date.is_difference || (y->is_date && !y->date.is_difference))
@@ -356,9 +356,9 @@ static kt_expr *make_quotient(const making *m, kjit_op op, const operand *x, con
   return choose_unless(m, &c, real_number(m, __builtin_nan("")), quotient);
 }
 
-/* ---- comparisons, and what all operators go through ---- */
+/* ---- comparisons, and the functions for all operators ---- */
 
-/* NaT is unequal to everything and in no order. */
+/* Compares two dates. NaT is unequal to everything and neither less nor greater. */
 static kt_expr *make_comparison(const making *m, kjit_op op, const operand *x, const operand *y)
 {
   bool x_is_time = x->is_date && !x->date.is_difference,
@@ -406,7 +406,7 @@ kt_expr *kt_make_date_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location loc
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of a date: NumPy has no such operator", m.name);
   require_difference(&m, &a);
   if (op == KJIT_OP_POS) return x;
-  return make_date(&m, negate(&m, count_of(&m, x)), a.date); /* the lowest i64 stays NaT */
+  return make_date(&m, negate(&m, count_of(&m, x)), a.date); /* NaT, the minimum i64, stays NaT */
 }
 
 static kt_expr *make_absolute(const making *m, const operand *x)
@@ -416,7 +416,8 @@ static kt_expr *make_absolute(const making *m, const operand *x)
   return make_date(m, choose(m, is_less, negate(m, count), copy(m, count)), x->date);
 }
 
-/* abs, and min and max as Python has them: the second value if it compares so with the first. */
+/* Implements abs, and Python's min and max: the result is the second value if it is less (greater)
+ * than the first. */
 kt_expr *kt_apply_date_rule(kt_scope *s, const kt_operands *o)
 {
   kt_expr *const *values = o->values.items;

@@ -1,9 +1,9 @@
-/* What evaluating an expression, or executing a statement, reads and changes.
+/* Determines the reads and effects of evaluating an expression or executing a statement.
  *
- * This is the only analysis of effects. Inference asks it in which order operands have to be kept
- * (operand_order.c), and every pass that moves, repeats or leaves out code asks it, too. Each
- * operand counts, wherever it stands: indices, extents, conditions and arguments are expressions of
- * the node, and the walk visits all of them. */
+ * This is the only analysis of effects. Inference uses it to preserve the order of operands
+ * (operand_order.c), and passes use it to move, repeat or remove code. All operands count: indices,
+ * extents, conditions and arguments are expressions of the node, and the walk visits all of
+ * them. */
 #include "typing/typed.h"
 
 /* ---- memory ---- */
@@ -52,7 +52,8 @@ bool kt_checks_division(const kt_compilation *c, const kt_expr *expr)
          !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
 }
 
-/* Before the checks are marked, every access and division that the request checks may fail. */
+/* Whether a check of this node can fail. Before pass/checks.c marks the checks, every access and
+ * division that the request checks can fail. */
 static bool may_fail_itself(const kt_compilation *c, const kt_expr *expr)
 {
   enum { OF_ACCESSES = KJIT_CHECK_BOUNDS | KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
@@ -84,7 +85,8 @@ void kt_join_effects(kt_effects *to, const kt_effects *more)
 static bool add_expr(void *data, const kt_expr *expr);
 static bool add_stmt(void *data, const kt_stmt *stmt);
 
-/* What a call may do at most: an extern func, and a func whose body is not complete yet. */
+/* The effects of a call whose body is unknown: an extern func, or a func that is still being
+ * inferred. */
 static const kt_effects everything = { .reads = KJ_MEMORY_ANY,
                                        .writes = KJ_MEMORY_ANY,
                                        .acts = true,
@@ -92,8 +94,9 @@ static const kt_effects everything = { .reads = KJ_MEMORY_ANY,
                                        .has_positions = true,
                                        .has_loops = true };
 
-/* The effects of an instance are kept in it. Marking the checks changes what may fail, so they are
- * found again after that. The local arrays of a func say nothing about the caller's variables. */
+/* Adds the effects of a call. They are stored in the instance and computed again after
+ * pass/checks.c has marked the checks. The local arrays of the func do not count, because they are
+ * not the caller's. */
 static void add_call(const search *s, kt_instance *instance)
 {
   kt_known_effects *known = &instance->effects;
@@ -113,7 +116,7 @@ static void add_call(const search *s, kt_instance *instance)
   kt_join_effects(s->found, &known->all);
 }
 
-/* Effects of the node itself. The result is false, so that the walk visits all nodes. */
+/* Adds the effects of the node itself. Returns false, so that the walk visits all nodes. */
 static bool add_expr(void *data, const kt_expr *expr)
 {
   const search *s = data;

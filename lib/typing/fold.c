@@ -1,6 +1,6 @@
-/* What is computed at compile time: everything on integers, and floats that are literals; other
- * constants of float types are left to the backend, unless they are negated or compared. It only
- * matters for literals and for what must be known at compile time (extents, static conditions). */
+/* Constant folding: integers, and float literals. Other float constants are left to LLVM, unless
+ * they are negated or compared. Folding is needed for literals and for values that must be known at
+ * compile time, such as extents and static conditions. */
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +44,8 @@ static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, con
   return NULL;
 }
 
-/* A division by 0 that is to fail when the kernel runs: it stays, and is checked. The plain numbers
- * that nothing gives a type have no place at run time; their quotient is 0. */
+/* Whether the division is by 0 and checked. It is then not folded, so that it fails when the kernel
+ * runs. A weak division does not exist at run time; its quotient is 0. */
 static bool is_checked_division(const kt_scope *s, const kt_expr *divisor)
 {
   return !ki_is_weak(divisor->type) && kt_checks_divisor(s->c, divisor->type) &&
@@ -84,14 +84,14 @@ kt_expr *kt_fold_compare(kt_scope *s, kjit_op op, const kt_expr *x, const kt_exp
 
 static double reciprocal_root(double x) { return 1 / sqrt(x); }
 
-/* lgamma itself writes a global. */
+/* lgamma writes a global variable, lgamma_r does not. */
 static double log_gamma(double x)
 {
   int sign;
   return lgamma_r(x, &sign);
 }
 
-/* The difference where it is positive; infinities that are equal have none. */
+/* Returns x - y if it is positive, else 0. Two equal infinities give 0. */
 static double positive_difference(double x, double y)
 {
   return isnan(x) || isnan(y) ? x + y : x > y ? x - y : 0;

@@ -1,8 +1,8 @@
-/* Identities of operators: what the func that `@identity` names returns. */
+/* Identity elements of operators, which the func named by `@identity` returns. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* The func of the operator that is the first argument; NULL: it says of none. */
+/* Returns the identity func of the operator in the first argument, or NULL if it has none. */
 static const ki_function *find_identity(kt_scope *s, const kt_operands *o, kt_callee *operator_)
 {
   const ki_expr *first = o->call->args.items[0];

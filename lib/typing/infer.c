@@ -1,8 +1,8 @@
-/* Inference: the kernel of the request, and every function that it calls, from untyped to typed.
- * Types flow forward from the arguments.
+/* Inference: converts the kernel of the request, and every function that it calls, from untyped to
+ * typed IR. Types propagate forward from the arguments.
  *
- * Needs: a verified module; a signature whose arguments agree with the parameters in number.
- * Guarantees what typed.h states; kt_verify_typed checks it. */
+ * Needs: a verified module, and a signature with as many arguments as the kernel has parameters.
+ * Guarantees: the properties in typed.h, which kt_verify_typed checks. */
 #include "typing/infer.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "native/functions.h"
 
-/* Scopes: what inference knows of the function that it is in. */
+/* ---- the scope of the current function ---- */
 
 void kt_init_scope(kt_scope *s, kt_inference *inference)
 {
@@ -21,7 +21,7 @@ void kt_init_scope(kt_scope *s, kt_inference *inference)
   s->arena = inference->c->arena;
 }
 
-/* Where most of it is, if the instances of one function stand out: it is for a message. */
+/* Describes the number of instances and the largest one, for the message about a limit. */
 static const char *describe_work(const kt_inference *inference)
 {
   const kt_inferred *most = inference->records.items[0];
@@ -64,7 +64,7 @@ void kt_bind_value(kt_scope *s, const ki_decl *decl, kt_expr *value)
   s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
 }
 
-/* Warnings and remarks, which wait until it is known that the instance is used. */
+/* ---- warnings and remarks, which are reported only if the instance is used ---- */
 
 enum { REMARK_LIMIT = 4 };
 
@@ -115,7 +115,7 @@ void kt_report_messages(kt_inference *inference, const kt_inferred *record)
   }
 }
 
-/* Instances: one for each function and what its parameters are bound to. */
+/* ---- instances, one for each function and combination of parameter values ---- */
 
 enum { DEPTH_LIMIT = 64 };
 
@@ -131,7 +131,7 @@ static bool has_attribute(const ki_function *function, ki_attribute_id id)
   return ki_get_attribute(&function->attributes, id) != NULL;
 }
 
-/* The modes of a function that is called in those of its caller. */
+/* Returns the modes of a function that is called by a function with the modes `caller`. */
 static kt_modes modes_of(const ki_function *function, kt_modes caller)
 {
   bool is_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT);
@@ -195,7 +195,7 @@ kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *functio
   record->bounds = bounds;
   instance->function = function;
   instance->id = (uint32_t)inference->records.count;
-  instance->is_kernel = function->is_kernel && !instance->id; /* others: what is derived */
+  instance->is_kernel = function->is_kernel && !instance->id; /* a derived kernel is not */
   instance->modes = modes;
   instance->made_for = bounds_text(c, bounds, function->params.count);
   KJ_PUSH(c->arena, &inference->records, record);
@@ -215,7 +215,7 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
           DEPTH_LIMIT, name);
 }
 
-/* For a message: text is made where it is needed only. */
+/* Describes the instances of the function if their limit is reached. */
 static const char *describe_instances(kt_inference *inference, const ki_function *function)
 {
   kt_compilation *c = inference->c;
@@ -244,8 +244,8 @@ kjit_type kt_concrete_result(kjit_type guess)
   return guess == KJ_WEAK_INT ? KJIT_I32 : guess == KJ_WEAK_FLOAT ? KJIT_F64 : guess;
 }
 
-/* A call of a function that is being inferred has the type of the returns that are known. While no
- * return is known, the statement of that function that leads to the call waits. */
+/* Uses the current guess of the result for a call of a function that is being inferred. While no
+ * return is known, the statement in that function that leads to this call is skipped. */
 static void take_result(kt_scope *s, kt_inferred *record, kj_location location)
 {
   kt_scope *scope = record->scope;
@@ -304,9 +304,9 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
   return record;
 }
 
-/* Functions that call themselves, through others too: found when all calls are known. */
+/* ---- recursive functions, which are found when all calls are known ---- */
 
-/* Whether calls of `from` lead to `to`. */
+/* Whether `from` calls `to`, directly or through others. */
 static bool leads_to(const kt_inferred *from, const kt_inferred *to, bool *is_seen)
 {
   for (size_t i = 0; i < from->callees.count; i++) {
@@ -360,7 +360,7 @@ void kt_find_recursion(kt_inference *inference)
   } while (has_changed);
 }
 
-/* What goes to and comes from a func that others call. */
+/* Checks that the parameters and the result of a func that C code calls have C types. */
 static void check_c_function(kt_inference *inference, const kt_inferred *record)
 {
   kt_scope outside;
@@ -376,7 +376,8 @@ static void check_c_function(kt_inference *inference, const kt_inferred *record)
   kt_check_c_type(&outside, instance->result, "the result", instance->function->decl->location);
 }
 
-/* Nothing has checked whether all threads reach the calls of a function that calls itself. */
+/* Rejects ranges in recursive functions. Inference does not check whether all threads reach a
+ * recursive call. */
 static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
 {
   const kt_instance *instance = record->instance;
@@ -387,8 +388,8 @@ static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
             instance->function->decl->name);
 }
 
-/* Callees before callers, but the kernel first; functions that call each other in any order. What
- * only a discarded round called is left out. */
+/* Collects the used instances: the kernel first, then callees before callers. Recursive functions
+ * are in any order. Instances that only a discarded round has called are left out. */
 static void collect(kt_inference *inference, kt_inferred *record)
 {
   if (record->is_reached) return;

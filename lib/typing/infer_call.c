@@ -1,16 +1,15 @@
-/* Calls: conversions, built-ins, functions. A function is inferred once for what its parameters are
- * bound to; literals and functions handed to it are part of that. */
+/* Inference of calls: conversions, built-ins, functions. A function is inferred once for each
+ * combination of parameter values, which includes literals and func arguments. */
 #include <string.h>
 
 #include "native/functions.h"
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* Calls of functions that are not kernel IR: their types are the C ABI's, all of them written down.
- */
+/* ---- calls of extern functions, which have the C ABI and must declare all types ---- */
 
-/* What kjit_call_function passes in its own way: small floats as their bits, what is made of others
- * by address. */
+/* Whether kjit_call_function passes the type differently from C: small floats as their bits,
+ * aggregates by address. */
 static bool goes_to_host(kt_scope *s, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);
@@ -49,7 +48,7 @@ static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, co
   return kt_give_array_type(s, array, annotation);
 }
 
-/* Code that is to run has to be there. */
+/* Fails if the extern func is not bound, unless the code is compiled ahead of its use. */
 static void check_binding(kt_scope *s, const ki_function *function, kj_location location)
 {
   const kj_compile_request *request = s->c->request;
@@ -140,8 +139,8 @@ static void check_count(kt_scope *s, const char *name, size_t count, size_t leas
           most, count);
 }
 
-/* Instructions of their own need the alignment of what they access, which members of packed structs
- * may lack. */
+/* Checks the alignment of the operand of a built-in with its own instruction. A field of a packed
+ * struct can be unaligned. */
 static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place *place)
 {
   KJ_ASSERT(place->array);
@@ -169,7 +168,7 @@ static void infer_memory_place(kt_scope *s, const ki_builtin *builtin, const ki_
             builtin->name);
 }
 
-/* An element as it would be loaded: of an array that cannot be written, too. */
+/* Infers an operand that the built-in itself reads. The array may be read-only. */
 static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_expr *expr,
                              kt_place *place)
 {
@@ -193,7 +192,7 @@ static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_ex
   };
 }
 
-/* `f32[n, m]`, whose extents are values here. */
+/* Infers the type argument of `view`, such as `f32[n, m]`. The extents are evaluated. */
 static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *operands)
 {
   const ki_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
@@ -205,7 +204,7 @@ static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *opera
   kt_infer_list(s, &type->extents, &operands->extents);
 }
 
-/* What bind_back has given a built-in comes behind its other operands. */
+/* Appends the arguments that bind_back has captured for a built-in to its operands. */
 static void add_captured(kt_scope *s, const kt_captured *captured, const ki_expr *call,
                          kt_operands *operands)
 {
@@ -217,8 +216,8 @@ static void add_captured(kt_scope *s, const kt_captured *captured, const ki_expr
   }
 }
 
-/* Which of a built-in's values, its first argument aside where that is a place or an array, are
- * elements whose address it takes. They are not loaded. */
+/* Whether the built-in takes the address of this value instead of loading it. index does not count
+ * a first argument that is an lvalue or an array. */
 static bool takes_address(const ki_builtin *builtin, size_t index)
 {
   enum { FIRST = 1, SECOND = 2, THIRD = 4 };
@@ -233,7 +232,8 @@ static bool takes_address(const ki_builtin *builtin, size_t index)
   return index < 3 && (values[builtin->id] >> index & 1);
 }
 
-/* The values of a built-in, evaluated after the extents and the place that the operands have. */
+/* Infers the values of a built-in. The extents and the lvalue among the operands are evaluated
+ * before. */
 static void infer_values(kt_scope *s, const ki_exprs *exprs, kt_order *order, kt_operands *o)
 {
   for (size_t i = 0; i < exprs->count; i++) {
@@ -254,7 +254,7 @@ static void infer_values(kt_scope *s, const ki_exprs *exprs, kt_order *order, kt
   }
 }
 
-/* The first argument where it is no value. */
+/* Infers a first argument that is an lvalue or an array. */
 static void infer_first(kt_scope *s, const ki_builtin *builtin, const ki_expr *expr,
                         kt_operands *operands)
 {
@@ -265,7 +265,7 @@ static void infer_first(kt_scope *s, const ki_builtin *builtin, const ki_expr *e
     operands->place = (kt_place){ .array = kt_infer_expr(s, expr), .location = expr->location };
 }
 
-/* The extents and the place are evaluated. They have settled among themselves. */
+/* Ends the extents and the lvalue as operands. They already have their order among themselves. */
 static void end_first(kt_scope *s, kt_order *order, const kt_operands *operands)
 {
   kt_end_place(s, order, &operands->place);
@@ -326,9 +326,10 @@ kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builti
   return kt_apply_rule(s, &operands);
 }
 
-/* ---- functions: what the parameters are bound to ---- */
+/* ---- functions: values of the parameters ---- */
 
-/* A stand-in for a parameter while annotations are read: dtype(r) asks for its type only. */
+/* Gives a parameter a stand-in value while annotations are evaluated. dtype(r) needs only its
+ * type. */
 static void bind_stand_in(kt_scope *outside, const ki_decl *param, const kt_bound *bound)
 {
   kt_meaning *meaning = &outside->meanings[param->index];
@@ -373,15 +374,15 @@ kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *functi
   return kt_infer_type(&outside, annotation);
 }
 
-/* One call being bound. */
+/* The state of binding the parameters for one call. */
 typedef struct binding {
   const ki_expr *call;
   const ki_function *function;
-  const kt_captured *captured; /* NULL: none */
+  const kt_captured *captured; /* or NULL */
   kt_expr **values;            /* by parameter; NULL for functions */
   kt_bound *bounds;
-  kt_expr **arguments; /* what is passed at run time, by parameter; NULL: nothing */
-  uint64_t variable;   /* parameters whose float literals are passed at run time: bit i */
+  kt_expr **arguments; /* run-time arguments by parameter; NULL: not passed at run time */
+  uint64_t variable;   /* bit i: a float literal for parameter i is passed at run time */
 } binding;
 
 static kj_location location_of(const binding *b, size_t index)
@@ -430,10 +431,11 @@ static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type anno
     b->bounds[index].type = read_only_type(s, value->type);
 }
 
-/* Literals become part of the instance; a weak value that is only known at run time is passed as
- * the host passes plain numbers, and stays weak. */
-/* From this depth on, a function that calls itself with another literal each time has one instance
- * for all literals. */
+/* A generic parameter with a literal becomes a part of the instance's key. A weak value that is
+ * known only at run time is passed like an untyped number from the application and stays weak. */
+
+/* Limits recursion with a different literal in each call: from this depth on, the function has one
+ * instance for all literals. */
 enum { LITERAL_DEPTH = 32 };
 
 static bool is_deep(const kt_scope *s, const ki_function *function)
@@ -483,7 +485,7 @@ static void bind_callee(kt_scope *s, binding *b, size_t index, kt_callee callee)
             b->function->decl->name, param->is_type ? "type" : "value");
 }
 
-/* A literal has no type yet: it is of the one that a variable would have. */
+/* Binds a type parameter. A weak type becomes the type that a variable would have. */
 static void bind_type(kt_scope *s, binding *b, size_t index, kjit_type type)
 {
   const ki_decl *param = b->function->params.items[index];
@@ -553,7 +555,7 @@ static void infer_argument(kt_scope *s, binding *b, size_t index, kt_order *orde
   refuse_value(s, b, index);
   if (is_given) {
     b->values[index] = kt_infer_expr(s, expr);
-  } else { /* a default refers to constants only */
+  } else { /* the default of a parameter can only use constants */
     kt_scope outside;
     kt_init_scope(&outside, s->inference);
     outside.out = s->out;
@@ -571,8 +573,8 @@ static void check_arguments(kt_scope *s, const ki_function *function, const ki_e
   check_count(s, function->decl->name, call->args.count, least, most, call->location);
 }
 
-/* Binds the parameters without an annotation first, because an annotation may name any other
- * parameter. */
+/* Binds all parameters. Those without an annotation come first, because an annotation can refer to
+ * other parameters. */
 static void bind_all(kt_scope *s, binding *b)
 {
   size_t count = b->function->params.count;
@@ -650,7 +652,7 @@ kt_expr *kt_call_instance(kt_scope *s, kt_inferred *record, const kt_exprs *argu
   return weak;
 }
 
-/* What is passed at run time, in the order of the parameters. */
+/* Returns the run-time arguments in the order of the parameters. */
 static kt_exprs list_arguments(kt_scope *s, const binding *b)
 {
   kt_exprs arguments = { 0 };
@@ -661,8 +663,9 @@ static kt_exprs list_arguments(kt_scope *s, const binding *b)
   return arguments;
 }
 
-/* Which arrays a call reads and writes was found without types (accesses.c): the identity of an
- * operator that only types know is given none. */
+/* Rejects arrays as arguments of a func that a built-in calls, such as the identity of an operator.
+ * accesses.c determines without types which arrays a kernel reads and writes, so it cannot see
+ * these calls. */
 static void refuse_arrays(kt_scope *s, const binding *b, const char *asker)
 {
   for (size_t i = 0; i < b->function->params.count; i++)

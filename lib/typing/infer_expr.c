@@ -1,10 +1,10 @@
-/* Inference of expressions: conditions, tuples, names; what a print prints. Every value comes back
- * with its type; literals stay weak until they meet one (promote.c). */
+/* Inference of expressions: conditions, tuples, names, and the values of `print`. Every value has a
+ * type; literals stay weak until another operand determines their type (promote.c). */
 #include "typing/infer.h"
 
-/* ---- what is evaluated only where needed ---- */
+/* ---- operands that are evaluated only under a condition ---- */
 
-/* An expression with its own list for the statements that it needs before it. */
+/* An expression with the statements that must be executed before it. */
 typedef struct part {
   kt_stmts stmts;
   kt_expr *value;
@@ -127,7 +127,7 @@ kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location loca
   return kt_join_dates(s, a, b);
 }
 
-/* Arms that need statements: an `if` that assigns a temporary. */
+/* Makes a conditional expression whose arms need statements: an `if` that assigns a temporary. */
 static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, part *y,
                                     kjit_type type, kj_location location)
 {
@@ -149,7 +149,8 @@ static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, pa
   return ki_is_weak(type) ? kt_make_weak(s, value, type, wide) : value;
 }
 
-/* The arms as a type; what that needs belongs to the arm. */
+/* Makes a conditional expression with both arms converted to a type. Statements for the conversion
+ * are executed in the arm. */
 static kt_expr *make_typed_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kjit_type type,
                                 kj_location location)
 {
@@ -247,7 +248,8 @@ static bool has_values(const kt_callee *callee)
   return callee->captured || (callee->derived && has_values(&callee->derived->of));
 }
 
-/* `op == add`: funcs are known at compile time. */
+/* Evaluates a comparison of funcs, `op == add`, at compile time. Returns NULL for other
+ * comparisons. */
 static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
 {
   kt_callee x, y;
@@ -311,7 +313,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
   if (is_unknown) kt_wait_for_type(s, decl, expr->location);
-  if (meaning->kind == KJ_MEANS_NOTHING && s->waits_for) /* its declaration waits */
+  if (meaning->kind == KJ_MEANS_NOTHING && s->waits_for) /* its declaration was skipped */
     kt_wait_for_type(s, s->waits_for, s->waits_at);
   if (meaning->kind == KJ_MEANS_NOTHING)
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value yet at this point",
@@ -333,7 +335,7 @@ static kt_expr *infer_integer(kt_scope *s, const ki_expr *expr, __int128 integer
   return kt_new_integer(s, expr->type, integer, expr->location);
 }
 
-/* The least value of a signed type is a literal too, `-128i8`, although 128 is none. */
+/* Infers a unary operator. `-128i8` is a literal although `128i8` is not. */
 static kt_expr *infer_unary(kt_scope *s, const ki_expr *expr)
 {
   bool is_least = expr->op == KJIT_OP_NEG && expr->x->kind == KJ_EXPR_INT &&
@@ -373,7 +375,8 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   }
 }
 
-/* Guests name no pointers, but arguments may be some, and so may what the host's own funcs give. */
+/* Rejects a pointer in guest code. Guest code cannot create pointers, but arguments and results of
+ * the application's funcs can be pointers. */
 static void refuse_pointer(kt_scope *s, const kt_expr *value)
 {
   if (!ki_holds_pointer(s->c->types, value->type)) return;
@@ -443,10 +446,10 @@ kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr)
   return type;
 }
 
-/* Inference of print: what is printed, and the line around it. */
+/* ---- print ---- */
 
-/* Control characters are escaped, so that those that mark values are no user's: see
- * kt_stmt.message. */
+/* Appends text of the user. Control characters are escaped, because some of them mark values: see
+ * KJ_PRINT_VALUE. */
 static void append_string(kj_buffer *line, const char *text)
 {
   enum { FIRST_PRINTABLE = 32, SHIFT = 64 };
@@ -467,7 +470,7 @@ static const char *make_line(kt_scope *s, const ki_exprs *items)
   return kj_keep_text(s->arena, &line);
 }
 
-/* Arrays are references, and a line holds what is known when it is printed. */
+/* Rejects arrays, because a printed line contains values, and an array is a reference. */
 static void check_value(kt_scope *s, const kt_expr *value)
 {
   if (!kt_holds_array(s->c, value->type)) return;
@@ -477,7 +480,8 @@ static void check_value(kt_scope *s, const kt_expr *value)
           kt_type_text(s->c, value->type));
 }
 
-/* A literal that is only printed is no f64 arithmetic. */
+/* Converts a value for printing. A literal that is only printed does not cause a remark about f64
+ * arithmetic. */
 static kt_expr *make_printed(kt_scope *s, kt_expr *value)
 {
   if (value->type == KJ_WEAK_FLOAT && kt_is_constant(value))

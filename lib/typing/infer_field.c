@@ -1,13 +1,13 @@
-/* Fields as values, and parts of memory.
+/* Fields of values and components in memory.
  *
- * A part of something in memory is an element of an array too: a field of a[i] is the only element
- * of MEMBER(VIEW(a, i)), so that everything that accesses memory knows arrays only. */
+ * A component in memory is represented as an array element: a field of a[i] is the only element of
+ * MEMBER(VIEW(a, i)). Code that accesses memory therefore only has to handle arrays. */
 #include <string.h>
 
 #include "ir/near_name.h"
 #include "typing/infer.h"
 
-/* ---- parts of memory ---- */
+/* ---- components in memory ---- */
 
 static uint32_t element_alignment(kt_scope *s, const ki_type_info *array)
 {
@@ -46,7 +46,7 @@ kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_l
   return member;
 }
 
-/* All lanes of the only element, a vector, as an array of one dimension. */
+/* Returns all lanes of a vector, the only element of the array, as a one-dimensional array. */
 kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location)
 {
   const ki_type_info *from = ki_type(s->c->types, only->type),
@@ -76,7 +76,8 @@ kt_expr *kt_new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_lo
   return load;
 }
 
-/* A part of an element, as a value; arrays inside structs are named, not read. */
+/* Returns a component of an element as a value. An array inside a struct is returned as an array
+ * without being read. */
 static kt_expr *read_member(kt_scope *s, kt_expr *array, const kt_exprs *indices,
                             ki_component component, kj_location location)
 {
@@ -173,8 +174,8 @@ _Noreturn void kt_fail_field(kt_scope *s, const ki_expr *expr, kjit_type type)
   kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "%s has no `.%s`", text, expr->name);
 }
 
-/* The checks of uninitialized memory and of races look at what is accessed: a lane is read alone,
- * as the other lanes may be another thread's. */
+/* Whether a lane must be read alone. The checks of uninitialized memory and of races examine each
+ * access, and other threads can own the other lanes. */
 static bool watches_lanes(const kt_scope *s)
 {
   return s->c->request->checks & (KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES);
@@ -199,14 +200,15 @@ kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location 
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location)
 {
-  /* lanes come with one access */
+  /* all lanes are loaded with one access */
   bool is_part_of_memory =
     value->kind == KJ_T_LOAD && (!kt_is_vector(s->c, value->type) || watches_lanes(s));
   return is_part_of_memory ? read_member(s, value->x, &value->args, component, location)
                            : kt_make_item(s, value, component.index, location);
 }
 
-/* An array without dimensions is its one element to who names a field of that. */
+/* Whether the name is a field of the only element of an array of rank 0. The array can be used like
+ * its element. */
 bool kt_is_field_of_only(const kt_scope *s, kjit_type array, const char *name,
                          ki_component *component)
 {

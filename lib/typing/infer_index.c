@@ -1,4 +1,5 @@
-/* Elements, parts and properties of arrays, items of tuples, parts of values. */
+/* Inference of indexing: elements, views and properties of arrays, items of tuples, elements of
+ * values. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -10,7 +11,7 @@ static const char *name_of(const ki_expr *expr)
 
 /* ---- properties ---- */
 
-/* Without making the view. */
+/* Returns an extent of a view without creating the view. */
 static kt_expr *extent_of_view(kt_scope *s, const kt_expr *view, uint32_t dimension,
                                kj_location location)
 {
@@ -114,7 +115,7 @@ typedef struct indexing {
   const ki_expr *expr;
   kt_expr *base;
   kt_exprs indices;
-  kt_slice slices[KJ_MAX_RANK]; /* of those that are slices; start is in indices */
+  kt_slice slices[KJ_MAX_RANK]; /* for indices that are slices; their start is in indices */
   uint32_t slice_count;
 } indexing;
 
@@ -215,7 +216,7 @@ static void add_argument(kt_scope *s, indexing *at, const ki_expr *expr)
     add_index(s, at, kt_make_item(s, kt_copy_texpr(s, index), i, expr->location));
 }
 
-/* Whether the end of what is indexed is asked for. */
+/* Whether some index counts from the end or is a slice. */
 static bool has_from_end(const ki_exprs *args)
 {
   __int128 distance;
@@ -225,7 +226,7 @@ static bool has_from_end(const ki_exprs *args)
   return false;
 }
 
-/* One argument is one index, or several where it is a tuple. */
+/* Ends an argument as an operand. A tuple as argument gives several indices. */
 static void end_argument(kt_scope *s, const indexing *at, size_t before, kt_order *order)
 {
   kt_exprs added = { .items = at->indices.items + before, .count = at->indices.count - before };
@@ -264,7 +265,7 @@ static kt_expr *make_view(kt_scope *s, const indexing *at)
   return kt_make_view(s, at->base, slices, at->expr->location);
 }
 
-/* The element itself where all indices are known. */
+/* Returns the element of a constant array if all indices are known at compile time, else NULL. */
 static kt_expr *constant_element(kt_scope *s, const kt_constant *constant, const indexing *at)
 {
   int64_t place = 0;
@@ -302,7 +303,7 @@ static kt_expr *make_element(kt_scope *s, indexing *at)
   return load;
 }
 
-/* The value is evaluated before its index, which is inferred next. */
+/* Ends the value as an operand and begins its index, which is evaluated after it. */
 static kt_order begin_index_of(kt_scope *s, const kt_expr *value)
 {
   kt_order order = { 0 };
@@ -312,7 +313,8 @@ static kt_order begin_index_of(kt_scope *s, const kt_expr *value)
   return order;
 }
 
-/* `v[i]`, `v[-1]`: a lane known at compile time is an item. */
+/* Infers a lane of a vector: `v[i]` or `v[-1]`. If the lane is known at compile time, the result is
+ * an ITEM. */
 static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 {
   uint32_t count = ki_type(s->c->types, vector->type)->count;

@@ -1,14 +1,14 @@
-/* What belongs to the kernel only: its arguments against its parameters, its launch attributes. */
+/* Inference of properties of the kernel: its arguments and its launch attributes. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* Shared arrays whose extents the dispatcher evaluates for each launch, and how much shared memory
- * there is. */
+/* ---- shared arrays whose extents the dispatcher evaluates for each launch, and the limit of
+ * shared memory ---- */
 
 /* ---- limits ---- */
 
-/* Of one block, after opting in: the CUDA C++ programming guide, technical specifications per
- * compute capability. The last row is for what is newer. */
+/* Returns the maximum shared memory of a block with opt-in, from the CUDA C++ programming guide
+ * (technical specifications per compute capability). The last row applies to newer devices. */
 uint32_t kt_most_shared_bytes(const kj_target *target)
 {
   enum { KIB = 1024, CPU_BYTES = 1024 * KIB };
@@ -31,7 +31,8 @@ const char *kt_target_text(const kt_compilation *c)
 
 /* ---- extents ---- */
 
-/* Looked at only: nothing of it is computed by the kernel. stmts: what it needs before it. */
+/* Infers an extent for checks only; the kernel does not compute it. stmts receives its
+ * statements. */
 static kt_expr *look_at(kt_scope *s, const ki_expr *extent, kt_stmts *stmts)
 {
   kt_stmts *out = s->out;
@@ -51,7 +52,7 @@ static void refuse(kt_scope *s, const kt_expr *part, const char *reason)
 
 typedef struct extent_check {
   kt_scope *s;
-  size_t first_temporary; /* variables from this index on are the extent's own */
+  size_t first_temporary; /* variables from this index on belong to the extent */
 } extent_check;
 
 static void check_part(void *data, kt_expr **part)
@@ -291,8 +292,8 @@ static void infer_max_registers(kt_scope *s)
   s->instance->max_registers = (uint32_t)count;
 }
 
-/* What is known of @block at compile time; extents and arguments are the dispatcher's to evaluate.
- */
+/* Evaluates @block as far as it is known at compile time. The dispatcher evaluates values that
+ * depend on extents and arguments. */
 static void infer_shape(kt_scope *s, ki_attribute_id id, uint32_t *shape)
 {
   const ki_attribute *attribute = ki_get_attribute(&s->function->attributes, id);
@@ -316,7 +317,7 @@ static void infer_shape(kt_scope *s, ki_attribute_id id, uint32_t *shape)
   s->out = out;
 }
 
-/* The device allows 8 blocks everywhere, up to 16 where it can. */
+/* Evaluates @cluster. Every device allows 8 blocks, and some allow up to 16. */
 static void infer_cluster(kt_scope *s)
 {
   enum { MOST_BLOCKS = 16 };
@@ -341,7 +342,8 @@ static void infer_cluster(kt_scope *s)
   kt_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
 }
 
-/* The expressions of attributes are no part of the kernel. */
+/* Evaluates @block. Its expressions are not part of the kernel, so their variables are
+ * discarded. */
 void kt_infer_block_shape(kt_scope *s)
 {
   size_t local_count = s->instance->locals.count;
@@ -362,7 +364,7 @@ void kt_infer_launch(kt_scope *s)
   infer_shape(s, KJ_ATTRIBUTE_GRID, NULL);
   const uint32_t *written = s->inference->block, *given = s->c->request->signature->block;
   for (int i = 0; i < 3; i++) instance->block[i] = written[i] ? written[i] : given[i];
-  /* here, too */
+  /* discards the variables of these expressions, too */
   instance->locals.count = local_count;
   instance->uses_positions = flags.uses_positions;
 }

@@ -1,20 +1,20 @@
-/* Places: what can be assigned, handed to an atomic or have its address taken. infer_field.c makes
- * parts of memory.
+/* Lvalues: expressions that can be assigned, passed to an atomic operation or have their address
+ * taken. infer_field.c makes lvalues for components in memory.
  *
- * A part of a variable is the variable with a path of steps to the part; assigning it assigns the
- * variable, with that part exchanged. */
+ * An lvalue that is a part of a variable consists of the variable and a path of steps to the part.
+ * Assigning it assigns the whole variable, with this part replaced. */
 #include <string.h>
 
 #include "typing/infer.h"
 
-/* ---- what a place is a part of ---- */
+/* ---- the object that contains an lvalue ---- */
 
-/* One of the two. What a value is made of keeps its value, but arrays and pointers among its parts
- * lead to places. */
+/* Either a value or an lvalue. A part of a value cannot be assigned, but if it is an array or a
+ * pointer, it leads to elements that can. */
 typedef struct target {
-  kt_expr *value;  /* an array, a pointer, or what is no place */
-  kjit_type whole; /* value is a part of a value of this type; KJIT_ANY: of none */
-  kt_place place;  /* of a type that is no array */
+  kt_expr *value;  /* an array, a pointer, or a value that is not an lvalue; else NULL */
+  kjit_type whole; /* if value is a part of another value: the type of that; else KJIT_ANY */
+  kt_place place;  /* used if value is NULL; its type is not an array */
 } target;
 
 static void infer_target(kt_scope *s, const ki_expr *expr, target *t);
@@ -25,7 +25,7 @@ static const ki_expr *root_of(const ki_expr *expr)
   return expr;
 }
 
-/* What an error is about: a name, or "this". */
+/* Returns the name of an expression for messages, or "this". */
 static const char *spell(kt_scope *s, const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_DECL ? kj_format(s->arena, "`%s`", expr->decl->name) : "this";
@@ -37,7 +37,7 @@ static kjit_type type_of_let(const kt_scope *s, const ki_decl *let)
   return meaning->var ? meaning->var->type : meaning->value->type;
 }
 
-/* A part of a value is assigned. */
+/* Reports an assignment to a part of a value. */
 static _Noreturn void fail_part(kt_scope *s, const ki_expr *expr, kjit_type whole)
 {
   const ki_expr *root = root_of(expr);
@@ -74,22 +74,22 @@ static void add_step(kt_scope *s, target *t, kt_path_step step)
   t->place.type = step.type;
 }
 
-/* Pointers are followed from their value, wherever it is kept. */
+/* If the target is a pointer, loads it, because the lvalue is in the memory that it points to. */
 static void read_pointer(kt_scope *s, target *t)
 {
   if (t->value || !kt_is_pointer(s->c, t->place.type)) return;
   *t = (target){ .value = kt_load_place(s, &t->place) };
 }
 
-/* Parts of a variable that are no places are read from it. */
+/* If the target is a tuple, loads it, because items of a tuple are not lvalues. */
 static void read_tuple(kt_scope *s, target *t)
 {
   if (t->value || !kt_is_tuple(s->c, t->place.type)) return;
   *t = (target){ .value = kt_load_place(s, &t->place) };
 }
 
-/* A part of what is no array in memory: a lane, or an element of an array inside a struct. A lane
- * in memory is an element there, so that storing it leaves the other lanes alone. */
+/* Infers an indexed part of a vector or of an array inside a struct. A vector lane in memory
+ * becomes an element of memory, so that storing it does not write the other lanes. */
 static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, target *t)
 {
   kt_order order = { 0 };
@@ -188,8 +188,8 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
   else set_element(s, expr, member, (kt_exprs){ 0 }, t);
 }
 
-/* A name whose parts are changed: a var, or a shared or local scalar; anything else is looked at as
- * a value. */
+/* Infers a name as the root of an lvalue: a var, or a shared or local scalar. Any other name is
+ * inferred as a value. */
 static void infer_name_target(kt_scope *s, const ki_expr *expr, target *t)
 {
   const ki_decl *decl = expr->decl;
@@ -244,7 +244,7 @@ static void infer_name_place(kt_scope *s, const ki_expr *expr, kt_place *place)
           decl->name);
 }
 
-/* whole: as in target. */
+/* Reports an array or value that cannot be assigned. whole is as in target. */
 static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr *value,
                                 kjit_type whole)
 {
@@ -274,7 +274,7 @@ static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr 
                given == 1 ? "index" : "indices");
 }
 
-/* The type of the array's elements together. */
+/* Returns the type of a value that consists of all elements of the array. */
 static kjit_type value_type(kt_scope *s, kjit_type array)
 {
   ki_type_info info = *ki_type(s->c->types, array);
@@ -352,7 +352,8 @@ kt_expr *kt_load_place(kt_scope *s, const kt_place *place)
   return value;
 }
 
-/* The whole with the part behind the steps from `at` on exchanged. */
+/* Returns the whole value with one part replaced. steps[at] and the steps after it lead to the
+ * part. */
 static kt_expr *exchange(kt_scope *s, kt_expr *whole, const kt_place *place, size_t at,
                          kt_expr *value)
 {
@@ -385,7 +386,8 @@ static kt_stmt *new_store(kt_scope *s, kt_expr *array, kt_exprs indices, kt_expr
   return store;
 }
 
-/* All are read before the first is written. */
+/* Stores an array inside a struct element by element. All elements are read before the first is
+ * written. */
 static void store_elements(kt_scope *s, const kt_place *place, kt_expr *value, kj_location location)
 {
   const ki_type_info *info = ki_type(s->c->types, place->type);

@@ -1,7 +1,7 @@
 /* Inference of statements. */
 #include "typing/infer.h"
 
-/* Inference of loops. */
+/* ---- loops ---- */
 
 int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
 {
@@ -15,7 +15,8 @@ int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
   return (int)factor;
 }
 
-/* How often a loop runs at most, for its reverse derivative. 0: it does not say. */
+/* Returns the maximum number of iterations from `@most`, which reverse derivatives need; 0:
+ * none. */
 static uint32_t infer_most(kt_scope *s, const ki_stmt *stmt)
 {
   enum { MOST_TRIPS = 1 << 20 };
@@ -44,7 +45,8 @@ void kt_infer_loop_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_lev
   s->level = outer;
 }
 
-/* A condition that needs statements is tested in the loop, so that they run each time. */
+/* Infers a `while`. If the condition needs statements, it is tested inside the loop, so that they
+ * run in each iteration. */
 void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
 {
   kt_stmts before = { 0 }, *out = s->out;
@@ -111,8 +113,8 @@ kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values)
   return level;
 }
 
-/* Where divisions are checked, a step of 0 that only the run shows is a failure of its own. A
- * division by the step stands for it, so that each pass treats it as the other checks. */
+/* Adds a check for a step of 0 that is not known at compile time, if divisions are checked. The
+ * check is represented by a division by the step, so that passes treat it like other checks. */
 static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
 {
   kjit_type type = loop->step->type;
@@ -127,7 +129,7 @@ static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
   kt_drop_value(s, division);
 }
 
-/* Numba's `range` takes floats, too, and cuts off their fractions; a bool is an i64 there. */
+/* Converts the arguments of Numba's `range`: floats are truncated, and bool becomes i64. */
 static void cut_fractions(kt_scope *s, kt_exprs *values)
 {
   for (size_t i = 0; i < values->count; i++)
@@ -165,7 +167,7 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   kt_emit(s, loop);
 }
 
-/* All threads of the grid, or of the block, must reach the loop with the same extents. */
+/* Checks that all threads of the grid or block reach the loop with the same extents. */
 static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *extents)
 {
   bool is_grid = stmt->range == KJ_GRID_RANGE;
@@ -212,8 +214,8 @@ kt_exprs kt_take_items(kt_scope *s, kt_expr *tuple, kj_location location)
   return items;
 }
 
-/* One name for several extents is a tuple. An array of no dimension has one element and no index.
- */
+/* Binds the loop variables. A single name for several extents is a tuple of indices. For an array
+ * of rank 0, there is one iteration and no index. */
 static void bind_loop_variables(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop, size_t rank)
 {
   kt_exprs items = { 0 };
@@ -314,7 +316,7 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
 
 /* ---- assignment ---- */
 
-/* The value is evaluated first. */
+/* Infers the value of an assignment before its lvalue. */
 static kt_expr *infer_value_and_place(kt_scope *s, const ki_stmt *stmt, kt_place *place)
 {
   kt_order order = { 0 };
@@ -339,7 +341,7 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
 {
   kt_place place;
   kt_expr *value = infer_value_and_place(s, stmt, &place);
-  /* a call may change the place, which is read after it */
+  /* calls in the value can change the element, which is read after them */
   if (place.array && kt_has_effect(value)) value = kt_keep_value(s, value);
   kt_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
@@ -349,7 +351,7 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
                  stmt->location);
 }
 
-/* All values are evaluated before the first place changes. */
+/* Infers a multiple assignment. All values are evaluated before the first lvalue changes. */
 static void infer_multiple(kt_scope *s, const ki_stmt *stmt)
 {
   kt_expr *value = kt_infer_expr(s, stmt->value);
@@ -502,7 +504,7 @@ static void infer_raise(kt_scope *s, const ki_stmt *stmt)
   kt_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
 }
 
-/* What an assertion that compares two scalars reports besides its message. */
+/* Adds an operand of a failed comparison of scalars to the report of an assertion. */
 static void report_operand(kt_scope *s, kt_stmt *failure, kt_expr **operand)
 {
   *operand = kt_keep_value(s, *operand);
@@ -514,7 +516,7 @@ static bool is_reported(const kt_expr *operand)
   return ki_is_scalar(operand->type) && !ki_is_weak(operand->type) && operand->type < KJIT_C64;
 }
 
-/* Only its check evaluates the condition; without it, it is only looked at. */
+/* Infers an assertion. If the check is not enabled, the condition is only checked for errors. */
 static void infer_assert(kt_scope *s, const ki_stmt *stmt)
 {
   kt_stmts ignored = { 0 }, *out = s->out;
@@ -564,9 +566,9 @@ bool kt_has_jumped(const kt_stmts *out)
   return last->kind == KJ_TS_RETURN || last->kind == KJ_TS_BREAK || last->kind == KJ_TS_CONTINUE;
 }
 
-/* A statement may have to wait until a type is known that others give. What is in its blocks is
- * looked at when there is no other way to go on: a condition that is not known yet may be one that
- * leaves a block out. */
+/* A statement can need a type that later statements determine; it is then skipped until the next
+ * round. The statements in its blocks are inferred only if there is no other way to make progress,
+ * because its unknown condition may exclude a block. */
 static void infer_statement(kt_scope *s, void *data)
 {
   const ki_stmt *stmt = data;

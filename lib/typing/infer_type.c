@@ -1,4 +1,5 @@
-/* Types as written, and whether a value fits an annotation; storage of shared and local arrays. */
+/* Inference of types in the source, fit of values to annotations, storage of shared and local
+ * arrays. */
 #include "typing/infer.h"
 
 enum { ALIGNMENT_LIMIT = 1024 };
@@ -68,7 +69,8 @@ static kjit_type infer_pointer_type(kt_scope *s, const ki_type_expr *type)
   return kt_pointer_type(s, element, type->read_only, type->location);
 }
 
-/* Annotations are read when all types that the call gives are known. */
+/* Returns the type passed for a type parameter. Annotations are evaluated after all such types are
+ * known. */
 static kjit_type type_of_parameter(kt_scope *s, const ki_type_expr *type)
 {
   KJ_ASSERT(s->meanings && type->decl->is_type);
@@ -149,7 +151,7 @@ bool kt_array_fits(const kt_compilation *c, kjit_type from, kjit_type to)
                                        : have->layout == KJIT_LAYOUT_F && !have->is_static;
 }
 
-/* Bits that a type keeps exactly: of its values, or of its significand. */
+/* Returns the number of bits that a type represents exactly, of an integer or a significand. */
 static int value_bits(const kt_compilation *c, kjit_type type)
 {
   static const uint8_t significand[KJIT_SCALAR_COUNT] = {
@@ -239,7 +241,7 @@ static void read_extents(kt_scope *s, const ki_exprs *extents, const char *word,
   info->rank = (uint32_t)extents->count;
 }
 
-/* Saturates: any limit is far below. */
+/* Returns the size of an array, saturated to a value above any limit. */
 static uint64_t bytes_of(kt_scope *s, const ki_type_info *info)
 {
   uint64_t bytes = ki_type(s->c->types, info->element)->size_bytes;
@@ -248,7 +250,8 @@ static uint64_t bytes_of(kt_scope *s, const ki_type_info *info)
   return bytes < UINT64_MAX / 2 ? bytes : UINT64_MAX / 2;
 }
 
-/* Counts are per function instance: a limit for the whole kernel is the target's. */
+/* Checks the sizes of shared and local arrays of this instance. The target has a limit for the
+ * kernel. */
 static void check_size(kt_scope *s, const ki_decl *decl, const ki_type_info *info)
 {
   bool is_shared = decl->kind == KJ_DECL_SHARED;

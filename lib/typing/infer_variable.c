@@ -1,4 +1,4 @@
-/* Temporaries, let and var: values that are kept. */
+/* Inference of temporaries, `let` and `var`. */
 #include "typing/infer.h"
 
 /* ---- temporaries ---- */
@@ -25,7 +25,7 @@ static void insert(kt_scope *s, kt_stmt *stmt, size_t at)
   s->out->items[at] = stmt;
 }
 
-/* What costs nothing and reads the same wherever it is evaluated. */
+/* Whether evaluating the value is free and gives the same result everywhere in the function. */
 bool kt_is_stable(const kt_expr *value)
 {
   switch (KJ_AMONG(value->kind)) {
@@ -44,7 +44,7 @@ bool kt_is_stable(const kt_expr *value)
   }
 }
 
-/* The functions that keep a value add statements at *at, and advance it behind them. */
+/* The functions that keep a value insert statements at index *at and advance *at past them. */
 static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at);
 
 static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t *at)
@@ -55,7 +55,7 @@ static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t
   return kt_make_tuple(s, &items, tuple->location);
 }
 
-/* As the widest literal of its kind; it stays weak. */
+/* Stores a weak value in a variable of the widest type of its kind. The result stays weak. */
 static kt_expr *keep_wide(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   if (value->kind == KJ_T_CONVERT && kt_is_stable(value->x)) return value;
@@ -72,8 +72,9 @@ static bool loads_or_calls(void *data, const kt_expr *e)
   return e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL || kt_has_effect(e);
 }
 
-/* What keep_weak leaves as it is has typed parts that do not change, and does not grow from name
- * to name; what only some ways through it need is not evaluated beforehand. */
+/* Makes a weak expression safe to copy. Typed operands and weak variables become temporaries. A
+ * weak operand becomes one temporary as a whole if it is large, because copies of copies would
+ * grow, or if some of its loads and calls are evaluated only under a condition. */
 static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
 {
   if (!ki_is_weak(e->type)) return keep(s, e, name, at);
@@ -89,8 +90,8 @@ static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
   return e;
 }
 
-/* A weak tree is copied to where it is used, and takes the type that it meets there. Its checks are
- * made here. */
+/* Keeps a weak expression as a tree, which is copied to each use and takes its type from there. Its
+ * checks are made once, here. */
 static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   kt_expr *tree = freeze(s, value, name, at);
@@ -164,14 +165,16 @@ static void raise_level(kt_scope *s, const ki_decl *decl, kt_var *var, const kt_
   s->levels.items[var->index] = level;
 }
 
-/* A var whose type its assignments decide; annotation: what each of them has to fit. */
+/* Binds a var whose type depends on its assignments. annotation is the type that each value must
+ * fit. */
 static void bind_joined(kt_scope *s, const ki_decl *decl, kt_var *var, kjit_type annotation)
 {
   kt_bind_variable(s, decl, var);
   s->meanings[decl->index].annotation = annotation;
 }
 
-/* As it is assigned in the round that is kept; others may still change the type. */
+/* Converts an assigned value to the type of its var. This happens in the last round only, because
+ * further assignments can still change the type before. */
 static kt_expr *give_joined_type(kt_scope *s, kt_expr *value, kjit_type type)
 {
   return s->is_changed || ki_is_weak(type) ? value : kt_give_type(s, value, type);
@@ -202,7 +205,7 @@ void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_l
   raise_level(s, decl, var, value);
   if (is_joined) {
     value = kt_raise_guess(s, decl, value);
-    /* what follows in this round, which is not kept, shall meet no literal any more */
+    /* later statements of this round, which is discarded, should not see a literal any more */
     if (s->is_changed) var->type = s->guesses[decl->index].type;
     value = give_joined_type(s, value, var->type);
   } else {
@@ -213,7 +216,8 @@ void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_l
   if (is_set) kt_emit_assign(s, is_set, kt_new_integer(s, KJIT_BOOL, 1, location), location);
 }
 
-/* Whether a thread has assigned it is kept beside it, where somebody asks. */
+/* If the check of uninitialized memory is enabled, adds a variable that records whether a thread
+ * has assigned the var. */
 static void watch(kt_scope *s, const ki_decl *decl)
 {
   if (!(s->c->request->checks & KJIT_CHECK_UNINITIALIZED)) return;
@@ -235,7 +239,7 @@ void kt_declare_open(kt_scope *s, const ki_decl *decl)
   }
   kt_var *var = kt_add_variable(s, KJ_V_VAR, decl->name, type, decl->location, guess->level);
   bind_joined(s, decl, var, is_joined ? annotation : KJIT_ANY);
-  if (ki_is_weak(type)) return; /* another round comes */
+  if (ki_is_weak(type)) return; /* another round follows */
   kt_expr *unset = kt_make_unset(s, type, decl->location);
   raise_level(s, decl, var, unset);
   kt_emit_assign(s, var, unset, decl->location);
@@ -282,15 +286,16 @@ static kt_level level_of_load(const kt_scope *s, const kt_expr *expr)
                                     : KJ_LEVEL_GRID;
 }
 
-/* What a function under way returns is not known yet. */
+/* Returns the level of a call. The result of a function that is still being inferred is assumed to
+ * differ between threads. */
 static kt_level level_of_call(const kt_scope *s, const kt_expr *expr)
 {
   const kt_inferred *record = s->inference->records.items[expr->instance->id];
   return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 
-/* A load at an index that is the same for all threads counts as the same: whoever races on it is on
- * his own. */
+/* Returns the level of an expression. A load at an index that is the same in all threads counts as
+ * the same value, because a program in which it is not has a data race. */
 kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
 {
   if (!expr) return KJ_LEVEL_GRID;
@@ -302,7 +307,7 @@ kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
   case KJ_FROM_MEMORY: level = level_of_load(s, expr); break;
   case KJ_FROM_BUILTIN:
     level = level_of_builtin(expr->builtin);
-    /* what all threads of a block vote for at a barrier is the same for all of them */
+    /* a vote at a barrier gives the same result in all threads of the block */
     if (expr->builtin->flags & KJ_BARRIER) return level;
     break;
   case KJ_FROM_CALL: level = level_of_call(s, expr); break;

@@ -1,14 +1,14 @@
-/* Views: slices, partial indexing, transposed and reshaped arrays, and an array under a type that
- * says less of its layout.
+/* Views: slices, partial indexing, transposed and reshaped arrays, and conversion to an array type
+ * with less information about the layout.
  *
- * The layout of a view is C (or F) only where that is certain for all extents. What a view needs
- * besides its start, extents and steps, is without effect and reads the same wherever it is
- * evaluated: parts that are not are kept in temporaries first. */
+ * A view has layout C (or F) only if it has this layout for all extents. The expressions in a view
+ * must have no effect and the same value wherever they are evaluated. Other expressions are kept in
+ * temporaries first. */
 #include <string.h>
 
 #include "typing/rules.h"
 
-/* ---- arithmetic on positions ---- */
+/* ---- arithmetic on indices ---- */
 
 static kt_expr *integer(kt_scope *s, __int128 value, kj_location location)
 {
@@ -34,7 +34,7 @@ static kt_expr *add(kt_scope *s, kt_expr *x, __int128 more, kj_location location
 static kt_expr *at_least_zero(kt_scope *s, kt_expr *x, kj_location location)
 {
   if (kt_is_constant(x)) return x->integer < 0 ? integer(s, 0, location) : x;
-  /* behind a pointer it is what the program says */
+  /* the extent of memory behind a pointer comes from the program and can be negative */
   if (x->kind == KJ_T_EXTENT && ki_type(s->c->types, x->x->type)->space != KJ_SPACE_GENERIC)
     return x;
   kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_MAX], .location = location };
@@ -65,7 +65,7 @@ static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, cons
   return kt_make_cond(s, goes_up, kt_copy_texpr(s, up), kt_copy_texpr(s, down), location);
 }
 
-/* min(x, most) or max(x, most) of indices. */
+/* Returns min(x, to) or max(x, to) of two indices. */
 static kt_expr *limit(kt_scope *s, ki_builtin_id id, kt_expr *x, kt_expr *to, kj_location location)
 {
   bool takes_larger = id == KJ_BUILTIN_MAX;
@@ -77,8 +77,8 @@ static kt_expr *limit(kt_scope *s, ki_builtin_id id, kt_expr *x, kt_expr *to, kj
   return kt_new_builtin(s, &operands, KJIT_INDEX);
 }
 
-/* A bound of a slice as Python clamps it: between 0 and the extent where the step goes up, between
- * -1 and the extent less 1 where it goes down; a negative one counts from the end first. */
+/* Clamps a bound of a slice as Python does: to 0..extent for a positive step, and to -1..extent - 1
+ * for a negative step. A negative bound counts from the end. */
 static kt_expr *clamp_bound(kt_scope *s, kt_expr *bound, const kt_expr *extent, const kt_expr *step)
 {
   kj_location location = bound->location;
@@ -108,7 +108,8 @@ static kt_expr *infer_bound(kt_scope *s, const ki_expr *expr, const kt_expr *ext
                        subtract(s, extent, integer(s, distance, expr->location), expr->location));
 }
 
-/* What is known at compile time to be outside. Slices do not clamp. */
+/* Reports a bound that is out of bounds at compile time. Slices do not clamp unless the function is
+ * `@wrap`. */
 static void check_bound(kt_scope *s, const ki_expr *expr, const kt_expr *bound,
                         const kt_expr *extent, bool goes_down)
 {
@@ -124,8 +125,8 @@ static void check_bound(kt_scope *s, const ki_expr *expr, const kt_expr *bound,
           kt_integer_text(s->arena, bound->integer), of);
 }
 
-/* |step|, and no sum with it: the least number has none, and counts as the one after it, which
- * leaves as many elements. */
+/* Returns |step| without overflow. The minimum i64 has no absolute value; it counts as the minimum
+ * plus 1, which selects the same number of elements. */
 static kt_expr *size_of_step(kt_scope *s, const kt_expr *step, kj_location location)
 {
   kt_operands least = { .builtin = &ki_builtin_table[KJ_BUILTIN_MAX], .location = location };
@@ -136,9 +137,9 @@ static kt_expr *size_of_step(kt_scope *s, const kt_expr *step, kj_location locat
   return kt_keep_value(s, choose(s, step, step, down, location));
 }
 
-/* (span - 1) // |step| + 1, which does not overflow and is 0 for a span of 0: a number of elements
- * below 0 would be one that no index is too large for. A step of 0 gives no elements. all: the
- * extent, where no bound is given. */
+/* Returns the number of elements of a slice: (span - 1) // |step| + 1, computed without overflow.
+ * It is 0 for an empty span and for a step of 0. It must not be negative, because then no index
+ * would fail the bounds check. `all` is the extent if the slice has no bounds, else NULL. */
 static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr *stop,
                                const kt_expr *step, const kt_expr *all, kj_location location)
 {
@@ -176,8 +177,8 @@ static kt_expr *infer_step(kt_scope *s, const ki_expr *slice)
   return step;
 }
 
-/* The bounds are evaluated in the order in which they are written, whatever the step says of what
- * is left out. */
+/* Infers a slice. The bounds are evaluated in source order, even if the sign of the step determines
+ * the default of another bound. */
 kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array, uint32_t dimension)
 {
   kj_location location = slice->location;
@@ -213,8 +214,8 @@ static ki_type_info without_extents(const ki_type_info *info, uint32_t rank)
   return plain;
 }
 
-/* From the contiguous dimension outwards: whole dimensions, then at most one that is a part without
- * steps, then none but indices. */
+/* Whether a view is contiguous. From the contiguous dimension outwards it must have whole
+ * dimensions, then at most one slice with step 1, and then only indices. */
 static bool is_contiguous(const kt_slice *slices, uint32_t rank, kjit_layout layout)
 {
   bool is_closed = false;
@@ -263,7 +264,7 @@ static int add_part(kt_scope *s, kt_expr *view, kt_expr *part)
   return (int)view->indices.count - 1;
 }
 
-/* slices: one for each dimension of the array. */
+/* slices has one element for each dimension of the array. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location)
 {
   uint32_t from = ki_type(s->c->types, array->type)->rank, rank = 0, taken = 0;
@@ -289,7 +290,7 @@ kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_lo
   return view;
 }
 
-/* The view's dimension d is the array's dimension map[d]. */
+/* Makes a view whose dimension d is dimension map[d] of the array. */
 static kt_expr *make_permuted(kt_scope *s, kt_expr *array, const uint32_t *map, kjit_type type,
                               kj_location location)
 {
@@ -323,7 +324,7 @@ kjit_type kt_forget_extents(kt_scope *s, kjit_type array)
   return info->is_static ? kt_intern_array(s, &plain) : array;
 }
 
-/* 0 is that of the element, which no other is above. */
+/* Returns the lower alignment. 0 means the alignment of the element type, which is the maximum. */
 static uint32_t lower_alignment(uint32_t a, uint32_t b) { return !a ? b : !b ? a : a < b ? a : b; }
 
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)
@@ -344,9 +345,9 @@ kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type)
   return make_permuted(s, array, map, type, array->location);
 }
 
-/* ---- where an array starts ---- */
+/* ---- alignment of the start of an array ---- */
 
-/* How many bytes the view starts behind its array; false: not known. */
+/* Computes the offset of the view in its array in bytes. Returns false if it is unknown. */
 static bool find_offset(kt_scope *s, const kt_expr *view, uint32_t *bytes)
 {
   const ki_type_info *info = ki_type(s->c->types, view->x->type);
@@ -423,7 +424,7 @@ static kt_exprs read_extents(kt_scope *s, const kt_operands *o)
   return extents;
 }
 
-/* The product of constant extents; false: one is not known. Saturates. */
+/* Computes the product of extents, saturated. Returns false if an extent is not constant. */
 static bool product_of(const kt_exprs *extents, __int128 *product)
 {
   *product = 1;
@@ -470,7 +471,7 @@ kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location)
   return is_element ? kt_make_only(s, value->x, &value->args, location) : value;
 }
 
-/* Whether it is the type of what kt_refer gives, or a tuple with such an item. */
+/* Whether the type is that of a reference made by kt_refer, or a tuple with such an item. */
 static bool has_reference(const kt_scope *s, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);

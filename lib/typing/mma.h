@@ -1,5 +1,5 @@
-/* Matrix products of a warp (mma.def): which fragments they take, and which lane holds which
- * element. */
+/* Matrix products of a warp (mma.def): the types of their fragments, and the position of each
+ * fragment element in the matrix. */
 #ifndef KJ_TYPING_MMA_H
 #define KJ_TYPING_MMA_H
 
@@ -7,13 +7,14 @@
 
 typedef struct kt_mma_element {
   const char *ptx;
-  kjit_type type;  /* of the fragment's elements */
-  uint32_t bits;   /* of an element of the matrix: less than those of the type where it is packed */
-  char constraint; /* of a register, as inline PTX names it */
+  kjit_type type;  /* type of the fragment's elements */
+  uint32_t bits;   /* size of a matrix element; less than that of the type if elements are packed */
+  char constraint; /* constraint letter of a register in inline PTX */
 } kt_mma_element;
 extern const kt_mma_element kt_mma_elements[KJ_MMA_KIND_COUNT];
 
-/* SAT: sums are clamped rather than wrapped. XOR, AND: which bits of two words are counted. */
+/* Variants of integer products. SAT clamps sums instead of wrapping them. XOR and AND count the
+ * bits of the XOR or AND of two words. */
 typedef enum kt_mma_variant { KJ_MMA_PLAIN, KJ_MMA_SAT, KJ_MMA_XOR, KJ_MMA_AND } kt_mma_variant;
 
 typedef struct kt_mma {
@@ -24,26 +25,26 @@ typedef struct kt_mma {
   uint32_t arch, ptx;
 } kt_mma;
 
-/* The built-in on fragments of these types; NULL: there is none. */
+/* Returns the row for the built-in with fragments of these types, or NULL if none exists. */
 const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit_type a,
                           kjit_type b, kjit_type c);
-/* Row i of those of a built-in, for messages; NULL: no more. */
+/* Returns row i of the built-in, for messages, or NULL after the last row. */
 const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i);
-/* A fragment of `count` elements of the matrix, 32 lanes together: lanes of the vector; 1: a
- * scalar. */
+/* Returns the number of vector lanes in one thread's fragment of a matrix with `count` elements,
+ * which the 32 threads of a warp share. 1 means a scalar. */
 uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 
-/* Element e of a fragment, counted in elements of the matrix (bits: in words of 32), of lane
- * `lane`: at row group + row, column quad * scale + column, where group is lane / 4 and quad lane %
- * 4; for B row and column change places. */
+/* The position of one element of a fragment in the matrix. For warp lane `lane`, with group = lane
+ * / 4 and quad = lane % 4, it is row group + row and column quad * scale + column. For B, row and
+ * column are swapped. Elements are matrix elements; those of single bits are counted in words of
+ * 32. */
 typedef struct kt_mma_place {
   uint32_t row, column, scale;
 } kt_mma_place;
 kt_mma_place kt_place_operand(ki_mma_kind kind, uint32_t rows, uint32_t element);
 kt_mma_place kt_place_result(uint32_t element);
 
-/* Matrix products of a warpgroup: what the typing rules and both targets know of the rows
- * wgmma_<kind>. */
+/* ---- matrix products of a warpgroup: wgmma_<kind>, for the typing rules and both targets ---- */
 
 enum {
   KJ_WGMMA_ROWS = 64,
@@ -55,11 +56,12 @@ enum {
 typedef struct kt_wgmma {
   ki_mma_kind operand, result;
   uint32_t n, k;
-  bool has_fragment;   /* a is one; else a descriptor */
-  uint32_t transposed; /* of KJ_WGMMA_TRANSPOSE_* */
+  bool has_fragment;   /* a is a fragment; otherwise it is a descriptor */
+  uint32_t transposed; /* bits KJ_WGMMA_TRANSPOSE_* */
 } kt_wgmma;
 
-/* A typed call: .x the array d, .args a, b, accumulate, .dimension what is transposed. */
+/* Describes a typed call, whose .x is the array d, .args are a, b and accumulate, and .dimension
+ * has the bits of the transposed operands. */
 kt_wgmma kt_describe_wgmma(const ki_types *types, const kt_expr *call);
 
 #endif

@@ -1,8 +1,8 @@
-/* Module constants: scalars, tuples and arrays, with a type or weak. A weak array takes, where it
- * is used, the type that its elements meet.
+/* Module constants: scalars, tuples and arrays. A constant array without a type is weak: each use
+ * determines the type of its elements.
  *
- * An extern constant without a value is a variable of the program that loads the code, if the code
- * is compiled ahead of time. It is a variable in constant memory without data. */
+ * In code that is compiled ahead of time, an extern constant without a value is a variable of the
+ * program that loads the code: a variable in constant memory without data. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { ELEMENT_LIMIT = 1 << 20 };
 
-/* ---- from the declaration ---- */
+/* ---- reading a declaration ---- */
 
 static kt_expr *read_element(kt_scope *s, kjit_type type, const char *at, kj_location location)
 {
@@ -44,7 +44,7 @@ static void read_data(kt_scope *s, const ki_decl *decl, kt_constant *constant)
                          decl->location));
 }
 
-/* A constant, or a value made of constants: `Vec3(1, 2, 3)`, a tuple. */
+/* Whether the value is a constant or consists of constants, such as `Vec3(1, 2, 3)` or a tuple. */
 static bool is_known(const kt_scope *s, const kt_expr *value)
 {
   if (kt_is_constant(value)) return true;
@@ -54,7 +54,8 @@ static bool is_known(const kt_scope *s, const kt_expr *value)
   return true;
 }
 
-/* Extents come from the first aggregate of each level; all others must agree. */
+/* Reads an aggregate. The first aggregate of each level determines the extent; all others must
+ * agree. */
 static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant, uint32_t depth)
 {
   KJ_ASSERT(depth <= KJ_MAX_RANK);
@@ -95,7 +96,7 @@ static void measure_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *con
   }
 }
 
-/* Elements to one type: the annotation's, or their common one. */
+/* Converts the elements to one type: that of the annotation, or their common type. */
 static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotation)
 {
   kjit_type type = annotation;
@@ -125,7 +126,7 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
 static void check_extents(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
-  /* of no values: as the type has it */
+  /* without values, the rank comes from the type */
   const uint32_t measured = constant->rank;
   if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)
@@ -163,7 +164,8 @@ static void read_value(kt_scope *s, const ki_decl *decl, kt_constant *constant)
   unify_elements(s, constant, annotation);
 }
 
-/* A variable of the program that loads the code: its type says everything. */
+/* Reads a constant without a value: a variable of the program that loads the code. It needs a
+ * type. */
 static void read_outside(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   const ki_type_expr *written = decl->type_expr;
@@ -205,8 +207,8 @@ const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
   kt_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kt_constant);
   constant->is_being_made = true;
   constant->name = decl->name;
-  /* Constants refer to constants only: a scope without variables, whatever function needs it first.
-   */
+  /* A constant can refer to constants only, so it has a scope without variables, independent of the
+   * function that uses it first. */
   kt_scope outside;
   kt_stmts ignored = { 0 };
   kt_init_scope(&outside, inference);
@@ -285,8 +287,8 @@ kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_t
   return kt_make_var(s, var, location);
 }
 
-/* A constant array is a VAR without a variable of the instance until its elements have a type:
- * .var->lowered leads back to the constant. */
+/* Returns a constant array whose element type is not determined. It is a VAR whose variable does
+ * not belong to an instance; .var->lowered points to the constant. */
 static kt_expr *make_weak_array(kt_scope *s, const kt_constant *constant, kj_location location)
 {
   KJ_ASSERT(constant->is_array);
@@ -307,7 +309,7 @@ const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array)
            : NULL;
 }
 
-/* The value of a variable of the program that loads the code: an array without dimensions, read. */
+/* Loads a variable of the program that loads the code. The variable is an array of rank 0. */
 static kt_expr *load_outside(kt_scope *s, const kt_constant *constant, kj_location location)
 {
   kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, constant->element, location);

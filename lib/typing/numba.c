@@ -1,9 +1,10 @@
-/* Numba's typing, in kernels and funcs that are `@numba` (docs/ir.md, Inference).
+/* Numba's typing rules, for kernels and funcs that are `@numba` (docs/ir.md, Inference).
  *
- * What is weak gets its type where it is written (kt_infer_effect), so that all operands have one,
- * and numba.def has what Numba makes of each pair: the types that it converts the operands to, and
- * that of the result. An operator is then computed on operands of these types by the language's own
- * rules. What the table does not know, vectors and bf16, has these rules alone. */
+ * Weak values get their type where they are written (kt_infer_effect), so all operands have a type.
+ * For each pair of operand types, numba.def gives the types to which Numba converts the operands
+ * and the type of the result. An operator on the converted operands then follows the rules of
+ * kernel IR. These rules alone apply to operands that the table does not contain, such as vectors
+ * and bf16. */
 #include "typing/infer.h"
 
 typedef enum numba_key {
@@ -32,7 +33,7 @@ typedef struct signature {
   kjit_type x, y, result;
 } signature;
 
-/* y: 0 where there is one operand. */
+/* x and y are sets of operand types, as bits. y is 0 for operators with one operand. */
 static const struct {
   numba_key key;
   uint32_t x, y;
@@ -74,10 +75,11 @@ static const numba_key key_of_op[KJIT_OP_COUNT] = {
   [KJIT_OP_INVERT] = KEY_INVERT,
 };
 
-/* bf16 is no type of Numba's. */
+/* Whether Numba has the type. It has no bf16. */
 static bool is_known(kjit_type type) { return ki_is_scalar(type) && type != KJIT_BF16; }
 
-/* y: KJIT_ANY where there is one operand. NULL: Numba has no such operator. */
+/* Returns the row for operands of types x and y (KJIT_ANY: only one operand), or NULL if Numba has
+ * no such operator. */
 static const signature *find(numba_key key, kjit_type x, kjit_type y)
 {
   KJ_ASSERT(is_known(x) && (y == KJIT_ANY || is_known(y)));
@@ -126,7 +128,7 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
   x = convert_twice(s, x, types->x, types->result, location);
   bool is_bool = op == KJIT_OP_INVERT && x->type == KJIT_BOOL;
   kt_expr *result = kt_make_own_unary(s, is_bool ? KJIT_OP_NOT : op, x, location);
-  /* Numba computes these in the operand's own type, and widens the result. */
+  /* Numba computes these operators in the operand's type and then widens the result */
   bool is_narrow = (op == KJIT_OP_NEG || op == KJIT_OP_INVERT) && kt_is_integer(s->c, given) &&
                    given != KJIT_BOOL && given != types->result;
   if (!is_narrow) return result;
@@ -135,7 +137,8 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
 
 /* ---- types of several values ---- */
 
-/* One after the other, as Numba does it: the first two, that with the next, and so on. */
+/* Returns the common type of several values as Numba computes it: that of the first two values,
+ * then that of this type and the third value, and so on. */
 static kjit_type fold_types(numba_key key, numba_key of_one, const kt_exprs *values)
 {
   KJ_ASSERT(values->count);
@@ -170,7 +173,7 @@ kjit_type kt_numba_number_type(const kt_exprs *values)
 
 kjit_type kt_numba_float_type(const ki_builtin *builtin, const kt_exprs *values)
 {
-  /* hfma: of halves it is rounded once */
+  /* fma of three halves is rounded once, to half */
   bool is_half = builtin->id == KJ_BUILTIN_FMA;
   for (size_t i = 0; i < values->count; i++) is_half &= values->items[i]->type == KJIT_F16;
   if (is_half) return KJIT_F16;

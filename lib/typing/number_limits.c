@@ -1,21 +1,21 @@
-/* The range of each plain number that a kernel takes.
+/* Determines the range of each untyped number that a kernel takes.
  *
- * A plain number of the host has no type. It takes the types of the operands and elements that it
- * meets, and the kernel computes with the converted value. This file finds the values that all of
- * these types hold, so that a launch can reject any other value instead of converting it to
- * something else. Explicit conversions such as `u32(n)` do not count.
+ * An untyped number from the application takes its type from the operands and elements with which
+ * it is combined, and the kernel computes with the converted value. This file finds the values that
+ * all of these types can represent. A launch then rejects any other value instead of converting it
+ * to a wrong one. Explicit conversions such as `u32(n)` do not count.
  *
- * kt_convert marks the nodes that give a type to a plain number, or to a sum or difference of one
- * and literals (kt_expr.must_fit). */
+ * kt_convert marks the nodes that convert an untyped number, or a sum or difference of one and
+ * literals, to a type (kt_expr.must_fit). */
 #include "typing/infer.h"
 
-/* factor * variable + offset; variable NULL: the number offset. */
+/* The value factor * variable + offset. If variable is NULL, it is the constant offset. */
 typedef struct affine {
   kt_var *variable;
   __int128 factor, offset;
 } affine;
 
-/* No sum or product of two such numbers overflows. */
+/* Whether the value is so small that no sum or product of two such values overflows. */
 static bool is_small(__int128 value)
 {
   const __int128 limit = (__int128)1 << 62;
@@ -57,7 +57,8 @@ static bool find_binary(const kt_compilation *c, const kt_expr *e, affine *found
   return add(&x, &y, found);
 }
 
-/* A conversion keeps every value if the launch checks the value, or if the type is wide enough. */
+/* Whether a conversion keeps every value, because the launch checks it or the type is wide
+ * enough. */
 static bool keeps_value(const kt_compilation *c, const kt_expr *convert)
 {
   bool is_carrier = convert->type == KJIT_I64 && kt_wide_type(convert->x) != KJIT_U64;
@@ -108,8 +109,8 @@ static __int128 divide_down(__int128 x, __int128 y)
   return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-/* Moves a limit into the range of the type that carries the variable. False: every number of the
- * type has that limit already. */
+/* Clamps a limit to the range of the variable's type. Returns false if all values of the type
+ * satisfy the limit. */
 static bool clamp(const kt_var *variable, bool is_least, __int128 *limit)
 {
   bool is_unsigned = variable->wide == KJIT_U64;
@@ -120,13 +121,13 @@ static bool clamp(const kt_var *variable, bool is_least, __int128 *limit)
   return true;
 }
 
-/* The expression has to be at least, or at most, limit. */
+/* Requires that the value is at least (is_least) or at most bound. */
 static void limit_value(search *s, const affine *value, __int128 bound, bool is_least,
                         const kj_number_limit *from)
 {
   bool is_variables_least = is_least == (value->factor > 0);
   __int128 distance = bound - value->offset;
-  /* a least value is rounded up, a greatest one down */
+  /* a minimum is rounded up, a maximum down */
   __int128 wanted = is_variables_least ? -divide_down(-distance, value->factor)
                                        : divide_down(distance, value->factor);
   kj_number_limit limit = *from;
@@ -135,8 +136,9 @@ static void limit_value(search *s, const affine *value, __int128 bound, bool is_
   narrow(s, value->variable, is_variables_least, limit);
 }
 
-/* Products wrap around in types of 32 and 64 bits, as all arithmetic does. Smaller types are not
- * computed in: a product is converted to one. */
+/* Whether the limits of a type apply to the value. A product of 32 or 64 bits can wrap around, like
+ * all arithmetic, so it has no limits. A product is never computed in a smaller type but converted
+ * to it, so limits apply. */
 static bool is_limited(const search *s, const affine *value, kjit_type type)
 {
   if (!value->variable || !value->factor) return false;
@@ -190,7 +192,7 @@ static void visit_expr(void *data, kt_expr **expr)
   limit_value(s, &value, most_of(s, e->type), false, &limit);
 }
 
-/* A name for a tree of plain numbers has the limits of these numbers. */
+/* A let that is computed from untyped numbers limits these numbers. */
 static void visit_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)

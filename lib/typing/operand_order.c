@@ -1,17 +1,17 @@
-/* The order of evaluation: operands from left to right, the right side of an assignment before its
- * places.
+/* The order of evaluation: operands from left to right, and the right side of an assignment before
+ * its lvalues.
  *
- * Inference makes a tree of each operand. A tree is evaluated where it ends up in a statement.
- * Operators, constructors and built-ins that typing takes apart need temporaries, and the
- * statements for these temporaries run before that statement. So the order of the trees in a list
- * does not decide the order of evaluation.
+ * Inference makes a tree of each operand. A tree is evaluated at its final position in a statement.
+ * Operators, constructors and built-ins that typing splits into parts need temporaries, whose
+ * statements run before that statement. The order of the trees in a list therefore does not
+ * determine the order of evaluation.
  *
- * This file applies the rule that decides it, and no other file does. A function that infers a list
- * of operands calls kt_begin_operand before each operand and kt_end_operand after it. Then it lets
- * the earlier operands settle: an operand that does not commute with the new operand is kept in a
- * temporary, in front of the statements of the new operand. The remaining trees commute with each
- * other. A rule or a pass may therefore evaluate these trees in any order, as long as it evaluates
- * each tree once. Operands without effects commute, and stay trees. */
+ * Only this file ensures the order. A function that infers a list of operands calls
+ * kt_begin_operand before each operand and kt_end_operand after it. It then calls a kt_settle
+ * function for the earlier operands: an operand that does not commute with the new operand is
+ * stored in a temporary before the statements of the new operand. The remaining trees commute with
+ * each other. A rule or a pass can therefore evaluate them in any order, if it evaluates each tree
+ * once. Operands without effects commute and stay trees. */
 #include "typing/infer.h"
 
 void kt_begin_operand(kt_scope *s, kt_order *order) { order->mark = s->out->count; }
@@ -83,8 +83,8 @@ static void keep_list(kt_scope *s, kt_exprs *list, size_t *at)
   }
 }
 
-/* Keeps the indices and pointers that the array is found by, and not the array: so passes still
- * know its memory. */
+/* Keeps the indices and pointers of an array expression in temporaries, but not the array itself,
+ * so that passes still know its memory. */
 static kt_expr *keep_array(kt_scope *s, kt_expr *array, size_t *at)
 {
   if (kt_is_stable(array)) return array;

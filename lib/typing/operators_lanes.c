@@ -1,7 +1,7 @@
 /* Operators and element-wise built-ins on vectors and complex numbers.
  *
- * What LLVM can do with a whole vector is one node; all else is taken apart here, lane by lane, and
- * made by the rules for scalars: the same types, the same errors. */
+ * An operation that LLVM supports on whole vectors becomes one node. All other operations are split
+ * into lanes and follow the rules for scalars, with the same types and errors. */
 #include "typing/rules.h"
 
 static const char *text_of(kjit_op op) { return ki_op_table[op].text; }
@@ -15,7 +15,7 @@ static kt_expr *lane_of(kt_scope *s, kt_expr *value, uint32_t lane)
            : kt_copy_texpr(s, value);
 }
 
-/* Results of lanes have one type, but for literals among them. */
+/* Makes a vector of the results for all lanes. They have one type, except for literals. */
 static kt_expr *join_lanes(kt_scope *s, kt_exprs *lanes, kj_location location)
 {
   for (size_t i = 0; i < lanes->count; i++) lanes->items[i] = kt_make_concrete(s, lanes->items[i]);
@@ -74,8 +74,8 @@ static _Noreturn void fail_operands(kt_scope *s, kjit_op op, const kt_expr *x, c
           text_of(op), a, b);
 }
 
-/* Each side's lanes on their own; the count is taken modulo the width, so that it converts freely.
- */
+/* Shifts lanes. Each operand is converted separately, and the count is taken modulo the width, so
+ * any conversion is correct. */
 static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   x = kt_make_concrete(s, x);
@@ -95,7 +95,8 @@ static bool is_whole_number(const kt_compilation *c, kjit_type type)
   return type == KJIT_BOOL || kt_is_integer(c, type);
 }
 
-/* The common type of operands that LLVM takes as whole vectors; KJIT_ANY: lane by lane. */
+/* Returns the common type of operands for an operation on whole vectors, or KJIT_ANY if the
+ * operation must be split into lanes. */
 static kjit_type whole_type(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
                             kj_location location)
 {
@@ -145,8 +146,9 @@ static kt_expr *scale_part(kt_scope *s, kt_expr *part, uint32_t index, const voi
   return kt_make_binary(s, by->op, part, kt_copy_texpr(s, by->number), part->location);
 }
 
-/* A real factor or divisor acts on the parts: half the work, and no 0 * inf where the imaginary
- * part would be 0 (C, Annex G). */
+/* Multiplies or divides a complex number by a real number: only the real number is applied to each
+ * part. This needs half the operations and avoids 0 * inf with an imaginary part of 0 (C, Annex
+ * G). */
 static kt_expr *scale(kt_scope *s, kjit_op op, kt_expr *z, kt_expr *number, kjit_type type,
                       kj_location location)
 {
@@ -156,7 +158,7 @@ static kt_expr *scale(kt_scope *s, kjit_op op, kt_expr *z, kt_expr *number, kjit
   return kt_map_parts(s, type, z, scale_part, &by, location);
 }
 
-/* z + x, x - z: the imaginary part is that of z. */
+/* Computes z + x or x - z for a real x. The imaginary part comes from z alone. */
 static kt_expr *add_real(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kjit_type type,
                          kj_location location)
 {
@@ -175,7 +177,7 @@ static kt_expr *add_real(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kjit_t
   return kt_make_composed(s, type, &parts, location);
 }
 
-/* By squaring; n > 0. */
+/* Computes z to the power n by squaring, n > 0. */
 static kt_expr *multiply_out(kt_scope *s, kt_expr *z, unsigned __int128 n, kj_location location)
 {
   kt_expr *result = NULL;
@@ -198,8 +200,8 @@ static kt_expr *make_general_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
   return kt_apply_rule(s, &operands);
 }
 
-/* Numba's exponents are complex numbers, and its square is a product: `z ** 2` rounds as `z * z`.
- */
+/* Computes a complex power by Numba's rules. Numba converts exponents to complex numbers and
+ * computes a square as a product: `z ** 2` rounds like `z * z`. */
 static kt_expr *make_numba_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool is_known =
@@ -333,7 +335,8 @@ static kt_expr *apply_to_lane(kt_scope *s, const kt_operands *o, const kt_exprs 
   return kt_apply_rule(s, &at);
 }
 
-/* What gives several values gives as many vectors. */
+/* Joins the results of a built-in that gives several values per lane: each value becomes a
+ * vector. */
 static kt_expr *join_tuples(kt_scope *s, const kt_exprs *lanes, kj_location location)
 {
   kt_exprs items = { 0 };
@@ -416,7 +419,8 @@ static kt_expr *test_parts(kt_scope *s, const kt_operands *o, kjit_op op)
                         o->location);
 }
 
-/* The last operand part by part, the others as they are. */
+/* Applies a built-in to the real and imaginary part of the last operand, with the other operands
+ * unchanged. */
 static kt_expr *apply_to_parts(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = keep_all(s, &o->values), parts = { 0 };

@@ -1,10 +1,10 @@
 /* Promotion and conversion: docs/ir.md, Types and Inference.
  *
- * A weak value is a literal, or a tree whose leaves are literals and numbers without a type of
- * their own. It stays a tree until it meets a type, which then goes down to its leaves: `c ? 1 :
- * 0.5` times an f32 is computed in f32. Leaves that are only known at run time: a VAR of weak type
- * (a plain number of the host), a CONVERT to a weak type (a value of i64 or f64 that counts as a
- * literal), a LOAD from a constant array whose elements have met no type. */
+ * A weak value is a literal, or a tree whose leaves are literals and untyped numbers. It stays a
+ * tree until another operand determines its type. The type then applies to its leaves: `c ? 1 :
+ * 0.5` times an f32 is computed in f32. Leaves that are known only at run time are a VAR of weak
+ * type (an untyped number from the application), a CONVERT to a weak type (an i64 or f64 value that
+ * counts as a literal), and a LOAD from a constant array whose element type is not determined. */
 #include <math.h>
 
 #include "typing/infer.h"
@@ -83,8 +83,8 @@ static void find_open(void *data, const ki_decl *decl, kt_guess *guess)
   *is_open = *is_open || ki_is_weak(guess->type);
 }
 
-/* Whether some var has met nothing but literals so far: then this round is not the last, and what
- * meets the var may have another type in the next. */
+/* Whether only literals have been assigned to some var so far. This round is then not the last, and
+ * the types of values that are combined with the var can still change. */
 static bool is_open_round(const kt_scope *s)
 {
   bool is_open = false;
@@ -137,15 +137,16 @@ static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_loca
   return expr;
 }
 
-/* Whether a float takes the place of a smaller integer. Numba leaves open what a number out of
- * range becomes. Its code for the CPU converts through 32 bits: 300.5 is 44 as u8. */
+/* Whether a float is converted to an integer of fewer than 32 bits by Numba's rules. Numba does not
+ * define the result for numbers out of range. Its code for the CPU converts through 32 bits: 300.5
+ * becomes 44 as u8. */
 static bool is_narrowed(const kt_scope *s, const kt_expr *value, kjit_type type)
 {
   return s->has_numba_types && kt_is_float(s->c, value->type) && type != KJIT_BOOL &&
          kt_is_integer(s->c, type) && ki_type(s->c->types, type)->size_bytes < sizeof(int32_t);
 }
 
-/* Operators and built-ins that floats lack, or that give something else on floats. */
+/* Whether the operator or built-in does not exist for floats, or has another meaning. */
 static bool is_integer_only(const kt_expr *e)
 {
   if (e->kind == KJ_T_BUILTIN)
@@ -173,7 +174,8 @@ static kt_expr *load_weak(kt_scope *s, const kt_expr *e, kjit_type type)
 
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 
-/* The value of e, made of a plain number that meets its type: see number_limits.c. */
+/* Marks a conversion of an untyped number to an integer type, so that the launch checks that the
+ * value fits: see number_limits.c. */
 static kt_expr *demand_fit(const kt_scope *s, kt_expr *e)
 {
   bool is_typed = e->type != KJIT_BOOL && !ki_is_weak(e->type) && kt_is_integer(s->c, e->type);
@@ -198,7 +200,7 @@ static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type
   return typed;
 }
 
-/* A weak tree, not a constant, with the type that it has met. */
+/* Converts a weak tree, which is not a constant, to the type that was determined for it. */
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
 {
   KJ_ASSERT(ki_is_weak(e->type) && !ki_is_weak(type) && e->kind != KJ_T_CONST);
@@ -236,13 +238,15 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
     kt_fail_number(s->c, value->location, value->type, "expected a number, got %s%s", text,
                    kt_is_array(s->c, value->type) ? "; index it" : "");
   }
-  /* A weak integer among weak floats keeps its own type until the whole meets one. */
+  /* a weak integer among weak floats stays an integer until the type of the whole tree is
+   * determined */
   if (ki_is_weak(type)) return value;
   return ki_is_weak(value->type) ? give_type(s, value, type)
                                  : new_convert(s, value, type, location);
 }
 
-/* A struct is stored from an array without dimensions, too, which is its one element. */
+/* Whether the array has rank 0 and a struct as its element. It can then be stored like the
+ * struct. */
 static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type element)
 {
   const ki_type_info *info = ki_type(s->c->types, array);
@@ -250,7 +254,7 @@ static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type elemen
          info->element == element;
 }
 
-/* Of an array where one element is meant: how many indices were left out. */
+/* If an array is used in place of an element, describes the missing indices for the message. */
 static const char *missing_indices(const kt_scope *s, kjit_type value, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, value);
@@ -337,7 +341,7 @@ static kjit_type concrete_scalar(const kt_expr *value)
 
 static kt_expr *make_concrete_tuple(kt_scope *s, kt_expr *value)
 {
-  if (value->kind != KJ_T_TUPLE) return value; /* the result of a call: concrete already */
+  if (value->kind != KJ_T_TUPLE) return value; /* the result of a call, which has types already */
   kt_exprs items = { 0 };
   for (size_t i = 0; i < value->args.count; i++)
     KJ_PUSH(s->arena, &items, kt_make_concrete(s, value->args.items[i]));

@@ -1,15 +1,17 @@
-/* Fields of arrays of structs: `a.x[i]` is `a[i].x`, and `a.inner.w[i]` is `a[i].inner.w`, as NumPy
- * has them for arrays of records.
+/* Fields of arrays of structs: `a.x[i]` means `a[i].x`, and `a.inner.w[i]` means `a[i].inner.w`, as
+ * in NumPy's arrays of records.
  *
- * NumPy makes a view of the field of all elements. An array of the kernel IR has strides that count
- * its own elements, which the fields of a struct seldom fit. The indices move to the array of
- * structs instead, and what is indexed is the field of one element. `len(a.x)`, `a.x.shape` and
- * loops over a.x ask the array of structs in the same way. */
+ * NumPy makes a view of the field of all elements. In kernel IR the strides of an array are
+ * multiples of its element size, and the size of a struct is rarely a multiple of the size of its
+ * field, so no such view exists. Instead, the indices are applied to the array of structs, and the
+ * field is read from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array
+ * of structs in the same way. */
 #include <string.h>
 
 #include "typing/infer.h"
 
-/* The chain of fields that a name stands for, else the expression itself. */
+/* If the expression is a let that is an alias of a chain of fields, returns the chain, else the
+ * expression itself. */
 static const ki_expr *unfold(const kt_scope *s, const ki_expr *expr)
 {
   bool is_name = expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET;
@@ -17,7 +19,7 @@ static const ki_expr *unfold(const kt_scope *s, const ki_expr *expr)
   return meaning && meaning->kind == KJ_MEANS_FIELDS ? meaning->fields : expr;
 }
 
-/* The expression that a chain of fields begins with. */
+/* Returns the expression before the first field of a chain of fields. */
 static const ki_expr *base_of(const kt_scope *s, const ki_expr *expr)
 {
   expr = unfold(s, expr);
@@ -33,7 +35,7 @@ static bool is_property(const char *name)
   return false;
 }
 
-/* Whether the chain asks for what arrays have, as in `a.x.shape`. */
+/* Whether the chain contains a property of arrays, as in `a.x.shape`. */
 static bool has_property(const kt_scope *s, const ki_expr *field)
 {
   for (field = unfold(s, field); field->kind == KJ_EXPR_FIELD; field = unfold(s, field->x))
@@ -41,7 +43,7 @@ static bool has_property(const kt_scope *s, const ki_expr *field)
   return false;
 }
 
-/* The name of the field next to the base. */
+/* Returns the name of the first field of the chain. */
 static const char *first_field(const kt_scope *s, const ki_expr *expr)
 {
   expr = unfold(s, expr);
@@ -49,7 +51,8 @@ static const char *first_field(const kt_scope *s, const ki_expr *expr)
   return expr->name;
 }
 
-/* How many indices the array of structs takes; 0: the base is no such array with that field. */
+/* Returns the number of indices of the array of structs, or 0 if the base is not an array of
+ * structs with that field. */
 static uint32_t count_moved(kt_scope *s, const ki_expr *field)
 {
   const ki_expr *base = base_of(s, field);
@@ -77,7 +80,7 @@ static ki_expr *new_index(kt_scope *s, const ki_expr *like, const ki_expr *x, si
   return index;
 }
 
-/* The same chain of fields of another base. */
+/* Returns the same chain of fields with another base. */
 static ki_expr *with_base(kt_scope *s, const ki_expr *field, ki_expr *base)
 {
   field = unfold(s, field);
@@ -101,7 +104,7 @@ const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr)
   return expr->args.count == rank ? moved : new_index(s, expr, moved, rank, expr->args.count);
 }
 
-/* The type of a chain of fields of one element; KJIT_ANY: there is no such field. */
+/* Returns the type of a chain of fields of one element, or KJIT_ANY if a field does not exist. */
 static kjit_type type_of_fields(kt_scope *s, const ki_expr *field, kjit_type element)
 {
   field = unfold(s, field);

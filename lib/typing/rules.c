@@ -1,5 +1,5 @@
-/* Result rules of the built-ins: positions, literals, types, numbers. A row of builtins.def whose
- * rule is missing does not link. */
+/* Typing rules of the built-ins: positions, literals, types, numbers. If a rule named in
+ * builtins.def is not defined, linking fails. */
 #include <math.h>
 
 #include "typing/rules.h"
@@ -81,7 +81,8 @@ kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
   }
 }
 
-/* Names that stand for the target; those of the kinds are compared with `target`. */
+/* Names that describe the target. Those of the kinds of targets, such as `gpu`, are compared with
+ * `target`. */
 kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 {
   const kj_target *target = &s->c->request->target;
@@ -123,7 +124,7 @@ kt_expr *kt_rule_type(kt_scope *s, const kt_operands *o)
           o->builtin->name);
 }
 
-/* A type whose values lie in memory. */
+/* Returns the type argument, whose values must have a size in memory. */
 static kjit_type sized_argument(kt_scope *s, const kt_operands *o)
 {
   if (!ki_type(s->c->types, o->type_argument)->size_bytes)
@@ -144,7 +145,7 @@ kt_expr *kt_rule_sizeof(kt_scope *s, const kt_operands *o)
                         o->location);
 }
 
-/* Which classes of types each question is about. Any type may be asked about. */
+/* The type classes for which each of these built-ins is true. The argument can be any type. */
 kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
 {
   static const uint32_t classes[KJ_BUILTIN_COUNT] = {
@@ -163,7 +164,7 @@ kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
   return kt_new_integer(s, KJIT_BOOL, holds, o->location);
 }
 
-/* Structs and pointers of one type. */
+/* Makes a `select` between structs or pointers of one type. */
 static kt_expr *select_whole(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = { 0 };
@@ -183,7 +184,7 @@ kt_expr *kt_rule_select(kt_scope *s, const kt_operands *o)
   if (kt_is_float(s->c, condition->type) || !kt_is_number(s->c, condition->type))
     fail_operand(s, o, condition, "a bool or an integer first");
   condition = kt_convert(s, condition, KJIT_BOOL, o->location);
-  /* Literals stay weak; both are evaluated, whichever is chosen. */
+  /* Literals stay weak. Both operands are evaluated, whichever is selected. */
   if ((ki_is_weak(x->type) && ki_is_weak(y->type)) || kt_stays_open(s, x, y)) {
     if (!kt_can_drop(s->c, x)) x = kt_keep_value(s, x);
     if (!kt_can_drop(s->c, y)) y = kt_keep_value(s, y);
@@ -229,7 +230,8 @@ static kt_exprs convert_all(kt_scope *s, const kt_exprs *values, kjit_type type)
   return converted;
 }
 
-/* All operands to one type, which is that of the result; weak ones are computed, or stay weak. */
+/* Converts all operands to a type, which is also the type of the result. Weak operands are folded
+ * or stay weak. */
 static kt_expr *apply_common(kt_scope *s, const kt_operands *o, kjit_type type)
 {
   kt_operands typed = with_values(o, convert_all(s, &o->values, type));
@@ -282,7 +284,7 @@ kt_expr *kt_rule_bit_count(kt_scope *s, const kt_operands *o)
   return folded ? folded : kt_new_builtin(s, &typed, KJIT_I32);
 }
 
-/* The float type of the operands: integers count as f64. */
+/* Returns the float type of the operands. Integers count as f64. */
 static kjit_type promote_to_float(kt_scope *s, const kt_operands *o)
 {
   kjit_type numba = s->has_numba_types ? kt_numba_float_type(o->builtin, &o->values) : KJIT_ANY;
@@ -299,7 +301,7 @@ kt_expr *kt_rule_float(kt_scope *s, const kt_operands *o)
   return apply_common(s, o, promote_to_float(s, o));
 }
 
-/* As promote_to_float, for results that are not weak. */
+/* Like promote_to_float, but the result is never weak. */
 static kjit_type concrete_float(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = promote_to_float(s, o);
@@ -329,7 +331,7 @@ kt_expr *kt_rule_float_to_i64(kt_scope *s, const kt_operands *o)
   return apply_float(s, o, concrete_float(s, o), KJIT_I64);
 }
 
-/* f16 and bf16 through f32 would be rounded twice, the second time to the nearest. */
+/* Rejects f16 and bf16. Computing these in f32 would round twice, the second time to nearest. */
 kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = concrete_float(s, o);
@@ -340,7 +342,8 @@ kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
   return apply_float(s, o, type, type);
 }
 
-/* PTX has the instructions for sm_89 from 8.1 on, and for sm_90 as long as it has sm_90. */
+/* Whether the target has instructions for FP8: sm_89 has them since PTX 8.1, sm_90 in every PTX
+ * version that supports it. */
 static bool has_fp8(kt_scope *s)
 {
   enum { FIRST_PTX = 81 };
@@ -359,7 +362,7 @@ kt_expr *kt_rule_to_fp8(kt_scope *s, const kt_operands *o)
     apply_float(s, o,
                 o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type,
                 KJIT_U8);
-  expr->dimension = has_fp8(s); /* lowered to the instruction */
+  expr->dimension = has_fp8(s); /* lower it to the instruction */
   return expr;
 }
 
@@ -371,7 +374,7 @@ kt_expr *kt_rule_from_fp8(kt_scope *s, const kt_operands *o)
   return expr;
 }
 
-/* An integer first, then a float, whose type is that of the result. */
+/* The first operand is an integer, the second a float, whose type is that of the result. */
 kt_expr *kt_rule_bessel(kt_scope *s, const kt_operands *o)
 {
   kt_expr *order = o->values.items[0];
@@ -454,7 +457,7 @@ static void check_synchronization(kt_scope *s, const kt_operands *o)
   s->instance->has_warp |= is_warp;
 }
 
-/* Rules that take vectors lane by lane; the others see them as they are. */
+/* Whether the rule is applied to each lane of a vector. Other rules take a vector as a whole. */
 static bool takes_lanes(const ki_builtin *builtin)
 {
   static const rule rules[] = { kt_rule_numeric,    kt_rule_integer,      kt_rule_bit_count,

@@ -1,10 +1,10 @@
-/* Result rules of atomics. Numbers are read and changed as such; vectors and structs as their
- * bytes, all of them at once. */
+/* Typing rules of atomics. Scalars are read and changed as numbers; vectors and structs as their
+ * bytes, all at once. */
 #include "typing/rules.h"
 
 /* ---- types ---- */
 
-/* Each includes those before; SMALL_FLOATS and WHOLE are NUMBERS and more. */
+/* The types of an atomic. NUMBERS includes INTEGERS; SMALL_FLOATS and WHOLE include NUMBERS. */
 typedef enum atomic_types { INTEGERS, NUMBERS, SMALL_FLOATS, WHOLE } atomic_types;
 
 static bool is_atomic_number(kjit_type type, atomic_types types)
@@ -49,11 +49,11 @@ kt_expr *kt_rule_order(kt_scope *s, const kt_operands *o)
 
 /* ---- vectors and structs ---- */
 
-/* What one access can be, and from which architecture and PTX version on it is one. */
+/* Whether a single access can have this size. require_wide gives the architecture for 16 bytes. */
 static bool is_access_size(uint32_t bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
 
-/* Where an element of the place's array starts, as far as its type tells, or the `@align` of the
- * shared array that it is. */
+/* Returns the known alignment of elements: that of the array's type, or the `@align` of the shared
+ * array. */
 static uint32_t alignment_of(kt_scope *s, const kt_place *place)
 {
   KJ_ASSERT(place->array);
@@ -65,8 +65,8 @@ static uint32_t alignment_of(kt_scope *s, const kt_place *place)
   return ki_alignment_at(alignment, ki_type(s->c->types, info->element)->size_bytes);
 }
 
-/* An access of 16 bytes that is not aligned so faults, one of 8 may be torn: what is not known to
- * be aligned is refused. */
+/* Checks an access to a vector or struct. An unaligned access of 16 bytes faults, and an unaligned
+ * access of 8 bytes can be torn, so the alignment must be known at compile time. */
 static void check_whole(kt_scope *s, const kt_operands *o)
 {
   const kt_place *place = &o->place;
@@ -90,7 +90,8 @@ static void check_whole(kt_scope *s, const kt_operands *o)
             : kj_format(s->arena, "make it a field of a struct with `@align(%u)`", bytes));
 }
 
-/* 16 bytes: loads and stores are instructions of their own, exchanges come with sm_90. */
+/* Checks the architecture for an access of 16 bytes. Exchanges need sm_90; loads and stores need
+ * sm_70. */
 static void require_wide(kt_scope *s, const kt_operands *o, bool is_exchange)
 {
   uint32_t ptx = o->builtin->scope == KJ_SCOPE_SYSTEM ? 84 : 83;

@@ -1,11 +1,13 @@
-/* Values as their bytes: which types have no others than those of numbers and addresses, and the
- * result rule of bitcast. */
+/* Values as bytes: which types consist only of the bytes of numbers and addresses, and the typing
+ * rule of bitcast. */
 #include "typing/rules.h"
 
 /* ---- gaps ---- */
 
-/* What pads a struct is written by nobody, and a byte that is neither 0 nor 1 is no bool: neither
- * takes part where a value is its bytes. `name`: what the value is called, "" at first. */
+/* Returns a description of bytes of a type that are not part of a number or address, or NULL if
+ * there are none. The padding of a struct is uninitialized, and a byte other than 0 or 1 is not a
+ * bool, so such types cannot be used as their bytes. `name` is the name of the value, "" for the
+ * whole value. */
 static const char *find_gap(kt_scope *s, kjit_type type, const char *name);
 
 static const char *padding_text(kt_scope *s, uint32_t bytes, const char *where, const char *field)
@@ -46,7 +48,7 @@ const char *kt_find_gap(kt_scope *s, kjit_type type) { return find_gap(s, type, 
 
 /* ---- bitcast ---- */
 
-/* A struct is an integer of its size on the way. */
+/* A bitcast of a struct goes through an integer of the same size, so the size is limited. */
 enum { MOST_STRUCT_BYTES = 128 };
 
 static bool is_castable(kt_scope *s, kjit_type type)
@@ -68,7 +70,7 @@ static void check_struct(kt_scope *s, const kt_operands *o, kjit_type type)
             MOST_STRUCT_BYTES, kt_type_text(s->c, type), bytes);
 }
 
-/* A literal has the bits of the type of that size. */
+/* Converts a literal to the scalar type of that size. */
 static kt_expr *literal_of_size(kt_scope *s, kt_expr *value, uint32_t size)
 {
   if (value->type == KJ_WEAK_FLOAT)

@@ -1,10 +1,10 @@
-/* Result rules of the built-ins that are single instructions of a GPU, inline PTX, and what all
- * built-ins need of an architecture. */
+/* Typing rules of built-ins that are single GPU instructions, inline PTX, and the architecture that
+ * each built-in needs. */
 #include <string.h>
 
 #include "typing/rules.h"
 
-/* Result rules of the built-ins on 32-bit words. */
+/* ---- built-ins on 32-bit words ---- */
 
 static bool is_word(const kt_scope *s, kjit_type type)
 {
@@ -21,7 +21,8 @@ static kt_expr *convert_word(kt_scope *s, const kt_operands *o, size_t index, kj
   return kt_convert(s, value, type, value->location);
 }
 
-/* i8 and i16 count as i32, u8 and u16 too; a literal is like what it stands beside. */
+/* Returns the 32-bit type of an operand: small integers are converted to i32. A literal takes the
+ * type of the operand next to it. */
 static kjit_type word_type(kt_scope *s, const kt_operands *o, size_t index, kjit_type beside)
 {
   kjit_type type = o->values.items[index]->type;
@@ -63,7 +64,9 @@ kt_expr *kt_rule_sad(kt_scope *s, const kt_operands *o)
   return apply_types(s, o, (const kjit_type[]){ x, x, KJIT_U32 }, KJIT_U32);
 }
 
-/* Result rule of inline PTX. Its operands in the text are the results first, then the values. */
+/* ---- inline PTX ---- */
+
+/* In the text, the operands are the results followed by the values. */
 
 static bool is_operand_type(const kt_compilation *c, kjit_type type)
 {
@@ -74,7 +77,7 @@ static bool is_operand_type(const kt_compilation *c, kjit_type type)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* A tuple type has a result for each of its items. */
+/* Returns the number of results. A tuple type has one for each item. */
 static size_t count_results(const kt_scope *s, const kt_operands *o)
 {
   if (o->builtin->id != KJ_BUILTIN_PTX) return 0;
@@ -93,7 +96,7 @@ static void check_results(kt_scope *s, const kt_operands *o)
               kt_type_text(s->c, o->type_argument));
 }
 
-/* The bit of an operand that is written into the text. */
+/* Returns the bit of an operand that is written into the text as a number. */
 static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
 {
   size_t results = count_results(s, o);
@@ -110,8 +113,9 @@ static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
   return UINT32_C(1) << (number - results);
 }
 
-/* %0 becomes $0, %n1 too, %% a percent sign, a dollar sign $$; a number that no operand has is an
- * error. constants: bits of the operands that the text names as %n. */
+/* Translates the text to LLVM's form: %0 and %n0 become $0, %% a percent sign, $ becomes $$.
+ * Reports numbers without an operand. constants gets the bits of the operands that the text names
+ * as %n. */
 static const char *translate(kt_scope *s, const kt_operands *o, size_t count, uint32_t *constants)
 {
   const char *from = o->text->name;
@@ -165,8 +169,9 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
   return expr;
 }
 
-/* What built-ins need of a GPU: architecture and PTX version. LLVM ends the process on some of what
- * an architecture lacks and hands the rest to ptxas: so it is refused here, by name. */
+/* ---- minimum architecture and PTX version of built-ins ----
+ * They are checked here, because LLVM aborts the process for some unsupported instructions and
+ * passes others on to ptxas. */
 
 static const char *version_text(kt_compilation *c, uint32_t ptx)
 {

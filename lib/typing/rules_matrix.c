@@ -1,4 +1,5 @@
-/* Matrix products of a warp: the rows of mma.def, where a lane's elements lie, result rules. */
+/* Matrix products of a warp: the rows of mma.def, the positions of fragment elements, typing
+ * rules. */
 #include <string.h>
 
 #include "typing/mma.h"
@@ -66,8 +67,9 @@ const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit
   return NULL;
 }
 
-/* A register holds neighbours along k, a word of bits counts as one; registers go down the rows
- * first, where there are 16, then along k. */
+/* Returns the position of an element of an operand fragment. A register holds neighbouring elements
+ * along k; a word of single bits counts as one element. If a fragment has 16 rows, registers first
+ * alternate between its row halves and then advance along k. */
 kt_mma_place kt_place_operand(ki_mma_kind kind, uint32_t rows, uint32_t element)
 {
   uint32_t bits = kt_mma_elements[kind].bits, packed = bits == 1 || bits >= 32 ? 1 : 32 / bits;
@@ -82,7 +84,7 @@ kt_mma_place kt_place_result(uint32_t element)
   return (kt_mma_place){ .row = 8 * (element / 2), .column = element % 2, .scale = 2 };
 }
 
-/* Result rules of matrix products and of loading their fragments. */
+/* ---- typing rules of matrix products and of loading fragments ---- */
 
 /* ---- products ---- */
 
@@ -126,7 +128,7 @@ kt_expr *kt_rule_mma(kt_scope *s, const kt_operands *o)
 
 /* ---- fragments from and to shared memory ---- */
 
-/* Elements of a lane: 4 bytes of each matrix. */
+/* Returns the type of a thread's fragment, which has 4 bytes of each matrix. */
 static kjit_type fragment_type(kt_scope *s, const kt_operands *o)
 {
   kjit_type element = o->place.type;
@@ -198,8 +200,9 @@ static const ki_type_info *take_accumulator(kt_scope *s, const kt_operands *o)
   return info;
 }
 
-/* A lane holds n / 2 of the 64 x n elements. Tables "Matrix Shape" of wgmma.mma_async in the PTX
- * manual: products of integers have fewer shapes than those of floats. */
+/* Checks the number of columns. Each thread holds n / 2 of the 64 x n elements. The allowed values
+ * are in the tables "Matrix Shape" of wgmma.mma_async in the PTX manual; integer products have
+ * fewer shapes than float products. */
 static void check_columns(kt_scope *s, const kt_operands *o, int64_t held, bool is_integer)
 {
   enum { MOST = 128, STEP = 4, FEW = 12, INTEGER_STEP = 8 };

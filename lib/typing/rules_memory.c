@@ -1,10 +1,9 @@
-/* Result rules of the built-ins on memory: hinted accesses, pointers, asynchronous copies. */
+/* Typing rules of built-ins on memory: accesses with cache hints, pointers, asynchronous copies. */
 #include <string.h>
 
 #include "typing/rules.h"
 
-/* Result rules of the built-ins that access elements in a way of their own, and of those about time
- * and control. */
+/* ---- accesses with special instructions, time and control ---- */
 
 static kt_expr *apply_place(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
 {
@@ -57,7 +56,7 @@ kt_expr *kt_rule_assume(kt_scope *s, const kt_operands *o)
   return kt_new_builtin(s, &typed, KJIT_VOID);
 }
 
-/* Result rules of the built-ins that make and change pointers. */
+/* ---- pointers ---- */
 
 kt_expr *kt_rule_pointer(kt_scope *s, const kt_operands *o)
 {
@@ -108,7 +107,7 @@ static kt_expr *make_extent(kt_scope *s, kt_expr *value)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "an extent of `view` must be at least 0, got %s",
             kt_integer_text(s->arena, value->integer));
-  if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer)) /* of u64 */
+  if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer)) /* a large u64 */
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "an extent of `view` must fit in an i64, got %s",
             kt_integer_text(s->arena, value->integer));
@@ -122,8 +121,8 @@ static bool are_known(const kt_exprs *extents)
   return true;
 }
 
-/* An array of these elements with the extents of the type argument, row-major unless it has
- * strides; *extents: as values. */
+/* Returns the type of an array with the extents of the type argument. It is row-major unless it has
+ * strides. *extents gets the extents as values. */
 static kjit_type type_of_extents(kt_scope *s, const kt_operands *o, ki_type_info array,
                                  bool has_strides, kt_exprs *extents)
 {
@@ -154,7 +153,8 @@ static void check_viewed(kt_scope *s, const kt_operands *o, const kt_expr *array
             given);
 }
 
-/* Where the array's size is not known: what a block, or a thread, has at most. */
+/* Checks that the view fits in its array. If the array's size is unknown, the limit is that of a
+ * block's shared memory or a thread's local memory. */
 static void check_room(kt_scope *s, kt_expr *view)
 {
   const ki_type_info *from = ki_type(s->c->types, view->x->type),
@@ -174,7 +174,8 @@ static void check_room(kt_scope *s, kt_expr *view)
           from->is_static ? "" : "at most ", kt_integer_text(s->arena, have));
 }
 
-/* What is not known is left to the checks. */
+/* Checks the alignment of the view's start as far as it is known. The rest is checked at run
+ * time. */
 static void check_start(kt_scope *s, kt_expr *view)
 {
   const ki_type_info *from = ki_type(s->c->types, view->x->type);
@@ -302,7 +303,7 @@ kt_expr *kt_bitcast_pointer(kt_scope *s, const kt_operands *o)
   return new_convert(s, kt_convert(s, value, KJIT_U64, o->location), type, o->location);
 }
 
-/* Result rules of asynchronous copies. */
+/* ---- asynchronous copies ---- */
 
 enum { MOST_GROUPS = 63 };
 
@@ -311,7 +312,7 @@ static ki_space space_of(kt_scope *s, const kt_expr *array)
   return ki_type(s->c->types, array->type)->space;
 }
 
-/* The source: an element as it would be loaded, of the destination's type. */
+/* Returns the source of a copy: an element, given as a LOAD, of the destination's type. */
 static kt_expr *take_source(kt_scope *s, const kt_operands *o)
 {
   kt_expr *source = o->values.items[0];
@@ -371,8 +372,8 @@ kt_expr *kt_rule_copy_wait(kt_scope *s, const kt_operands *o)
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
-/* Which way: into shared memory a barrier counts the bytes, out of it the thread's bulk group does.
- */
+/* Typing rule of bulk copies. The direction decides how completion is tracked: a barrier counts the
+ * bytes of a copy into shared memory, and the thread's bulk group tracks other copies. */
 kt_expr *kt_rule_cp_async_bulk(kt_scope *s, const kt_operands *o)
 {
   kt_expr *source = take_source(s, o);

@@ -1,10 +1,10 @@
-/* Result rules of the built-ins through which threads meet: barriers, warp operations; and warps
- * and blocks: named barriers, mbarriers, clusters. */
+/* Typing rules of built-ins that synchronize threads: barriers, warp operations; and named
+ * barriers, mbarriers and clusters for warps and blocks. */
 #include <string.h>
 
 #include "typing/rules.h"
 
-/* Result rules of the built-ins through which threads meet: barriers, warp operations. */
+/* ---- barriers and warp operations ---- */
 
 static kt_expr *convert_mask(kt_scope *s, kt_expr *mask)
 {
@@ -74,7 +74,7 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
   return lane;
 }
 
-/* The largest values that lanes of a warp hand to each other and compare. */
+/* Maximum sizes of values that the lanes of a warp exchange and compare. */
 enum { MOST_SHUFFLED_BYTES = 128, MOST_MATCHED_BYTES = 16 };
 
 static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most_bytes)
@@ -94,7 +94,7 @@ static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most
   return kt_make_concrete(s, value);
 }
 
-/* The items of a tuple one by one. */
+/* Exchanges the items of a tuple one after the other. */
 static kt_expr *exchange_items(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = { 0 }, items = { 0 };
@@ -170,7 +170,7 @@ kt_expr *kt_rule_match_all(kt_scope *s, const kt_operands *o)
   return apply_exchange(s, o, exchanged_value(s, o, MOST_MATCHED_BYTES), pair);
 }
 
-/* In the type of arithmetic: small integers as i32. */
+/* Reductions use the type of arithmetic: small integers are converted to i32. */
 kt_expr *kt_rule_reduce(kt_scope *s, const kt_operands *o)
 {
   kt_expr *value = o->values.items[1];
@@ -191,8 +191,7 @@ kt_expr *kt_rule_reduce_int(kt_scope *s, const kt_operands *o)
   return kt_rule_reduce(s, o);
 }
 
-/* Result rules of the built-ins through which warps and blocks meet: named barriers, barriers of
- * phases in shared memory (mbarrier), clusters. */
+/* ---- synchronization of warps and blocks: named barriers, mbarriers, clusters ---- */
 
 kt_expr *kt_take_integer(kt_scope *s, const kt_operands *o, kt_expr *value, kjit_type type)
 {
@@ -280,7 +279,7 @@ kt_expr *kt_rule_shared_address(kt_scope *s, const kt_operands *o)
 
 typedef struct phase_op {
   ki_builtin_id id;
-  kjit_type operand, result; /* operand VOID: none */
+  kjit_type operand, result; /* operand VOID: it has no operand */
 } phase_op;
 
 static const phase_op phase_ops[] = {
@@ -351,7 +350,7 @@ kt_expr *kt_rule_pending_count(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_map_shared_rank(kt_scope *s, const kt_operands *o)
 {
   kt_expr *array = o->values.items[0];
-  /* a shared scalar: as an array of no dimension */
+  /* a shared scalar is an array of rank 0 */
   if (array->kind == KJ_T_LOAD && !array->args.count) array = array->x;
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (!kt_is_array(s->c, array->type) || info->space != KJ_SPACE_SHARED || !info->is_static)

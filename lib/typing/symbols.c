@@ -4,16 +4,16 @@
 #include "native/functions.h"
 #include "typing/infer.h"
 
-/* Each kind of function has symbols of its own form, so that no two functions meet by their names:
+/* Symbols of different kinds of functions have different forms, so that they cannot conflict:
  *
  *   kernel         name, or name$kernel if generated code calls a library function of that name
  *   func           name$number
  *   extern func    name$extern..., see ki_append_extern_symbol
  *   C function     the symbol that the request gives
  *
- * Code that is compiled ahead of time is linked by somebody else, to whom an extern func is its
- * name, and functions of linked code keep their names. Only there can such a name meet another
- * symbol, and then the compilation is refused. */
+ * There are two exceptions, in which an extern func keeps its name: code that is compiled ahead of
+ * time, which another program links, and functions of linked code. Such a name can conflict with
+ * another symbol; the compilation then fails. */
 
 bool kt_is_linked(const kt_compilation *c, const ki_function *function)
 {
@@ -46,7 +46,7 @@ static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
   const char *name = instance->function->decl->name;
   if (!instance->caller && c->request->symbol) return c->request->symbol;
   if (instance->function->is_extern) return make_extern_symbol(c, instance->function);
-  /* A kernel `expf` that calls exp must not call itself. */
+  /* A kernel named `expf` that calls exp must not call itself. */
   if (instance->is_kernel)
     return kn_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
   char *symbol = kj_format(c->arena, "%s$%u", name, instance->id);
@@ -79,7 +79,8 @@ static bool has_same_types(const kt_compilation *c, const kt_instance *a, const 
   return true;
 }
 
-/* A func without a binding may mean any function of its name. */
+/* Whether both funcs can be the same function. A func without a binding can be any function of its
+ * name. */
 static bool has_same_binding(const ki_bound_extern *a, const ki_bound_extern *b)
 {
   return !a || !b || a == b ||
@@ -112,14 +113,14 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
 
 static void check_symbols(kt_compilation *c)
 {
-  kj_map known; /* symbol -> the first instance that has it */
+  kj_map known; /* from a symbol to the first instance that has it */
   kj_init_map(&known, c->arena);
   for (size_t i = 0; i < c->instances.count; i++) {
     const kt_instance *instance = c->instances.items[i];
     kj_map_entry *entry = kj_get_entry(&known, instance->symbol, strlen(instance->symbol));
     KJ_ASSERT(!entry->value || instance->function->is_extern);
     if (!entry->value) entry->value = (void *)instance;
-    /* without code there are no symbols that could meet */
+    /* a request that only checks the kernel creates no code, so symbols cannot conflict */
     else if (!c->request->is_check) check_shared_symbol(c, entry->value, instance);
   }
 }

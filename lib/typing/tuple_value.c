@@ -1,5 +1,5 @@
-/* Tuples as operands: items by an index, slices, sums and comparisons. A tuple is evaluated once,
- * whatever is taken of it. */
+/* Tuples as operands: indexing, slices, concatenation and comparisons. A tuple is evaluated once,
+ * however many of its items are used. */
 #include "typing/infer.h"
 
 static uint32_t count_of(const kt_scope *s, const kt_expr *tuple)
@@ -13,9 +13,10 @@ static kt_expr *item_of(kt_scope *s, const kt_expr *tuple, uint32_t index, kj_lo
   return kt_make_item(s, kt_copy_texpr(s, tuple), index, location);
 }
 
-/* ---- an item that is chosen when the kernel runs ---- */
+/* ---- an item that is selected at run time ---- */
 
-/* A balanced tree of choices between the items from first on. */
+/* Returns a balanced tree of conditional expressions that selects one of the items from `first`
+ * on. */
 static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, uint32_t first,
                        uint32_t count, kj_location location)
 {
@@ -28,8 +29,8 @@ static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, 
   return kt_make_cond(s, is_low, x, y, location);
 }
 
-/* Layouts of arrays may differ, and literals take the type of the others; else there is one type.
- */
+/* Returns the common type of two items. Arrays can differ in layout, and literals take the type of
+ * the other item; otherwise the types must be equal. KJIT_ANY: none. */
 static kjit_type join_items(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);
@@ -53,8 +54,8 @@ static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg
   }
 }
 
-/* As the check of an array's bounds. Under Numba's rules an index of a tuple is checked wherever
- * failures are compiled. */
+/* Adds a bounds check of the index if array bounds are checked. With Numba's rules, it is also
+ * added if assertions are enabled. */
 static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_location location)
 {
   uint32_t needed = KJIT_CHECK_BOUNDS | (s->has_numba_types ? KJIT_CHECK_ASSERT : 0);
@@ -79,7 +80,7 @@ static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_l
   kt_emit(s, branch);
 }
 
-/* `@wrap`: a negative index counts from the end. */
+/* For `@wrap`: makes a negative index count from the end. */
 static kt_expr *wrap(kt_scope *s, kt_expr *index, uint32_t count, kj_location location)
 {
   kt_expr *wide = kt_keep_value(s, kt_convert(s, index, KJIT_I64, location));
@@ -106,7 +107,7 @@ static kt_expr *choose_item(kt_scope *s, const ki_expr *arg, kt_expr *tuple, kt_
 
 /* ---- slices ---- */
 
-/* A bound of a slice: from 0 to the number of items. */
+/* Evaluates a bound of a slice, which is from 0 to the number of items. */
 static int64_t infer_bound(kt_scope *s, const ki_expr *expr, int64_t absent, uint32_t count)
 {
   __int128 distance;
@@ -138,7 +139,7 @@ static kt_expr *infer_slice(kt_scope *s, const ki_expr *slice, kt_expr *tuple, k
             (long long)count);
   kt_exprs items = { 0 };
   tuple = kt_keep_value(s, tuple);
-  /* a step beyond either end is as good as any that large */
+  /* larger steps have the same result as count + 1 */
   step = step > count ? count + 1 : step < -count ? -count - 1 : step;
   for (int64_t i = first; step > 0 ? i < stop : i > stop && i < count; i += step)
     KJ_PUSH(s->arena, &items, item_of(s, tuple, (uint32_t)i, location));
@@ -201,7 +202,7 @@ static kt_expr *make_both(kt_scope *s, kt_expr *x, kt_expr *y, kj_location locat
   return both;
 }
 
-/* Two tuples with as many items each, kept. */
+/* Two tuples of equal length, kept in temporaries. */
 typedef struct pair {
   const kt_expr *x, *y;
   kj_location location;
@@ -218,7 +219,7 @@ static kt_expr *compare_items(kt_scope *s, const pair *p, kjit_op op, uint32_t i
           index, ki_op_table[op].text, index, ki_op_table[op].text, index);
 }
 
-/* Trees are balanced: passes recurse into them. */
+/* Compares the items in a balanced tree, which limits the recursion of passes. */
 static kt_expr *are_equal(kt_scope *s, const pair *p, uint32_t first, uint32_t count)
 {
   if (count == 0) return kt_new_integer(s, KJIT_BOOL, 1, p->location);
@@ -228,7 +229,8 @@ static kt_expr *are_equal(kt_scope *s, const pair *p, uint32_t first, uint32_t c
   return make_both(s, x, y, p->location);
 }
 
-/* As Python does: the first items that differ decide, and NaN differs from everything. */
+/* Orders tuples like Python: the first items that differ decide, and NaN differs from
+ * everything. */
 static kt_expr *are_ordered(kt_scope *s, const pair *p, kjit_op op, uint32_t first, uint32_t count)
 {
   if (count == 1) return compare_items(s, p, op, first);
@@ -239,8 +241,8 @@ static kt_expr *are_ordered(kt_scope *s, const pair *p, kjit_op op, uint32_t fir
   return kt_make_cond(s, is_same, high, low, p->location);
 }
 
-/* As Python does where one tuple has more items: where all items that both have are the same, the
- * shorter one comes first. */
+/* Compares tuples of different lengths like Python: if all common items are equal, the shorter
+ * tuple is less. */
 static kt_expr *compare_lengths(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
                                 kj_location location)
 {

@@ -1,4 +1,5 @@
-/* Makes, walks, copies and counts nodes of the typed IR; reports errors with the chain of calls. */
+/* Functions that create, walk, copy and count nodes of the typed IR, and report errors with the
+ * call chain. */
 #include "typing/typed.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ static void report_note(kt_compilation *c, kj_location location, const char *tex
   kj_report(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_NOTE, KJIT_OK, "%s", text);
 }
 
-/* A deep chain is shown by its ends. */
+/* Only the first and the last calls of a longer chain are shown. */
 enum { CHAIN_SHOWN = 8 };
 
 static void report_chain(kt_compilation *c)
@@ -85,7 +86,7 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
   va_end(list);
 }
 
-/* A tuple of tuples may have a thousand numbers: its first ones say enough. */
+/* The text of a large tuple is cut off, because nested tuples can have a thousand numbers. */
 const char *kt_type_text(kt_compilation *c, kjit_type type)
 {
   enum { LONG = 120 };
@@ -100,7 +101,8 @@ const char *kt_type_text(kt_compilation *c, kjit_type type)
   return kj_keep_text(c->arena, &buffer);
 }
 
-/* At least 16 bytes where it has so many: then a vector of any of its bytes lies as it has to. */
+/* The alignment is at least 16 bytes if the array has that many, so that it can be viewed as an
+ * array of any vector type. */
 uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_SHARED || var->kind == KJ_V_LOCAL);

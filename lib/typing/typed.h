@@ -1,10 +1,10 @@
-/* The typed kernel IR: one instance for each function and tuple of argument types, made by
- * inference; passes rewrite it; lowering walks it.
+/* The typed kernel IR. Inference creates one instance for each function and combination of argument
+ * types, passes rewrite the instances, and lowering translates them to LLVM IR.
  *
- * A tree like the untyped one, smaller: every expression has its final type, conversions are
- * explicit, names are variables, generic functions are instances, compile-time values are
- * constants, static conditions are decided, compound assignments are taken apart. Everything lives
- * in the compilation's arena. */
+ * The tree resembles the untyped one but is simpler. Every expression has its final type, and
+ * conversions are explicit. Names are resolved to variables, and calls of generic functions to
+ * instances. Compile-time values are constants, static conditions are evaluated, and compound
+ * assignments are split into their parts. All nodes are in the compilation's arena. */
 #ifndef KJ_TYPING_TYPED_H
 #define KJ_TYPING_TYPED_H
 
@@ -23,17 +23,17 @@ typedef KJ_LIST(kt_var *) kt_vars;
 
 /* ---- one compilation ---- */
 
-/* What passes have done to the trees; see pass/passes.def. */
+/* Properties of the trees that passes have established; see pass/passes.def. */
 typedef enum kt_tree_state {
-  KJ_TREE_TYPED = 1,    /* all instances are there */
-  KJ_TREE_PARTS = 2,    /* cpu_parts, is_cooperative, has_cluster are known */
+  KJ_TREE_TYPED = 1,    /* all instances exist */
+  KJ_TREE_PARTS = 2,    /* cpu_parts, is_cooperative and has_cluster are set */
   KJ_TREE_CHECKED = 4,  /* is_checked and is_watched are set */
   KJ_TREE_FAILING = 8,  /* may_fail is set */
-  KJ_TREE_THREADS = 16, /* the kernel is loops over threads: THREADS and what goes with it */
-  KJ_TREE_NARROW = 32   /* ranges are known, is_narrow is set */
+  KJ_TREE_THREADS = 16, /* the kernel consists of thread loops: THREADS and related statements */
+  KJ_TREE_NARROW = 32   /* ranges and is_narrow are set */
 } kt_tree_state;
 
-/* The rows of <kjit/limits.def>. */
+/* The limits of a compilation, one for each row of <kjit/limits.def>. */
 typedef enum kt_limit {
 #define KJIT_ROW(name, field, value, text, unit, scale, what) KJ_LIMIT_##name,
 #include <kjit/limits.def>
@@ -41,66 +41,69 @@ typedef enum kt_limit {
   KJ_LIMIT_COUNT
 } kt_limit;
 
-/* What a compilation has used of its limits: budget.c's own but for the counts. */
+/* The resources that a compilation has used. Except for the counts, only budget.c uses the
+ * fields. */
 typedef struct kt_budget {
   uint64_t limits[KJ_LIMIT_COUNT];
   uint64_t started_ns; /* processor time of this thread */
   uint64_t expressions, instances;
-  uint32_t until_look; /* calls of kt_poll */
-  const char *step;    /* what is being done, for messages */
+  uint32_t until_look; /* calls of kt_poll until the next check */
+  const char *step;    /* the current step of the compilation, for messages */
 } kt_budget;
 
 typedef struct kt_compilation kt_compilation;
 struct kt_compilation {
   const kj_compile_request *request;
-  kt_budget *budget; /* one for the unchecked version, too */
+  kt_budget *budget; /* shared with the compilation of the unchecked version */
   const kjit_module *module;
   ki_types *types;
-  kj_arena *arena; /* scratch: everything of this compilation */
+  kj_arena *arena; /* holds all data of this compilation */
   kj_diagnostics *diagnostics;
-  /* kt_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
+  /* kt_fail jumps to it with KJ_JUMP_ERROR, the arena with KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
-  uint32_t state; /* kt_tree_state, any number of them */
-  /* in order of creation; callees before callers except for [0], the kernel */
+  uint32_t state; /* bits of kt_tree_state */
+  /* in order of creation: callees precede callers, except for instances[0], the kernel */
   KJ_LIST(kt_instance *) instances;
-  /* the instance being inferred, for the call chain of messages */
+  /* the instance that is being inferred, for the call chain in messages */
   const kt_instance *chain;
-  /* out: what the runtime learns of the code. Each fact is filled in by the pass, or the part of
-   * lowering and emission, that finds it */
+  /* output: the properties of the code that the runtime uses. The pass or the part of lowering and
+   * emission that determines a property sets it. */
   kj_code *code;
-  /* PTX version that built-ins need; 0: any. By typing/rules_instruction.c */
+  /* minimum PTX version of the built-ins; 0 means any; set by typing/rules_instruction.c */
   uint32_t least_ptx;
-  uint32_t ptx;     /* version of the code, by target/nvptx.c */
-  bool has_cluster; /* by pass/launch_needs.c: built-ins of clusters */
-  /* CPU, by pass/simt.c: a barrier that part of a block's threads may reach */
+  uint32_t ptx;     /* PTX version of the code, set by target/nvptx.c */
+  bool has_cluster; /* uses built-ins of clusters; set by pass/launch_needs.c */
+  /* CPU: has a barrier that only some threads of a block may reach; set by pass/simt.c */
   bool has_part_barrier;
-  /* by inference: the last barrier, or call of what has one, under a condition that depends on the
-   * thread; NULL: there is none */
+  /* set by inference: the last barrier, or call of a function with one, in control flow that
+   * depends on the thread; NULL if there is none */
   const char *divergent_barrier;
   kj_location divergent_location;
-  bool has_wraps; /* by inference: some index counts from the end where it is negative */
-  /* out, by lowering: which facts the code relies on, for kj_code.facts */
+  bool has_wraps; /* set by inference: some index counts from the end if it is negative */
+  /* output of lowering for kj_code.facts: the facts that the code relies on */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
-  /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
-   * the kernel's parameters and the block; and the same kernel without them, which such a block
-   * runs. NULL: there is none */
+  /* Set by pass/prove.c, CPU only. hoisted: conditions on the kernel's parameters and the block
+   * under which the hoisted checks of a block cannot fail. unchecked: the same kernel without these
+   * checks, which a block runs if the conditions hold; NULL if there is none. */
   kt_exprs hoisted;
-  bool drops_hoisted; /* this is the one without */
+  bool drops_hoisted; /* this is the compilation of the unchecked kernel */
   kt_compilation *unchecked;
 };
 
-/* Reports a located error and does not return. The chain of calls that led to the instance being
- * worked on is added as notes. */
+/* Reports an error at a location and does not return. Adds notes with the chain of calls that led
+ * to the current instance. */
 _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same with a code. */
+/* Like kt_fail, with an error code. */
 _Noreturn void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status,
                             kjit_error_code code, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
-/* The same for a value of type given in the place of a number; an array has a code of its own. */
+/* Like kt_fail, for a value of type `given` where a number is expected. An array has its own error
+ * code. */
 _Noreturn void kt_fail_number(kt_compilation *c, kj_location location, kjit_type given,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same for an error of types that two places make together; note: of the other one. */
+/* Like kt_fail_code, for a conflict of types between two locations. `note` is the message for the
+ * other location. */
 _Noreturn void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other,
                              kjit_error_code code, const char *note, const char *format, ...)
   __attribute__((format(printf, 6, 7)));
@@ -121,21 +124,21 @@ static inline void kt_poll(kt_compilation *c, kj_location location)
   c->budget->until_look = CALLS;
   kt_look(c, location);
 }
-/* The same before a step, which messages name. */
+/* Like kt_look, at the beginning of a step. `step` is its name in messages. */
 void kt_begin_step(kt_compilation *c, const char *step);
 /* Tells an observer of the compilation that this stage begins. */
 void kt_begin_stage(const kt_compilation *c, kjit_stage stage);
-/* Fails if `needed` exceeds the limit. format: names the large thing in the message. */
+/* Fails if `needed` exceeds the limit. `format` describes the object that is too large. */
 void kt_check_limit(kt_compilation *c, kt_limit limit, uint64_t needed, kj_location location,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Reports that the arena would exceed its limit, and returns. */
 void kt_report_memory_limit(kt_compilation *c);
-/* Text of a type in the arena, for messages. */
+/* Returns the text of a type for messages. It is in the arena. */
 const char *kt_type_text(kt_compilation *c, kjit_type type);
 
 /* ---- expressions ---- */
 
-/* The kinds, with the fields of each: nodes.def. */
+/* The kinds of expressions. nodes.def lists the fields of each. */
 typedef enum kt_tkind {
 #define KJ_EXPR(kind, source, cheap) KJ_T_##kind,
 #include "typing/nodes.def"
@@ -146,7 +149,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* What a value is made of beside the values of its operands; see nodes.def. */
+/* What the value of an expression depends on in addition to its operands; see nodes.def. */
 typedef enum kt_source_of_value {
   KJ_FROM_OPERANDS,
   KJ_FROM_VARIABLE,
@@ -155,12 +158,13 @@ typedef enum kt_source_of_value {
   KJ_FROM_CALL
 } kt_source_of_value;
 kt_source_of_value kt_source_of(const kt_expr *expr);
-/* An array of the thread's own memory, or a tuple that has one. */
+/* Whether the type is an array in local memory, or a tuple that contains one. */
 bool kt_holds_local(const ki_types *types, kjit_type type);
-/* Its kind may be worth computing again instead of keeping the value. */
+/* Whether computing an expression of this kind again can be cheaper than keeping its value. */
 bool kt_is_cheap_kind(kt_tkind kind);
 
-/* Of atomics, in .dimension. The names of the orders are rows of builtins.def, in this order. */
+/* The memory order of an atomic operation, in .dimension. builtins.def has the names in the same
+ * order. */
 typedef enum kt_memory_order {
   KJ_ORDER_RELAXED,
   KJ_ORDER_ACQUIRE,
@@ -175,27 +179,29 @@ typedef struct kt_interval {
   __int128 least, most;
 } kt_interval;
 
-/* A dimension of a view. Expressions, all i64 and without effect, are positions in .indices of the
- * view. */
+/* One dimension of a view. extent and step are indices of expressions in the view's .indices. These
+ * expressions have type i64 and no effect. */
 enum { KJ_VIEW_SAME = -1 };
 typedef struct kt_view_dimension {
-  /* dimension of .x; KJ_VIEW_SAME: none; the view is .x in another shape, row-major: then all
-   * dimensions of both are taken, and the elements may be of another type (kt_has_new_shape) */
+  /* The dimension of .x that this one selects from. KJ_VIEW_SAME: the view has the same memory as
+   * .x in another row-major shape. It then covers all dimensions of .x, and its elements can have
+   * another type (kt_has_new_shape). */
   int source;
-  int extent; /* KJ_VIEW_SAME: that of the source */
-  int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
+  int extent; /* KJ_VIEW_SAME: the extent of the source dimension */
+  int step;   /* factor of the source's stride, can be negative; KJ_VIEW_SAME: 1 */
 } kt_view_dimension;
 
-/* .dimension of a MEMBER that is all lanes of a vector in memory. */
+/* Value of .dimension in a MEMBER for all lanes of a vector in memory. */
 enum { KJ_ALL_LANES = INT32_MAX };
 
-/* Checks that cannot fail in a loop. */
+/* Accesses in a loop whose checks cannot fail. */
 typedef struct kt_loop_checks {
   kt_exprs exprs;
   kt_stmts stores;
 } kt_loop_checks;
 
-/* Of a check, by pass/prove.c; from the strongest to none. */
+/* Where a check cannot fail, according to pass/prove.c: not examined yet, always, in a block that
+ * satisfies kt_compilation.hoisted, or unknown. */
 typedef enum kt_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kt_proof;
 
 struct kt_expr {
@@ -208,36 +214,36 @@ struct kt_expr {
   const kt_view_dimension *dimensions; /* VIEW */
   kt_var *var;
   const ki_builtin *builtin;
-  const char *text; /* BUILTIN ptx: as LLVM takes it; .dimension: bits of the operands that are
-                       integers in it, not registers */
+  const char *text; /* BUILTIN ptx: the text in LLVM's form; .dimension has a bit for each operand
+                       that appears in it as an integer instead of a register */
   kt_instance *instance;
   uint32_t dimension;
   __int128 integer;
-  kt_interval range; /* by pass/range.c: known for every integer */
-  bool
-    /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
-       extents; BINARY, BUILTIN that divide: the divisor with 0 */
-    is_checked;
-  /* it was, until pass/prove.c found that the check cannot fail, or in the version of a loop that
-   * goes without it: builds with assertions assert it */
+  kt_interval range; /* set by pass/range.c for every integer */
+  /* Set by pass/checks.c. LOAD, VIEW, BUILTIN with an lvalue: compare the indices with the extents.
+   * BINARY, BUILTIN that divide: compare the divisor with 0. */
+  bool is_checked;
+  /* The check was removed, because pass/prove.c has shown that it cannot fail, or because this is
+   * the version of a loop without it. Builds with assertions assert the condition. */
   bool is_left_out;
-  kt_proof proof; /* of is_checked */
-  bool is_power;  /* BINARY DIV: made of `**`, or by lib/derive: its divisor is not checked */
-  bool is_kept;   /* LOAD, by lib/derive: for a store back, so that it may be uninitialized */
-  /* by inference: CONVERT, BINARY, UNARY: gives an integer type to a plain number, or to a
-   * tree of one and literals, whose value has to fit the type */
+  kt_proof proof; /* of the check in is_checked */
+  bool is_power;  /* BINARY DIV that implements `**` or comes from lib/derive: not checked */
+  bool is_kept;   /* LOAD from lib/derive that saves a value to restore it; can be uninitialized */
+  /* Set by inference. CONVERT, BINARY, UNARY: converts an untyped number, or an expression of
+   * untyped numbers and literals, to an integer type. The value must fit in the type. */
   bool must_fit;
-  bool is_step; /* BINARY FLOORDIV by the step of a `range`: made for the check alone */
-  bool is_wrap; /* COND: index .z, which counts from the end where it is negative; see range.c */
-  /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
-   * (native/support_routines.h) */
+  bool is_step; /* BINARY FLOORDIV by the step of a `range`, which exists for its check only */
+  bool is_wrap; /* COND: index .z, which counts from the end if it is negative; see range.c */
+  /* Set by pass/checks.c. LOAD, BUILTIN with an lvalue: this access of shared or local memory is
+   * watched (native/support_routines.h). */
   bool is_watched;
-  bool is_narrow; /* i64 only, by pass/range.c: computed and kept in 32 bits. The value is in the
-                     range of i32, or (reads of a variable that only feeds subscripts) nobody looks
-                     at more than its low 32 bits */
+  /* Set by pass/range.c, i64 only: the value is computed and stored in 32 bits. Either it is in the
+   * range of i32, or only its low 32 bits are used (a variable that is used for indices only). */
+  bool is_narrow;
 };
 
-/* The view is its array's memory in another shape, maybe as elements of another type. */
+/* Whether the view is the memory of its array in another shape, possibly with another element
+ * type. */
 static inline bool kt_has_new_shape(const kt_expr *view)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);
@@ -250,8 +256,8 @@ static inline bool kt_is_cluster_barrier(ki_builtin_id id)
          id == KJ_BUILTIN_CLUSTER_WAIT;
 }
 
-/* Whether the expression is a built-in that accesses its place, the element .x[.indices], itself.
- */
+/* Whether the expression is a built-in that itself accesses its lvalue, the element
+ * .x[.indices]. */
 static inline bool kt_accesses_place(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_PLACE | KJ_READS)) && e->x;
@@ -266,8 +272,8 @@ static inline ki_value kt_value_of(const kt_expr *constant)
 
 /* ---- effects: effects.c ---- */
 
-/* Kinds of memory, as bits. A pointer may lead to any of them. Constant arrays are none of them:
- * nothing changes those. */
+/* Kinds of memory, as bits. A pointer can point to any of them. Constant arrays have no bit,
+ * because they never change. */
 enum {
   KJ_MEMORY_GLOBAL = 1,
   KJ_MEMORY_SHARED = 2,
@@ -275,23 +281,23 @@ enum {
   KJ_MEMORY_ANY = KJ_MEMORY_GLOBAL | KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL
 };
 
-/* What evaluating an expression, or executing a statement, reads and changes apart from variables.
- */
+/* The reads and effects of evaluating an expression or executing a statement, except on
+ * variables. */
 typedef struct kt_effects {
-  uint8_t reads, writes; /* memory that loads read and stores change */
-  /* any other effect that has its place in the order: an atomic, a barrier, a print, a failure that
-     the kernel raises. It counts as one that reads and changes any memory */
+  uint8_t reads, writes; /* kinds of memory that loads read and stores change */
+  /* Has another effect whose order matters: an atomic operation, a barrier, output of print, an
+   * error that the kernel raises. Counts as reading and changing any memory. */
   bool acts;
-  bool may_fail;      /* a check of the request may fail in it */
-  bool has_positions; /* the value may differ between the threads of a block */
-  bool has_locals;    /* names a local array; not what a called func names */
-  bool has_loops;     /* a thread may run a loop in it */
+  bool may_fail;      /* contains a check, enabled by the request, that can fail */
+  bool has_positions; /* the value can differ between the threads of a block */
+  bool has_locals;    /* refers to a local array directly, not in a called func */
+  bool has_loops;     /* can execute a loop of a single thread */
 } kt_effects;
 
-/* The effects of calling an instance, once they have been asked for. */
+/* The effects of a call of an instance, which are computed on first use. */
 typedef struct kt_known_effects {
   kt_effects all;
-  uint32_t state; /* bits of kt_tree_state that hold for them */
+  uint32_t state; /* kt_tree_state at the time of the computation */
   bool is_known, is_busy;
 } kt_known_effects;
 
@@ -308,12 +314,12 @@ typedef enum kt_tvar_kind {
   KJ_V_LET,  /* assigned once */
   KJ_V_VAR,  /* assigned any number of times */
   KJ_V_LOOP, /* of FOR, GRID_FOR, BLOCK_FOR; assigned by the loop only */
-  /* array with static extents (rank 0: a shared scalar, accessed with no index), or rank 1 dynamic
-     (is_static false) */
+  /* array with static extents; rank 0: a shared scalar, accessed without index. If is_static is
+   * false: one-dimensional array whose extent the launch determines. */
   KJ_V_SHARED,
-  KJ_V_LOCAL, /* array with static extents, the thread's own */
-  /* constant array: .data row-major elements of the type. NULL: a variable of the program that
-   * loads the code, whose symbol is .name; rank 0 if it is no array */
+  KJ_V_LOCAL, /* array with static extents in the thread's local memory */
+  /* Constant array with the row-major elements .data. If .data is NULL, it is a variable of the
+   * program that loads the code; .name is its symbol, and rank 0 means a scalar. */
   KJ_V_CONST
 } kt_tvar_kind;
 
@@ -322,36 +328,36 @@ struct kt_var {
   const char *name;
   kjit_type type;
   kj_location location;
-  uint32_t index; /* dense in its instance (params first) */
+  uint32_t index; /* unique in its instance, without gaps; parameters first */
   uint32_t argument;
-  uint32_t alignment; /* of @align, else 0 */
-  /* LET, PARAM of a func, an array: what its first element's address is a multiple of; 0: not
-   * known */
+  uint32_t alignment; /* from @align, else 0 */
+  /* LET, PARAM of a func, if it is an array: known alignment of the first element's address; 0
+   * means unknown */
   uint32_t start_alignment;
-  const ki_decl
-    /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they
-       are static, or the launch's own size */
-    *sized_by;
+  /* SHARED: the dispatcher evaluates the extents of this declaration for each launch. NULL: the
+   * extents are static or are the launch's own size. */
+  const ki_decl *sized_by;
   const void *data;
-  kt_interval range; /* by pass/range.c */
-  /* of an integer without a type, of more than 32 bits: the type that it takes if it meets none,
-   * KJIT_I64 or KJIT_U64; else KJIT_ANY */
+  kt_interval range; /* set by pass/range.c */
+  /* for an untyped integer that can need more than 32 bits: the type that it takes if no other
+   * operand has a type, KJIT_I64 or KJIT_U64; else KJIT_ANY */
   kjit_type wide;
-  /* by typing/number_limits.c: PARAM, LET that is, or is made of, a plain number */
+  /* set by typing/number_limits.c for a PARAM or LET that is an untyped number or is computed from
+   * one: the limits of its value */
   kj_number_limit least, most;
-  bool is_narrow; /* kept in 32 bits */
-  /* by pass/simt.c, CPU only */
-  /* lives across a synchronization: one element a thread of the block */
+  bool is_narrow; /* stored in 32 bits */
+  /* set by pass/simt.c, CPU only: */
+  /* lives across a synchronization and has one element for each thread of the block */
   bool is_slot;
-  /* the same in all threads of a block and computed outside thread loops */
+  /* has the same value in all threads of a block and is computed outside of thread loops */
   bool is_uniform;
-  struct kp_simt_variable *simt; /* pass/simt.c's own */
-  void *lowered;                 /* lowering's own */
+  struct kp_simt_variable *simt; /* used by pass/simt.c only */
+  void *lowered;                 /* used by lowering only */
 };
 
 /* ---- statements ---- */
 
-/* The kinds, with the fields of each: nodes.def. */
+/* The kinds of statements. nodes.def lists the fields of each. */
 typedef enum kt_tstmt_kind {
 #define KJ_STMT(kind, flow) KJ_TS_##kind,
 #include "typing/nodes.def"
@@ -362,7 +368,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* How control passes a statement; see nodes.def. */
+/* How a statement affects control flow; see nodes.def. */
 typedef enum kt_flow {
   KJ_FLOW_STRAIGHT,
   KJ_FLOW_BRANCH,
@@ -373,12 +379,12 @@ typedef enum kt_flow {
 } kt_flow;
 kt_flow kt_flow_of(const kt_stmt *stmt);
 
-/* In the text of a line: the next value; the next character stands for a control character, 64
- * below it. */
+/* Control characters in the text of a PRINT statement. VALUE stands for the next value. ESCAPE is
+ * followed by a control character plus 64. */
 enum { KJ_PRINT_ESCAPE = 1, KJ_PRINT_VALUE = 2 };
-/* value of kt_instance.off in threads that have left */
+/* value of the slot kt_instance.off in threads that have left the kernel */
 enum { KJ_OFF_LEFT_KERNEL = 1 };
-/* else the factor; NONE: lowering chooses */
+/* special values of kt_stmt.unroll, which is otherwise the factor; NONE: lowering decides */
 enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_NEVER = 1, KJ_UNROLL_FULL = -1 };
 
 struct kt_stmt {
@@ -392,114 +398,121 @@ struct kt_stmt {
   kt_exprs extents;
   kt_stmts body, otherwise;
   int unroll;
-  uint32_t most;           /* WHILE, FOR: the number of `@most`; 0: none */
-  bool keeps_values;       /* WHILE, FOR: `@keep` */
+  uint32_t most;           /* WHILE, FOR: maximum number of iterations from `@most`; 0: none */
+  bool keeps_values;       /* WHILE, FOR: has `@keep` */
   kj_failure_kind failure; /* FAIL */
   const char *message;
-  bool is_checked, is_left_out, is_watched; /* STORE: as kt_expr's */
+  bool is_checked, is_left_out, is_watched; /* STORE: as in kt_expr */
   kt_proof proof;
-  /* by pass/loop_versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of
-   * .indices, which are conditions, hold when it starts, these cannot fail */
+  /* Set by pass/loop_versions.c, on GPUs and in C functions. FOR, GRID_FOR, BLOCK_FOR: checks that
+   * cannot fail if all conditions in .indices hold at the start of the loop. */
   const kt_loop_checks *hoisted;
   bool is_guarded;
-  /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
+  /* set by pass/simt.c: number of a construct that masks threads, for the values of `off` */
   uint32_t off_number;
-  /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
+  /* set by pass/simt.c: contains a synchronization and therefore stays between the thread loops */
   bool is_joint;
-  /* by pass/simt.c: loops, ONCE: some threads may break (leave), continue while others go on */
+  /* set by pass/simt.c for loops and ONCE: some threads can break (leave) or continue while others
+   * do not */
   bool masks_break, masks_continue;
-  /* by pass/interrupts.c: loops: every so many iterations it looks whether the launch was
-   * interrupted; 0: never; what one of them costs, in expressions */
+  /* set by pass/interrupts.c for loops: the number of iterations between two interrupt checks, 0
+   * for none; and the cost of an iteration in expressions */
   uint32_t poll, poll_cost;
-  /* by pass/interrupts.c: loops, GPU only: it is made twice, without looks for where it is soon
-   * over; its body has matrix products that go on while the thread does */
+  /* Set by pass/interrupts.c for loops, GPU only. is_polled_twice: the loop has two versions, and
+   * short runs use the one without interrupt checks. has_products: the body has asynchronous matrix
+   * products. */
   bool is_polled_twice, has_products;
-  /* by pass/interrupts.c: WHILE, CPU only: only another thread can end it */
+  /* set by pass/interrupts.c, WHILE, CPU only: only another thread can end the loop */
   bool only_waits;
-  /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
+  /* set by pass/simt.c, GRID_FOR, BLOCK_FOR: any thread can execute any iteration */
   bool is_threadless;
 };
 
-/* Expressions that loops of interruptible code execute between two looks, about. */
+/* Approximate number of expressions that a loop executes between two interrupt checks. */
 enum { KJ_POLL_BUDGET = 1 << 16 };
 
 /* ---- instances ---- */
 
-/* Attributes that functions hand on to the functions that they call. */
+/* Attributes of a function that also apply to the functions that it calls. */
 typedef struct kt_modes {
   bool is_strict, is_fastmath;
-  bool is_indefinite; /* a float beyond an integer's range becomes what x86 gives */
+  bool is_indefinite; /* converting a float out of range to an integer gives x86's result */
 } kt_modes;
 
 struct kt_instance {
   const ki_function *function;
-  uint32_t id;      /* position in instances */
+  uint32_t id;      /* index in the compilation's instances */
   kjit_type result; /* KJIT_VOID: none */
   kt_vars params;   /* run-time parameters */
-  kt_vars locals;   /* all other variables, storage too */
+  kt_vars locals;   /* all other variables, including shared and local arrays */
   kt_stmts body;
-  const char *symbol;   /* unique in the compilation; the kernel's own name for the kernel */
-  const char *made_for; /* "(f32, 16)": what the parameters are bound to, for messages */
+  const char *symbol;   /* unique in the compilation; of the kernel: its name */
+  const char *made_for; /* values of the parameters, such as "(f32, 16)", for messages */
   bool is_kernel;
   kt_modes modes;
-  bool has_barrier, has_warp; /* itself or what it calls */
-  /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
+  bool has_barrier, has_warp; /* in this instance or in one that it calls */
+  /* uses a KJ_THREAD position, blockIdx, gridDim or similar, in this instance or in one that it
+   * calls */
   bool uses_positions;
   bool is_recursive;      /* calls itself, directly or through others */
-  bool reaches_recursion; /* calls one that does, directly or through others */
-  /* by pass/checks.c: raises or checks something, itself or what it calls */
+  bool reaches_recursion; /* calls a recursive instance, directly or through others */
+  /* set by pass/checks.c: this instance, or one that it calls, has a check or raises an error */
   bool may_fail;
-  /* by pass/interrupts.c: it, or what it calls, looks whether the launch was interrupted */
+  /* set by pass/interrupts.c: this instance, or one that it calls, has interrupt checks */
   bool polls;
-  bool polls_first; /* it does where it begins */
-  /* @launch_bounds but for its first value, which is in kj_code; @max_registers. 0: none */
+  bool polls_first; /* has an interrupt check at its beginning */
+  /* values of @launch_bounds except the first, which is in kj_code, and of @max_registers; 0:
+   * none */
   uint32_t min_blocks, max_cluster, max_registers;
-  uint32_t block[3]; /* constant @block, else the signature's; 0: not known */
+  uint32_t block[3]; /* from a constant @block, else from the signature; 0: unknown */
   bool is_inferred;  /* the body is complete */
   kt_known_effects effects;
-  /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are,
-   * always */
+  /* set by pass/simt.c, CPU only: the slot that is 0 in active threads; NULL means that all threads
+   * are always active */
   kt_var *off;
-  kt_instance *caller; /* first call that made it, for messages */
+  kt_instance *caller; /* instance with the first call, for messages */
   kj_location call_location;
 };
 
 /* ---- the stages ---- */
 
-/* lib/typing/infer.c: the kernel of the request and all that it calls. Fails through kt_fail. */
+/* lib/typing/infer.c: infers the kernel of the request and all functions that it calls. Reports
+ * errors through kt_fail. */
 void kt_infer(kt_compilation *c);
-/* lib/typing/typed_printer.c: for --emit typed. */
+/* lib/typing/typed_printer.c: prints the typed IR, for --emit typed. */
 void kt_print_typed(const kt_compilation *c, kj_buffer *buffer);
-/* lib/typing/typed_verifier.c: checks the invariants stated above, and that of kt_tree_state no
- * more is there than c->state says, between passes (our own bugs): aborts compilation with a
- * located "internal error" diagnostic. */
+/* lib/typing/typed_verifier.c: checks the invariants of the typed IR between passes, including that
+ * the tree has no property that c->state lacks. A violation is a bug in kjit and ends the
+ * compilation with an "internal error" at its location. */
 void kt_verify_typed(kt_compilation *c);
-/* lib/typing/infer_kernel.c: how many bytes of shared memory a block has at most; and the same by
- * name, for messages. */
+/* lib/typing/infer_kernel.c: returns the maximum number of bytes of shared memory in a block, and
+ * the name of the target for messages about it. */
 uint32_t kt_most_shared_bytes(const kj_target *target);
 const char *kt_target_text(const kt_compilation *c);
-/* What the address of a shared or local array is a multiple of, in bytes, on every target. */
+/* Returns the alignment in bytes that the address of a shared or local array has on every
+ * target. */
 uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var);
-/* A new expression with kind, type and location; everything else zero. */
+/* Create a node with this kind, type and location. All other fields are 0. */
 kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location);
 kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location location);
-kt_stmt *kt_new_if(kt_compilation *c, kt_expr *condition, kj_location location); /* empty */
-/* A new variable of the instance (appended to params for KJ_V_PARAM, else to locals; index set). */
+kt_stmt *kt_new_if(kt_compilation *c, kt_expr *condition, kj_location location); /* no body */
+/* Creates a variable, sets its index, and appends it to the instance's params for KJ_V_PARAM, else
+ * to its locals. */
 kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind, const char *name,
                     kjit_type type, kj_location location);
 
-/* ---- operands and walks: the one place that knows where a node keeps its operands ---- */
+/* ---- operands and walks: only these functions know in which fields a node has operands ---- */
 
-/* The operands of an expression: .x, .y, .z, .indices, .args, in this order. NULL where a kind has
- * none in that place. */
+/* The operands of an expression are .x, .y, .z, .indices and .args, in this order. An operand is
+ * NULL if the kind does not use the field. */
 static inline size_t kt_operand_count(const kt_expr *expr)
 {
   return 3 + expr->indices.count + expr->args.count;
 }
 kt_expr **kt_operand_place(kt_expr *expr, size_t index);
 kt_expr *kt_operand(const kt_expr *expr, size_t index);
-/* The expressions of a statement itself, those of its bodies aside: .value, .array, .indices,
- * .first, .stop, .step, .extents, in this order. NULL where a kind has none in that place. */
+/* The expressions of a statement without its bodies are .value, .array, .indices, .first, .stop,
+ * .step and .extents, in this order. An expression is NULL if the kind does not use the field. */
 static inline size_t kt_stmt_operand_count(const kt_stmt *stmt)
 {
   return 5 + stmt->indices.count + stmt->extents.count;
@@ -507,17 +520,19 @@ static inline size_t kt_stmt_operand_count(const kt_stmt *stmt)
 kt_expr **kt_stmt_operand_place(kt_stmt *stmt, size_t index);
 kt_expr *kt_stmt_operand(const kt_stmt *stmt, size_t index);
 
-/* Calls visit on every expression below and including *expr (operands first), so that it can
- * replace it. */
+/* Calls visit for *expr and every expression in it, operands first. visit can replace the
+ * expression. */
 void kt_walk_texpr(kt_expr **expr, void (*visit)(void *data, kt_expr **expr), void *data);
-/* Calls visit_expr on every expression and visit_stmt on every statement of the list, nested ones
- * too, in order; statements before their expressions and bodies. Either may be NULL. */
+/* Calls visit_expr for every expression and visit_stmt for every statement of the list and its
+ * nested lists, in order. A statement precedes its expressions and bodies. Each function can be
+ * NULL. */
 void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stmt),
                     void (*visit_expr)(void *data, kt_expr **expr), void *data);
 
-/* A `while` that, from where it begins, runs at most .stop - .at times: while .at, a variable to
- * which each iteration adds 1 and which nothing else changes, is less than .stop, which does not
- * change in it. Both are integers of one type, without effect, and cannot fail. */
+/* The loop counter of a `while` that runs at most .stop - .at times, with the values at its start.
+ * The condition is that .at is less than .stop. .at is a variable that only each iteration changes,
+ * by adding 1; .stop does not change. Both are integers of one type, have no effect and cannot
+ * fail. */
 typedef struct kt_counter {
   const kt_expr *at, *stop;
 } kt_counter;
@@ -526,40 +541,42 @@ bool kt_find_counter(const kt_stmt *loop, kt_counter *found);
 /* Whether a node has a property. */
 typedef bool (*kt_texpr_test)(void *data, const kt_expr *expr);
 typedef bool (*kt_tstmt_test)(void *data, const kt_stmt *stmt);
-/* Whether any node below and including expr (NULL: none) has it; asked of an expression before its
- * operands, and of no more once one has it. */
+/* Whether expr (may be NULL) or an expression in it has the property. An expression is tested
+ * before its operands. The walk ends at the first one that has the property. */
 bool kt_any_texpr(const kt_expr *expr, kt_texpr_test test, void *data);
-/* The same for a statement or a list with all that is in it; either test may be NULL. */
+/* The same for a statement or a list, including nested ones. Each test can be NULL. */
 bool kt_any_in_tstmt(const kt_stmt *stmt, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                      void *data);
 bool kt_any_in_tstmts(const kt_stmts *stmts, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                       void *data);
 
-/* A deep copy; map (may be NULL) says what each variable becomes. */
+/* Returns a deep copy. map (may be NULL) returns the replacement of each variable. */
 typedef kt_var *(*kt_map_var)(void *data, kt_var *var);
 kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, void *data);
-/* How many nodes an expression (NULL: none) has; counting stops at the limit. */
+/* Returns the number of nodes of an expression (may be NULL), but at most the limit. */
 size_t kt_count_nodes(const kt_expr *expr, size_t limit);
-/* Memory that elements of an array lie in: KJ_MEMORY bits. */
+/* Returns the kinds of memory, as KJ_MEMORY bits, that can contain the elements of an array. */
 uint8_t kt_memory_of(const ki_types *types, kjit_type array);
-/* Adds the effects of evaluating an expression (NULL: none), or of executing a statement with all
- * that is in it. */
+/* Add the effects of evaluating an expression (may be NULL), or of executing a statement with its
+ * bodies. */
 void kt_add_effects(const kt_compilation *c, const kt_expr *expr, kt_effects *effects);
 void kt_add_stmt_effects(const kt_compilation *c, const kt_stmt *stmt, kt_effects *effects);
 void kt_join_effects(kt_effects *to, const kt_effects *more);
-/* Whether it makes no difference which of two is evaluated first. */
+/* Whether two expressions with these effects can be evaluated in either order. */
 bool kt_commute(const kt_effects *a, const kt_effects *b);
-/* Calls something, or a built-in that is not pure. */
+/* Whether the expression contains a call, or a built-in that is not pure. */
 bool kt_has_effect(const kt_expr *expr);
-/* The operators, and the built-ins, that the division check is about. */
+/* Whether the division check applies to the operator or built-in. */
 bool kt_is_division(kjit_op op);
 bool kt_is_division_builtin(ki_builtin_id id);
-/* Whether the request checks divisors of a type; of a vector: of its lanes' type. */
+/* Whether the request enables the check of divisors of this type. For a vector the type of its
+ * lanes counts. */
 bool kt_checks_divisor(const kt_compilation *c, kjit_type type);
-/* Whether it divides by something that may be 0, and the request checks that. */
+/* Whether the expression is a division whose divisor may be 0, and the request enables the
+ * check. */
 bool kt_checks_division(const kt_compilation *c, const kt_expr *expr);
-/* Whether nothing is lost if it is not evaluated: it has no effect, and nothing in it fails a check
- * of the request. */
+/* Whether the expression need not be evaluated: it has no effect, and no check of the request in it
+ * can fail. */
 bool kt_can_drop(const kt_compilation *c, const kt_expr *expr);
 
 static inline bool kt_is_constant(const kt_expr *expr) { return expr->kind == KJ_T_CONST; }

@@ -1,5 +1,6 @@
-/* The typed IR as text, for --emit typed and for tests. Constants carry their type, conversions are
- * calls of it; a name that is used for several variables gets their number. */
+/* Prints the typed IR, for --emit typed and for tests. Constants have their type, and conversions
+ * are printed as calls of the type. If several variables have the same name, their number is
+ * appended. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,9 +96,9 @@ static void put_index(typed_printer *p, const kt_expr *array, const kt_exprs *in
   put(p, "]");
 }
 
-/* `view(x[2], 1, 0:n by 2)`: from x[2, 0..] on; dimension 1 of x as it is; n elements of its
- * dimension 0, every second one. Reshaped: `view(x, :n, :m)`; as other elements `view(x as u32,
- * :n)`. */
+/* Prints a view. `view(x[2], 1, 0:n by 2)` starts at x[2, 0, ...]; its first dimension is dimension
+ * 1 of x, and its second has n elements of dimension 0 with step 2. A reshaped view is `view(x, :n,
+ * :m)`, and one with another element type `view(x as u32, :n)`. */
 static void print_view(typed_printer *p, const kt_expr *e)
 {
   if (!e->dimensions) {
@@ -238,7 +239,8 @@ static void print_pointed(typed_printer *p, const kt_expr *e)
   if (e->args.count) put_call(p, "", &e->args);
 }
 
-/* Of a tuple, vector or complex number by its position, of a struct by its name. */
+/* Prints the selected component: by name for a struct, by number for a tuple, vector or complex
+ * number. */
 static void print_part(typed_printer *p, kjit_type whole, uint32_t index)
 {
   const ki_type_info *info = ki_type(p->c->types, whole);
@@ -328,7 +330,7 @@ static void print_if(typed_printer *p, const kt_stmt *s)
   print_block(p, &s->otherwise);
 }
 
-/* How a loop is run, by its attributes and by the passes. */
+/* Prints how a loop is executed according to its attributes and the passes. */
 static void print_unroll(typed_printer *p, const kt_stmt *s)
 {
   if (s->is_joint) put(p, " joint");
@@ -346,7 +348,7 @@ static void print_while(typed_printer *p, const kt_stmt *s)
   print_block(p, &s->body);
 }
 
-/* Where these hold when the loop starts, checks in it are left out. */
+/* Prints the conditions under which the loop omits checks. */
 static void print_conditions(typed_printer *p, const kt_stmt *s)
 {
   for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
@@ -483,7 +485,7 @@ static void print_block(typed_printer *p, const kt_stmts *stmts)
 
 /* ---- instances ---- */
 
-/* Variables that no statement declares where it stands. */
+/* Prints a variable that is not declared by a statement. */
 static void print_local(typed_printer *p, const kt_var *var)
 {
   static const char *const words[] = {

@@ -1,5 +1,5 @@
-/* Checks between passes that the typed IR is what typed.h says it is. What it finds is a bug of
- * kjit, never of the program. */
+/* Checks between passes that the typed IR has the properties in typed.h. A violation is a bug in
+ * kjit, not in the program. */
 #include <string.h>
 
 #include "typing/typed.h"
@@ -17,7 +17,7 @@ typedef struct verifier {
               "internal error in the typed IR: " __VA_ARGS__); \
   } while (0)
 
-/* What only a pass makes stands where that pass has run. */
+/* Checks that data of a pass exists only if the pass has run. */
 static void require_state(const verifier *v, bool is_there, kt_tree_state state, kj_location at)
 {
   REQUIRE(!is_there || (v->c->state & state), at, "a mark of a pass that has not run");
@@ -39,7 +39,7 @@ static bool is_float(const verifier *v, kjit_type type)
   return info_of(v, type)->class_ == KJ_CLASS_FLOAT;
 }
 
-/* Of a vector; any other type: itself. */
+/* Returns the lane type of a vector, and any other type unchanged. */
 static kjit_type lane_of(const verifier *v, kjit_type type)
 {
   return info_of(v, type)->class_ == KJ_CLASS_VECTOR ? info_of(v, type)->element : type;
@@ -55,7 +55,7 @@ static bool is_array(const verifier *v, kjit_type type)
   return info_of(v, type)->class_ == KJ_CLASS_ARRAY && info_of(v, type)->space != KJ_SPACE_VALUE;
 }
 
-/* Equal, or arrays of which the wanted one is read-only. */
+/* Whether the types are equal, or are arrays of which the wanted one is additionally read-only. */
 static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
 {
   if (have == want) return true;
@@ -153,7 +153,8 @@ static void check_cond(verifier *v, const kt_expr *e)
           "arms of `?:` of another type");
 }
 
-/* The one place where a weak type stands: a plain number of the host under its conversion. */
+/* A weak type is allowed only here: the operand of CONVERT can be a parameter with an untyped
+ * number. */
 static void check_convert(verifier *v, const kt_expr *e)
 {
   bool is_number =
