@@ -1,4 +1,4 @@
-/* Arenas, maps in an arena, growing texts. */
+/* Arenas, maps in an arena, growing strings. */
 #include "support/containers.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 /* ---- formats ---- */
 
-/* As snprintf has it: what does not fit is only counted. */
+/* Writes text like snprintf: text that does not fit is only counted. */
 typedef struct printer {
   char *at, *end;
   size_t length;
@@ -38,8 +38,8 @@ static void put_signed(printer *p, int64_t number)
   put_number(p, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
 }
 
-/* What texts of kernels are made of, %s and integers, without the C library, which takes several
- * times as long. False: the format has something else. */
+/* Formats strings and integers without the C library, which takes several times as long. Returns
+ * false if the format contains anything else. */
 static bool print_plainly(printer *p, const char *format, va_list list)
 {
   for (;;) {
@@ -59,7 +59,7 @@ static bool print_plainly(printer *p, const char *format, va_list list)
   }
 }
 
-/* vsnprintf, whose result is never negative for formats of kjit. */
+/* Like vsnprintf, but the result is never negative, because kjit's formats are valid. */
 static size_t print(char *to, size_t room, const char *format, va_list list)
 {
   va_list again;
@@ -79,7 +79,7 @@ struct kj_arena_block {
   size_t size_bytes;
 };
 
-/* A call that needs little clears little memory: each block is twice as large as the one before. */
+/* Each block is twice as large as the previous one, so that small uses clear little memory. */
 enum { ALIGNMENT = 16, LEAST_BYTES = KJ_SIZE(1 << 12, 1), MOST_BYTES = KJ_SIZE(1 << 16, 1) };
 _Static_assert(sizeof(kj_arena_block) <= ALIGNMENT, "what a block holds is behind its head");
 
@@ -99,7 +99,8 @@ void kj_free_arena(kj_arena *arena)
   kj_init_arena(arena, arena->on_failure);
 }
 
-/* What reports that it was over its limit may allocate again. */
+/* Jumps to on_failure. When the limit was exceeded, removes it, because reporting the error needs
+ * memory. */
 static _Noreturn void fail(kj_arena *arena)
 {
   int jump = arena->is_over ? KJ_JUMP_LIMIT : KJ_JUMP_MEMORY;
@@ -131,7 +132,7 @@ static bool add_block(kj_arena *arena, size_t size_bytes)
   return true;
 }
 
-/* NULL: out of memory, or over the limit. */
+/* Returns NULL when out of memory or if the limit would be exceeded. */
 static void *try_allocate(kj_arena *arena, size_t size_bytes)
 {
   KJ_ASSERT(arena->next <= arena->end);
@@ -164,7 +165,7 @@ char *kj_format(kj_arena *arena, const char *format, ...)
   va_list list, again;
   va_start(list, format);
   va_copy(again, list);
-  /* mostly there is room where the text is to be */
+  /* usually the text fits in the current block, at its final address */
   char *place = arena->next;
   size_t room = (size_t)(arena->end - place), length = print(place, room, format, list);
   if (length >= room && room) memset(place, 0, room);
@@ -188,7 +189,7 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 
 /* ---- map ---- */
 
-/* FNV-1a: keys are short identifiers. */
+/* FNV-1a, because keys are short identifiers. */
 static uint64_t hash(const char *key, size_t length)
 {
   uint64_t h = 0xcbf29ce484222325u;
@@ -317,7 +318,7 @@ void kj_free_buffer(kj_buffer *buffer)
   *buffer = (kj_buffer){ 0 };
 }
 
-/* RFC 3629: no overlong forms, no surrogates. */
+/* Validates by RFC 3629: no overlong forms, no surrogates. */
 size_t kj_character_bytes(const char *start, size_t left)
 {
   const unsigned char *text = (const unsigned char *)start;

@@ -1,7 +1,7 @@
 /* Shortest decimals by the free-format algorithm of Steele and White ("How to print floating-point
- * numbers accurately", 1990), with exact integers. A decimal is read back as the number if it is
- * closer to the number than half the distance to the neighbouring numbers. So digits are produced
- * until the rest is smaller than that. */
+ * numbers accurately", 1990), with exact integers. A decimal reads back as the number if it is
+ * closer to it than half the distance to the neighbouring numbers. The algorithm therefore produces
+ * digits until the remainder is smaller than that. */
 #include "support/decimal.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@
 
 /* ---- large integers ---- */
 
-/* The least f64 has a denominator of 2^1074; three bits are for quarters of a step, four for a
- * factor of 10. The greatest f64 is below 2^1024. */
+/* The smallest f64 has a denominator of 2^1074. Three more bits are needed for quarters of a step,
+ * and four for a factor of 10. The largest f64 is less than 2^1024. */
 enum { WORDS = 36, WORD_BITS = 32 };
 typedef struct large {
   uint32_t words[WORDS]; /* least significant first */
@@ -104,20 +104,21 @@ static int precision_of(kjit_type type)
   return type == KJIT_F16 ? 11 : type == KJIT_BF16 ? 8 : type == KJIT_F32 ? 24 : 53;
 }
 
-/* The exponent of the least positive number, a power of two. */
+/* Returns the exponent of the smallest positive number, which is a power of two. */
 static int least_exponent_of(kjit_type type)
 {
   return type == KJIT_F16 ? -24 : type == KJIT_BF16 ? -133 : type == KJIT_F32 ? -149 : -1074;
 }
 
-/* The number is rest / whole; a decimal within the distances is read back as the number. */
+/* The number is rest / whole. A decimal between rest - below and rest + above (divided by whole)
+ * reads back as the number. */
 typedef struct scaled {
   large rest, whole, below, above;
   bool is_even; /* the ends read back as the number, too */
 } scaled;
 
-/* Counts in quarters of the distance to the next number: the number below a power of two is half as
- * far away as the one above it. */
+/* Uses quarters of the distance to the next number as unit, because the number below a power of two
+ * is only half as far away as the one above it. */
 static scaled scale(double magnitude, kjit_type type)
 {
   enum { QUARTERS = 2 };
@@ -137,7 +138,8 @@ static scaled scale(double magnitude, kjit_type type)
   return s;
 }
 
-/* Makes rest / whole at least 1 and less than 10. Returns the power of ten that was taken out. */
+/* Scales rest / whole to at least 1 and less than 10. Returns the exponent of the removed power of
+ * ten. */
 static int scale_to_one_digit(scaled *s, double magnitude)
 {
   int exponent = (int)floor(log10(magnitude)); /* may be off by one */
@@ -163,7 +165,7 @@ static char take_digit(scaled *s)
   return digit;
 }
 
-/* Between the last digit and the next one the nearer is right, the even one if both are as near. */
+/* Whether the last digit is rounded up: to the nearer digit, or to the even one in a tie. */
 static bool rounds_up(const scaled *s, char digit)
 {
   large twice = add(&s->rest, &s->rest);

@@ -7,8 +7,8 @@
 
 static bool is_inside_character(char c) { return ((unsigned char)c & 0xc0) == 0x80; } /* of UTF-8 */
 
-/* What is quoted of a source may be anything: bytes that are no text, and control characters, which
- * a terminal would obey, become question marks; columns stay. text NULL is fine. */
+/* Replaces invalid UTF-8 and control characters, which a terminal would execute, by question marks,
+ * because a quoted source can contain anything. Columns do not change. text may be NULL. */
 static char *clean(char *text, const char *kept)
 {
   size_t left = text ? strlen(text) : 0, bytes;
@@ -43,10 +43,10 @@ static char *copy_line(const kj_source *source, uint32_t line)
   return copy;
 }
 
-/* A sentence is for people: names in it, and what a kernel says, may be as long as their source. */
+/* Shortens a message, because names and texts of a kernel in it can be as long as their source. */
 static char *shorten(char *message)
 {
-  enum { MOST_BYTES = 8192 }; /* the logs of assemblers are messages, too */
+  enum { MOST_BYTES = 8192 }; /* enough for the log of an assembler */
   static const char mark[] = "...";
   if (!message || strlen(message) <= MOST_BYTES) return message;
   size_t end = MOST_BYTES - sizeof mark;
@@ -55,8 +55,9 @@ static char *shorten(char *message)
   return message;
 }
 
-/* Where a message goes. It is there before the list grows: a caller that finds no message frees
- * nothing. NULL: out of memory, and the message is freed. */
+/* Returns a new element for a message. The message is allocated before the list grows, because a
+ * caller that sees no messages does not free the list. When out of memory, frees the message and
+ * returns NULL. */
 static kjit_diagnostic *add_item(kj_diagnostics *diagnostics, char *message)
 {
   if (diagnostics->count == diagnostics->capacity) {
@@ -131,14 +132,14 @@ void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given
 void kj_set_code(kj_diagnostics *diagnostics, kjit_error_code code)
 {
   KJ_ASSERT(code >= 0 && code < KJIT_CODE_COUNT);
-  if (!diagnostics->count) return; /* out of memory */
+  if (!diagnostics->count) return; /* the message was lost when out of memory */
   diagnostics->items[diagnostics->count - 1].code = code;
 }
 
 void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,
                          const uint32_t *thread, bool is_whole_block, const char *text)
 {
-  if (!diagnostics->count) return; /* out of memory */
+  if (!diagnostics->count) return; /* the message was lost when out of memory */
   kjit_diagnostic *item = &diagnostics->items[diagnostics->count - 1];
   item->failure = failure;
   item->is_whole_block = is_whole_block;
@@ -173,13 +174,13 @@ void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count)
     free_items(diagnostics, count);
     diagnostics->count = count;
   }
-  /* a caller that finds no message frees nothing */
+  /* a caller that sees no messages does not free the list */
   if (count == 0) kj_free_diagnostics(diagnostics);
   diagnostics->error_count = 0;
   diagnostics->status = KJIT_OK;
 }
 
-/* What is shown of a line: all of it, or the part around the caret. */
+/* The part of a line that is shown: all of it, or the surroundings of the caret. */
 typedef struct window {
   size_t first, end;
   bool is_cut_before, is_cut_after;
@@ -202,14 +203,14 @@ static window choose_window(const char *line, size_t caret)
   return w;
 }
 
-/* The caret's column counts bytes; tabs are repeated, and a character of several bytes counts once,
- * so that it stands below its character. */
+/* Prints the source line and the caret. The column counts bytes. Tabs are copied, and a character
+ * of several bytes counts once, so that the caret is below its character. */
 static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
 {
   static const char mark[] = "...";
   const char *line = item->source_line;
   if (!line) return;
-  size_t caret = item->column ? item->column - 1 : 0; /* 0: front ends may know lines alone */
+  size_t caret = item->column ? item->column - 1 : 0; /* 0: the front end gave only the line */
   window w = choose_window(line, caret);
   kj_append_format(buffer, "  %s%.*s%s\n", w.is_cut_before ? mark : "", (int)(w.end - w.first),
                    line + w.first, w.is_cut_after ? mark : "");

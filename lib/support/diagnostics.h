@@ -1,4 +1,5 @@
-/* Located messages, collected by a pass and handed to the context when the entry point returns. */
+/* Messages with locations. They are collected during a public call and passed to the context at its
+ * end. */
 #ifndef KJ_SUPPORT_DIAGNOSTICS_H
 #define KJ_SUPPORT_DIAGNOSTICS_H
 
@@ -8,14 +9,15 @@
 
 #include "support/containers.h"
 
-/* The one way to forward a failure. */
+/* Returns from the function if the call fails. Use only this macro to pass a failure on. */
 #define KJ_TRY(call) \
   do { \
     kjit_status status_ = (call); \
     if (status_ != KJIT_OK) return status_; \
   } while (0)
 
-/* A place in a source of a module; file indexes the module's source table; line 0: no place. */
+/* A location in a source of a module. file is an index into the module's sources; line 0: no
+ * location. */
 typedef struct kj_location {
   uint32_t file, line, column;
 } kj_location;
@@ -28,9 +30,9 @@ typedef struct kj_source {
   size_t size_bytes;
   const char *shown;
   size_t shown_bytes;
-  bool is_guest;  /* what it declares is a guest's */
-  uint32_t rules; /* KJIT_RULE_...: what the host asks of its kernels and funcs */
-  bool is_named;  /* no text, and all its places stand in the directives of another source */
+  bool is_guest;  /* the declarations in it are a guest's */
+  uint32_t rules; /* KJIT_RULE_...: default attributes of its kernels and funcs */
+  bool is_named;  /* has no text; directives of another source name its locations */
   /* The module of lib/library that the source is; NULL for all other sources. The name does not
    * say so: a source of the application may have the same name. */
   const struct kj_library_source *library;
@@ -42,37 +44,37 @@ typedef struct kj_sources {
   size_t count;
 } kj_sources;
 
-/* The sink of one entry point. Messages and everything they point to are malloc'd copies: they
- * outlive arenas and modules. One thread at a time. */
+/* The messages of one public call. Messages and their strings are copies from malloc, so they
+ * outlive arenas and modules. Used by one thread at a time. */
 typedef struct kj_diagnostics {
   kjit_diagnostic *items;
   size_t count, capacity;
   size_t error_count;
-  kjit_status status; /* of the first error; KJIT_OK: none */
+  kjit_status status; /* status of the first error, or KJIT_OK */
 } kj_diagnostics;
 
-/* sources may be NULL when location.line is 0. Out of memory drops the text but keeps the status.
- */
+/* Adds a message. sources may be NULL if location.line is 0. When out of memory, the text is lost,
+ * but the status is kept. */
 void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                kjit_severity severity, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 6, 7)));
 void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                     kjit_severity severity, kjit_status status, const char *format, va_list list);
-/* Gives the last message, an error, its code. */
+/* Sets the error code of the last message, which is an error. */
 void kj_set_code(kj_diagnostics *diagnostics, kjit_error_code code);
-/* What the last message says of a thread that failed, for hosts that want no text; text may be NULL
- * and is copied. */
+/* Adds the details of a thread's failure to the last message, so that applications need not parse
+ * the text. text may be NULL; it is copied. */
 void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,
                          const uint32_t *thread, bool is_whole_block, const char *text);
-/* A copy of a message that was made elsewhere. */
+/* Adds a copy of a message. */
 void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given);
 void kj_free_diagnostics(kj_diagnostics *diagnostics);
-/* Forgets all messages but the first count, none of which is an error. */
+/* Removes all messages except the first `count`, none of which is an error. */
 void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count);
-/* "file:line:column: error: message", the source line and a caret; of a long line the part around
- * the caret. */
+/* Appends "file:line:column: error: message", the source line and a caret. A long line is cut to
+ * the part around the caret. */
 void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer);
-/* The same for all items. */
+/* Appends all messages in this form. */
 void kj_print_diagnostics(const kj_diagnostics *diagnostics, kj_buffer *buffer);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a library must mind in a process that is not its own: forks, objects that are released late,
- * signals of writing. */
+/* Interaction with the application's process: forks, late releases of objects, signals caused by
+ * writes. */
 #include "support/host_process.h"
 
 #include <errno.h>
@@ -24,7 +24,8 @@ const kjit_diagnostic kj_forked_diagnostic = {
 static pthread_mutex_t remains_mutex = PTHREAD_MUTEX_INITIALIZER;
 static kj_remains *all_remains; /* under remains_mutex */
 
-/* Another thread may have held the mutex, and have been within the list. */
+/* Runs in a child process after fork. Another thread of the parent may have held the mutex and may
+ * have been changing the list. */
 static void begin_child(void)
 {
   atomic_fetch_add(&kj_forks, 1);
@@ -73,7 +74,8 @@ size_t kj_count_remains(void)
   return count;
 }
 
-/* Nobody can release anything any more. */
+/* Runs when the library is unloaded, after which the application cannot release objects any
+ * more. */
 __attribute__((destructor)) static void free_remains(void)
 {
   for (kj_remains *at = all_remains, *next; at; at = next) {
@@ -97,7 +99,7 @@ static bool write_all(int file, const char *bytes, size_t size_bytes)
   return true;
 }
 
-/* The signal would end the process: it is held back and taken. */
+/* SIGXFSZ would end the process, so it is blocked and then consumed. */
 bool kj_write_quietly(int file, const void *bytes, size_t size_bytes)
 {
   sigset_t signals, previous, pending;

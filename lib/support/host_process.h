@@ -1,5 +1,5 @@
-/* What a library must mind in a process that is not its own: forks, objects that are released late,
- * signals of writing; its clock. */
+/* Interaction with the application's process: forks, late releases of objects, signals caused by
+ * writes, and the clock. */
 #ifndef KJ_SUPPORT_HOST_PROCESS_H
 #define KJ_SUPPORT_HOST_PROCESS_H
 
@@ -9,43 +9,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Use after fork. A child has the parent's memory, but neither its threads nor its GPU: a context
- * works in the process that made it only. */
+/* ---- fork ----
+ * A child process has the memory of its parent, but not its threads and GPU. A context therefore
+ * works only in the process that created it. */
 
-/* Forks between the first process with a context and this one; counted in the child. */
+/* Number of forks between the process that created the first context and this one. The child
+ * counts. */
 extern _Atomic uint32_t kj_forks;
-/* Starts counting, once for the process. */
+/* Starts counting. Has an effect once per process. */
 void kj_watch_forks(void);
 
-/* What kjit_get_diagnostic says then. Nothing of the context can be used for it: a thread that the
- * child does not have may hold its locks. */
+/* The diagnostic that kjit_get_diagnostic returns in a child process. It is a constant, because the
+ * context cannot be used: a thread of the parent may hold its locks. */
 extern const kjit_diagnostic kj_forked_diagnostic;
 
-/* Objects of a host that it releases after their context has ended. The context's end frees what
- * they have; their memory remains, so that the release finds it, and is freed by that, or when the
- * library is unloaded. */
+/* An object that the application releases after its context was destroyed. Destroying the context
+ * frees the object's resources but not its memory, because the release accesses it. The release, or
+ * unloading the library, frees the memory. */
 typedef struct kj_remains {
   struct kj_remains *previous, *next;
   void *memory;
 } kj_remains;
 
-/* remains lies in memory, which is malloc's. Returns kj_forks, which the release brings along. */
+/* Registers an object. remains is a field in memory, which comes from malloc. Returns kj_forks,
+ * which must be passed to kj_drop_remains. */
 uint32_t kj_keep_remains(kj_remains *remains, void *memory);
-/* The host's release: frees the memory; a child that was forked meanwhile leaves it alone. */
+/* Implements the release by the application: frees the memory. Has no effect in a child process
+ * that was forked after kj_keep_remains. */
 void kj_drop_remains(kj_remains *remains, uint32_t forks);
-/* How many there are: for tests. */
+/* Returns the number of registered objects, for tests. */
 size_t kj_count_remains(void);
 
-/* Writing to files that a library opens in its host's process. */
+/* ---- writing to files ---- */
 
-/* All of it, or false with errno. A file larger than the process may write gives EFBIG and no
- * signal. */
+/* Writes all bytes. On failure returns false and sets errno. If the file would exceed the size
+ * limit of the process, errno is EFBIG, and the process gets no signal. */
 bool kj_write_quietly(int file, const void *bytes, size_t size_bytes);
 
-/* For times, and for the events of the CPU. */
+/* Returns the time of a monotonic clock. */
 uint64_t kj_clock_ns(void);
-/* The time of the clock when limit_ns have gone by. For a limit that the clock cannot reach it is
- * UINT64_MAX, which is never. Every limit that a host gives goes through this. */
+/* Returns the time at which limit_ns will have passed. If the clock cannot represent it, returns
+ * UINT64_MAX, which means never. Use this function for every time limit from the application. */
 uint64_t kj_deadline_ns(uint64_t limit_ns);
 
 #endif

@@ -1,8 +1,8 @@
-/* The hostile build (CMake's KJIT_HOSTILE), after Lua's ltests.h: whatever grows begins with the
- * least size and grows by the least step, an arena gives each object a block of its own, so that
- * AddressSanitizer sees where it ends, and a test may let any allocation of kjit's own code fail.
- * There the compiler includes this header before each of kjit's sources; elsewhere it only says
- * what is usual. */
+/* The hostile build (CMake's KJIT_HOSTILE), modelled on Lua's ltests.h. Growing objects start with
+ * the minimum size and grow by the minimum step. An arena allocates each object separately, so that
+ * AddressSanitizer detects accesses past its end. A test can make any allocation of kjit fail. In
+ * this build the compiler includes this header before each of kjit's sources; in other builds the
+ * header only defines the usual sizes. */
 #ifndef KJ_SUPPORT_HOSTILE_H
 #define KJ_SUPPORT_HOSTILE_H
 
@@ -13,10 +13,11 @@
 #ifdef KJIT_HOSTILE
 
 #define KJ_SIZE(usual, least) (least)
-/* One more each time, as long as that is cheap. */
+/* Grows by one element while that is cheap. */
 #define KJ_GROWN(capacity, first) ((capacity) < 32 ? (capacity) + 1 : 2 * (capacity))
 
-/* A test defines it: whether the next allocation fails. Without one, none does. */
+/* A test can define this function, which returns whether the next allocation fails. Without it none
+ * fails. */
 __attribute__((weak, visibility("default"))) int kjit_fails_allocation(void);
 static inline int kj_fails_allocation(void)
 {

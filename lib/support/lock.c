@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* Sorted by order: each was taken with those before it held. */
+/* The held mutexes, sorted by order: each was locked while the previous ones were held. */
 static _Thread_local struct {
   unsigned count;
   uint8_t orders[KJ_LOCK_WORKERS + 1];

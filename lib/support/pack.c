@@ -1,6 +1,7 @@
-/* Structs as bytes and back. Each struct, array and text lies at a multiple of 16 bytes from the
- * start; a pointer is stored as that place, and 0, where a length is, is NULL. What is still to be
- * walked waits in a list, so that long chains need no stack. */
+/* Serialization of structs. Each struct, array and string is at an offset that is a multiple of 16
+ * bytes. A pointer is stored as this offset; offset 0, which contains the length, means NULL.
+ * Structs that still have to be processed are in a list, so that long chains of pointers need no
+ * stack. */
 #include "support/pack.h"
 
 #include <string.h>
@@ -8,9 +9,9 @@
 enum { UNIT_BYTES = 16 };
 
 typedef struct step {
-  const void *item; /* writing: the struct as it is in memory */
+  const void *item; /* writing: the struct in memory */
   char *copy;       /* reading: its copy in the arena */
-  size_t place;     /* writing: of its bytes */
+  size_t place;     /* writing: the offset of its bytes */
   const kj_outline *outline;
 } step;
 
@@ -47,10 +48,10 @@ static void set_slot(void *item, size_t offset, uint64_t slot)
 
 typedef struct packer {
   kj_buffer *bytes;
-  size_t start; /* of the image in bytes */
+  size_t start; /* index in bytes at which the serialized data begin */
   kj_arena *arena;
   const kj_pack_numbers *numbers;
-  kj_map places; /* addresses to places */
+  kj_map places; /* from addresses to offsets */
   steps left;
 } packer;
 
@@ -63,7 +64,7 @@ static size_t add_bytes(packer *p, const void *data, size_t size_bytes)
   return place;
 }
 
-/* A struct, or a text where outline is NULL, once for all that point to it. */
+/* Adds a struct, or a string if outline is NULL. Pointers to the same object share its bytes. */
 static size_t add_shared(packer *p, const void *item, const kj_outline *outline)
 {
   if (!item) return 0;
@@ -157,14 +158,15 @@ void kj_pack(const void *root, const kj_outline *outline, const kj_pack_numbers 
 
 typedef struct unpacker {
   const char *bytes;
-  size_t size_bytes, left_bytes; /* left: what copies may still take */
+  size_t size_bytes, left_bytes; /* left_bytes: limit for further copies */
   kj_arena *arena;
   const kj_pack_numbers *numbers;
-  kj_map copies; /* places with outlines to copies */
+  kj_map copies; /* from offsets and outlines to copies */
   steps left;
 } unpacker;
 
-/* Each byte belongs to one thing, so copies of honest bytes are no larger than these. */
+/* Copies bytes to the arena. In valid data each byte belongs to one object, so all copies together
+ * are not larger than the data. */
 static char *copy_bytes(unpacker *u, uint64_t place, uint64_t count, size_t each_bytes)
 {
   bool is_in = place >= UNIT_BYTES && place % UNIT_BYTES == 0 && place <= u->size_bytes &&
@@ -218,7 +220,7 @@ static bool get_array(unpacker *u, const step *s, const kj_field *field, uint64_
   return true;
 }
 
-/* Where there is no array there are no elements, whatever the count says. */
+/* Whether the pointer to an array may be NULL, because its number of elements is 0. */
 static bool has_no_array(unpacker *u, const step *s, const kj_field *field)
 {
   bool is_array = field->kind == KJ_FIELD_POINTERS || field->kind == KJ_FIELD_ITEMS ||

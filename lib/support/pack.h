@@ -1,5 +1,6 @@
-/* Structs as bytes, for a process of the same build: what is reached from one struct, through
- * tables that say where its pointers are. The same tables write and read. */
+/* Serialization of structs for a process of the same build. The data are one struct and all objects
+ * that it refers to, directly or through others. Tables (outlines) describe the pointers in each
+ * struct, for both writing and reading. */
 #ifndef KJ_SUPPORT_PACK_H
 #define KJ_SUPPORT_PACK_H
 
@@ -11,15 +12,15 @@
 typedef struct kj_outline kj_outline;
 
 typedef enum kj_field_kind {
-  KJ_FIELD_POINTER,  /* to one struct of .outline, which several may point to */
-  KJ_FIELD_POINTERS, /* to an array of such pointers */
-  KJ_FIELD_ITEMS,    /* to an array of structs of .outline that nothing else points to */
-  KJ_FIELD_TEXT,     /* to a text with a 0 behind it */
-  KJ_FIELD_TEXTS,    /* to an array of such pointers */
-  KJ_FIELD_BYTES,    /* to bytes without pointers, in units of .size_bytes */
-  KJ_FIELD_ROW,      /* to a row of the static table .rows */
-  KJ_FIELD_NUMBER,   /* 32 bits that mean something else in each process, see kj_pack_numbers */
-  KJ_FIELD_DROPPED   /* .size_bytes that become 0 */
+  KJ_FIELD_POINTER,  /* pointer to one struct of .outline, which can be shared */
+  KJ_FIELD_POINTERS, /* pointer to an array of such pointers */
+  KJ_FIELD_ITEMS,    /* pointer to an array of structs of .outline, which is not shared */
+  KJ_FIELD_TEXT,     /* pointer to a 0-terminated string */
+  KJ_FIELD_TEXTS,    /* pointer to an array of such pointers */
+  KJ_FIELD_BYTES,    /* pointer to bytes without pointers, in units of .size_bytes */
+  KJ_FIELD_ROW,      /* pointer to a row of the static table .rows */
+  KJ_FIELD_NUMBER,   /* 32-bit number that differs between processes, see kj_pack_numbers */
+  KJ_FIELD_DROPPED   /* .size_bytes bytes that are replaced by 0 */
 } kj_field_kind;
 
 typedef struct kj_static_rows {
@@ -30,8 +31,8 @@ typedef struct kj_static_rows {
 typedef struct kj_field {
   kj_field_kind kind;
   size_t offset;
-  /* of arrays: where the struct has their count, and how many bytes that has; or measure says how
-   * many there are, by the fields before this one */
+  /* The number of elements of an array: either a field of the struct, given by its offset and size,
+   * or the result of measure, which can use the fields before this one. */
   size_t count_offset, count_bytes;
   size_t (*measure)(const void *item, const void *user);
   size_t size_bytes;
@@ -51,22 +52,24 @@ struct kj_outline {
   const kj_outline name = { sizeof(type), name##_fields, \
                             sizeof name##_fields / sizeof *name##_fields }
 
-/* What NUMBER fields become. Writing: map is told each of them, and its result is ignored. Reading:
- * *number is replaced; false: there is none. user is measure's, too. */
+/* Handles NUMBER fields. While writing, map is called for each number, and its result is ignored.
+ * While reading, map replaces *number and returns false if it is invalid. user is also passed to
+ * measure. */
 typedef struct kj_pack_numbers {
   bool (*map)(void *user, uint32_t *number);
   void *user;
 } kj_pack_numbers;
 
-/* Appends root and what it reaches to bytes. Out of memory sets bytes->failed, or jumps through the
- * arena, which is scratch. */
+/* Appends root and all objects that it refers to to bytes. arena is used for temporary data. When
+ * out of memory, sets bytes->failed or jumps through the arena. */
 void kj_pack(const void *root, const kj_outline *outline, const kj_pack_numbers *numbers,
              kj_arena *arena, kj_buffer *bytes);
 
-/* What kj_pack has made, in the arena. Nothing in the bytes is believed: they may come from a
- * process that is out of its mind. All pointers of what is returned are as the outlines say, and it
- * takes no more memory than the bytes and what a map over them needs; whether its plain fields make
- * sense is the caller's to see. NULL: the bytes are no such thing. Out of memory jumps. */
+/* Returns the struct that kj_pack has written, in the arena. The bytes are not trusted, because the
+ * process that wrote them may be corrupted. All pointers in the result are valid according to the
+ * outlines, and the memory use is bounded by the size of the bytes plus that of a map of the
+ * objects in them. The caller must check other fields. Returns NULL if the bytes are invalid. Jumps
+ * when out of memory. */
 void *kj_unpack(const void *bytes, size_t size_bytes, const kj_outline *outline,
                 const kj_pack_numbers *numbers, kj_arena *arena);
 

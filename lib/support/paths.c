@@ -42,7 +42,7 @@ static bool add_matches(kj_paths *paths, path_list *list, const char *folder, co
   return is_whole;
 }
 
-/* From the folders so far to what they have by the next component's name. */
+/* Replaces each folder in the list by its entries that match the next component. */
 static bool descend(kj_paths *paths, path_list *list, const char *component, size_t length)
 {
   path_list next = { 0 };
@@ -61,8 +61,8 @@ static int compare(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Where the pattern starts: the root, or the folder of this code. Adds nothing if that folder is
- * not known. Returns the rest of the pattern. */
+/* Adds the folder at which the pattern starts: the root, or the folder of this code if it is known.
+ * Returns the rest of the pattern. */
 static const char *start(kj_paths *paths, path_list *list, const char *pattern)
 {
   size_t length = strlen(KJ_OWN_FOLDER);
@@ -120,7 +120,7 @@ static void append_folder_of(kj_buffer *path, const char *file)
   kj_append(path, file, (size_t)(slash + 1 - file));
 }
 
-/* Looks for the mapping of the address in /proc/self/maps, where every path is absolute. */
+/* Searches /proc/self/maps, which contains absolute paths, for the mapping of the address. */
 static void append_mapped_folder(kj_buffer *path, uintptr_t address)
 {
   char *line = NULL;
@@ -138,8 +138,8 @@ static void append_mapped_folder(kj_buffer *path, uintptr_t address)
   if (maps) fclose(maps);
 }
 
-/* The loader's name of a library is as it was given: relative to an earlier current directory,
- * perhaps. The name of the program itself is empty. */
+/* The loader's name of a library can be relative to an earlier current directory. The name of the
+ * program itself is empty. In these cases the mappings give the path. */
 void kj_append_own_folder(kj_buffer *path)
 {
   static const char anchor = 0;

@@ -1,4 +1,4 @@
-/* Paths of files by a pattern. */
+/* Finds files by patterns. */
 #ifndef KJ_SUPPORT_PATHS_H
 #define KJ_SUPPORT_PATHS_H
 
@@ -7,27 +7,28 @@
 
 #include "support/containers.h"
 
-/* { 0 } before kj_find_paths. */
+/* The result of kj_find_paths. Initialize it with { 0 }. */
 typedef struct kj_paths {
-  char **items; /* sorted as strcmp does */
+  char **items; /* sorted in the order of strcmp */
   size_t count;
-  kj_arena arena; /* has them */
-  DIR *folder;    /* that is being read */
+  kj_arena arena; /* contains the paths */
+  DIR *folder;    /* the folder that is being read, or NULL */
 } kj_paths;
 
-/* A pattern may begin with this, which stands for the folder of kj_append_own_folder. */
+/* At the beginning of a pattern, this stands for the folder of kj_append_own_folder. */
 #define KJ_OWN_FOLDER "$ORIGIN"
 
-/* What there is under an absolute path of which components may have `*`, as glob(3) finds it: names
- * that begin with a dot are not meant, and folders that may not be read have nothing. false: out of
- * memory or of files to open, and items is empty. (glob itself frees twice where an allocation
- * fails, glibc 2.39.) Free with kj_free_paths either way. */
+/* Finds the paths that match an absolute pattern, whose components can contain `*`, like glob(3).
+ * Names that begin with a dot do not match, and unreadable folders count as empty. Returns false
+ * when out of memory or file descriptors; items is then empty. Call kj_free_paths in both cases.
+ * (glob itself is not used: in glibc 2.39 it frees memory twice if an allocation fails.) */
 bool kj_find_paths(kj_paths *paths, const char *pattern);
 void kj_free_paths(kj_paths *paths);
 
-/* Appends the absolute path, with a slash at its end, of the folder of the file that this code is
- * in: libkjit, or a program that has it inside. Appends nothing if the system does not say. The
- * folder never depends on the current directory, which may have files of somebody else. */
+/* Appends the absolute path of the folder that contains this code's file: libkjit, or a program
+ * that is linked statically with it. The path ends with a slash. Appends nothing if the path is
+ * unknown. The path never depends on the current directory, which can contain files of another
+ * user. */
 void kj_append_own_folder(kj_buffer *path);
 
 #endif
