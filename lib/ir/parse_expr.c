@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/expr.h"
-#include "ir/habits.h"
+#include "ir/foreign_syntax.h"
 #include "ir/parser.h"
 
 static ki_expr *parse_unary(ki_parser *parser);

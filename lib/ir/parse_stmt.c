@@ -1,7 +1,7 @@
 /* Parser of statements: declarations of locals, control flow, assignments, calls. */
 #include <string.h>
 
-#include "ir/habits.h"
+#include "ir/foreign_syntax.h"
 #include "ir/parser.h"
 
 static ki_stmt *new_stmt(ki_parser *parser, ki_stmt_kind kind)

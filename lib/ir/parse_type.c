@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ir/expr.h"
-#include "ir/habits.h"
+#include "ir/foreign_syntax.h"
 #include "ir/parser.h"
 
 static ki_type_expr *new_type(ki_parser *parser, ki_type_expr_kind kind, kj_location location)

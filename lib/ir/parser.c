@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/expr.h"
-#include "ir/habits.h"
+#include "ir/foreign_syntax.h"
 #include "ir/near_name.h"
 
 /* ---- tokens, errors and names, used by all parts of the parser ---- */

@@ -1,7 +1,7 @@
 /* Verifies types in the source and the constants of a module. */
 #include <string.h>
 
-#include "ir/habits.h"
+#include "ir/foreign_syntax.h"
 #include "ir/near_name.h"
 #include "ir/verify.h"
 

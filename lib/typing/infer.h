@@ -2,9 +2,9 @@
  * only.
  *
  * A function body is inferred in rounds. The rounds refine guesses: the type of a `var` that
- * depends on its assignments (joined.c), the type of the result, and which variables differ between
- * threads. A guess only changes in one direction, so the rounds end. The last round, in which no
- * guess changes, gives the result. */
+ * depends on its assignments (variable_type.c), the type of the result, and which variables differ
+ * between threads. A guess only changes in one direction, so the rounds end. The last round, in
+ * which no guess changes, gives the result. */
 #ifndef KJ_TYPING_INFER_H
 #define KJ_TYPING_INFER_H
 
@@ -378,7 +378,7 @@ void kt_declare_open(kt_scope *s, const ki_decl *decl);
  * assigned value determines it. */
 void kt_start_untyped(kt_scope *s, const ki_decl *decl);
 
-/* ---- joined.c ---- */
+/* ---- variable_type.c ---- */
 
 /* Raises the guess for a var whose type depends on its assignments so that it includes the assigned
  * value. Returns the value for the assignment, which keeps its own type. */

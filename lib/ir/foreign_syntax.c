@@ -1,4 +1,4 @@
-#include "ir/habits.h"
+#include "ir/foreign_syntax.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Hints for names and words that users write out of habit from other languages. Only errors use
  * these functions. */
-#ifndef KJ_IR_HABITS_H
-#define KJ_IR_HABITS_H
+#ifndef KJ_IR_FOREIGN_SYNTAX_H
+#define KJ_IR_FOREIGN_SYNTAX_H
 
 #include "ir/lexer.h"
 
