@@ -1,5 +1,5 @@
 /* Serialization of structs. Each struct, array and string is at an offset that is a multiple of 16
- * bytes. A pointer is stored as this offset; offset 0, which contains the length, means NULL.
+ * bytes. A pointer is stored as this offset. At offset 0 is the length, so 0 represents NULL.
  * Structs that still have to be processed are in a list, so that long chains of pointers need no
  * stack. */
 #include "support/pack.h"

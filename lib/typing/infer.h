@@ -749,7 +749,7 @@ kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
 kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
                                 const char *asker);
 void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location location);
-/* Returns the instance for such a call, and the arguments that are passed at run time. A float
+/* Returns the instance that kt_infer_function_call calls, and the arguments for run time. A float
  * literal for a parameter in `variable` (bit i: parameter i) is passed at run time, too, instead of
  * being part of the instance's key. */
 kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
@@ -791,7 +791,7 @@ kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_t
 
 /* ---- number_limits.c ---- */
 
-/* Sets .least and .most of the kernel's parameters. All instances must be inferred. */
+/* Sets .least and .most of the kernel's parameters. Must run after all instances are inferred. */
 void kt_find_number_limits(kt_compilation *c);
 
 /* ---- numba.c: types in a function that is `@numba`; only if s->has_numba_types ---- */
