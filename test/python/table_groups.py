@@ -271,6 +271,17 @@ for maker in MAKERS:
     found = dict(zip(zip(*(got[name] for name in names)), map(list, zip(got["total"], got["first"]))))
     assert found == want and list(found) == sorted(found), (seed, maker, names)
 
+# Categories of pandas keep their order and their type, and columns of texts without missing ones make bools that cannot be missing.
+if pandas:
+    texts = rng.choice(["z", "x", "yy"], 300)
+    frame = pandas.DataFrame({"k": pandas.Categorical(texts, ["z", "unused", "x", "yy"], ordered=True), "j": rng.integers(0, 3, 300), "s": texts})
+    for names in ("k", ["k", "j"], ["j", "k"]):
+        got, want = kjit.table(frame).groupby(names).agg(n=("j", "sum")), frame.groupby(names, observed=True).agg(n=("j", "sum"))
+        pandas.testing.assert_frame_equal(got, want[want.index.isin(got.index)])
+        assert len(got) == len(frame[["k", "j"] if isinstance(names, list) else ["k"]].drop_duplicates())
+    pandas.testing.assert_frame_equal(kjit.table(frame).sort("k"), frame.sort_values("k", kind="stable"))
+    assert kjit.table(frame).apply(lambda row: row.s == "x").dtype == bool == kjit.table(frame).apply(lambda row: row.k != "x").dtype
+
 # Orders: missing values come last, and equal values keep their order.
 for maker in MAKERS:
     for kind in ("texts", "bools", "small", "floats", "dates"):

@@ -74,10 +74,12 @@ class Decimal(NamedTuple):
 
 class Data:
     """What is read of a column. texts: of a column of texts its dictionary, a sequence; kind: "numpy", "masked" or "arrow", which
-    decides how results of a function of the column are stored; flags_missing: whether a flag says that the element is missing;
+    decides how results of a function of the column are stored; is_ordered: whether texts have an order of their own, that of the
+    dictionary, as categories have; flags_missing: whether a flag says that the element is missing;
     decimal: the Decimal of a column of decimals."""
 
-    def __init__(self, chunks, kind, *, may_be_missing=None, flags_missing=False, texts=None, decimal=None):
+    def __init__(self, chunks, kind, *, may_be_missing=None, flags_missing=False, texts=None, decimal=None, is_ordered=False):
+        self.is_ordered = is_ordered
         self.chunks, self.kind, self.flags_missing, self.texts, self.decimal = chunks, kind, flags_missing, texts, decimal
         has_flags = any(chunk.flags is not None for chunk in chunks)
         self.may_be_missing = has_flags if may_be_missing is None else may_be_missing
@@ -114,6 +116,10 @@ class Column:
     @property
     def texts(self):
         return self.data.texts if self.data else None
+
+    @property
+    def is_ordered(self):
+        return self.data.is_ordered
 
     @property
     def date(self):

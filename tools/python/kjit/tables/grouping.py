@@ -201,7 +201,7 @@ def _groups_of(column):
     if column.texts is None:
         groups, texts = keys.find(values, there), None
     else:
-        groups, texts = keys.find_texts(values, there, column.texts)
+        groups, texts = keys.find_texts(values, there, column.texts, column.is_ordered)
     return groups, lambda: [Result(groups.keys, None, column.data.kind, texts, column.decimal)]
 
 

@@ -34,11 +34,16 @@ def _joined(arrays):
     return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
 
 
-def ranked(values, there, texts):
+def in_order(texts, is_ordered):
+    """The different texts in their order. is_ordered: whether they have it already."""
+    return list(dict.fromkeys(texts)) if is_ordered else sorted(set(texts))
+
+
+def ranked(values, there, texts, is_ordered=False):
     """(codes of texts in the order of the texts, the texts in order)."""
     import numpy
 
-    ordered = sorted(set(texts))
+    ordered = in_order(texts, is_ordered)
     ranks = {text: i for i, text in enumerate(ordered)}
     table = numpy.array([ranks[text] for text in texts] or [0])
     codes = values.astype("i8") if there is None else numpy.where(there, values, 0).astype("i8")
@@ -150,14 +155,14 @@ def find(values, there):
     return _of_integers(index, there, values.dtype)
 
 
-def find_texts(codes, there, texts):
+def find_texts(codes, there, texts, is_ordered=False):
     """(the Groups of texts, whose keys are numbers, the texts that have these numbers). codes: places in `texts`."""
     import numpy
 
-    ordered = sorted(set(texts))
+    ordered = in_order(texts, is_ordered)
     is_small = 0 < len(texts) <= max(_LEAST_EXTENT, len(codes) // 4)
     if len(ordered) < len(texts) or not is_small or codes.dtype == "u8":
-        codes, ordered = ranked(codes, there, texts)
+        codes, ordered = ranked(codes, there, texts, is_ordered)
         return find(codes, there), ordered
     places = {text: i for i, text in enumerate(ordered)}
     ranks = numpy.array([places[text] for text in texts])

@@ -53,8 +53,13 @@ def _of_categories(array, count):
         raise Refused(
             "categories that are no texts are not supported: convert the column to the type of its categories"
         )
-    codes = array.codes
-    return Data([Chunk(codes, codes >= 0, count)], "numpy", texts=texts)
+    return Data([_coded(array.codes, count)], "numpy", texts=texts, is_ordered=True)
+
+
+def _coded(codes, count):
+    """A chunk of texts. Columns without missing ones have results that cannot be missing."""
+    is_there = codes >= 0
+    return Chunk(codes, None if is_there.all() else is_there, count)
 
 
 def _of_texts(series, dtype, count):
@@ -63,7 +68,7 @@ def _of_texts(series, dtype, count):
     if dtype.kind == "O" and pandas.api.types.infer_dtype(series, skipna=True) not in ("string", "empty"):
         raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
     codes, texts = pandas.factorize(series)
-    return Data([Chunk(codes, codes >= 0, count)], "numpy", texts=[str(text) for text in texts])
+    return Data([_coded(codes, count)], "numpy", texts=[str(text) for text in texts])
 
 
 def series_of(result, frame, name=None):
@@ -155,7 +160,7 @@ def groups_of(frame, labels, made):
     """The aggregations as a DataFrame whose index has the keys. labels: the keys of each column by its name."""
     import pandas
 
-    arrays = [_array_of(keys) for keys in labels.values()]
+    arrays = [_labels_of(frame[name].dtype if name in frame else None, keys) for name, keys in labels.items()]
     names = list(labels)
     index = (
         pandas.Index(arrays[0], name=names[0])
@@ -163,6 +168,14 @@ def groups_of(frame, labels, made):
         else pandas.MultiIndex.from_arrays(arrays, names=names)
     )
     return pandas.DataFrame({name: _array_of(result) for name, result in made.items()}, index=index)
+
+
+def _labels_of(dtype, keys):
+    """The keys of groups, which are categories if the column of the keys has such."""
+    import pandas
+
+    made = _array_of(keys)
+    return pandas.Categorical(made, dtype=dtype) if isinstance(dtype, pandas.CategoricalDtype) else made
 
 
 def only_column(made, name):

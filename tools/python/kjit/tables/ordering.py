@@ -13,11 +13,11 @@ def _values(table, by):
     """(values to order the rows by, which of them are there or None). Texts count by their place in the order of texts."""
     if callable(by):
         made = table._run(by, ())
-        values, there, texts = made.values, made.there, made.texts
+        values, there, texts, is_ordered = made.values, made.there, made.texts, False
     else:
         column = usable(find_column(table._columns, by))
-        (values, there), texts = keys.whole(column), column.texts
-    return (values if texts is None else keys.ranked(values, there, texts)[0]), there
+        (values, there), texts, is_ordered = keys.whole(column), column.texts, column.is_ordered
+    return (values if texts is None else keys.ranked(values, there, texts, is_ordered)[0]), there
 
 
 def _rows(table, by):
