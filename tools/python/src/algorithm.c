@@ -1,4 +1,4 @@
-/* Algorithms over whole arrays: objects of Python become the arguments of a row of the table. */
+/* Algorithms over whole arrays: converts Python objects to the arguments of a table row. */
 #include "algorithm.h"
 #include "expression.h"
 
@@ -23,7 +23,7 @@ void binding_destroy_call(algorithm_call *call)
   PyMem_Free(call);
 }
 
-/* A result. A plan writes it whenever it runs. */
+/* Prepares an array for a result. A plan writes it at each run. */
 static int begin_writing(algorithm_call *call, array_object *array)
 {
   if (!call->is_planned) return binding_before_write(array);
@@ -43,8 +43,8 @@ int binding_write_again(const algorithm_call *call)
   return 0;
 }
 
-/* A number at an address becomes one in the argument, since libkjit keeps the steps of such calls.
- */
+/* Replaces a number that is passed by address by its value, because libkjit keeps the steps of
+ * calls without such addresses. */
 static void take_inline(kjit_arg *arg)
 {
   if (arg->kind != KJIT_ARG_BY_ADDRESS || arg->type >= KJIT_SCALAR_COUNT) return;
@@ -64,12 +64,12 @@ static void take_inline(kjit_arg *arg)
   case KJIT_I64:
   case KJIT_U64:
   case KJIT_F64: made.value.u = *(const uint64_t *)bytes; break;
-  default: return; /* complex numbers */
+  default: return; /* for example complex numbers */
   }
   *arg = made;
 }
 
-/* The next object as an argument, NULL with an exception. */
+/* Converts the next object to an argument. Returns NULL with an exception. */
 static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *name)
 {
   int at = call->object_count;
@@ -87,8 +87,8 @@ static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *
   return &call->values[at];
 }
 
-/* One value; a record comes as an array without axes, whose memory is kept until the call is over.
- */
+/* Converts an object to a single value. A record becomes a zero-dimensional array whose memory
+ * lives until the call is over. */
 static kjit_arg *add_value(algorithm_call *call, PyObject *object, const char *name)
 {
   binding_argument *storage = &call->objects[call->object_count];
@@ -111,7 +111,7 @@ int binding_get_pair(context_object *context, PyObject *object, kjit_function **
   return binding_finish(context, kjit_get_function(module->module, name, function));
 }
 
-/* (module, name, shape or None, arrays) */
+/* Reads a func operand given as (module, name, shape or None, arrays). */
 static int read_computed(algorithm_call *call, PyObject *object, kjit_operand *operand)
 {
   PyObject *module, *name, *shape, *arrays;
@@ -151,7 +151,8 @@ kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const 
   return operand;
 }
 
-/* The name of one of kjit's, or (module, name of the func, whether it commutes). */
+/* Reads an operator: the name of one of kjit's operators, or (module, name of the func, whether it
+ * commutes). */
 static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
 {
   if (call->operator_count == ALGORITHM_MOST_OPERATORS) {
@@ -177,7 +178,8 @@ static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
 
 /* ---- the arguments of a row ---- */
 
-/* Numbers of both signs: those above the greatest i64 are the bits of a u64. */
+/* Reads a signed or unsigned 64-bit integer. A value above the largest i64 is stored as the bits of
+ * a u64. */
 static int read_integer(PyObject *object, int64_t *value)
 {
   int overflow;
@@ -277,7 +279,7 @@ static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
   for (Py_ssize_t i = 0; i < count; i++) {
     long axis = PyLong_AsLong(PyTuple_GetItem(object, i));
     if (axis == -1 && PyErr_Occurred()) return -1;
-    /* One that no array has stays one. */
+    /* stays out of range */
     axes[i] = axis < -100 ? -100 : axis > 100 ? 100 : (int32_t)axis;
   }
   options->axes = axes;
@@ -292,11 +294,11 @@ typedef struct given_options {
     *devices;
   int is_planned;
   int32_t axis_numbers[BINDING_MAX_RANK];
-  PyObject *keeper; /* what the stream needs */
+  PyObject *keeper; /* keeps the stream alive */
   kjit_device *shared[MOST_DEVICES];
 } given_options;
 
-/* A func, and a tuple of operands. */
+/* Reads the func of an epilogue and its tuple of operands. */
 static int read_epilogue(algorithm_call *call, const given_options *given,
                          kjit_algorithm_options *options)
 {
@@ -346,7 +348,8 @@ static int read_options(algorithm_call *call, given_options *given, kjit_algorit
   return read_devices(call, given, options);
 }
 
-/* As PyArg_ParseTuple's O& has them: K and I would take numbers modulo 2^64 and 2^32. */
+/* Converter for O& of PyArg_ParseTuple, because K and I would reduce numbers modulo 2^64 and
+ * 2^32. */
 static int take_count(PyObject *object, void *to)
 {
   PyObject *number = PyNumber_Index(object);
@@ -384,7 +387,7 @@ static PyObject *tell_result(context_object *context, const kjit_result_info *in
   return told;
 }
 
-/* A list of (element type, shape) of what the results would be. */
+/* Returns a list of (element type, shape) that describes the results. */
 static PyObject *ask(algorithm_call *call, const algorithm_row *row,
                      kjit_algorithm_options *options)
 {
@@ -405,8 +408,8 @@ static PyObject *ask(algorithm_call *call, const algorithm_row *row,
   return list;
 }
 
-/* Several devices have no stream in common that could come behind others, and return when they are
- * done. */
+/* Waits for the streams of the arguments. A call on several devices has no common stream that could
+ * be ordered after them, and waits for its own work before it returns. */
 static kjit_status wait_for_followed(const binding_followed *followed)
 {
   kjit_status status = KJIT_OK;
@@ -442,8 +445,8 @@ int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorit
 
 /* run_algorithm(context, name, arguments, asked=0, axes=None, flags=0, initial=None, device=None,
  * stream=None, accumulator=None, where=None, signature=None, chunk=0, begin_bit=0, end_bit=0,
- * plan=False, epilogue=None, epilogue_operands=(), devices=None): None, a Plan, or with asked a
- * list of what that many results would be. */
+ * plan=False, epilogue=None, epilogue_operands=(), devices=None): returns None, a Plan, or, if
+ * asked is not 0, a list that describes that number of results. */
 static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names)
 {
   (void)unused;
@@ -482,7 +485,7 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
     else if (!binding_perform(call, row, &options)) told = Py_NewRef(Py_None);
   }
   Py_XDECREF(given.keeper);
-  if (!plan || !told) { /* also where an exception came beside the plan */
+  if (!plan || !told) { /* also if an exception was raised after the plan was made */
     kjit_destroy_plan(plan);
     binding_destroy_call(call);
     return told;

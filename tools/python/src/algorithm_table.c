@@ -1,9 +1,9 @@
-/* The C function of each algorithm's name, and what its arguments are. algorithm_calls.inc, which
- * scripts/make-algorithms.py makes from runtime/algorithm/algorithms.def, has all functions except
- * conversions to a sparse matrix. */
+/* The table of algorithm names with their C functions and parameters. algorithm_calls.inc, which
+ * scripts/make-algorithms.py generates from runtime/algorithm/algorithms.def, contains all
+ * functions except conversions to a sparse matrix. */
 #include "algorithm.h"
 
-/* A matrix is five arguments: data, columns, offsets, and the numbers of rows and columns. */
+/* Reads a matrix from five arguments: data, columns, offsets, number of rows, number of columns. */
 static kjit_csr csr_of(const algorithm_argument *a)
 {
   return (kjit_csr){ a[0].operands, a[1].operands, a[2].operands, { a[3].integer, a[4].integer } };
@@ -18,7 +18,8 @@ static kjit_csr csr_of(const algorithm_argument *a)
 #include "algorithm_calls.inc"
 #undef CALL
 
-/* A result has the shape of the matrix that it is made of. Who asks has no operands for it. */
+/* Returns a result matrix with the given shape. A call that only asks for descriptions of the
+ * results has no operands for it. */
 static kjit_csr result_of(const algorithm_argument *a, int64_t rows, int64_t columns)
 {
   return (kjit_csr){ a[0].operands, a[1].operands, a[2].operands, { rows, columns } };

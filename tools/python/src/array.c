@@ -1,4 +1,4 @@
-/* kjit's own arrays: memory of a device with a shape. */
+/* kjit arrays: memory of a device with a shape. */
 #include "binding.h"
 
 PyTypeObject *binding_array_type;
@@ -68,14 +68,14 @@ const kjit_tensor *binding_get_tensor(PyObject *object)
   return NULL;
 }
 
-/* The objects of kjit.dtypes that Array.dtype returns, each made when it is first needed. */
+/* Objects of kjit.dtypes that Array.dtype returns, each created when it is first needed. */
 static PyObject *make_dtype_object, *scalar_dtypes[KJIT_SCALAR_COUNT];
 
 PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element)
 {
   if (make_dtype_object && (PyObject *)Py_TYPE(text) == make_dtype_object) {
     text = PyObject_GetAttrString(text, "text");
-    Py_XDECREF(text); /* the object keeps it */
+    Py_XDECREF(text); /* the object keeps a reference */
     if (!text) return NULL;
   }
   const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -138,7 +138,8 @@ static PyObject *create_empty(PyObject *module, PyObject *args)
   return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
 }
 
-/* copy_of(context, object, device): a new array with the elements of any array. */
+/* copy_of(context, object, device): returns a new array with the elements of an array of any
+ * library. */
 static PyObject *create_copy(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -179,8 +180,8 @@ static PyObject *import_array(PyObject *module, PyObject *args)
   return array;
 }
 
-/* wrap_buffer(context, object): the memory of the host that an object with the buffer protocol has,
- * in place; the array keeps the object. */
+/* wrap_buffer(context, object): wraps the host memory of an object with the buffer protocol without
+ * copying it; the array keeps a reference to the object. */
 static PyObject *wrap_buffer(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -204,7 +205,7 @@ static PyObject *wrap_buffer(PyObject *module, PyObject *args)
   return result;
 }
 
-/* ---- what an array is ---- */
+/* ---- properties ---- */
 
 static PyObject *get_shape(PyObject *object, void *unused)
 {
@@ -233,7 +234,7 @@ static PyObject *get_dtype(PyObject *object, void *unused)
   return dtype;
 }
 
-/* set_dtype_factory(factory): factory(name) is the object that Array.dtype returns. */
+/* set_dtype_factory(factory): factory(name) creates the objects that Array.dtype returns. */
 static PyObject *set_dtype_factory(PyObject *module, PyObject *factory)
 {
   (void)module;
@@ -372,7 +373,7 @@ static PyObject *get_view(PyObject *object, PyObject *key)
 
 /* ---- contents ---- */
 
-/* Copies between this array and an object, which is an argument. */
+/* Copies between this array and an object that can be an argument. */
 static int copy_with(array_object *self, PyObject *object, int is_into_self)
 {
   binding_argument storage;
@@ -423,7 +424,7 @@ static int set_view(PyObject *object, PyObject *key, PyObject *value)
   return outcome;
 }
 
-/* NumPy's name of the elements, or the dtype of records. */
+/* Returns the NumPy name of the element type, or the dtype of records. */
 static PyObject *make_dtype(array_object *self)
 {
   kjit_type element = kjit_get_array_element(self->array);
@@ -453,7 +454,8 @@ static PyObject *copy_to_host(PyObject *object, PyObject *unused)
   return result;
 }
 
-/* Of an array of one element, as a result of a reduction is, its number of Python. */
+/* Returns the element of an array with one element, such as the result of a reduction, as a Python
+ * number. */
 static PyObject *get_item(PyObject *object, PyObject *unused)
 {
   const kjit_tensor *tensor = binding_get_tensor(object);
@@ -480,7 +482,8 @@ static PyObject *convert_item(PyObject *object, PyObject *convert(PyObject *))
 static PyObject *get_float(PyObject *object) { return convert_item(object, PyNumber_Float); }
 static PyObject *get_int(PyObject *object) { return convert_item(object, PyNumber_Long); }
 
-/* Without dimensions whether the number is not 0, else whether there is a first extent, as ever. */
+/* Returns the truth value: for a zero-dimensional array whether the number is not 0, and otherwise
+ * whether the first extent is not 0. */
 static int get_truth(PyObject *object)
 {
   const kjit_tensor *tensor = binding_get_tensor(object);
@@ -514,7 +517,7 @@ static PyObject *show(PyObject *object)
   return text;
 }
 
-/* By identity; aligned addresses have zeros at their end. */
+/* Hashes the identity. Shifts the address, because the low bits of aligned addresses are 0. */
 static Py_hash_t hash_identity(PyObject *object)
 {
   Py_hash_t hash = (Py_hash_t)((uintptr_t)object >> 4);
@@ -568,7 +571,7 @@ static PyType_Slot own_slots[] = {
   { Py_tp_doc, (void *)"Memory of a device with a shape." },
 };
 enum { OWN_SLOTS = sizeof own_slots / sizeof *own_slots, MOST_OPERATORS = 63 };
-static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* with the operators */
+static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* includes the slots of operators */
 static PyType_Spec spec = { "kjit._kjit.Array", sizeof(array_object), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
 

@@ -1,7 +1,7 @@
-/* Views of arrays with any strides, and how the memory of two arrays overlaps. */
+/* Views of arrays with arbitrary strides, and the overlap of the memory of two arrays. */
 #include "expression.h"
 
-/* Strides in elements; a contiguous tensor may have none. */
+/* Stores the strides in elements. A contiguous tensor may have no strides. */
 static void list_strides(const kjit_tensor *tensor, int64_t *strides)
 {
   int64_t stride = 1;
@@ -26,7 +26,8 @@ PyObject *binding_get_strides(PyObject *array, void *unused)
   return tuple;
 }
 
-/* _view(shape, strides, offset, is_read_only): strides and offset in elements. */
+/* _view(shape, strides, offset, is_read_only): returns a view. strides and offset are in
+ * elements. */
 PyObject *binding_restride(PyObject *array, PyObject *args)
 {
   array_object *self = (array_object *)array;
@@ -48,8 +49,9 @@ PyObject *binding_restride(PyObject *array, PyObject *args)
   return binding_wrap_view(self, view, is_read_only);
 }
 
-/* _part(element, index): the parts with an index of all elements, which consist of several elements
- * of another type, as complex numbers do of floats. */
+/* _part(element, index): returns a view of the component with this index of all elements. Each
+ * element consists of several values of type `element`, for example a complex number of two
+ * floats. */
 PyObject *binding_get_part(PyObject *array, PyObject *args)
 {
   array_object *self = (array_object *)array;
@@ -64,7 +66,7 @@ PyObject *binding_get_part(PyObject *array, PyObject *args)
   return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
-/* _protect(): the array becomes read-only. Other arrays with the same memory stay as they are. */
+/* _protect(): makes the array read-only. Other arrays with the same memory do not change. */
 PyObject *binding_protect(PyObject *array, PyObject *unused)
 {
   (void)unused;
@@ -72,7 +74,8 @@ PyObject *binding_protect(PyObject *array, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* The first byte of the lowest element and the byte after the highest one; false: no elements. */
+/* Stores the address of the lowest byte and the address after the highest byte. Returns 0 if the
+ * tensor has no elements. */
 static int find_range(const kjit_tensor *tensor, uintptr_t *low, uintptr_t *high)
 {
   int64_t strides[BINDING_MAX_RANK], first = 0, last = 0;

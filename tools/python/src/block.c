@@ -1,5 +1,5 @@
-/* Memory that an array has and views of it have, too, and the pending arrays that read it. Before
- * the memory is written, or handed to somebody who may write it, these arrays are computed. */
+/* Memory blocks that arrays share with their views, and the pending arrays that read them. Before
+ * the memory is written, or passed to code that may write it, these pending arrays are computed. */
 #include "expression.h"
 
 #include <stdlib.h>
@@ -54,14 +54,15 @@ int binding_is_shared(const array_object *array)
   return array->block && (array->block->is_open || array->block->lent);
 }
 
-/* Whether somebody besides the pending arrays that read it has a reference to a pending array. */
+/* Returns whether code other than pending arrays that read it has a reference to a pending
+ * array. */
 static int is_held(const array_object *array)
 {
   return Py_REFCNT((PyObject *)array) > array->pending->reader_count;
 }
 
-/* What is best computed so that an array no longer reads a block: a pending array that nobody holds
- * is a part of others. */
+/* Returns the array to compute so that `array` no longer reads a block. A pending array that only
+ * other pending arrays reference is best computed as part of them. */
 static array_object *find_outermost(array_object *array, uint64_t kept)
 {
   while (!array->pending->busy && !is_held(array)) {
@@ -92,14 +93,15 @@ int binding_before_write(array_object *array)
 {
   if (array->pending && binding_evaluate(array)) return -1;
   if (expression_captures) {
-    /* Each launch of the graph writes the memory again. */
+    /* because each launch of the graph writes the memory again */
     if (!binding_get_block(array)) return -1;
     array->block->is_open = 1;
   }
   return array->block && array->block->readers ? binding_compute_readers(array->block, 0) : 0;
 }
 
-/* An array that is open or lent before its readers are computed gets no new ones meanwhile. */
+/* The array is marked as open or lent before its readers are computed, so that no new readers are
+ * added meanwhile. */
 int binding_open_block(array_object *array)
 {
   if (array->pending && binding_evaluate(array)) return -1;

@@ -1,7 +1,6 @@
-/* What streams reach: an object that arrives when the work before it is done. A thread of the
- * driver passes it on and takes no lock of Python's, so that no thread that waits for the driver
- * with this lock can keep it waiting. A thread of Python takes the objects
- * (kjit/cuda/callbacks.py). */
+/* Objects posted to streams: an object arrives when the work queued before it is done. A driver
+ * thread passes it on without taking a Python lock, because a Python thread that holds such a lock
+ * may be waiting for the driver. A Python thread takes the objects (kjit/cuda/callbacks.py). */
 #include "binding.h"
 
 #include <errno.h>
@@ -21,7 +20,8 @@ static struct {
   int is_closed;
 } box = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, &box.first, 0 };
 
-/* What was posted is the parent's, and another thread may have held the mutex. */
+/* After a fork: discards the objects of the parent process, and initializes the mutex, which
+ * another thread may have held. */
 static void renew(void)
 {
   pthread_mutex_init(&box.mutex, NULL);
@@ -41,8 +41,8 @@ static void arrive(void *user)
   pthread_mutex_unlock(&box.mutex);
 }
 
-/* post_after(device, stream, object): take_posted() returns the object after the work that is on
- * the stream now. */
+/* post_after(device, stream, object): take_posted() returns the object after the work that is
+ * queued on the stream now. */
 static PyObject *post_after(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -71,7 +71,7 @@ static PyObject *post_after(PyObject *module, PyObject *args)
   BINDING_UNLOCKED(device->context,
                    status = kjit_add_host_callback(device->device, stream, arrive, made));
   Py_XDECREF(keeper);
-  if (status != KJIT_OK) { /* it does not arrive */
+  if (status != KJIT_OK) { /* the object will not arrive */
     Py_DECREF(made->object);
     free(made);
   }
@@ -89,7 +89,7 @@ static struct timespec time_after(long milliseconds)
   return at;
 }
 
-/* NULL: nothing has arrived in time, or the box is closed. */
+/* Returns NULL if no object arrives in time, or if the box is closed. */
 static posted *wait_for_arrival(long milliseconds, int *is_closed)
 {
   struct timespec end = time_after(milliseconds);
@@ -105,8 +105,8 @@ static posted *wait_for_arrival(long milliseconds, int *is_closed)
   return made;
 }
 
-/* take_posted(milliseconds): the object that has arrived next, waiting for it; None if none arrives
- * in time, False after close_posted(). */
+/* take_posted(milliseconds): waits for the next object and returns it. Returns None if none arrives
+ * in time, or False after close_posted(). */
 static PyObject *take_posted(PyObject *module, PyObject *number)
 {
   (void)module;
@@ -131,8 +131,8 @@ static PyObject *close_posted(PyObject *module, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* call_reporting(function, ...): calls it. Nobody gets its exception, so sys.unraisablehook does.
- */
+/* call_reporting(function, ...): calls the function and passes an exception to sys.unraisablehook,
+ * because no Python code could catch it. */
 static PyObject *call_reporting(PyObject *module, PyObject *args)
 {
   (void)module;

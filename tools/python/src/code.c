@@ -1,4 +1,4 @@
-/* What was compiled of a kernel, and code to look at. */
+/* Inspection of compiled kernels, and compilation of code for inspection. */
 #include "binding.h"
 
 static const struct stage_row {
@@ -32,7 +32,7 @@ static kjit_kernel *find_kernel(module_object *module, const char *name)
   return binding_finish(module->context, status) ? NULL : kernel;
 }
 
-/* What a compilation has made, which is freed. */
+/* Converts the result of a compilation to a Python object and frees it. */
 static PyObject *take_code(module_object *module, kjit_status status, kjit_stage stage, void *code,
                            size_t size)
 {
@@ -44,7 +44,8 @@ static PyObject *take_code(module_object *module, kjit_status status, kjit_stage
   return result;
 }
 
-/* compile_code(module, name, signature, stage, target, facts, checks, debug): text, or bytes. */
+/* compile_code(module, name, signature, stage, target, facts, checks, debug): returns a string or
+ * bytes. */
 static PyObject *compile_code(PyObject *unused, PyObject *args)
 {
   (void)unused;
@@ -87,7 +88,8 @@ static PyObject *make_specialization(const kjit_specialization_info *info)
                        "block_bytes", (unsigned long long)info->block_bytes);
 }
 
-/* list_specializations(module, name): a dictionary for each, in the order of their compilation. */
+/* list_specializations(module, name): returns a dictionary for each specialization, in the order of
+ * compilation. */
 static PyObject *list_specializations(PyObject *unused, PyObject *args)
 {
   (void)unused;
@@ -129,8 +131,8 @@ static PyObject *specialize(PyObject *unused, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* occupancy(module, name, signature, block, shared_bytes): blocks of a cooperative launch, of the
- * latest specialization with these types. */
+/* occupancy(module, name, signature, block, shared_bytes): returns the number of blocks of a
+ * cooperative launch for the latest specialization with these types. */
 static PyObject *get_occupancy(PyObject *unused, PyObject *args)
 {
   (void)unused;
@@ -168,8 +170,8 @@ static kjit_function *find_function(module_object *module, const char *name)
   return binding_finish(module->context, status) ? NULL : function;
 }
 
-/* compile_function(module, name, signature, symbol, stage, target, debug): a func as a C function
- * for other code, text or bytes. */
+/* compile_function(module, name, signature, symbol, stage, target, debug): compiles a func as a C
+ * function for other code. Returns a string or bytes. */
 static PyObject *compile_function(PyObject *unused, PyObject *args)
 {
   (void)unused;
@@ -196,7 +198,7 @@ static PyObject *compile_function(PyObject *unused, PyObject *args)
   return take_code(module, status, stage, code, size);
 }
 
-/* get_result_type(module, name, signature): the name of the type, "void" of none. */
+/* get_result_type(module, name, signature): returns the name of the type, or "void". */
 static PyObject *get_result_type(PyObject *unused, PyObject *args)
 {
   (void)unused;

@@ -1,4 +1,4 @@
-/* Which operations become one kernel, and how such an expression is described. */
+/* Selects the operations that become one kernel, and describes such an expression. */
 #include "expression.h"
 
 static int64_t count_elements(const kjit_tensor *tensor)
@@ -8,9 +8,10 @@ static int64_t count_elements(const kjit_tensor *tensor)
   return count;
 }
 
-/* Whether an operand is computed before the array and not within its kernel: a thread computes it;
- * it was a part before and somebody holds it, so that it may come a third time; or it has fewer
- * elements, each of which would be computed again and again. */
+/* Returns whether an operand is computed before the array instead of inside its kernel. This holds
+ * if a thread is computing it; if it was a part of another kernel before and is still referenced,
+ * so that it may be needed again; or if it has fewer elements than the array, because each element
+ * would be computed repeatedly. */
 static int is_computed_apart(const array_object *operand, const array_object *array)
 {
   const binding_pending *pending = operand->pending;
@@ -35,7 +36,7 @@ static array_object *find_apart(array_object *array, const array_object *outermo
   return NULL;
 }
 
-/* The number of a number or an array among the inputs. Arrays come once. */
+/* Returns the index of a number or array among the inputs. Each array is listed once. */
 static int add_input(binding_expression *e, PyObject *object, kjit_type type)
 {
   int is_array = Py_TYPE(object) == binding_array_type;
@@ -72,7 +73,7 @@ static int add_node(binding_expression *e, array_object *array, uint64_t walk)
   return pending->index;
 }
 
-/* How an input lies in memory decides what is compiled for it. */
+/* Adds the memory layout of an input to the key, because the compiled code depends on it. */
 static void put_layout(binding_expression *e, PyObject *input, const kjit_tensor *result)
 {
   if (Py_TYPE(input) != binding_array_type) return put(e, 0xff);
@@ -91,8 +92,8 @@ static void put_layout(binding_expression *e, PyObject *input, const kjit_tensor
   put(e, count_elements(t) == count_elements(result) ? 0 : repeated);
 }
 
-/* The func of a single operation has a parameter for each operand, also where two operands are one
- * array. */
+/* Lists the operands of a single operation. Its func has a parameter for each operand, even if two
+ * operands are the same array. */
 static void list_operands_apart(const array_object *array, binding_expression *e)
 {
   const binding_pending *pending = array->pending;

@@ -1,16 +1,16 @@
-/* Launches of kjit.cuda: the bases of its Dispatcher and its Configured. */
+/* Launches of kjit.cuda: base classes of its Dispatcher and its configured kernels. */
 #include "route.h"
 
 #include <structmember.h>
 
-/* That one dispatcher keeps. */
+/* Maximum number of configurations of a dispatcher. */
 enum { MOST_CONFIGURATIONS = 256 };
 
 static PyTypeObject *dispatcher_type, *configured_type;
 
 /* ---- calls ---- */
 
-/* The exception that is set says what Numba's users expect of it. */
+/* Adds hints for users of Numba to the current exception. */
 static void explain(PyObject *self)
 {
   PyObject *type, *value, *trace;
@@ -43,7 +43,7 @@ static PyObject *call_configured(PyObject *object, PyObject *args, PyObject *key
   return result;
 }
 
-/* The slow way takes a tuple and a dictionary. */
+/* Calls the slow path, which takes a tuple and a dictionary. */
 static PyObject *call_with_objects(PyObject *object, PyObject *const *items, Py_ssize_t count,
                                    PyObject *names)
 {
@@ -119,8 +119,8 @@ static int traverse_configured(PyObject *object, visitproc visit, void *arg)
   return 0;
 }
 
-/* The dispatcher and the launcher stay, which a call by a finalizer needs. The dispatcher's own
- * fields break the circle. */
+/* Keeps dispatcher and launcher, because a finalizer can still call the object. Clearing the
+ * dispatcher's own fields breaks the reference cycle. */
 static int clear_configured(PyObject *object)
 {
   Py_CLEAR(((configured_object *)object)->callbacks);
@@ -175,7 +175,7 @@ static PyType_Spec configured_spec = { "kjit._kjit.Configured", sizeof(configure
 
 /* ---- kjit.cuda's dispatchers ---- */
 
-static PyTypeObject *queue_class; /* kjit.cuda's streams */
+static PyTypeObject *queue_class; /* class of kjit.cuda's streams */
 
 static int is_extent(PyObject *object)
 {
@@ -186,8 +186,8 @@ static int is_extent(PyObject *object)
   return count > 0;
 }
 
-/* Whether a subscript means the same as another one that is equal to it: 1.0 and True are equal to
- * 1, and lists change. */
+/* Returns whether an equal subscript always has the same meaning. 1.0 and True are equal to 1 but
+ * mean something else, and lists can change. */
 static int is_plain_key(PyObject *key)
 {
   Py_ssize_t count = PyTuple_CheckExact(key) ? PyTuple_Size(key) : 0;
@@ -235,7 +235,7 @@ static int traverse_dispatcher(PyObject *object, visitproc visit, void *arg)
   Py_VISIT(self->configurations);
   Py_VISIT(self->extensions);
   for (int i = 0; i < self->route_count; i++) {
-    if (self->routes[i]->uses > 1) continue; /* a launch needs what it refers to */
+    if (self->routes[i]->uses > 1) continue; /* a running launch uses the route */
     Py_VISIT(self->routes[i]->kept);
     Py_VISIT((PyObject *)self->routes[i]->kernel);
   }
@@ -289,7 +289,8 @@ static PyType_Spec dispatcher_spec = { "kjit._kjit.Dispatcher", sizeof(dispatche
                                          Py_TPFLAGS_BASETYPE,
                                        dispatcher_slots };
 
-/* know_streams(class): of subscripts with such streams two are equal where they are the same. */
+/* know_streams(class): sets the class of streams. Subscripts with such streams are equal only if
+ * they contain the same stream objects. */
 static PyObject *know_streams(PyObject *module, PyObject *type)
 {
   (void)module;

@@ -63,8 +63,8 @@ static void end_context(PyObject *object)
   binding_free_wraps(self);
   if (self->context) {
     kjit_context *context = self->context;
-    /* In a forked child this does nothing. Lines that a GPU still has arrive here, and are lost
-     * with the mailbox: whoever wants them synchronizes. */
+    /* Does nothing in a forked child. Lines that kernels on a GPU have printed since the last
+     * synchronization are lost, because the mailbox is destroyed. */
     Py_BEGIN_ALLOW_THREADS(void) kjit_destroy_context(context);
     Py_END_ALLOW_THREADS
   }
@@ -74,7 +74,8 @@ static void end_context(PyObject *object)
   binding_free_object(object);
 }
 
-/* From a tuple of pairs (file, text), which keeps what the entries borrow. NULL: an exception. */
+/* Reads a tuple of pairs (file, text). The entries borrow from the tuple. Returns NULL with an
+ * exception. */
 static kjit_quoted_text *read_quoted(PyObject *pairs, size_t *count)
 {
   *count = (size_t)PyTuple_Size(pairs);
@@ -92,7 +93,8 @@ static kjit_quoted_text *read_quoted(PyObject *pairs, size_t *count)
   return list;
 }
 
-/* parse(name, text, quoted): quoted are the sources behind line directives. */
+/* parse(name, text, quoted): parses a module. quoted contains the sources that line directives
+ * name. */
 static PyObject *parse_module(PyObject *object, PyObject *args)
 {
   context_object *self = (context_object *)object;
@@ -161,7 +163,7 @@ kjit_device *binding_get_device(context_object *context, PyObject *object)
 {
   if (!object || object == Py_None) {
     if (binding_has_current()) return binding_get_current(context);
-    /* The first one, as for a launch: a GPU before the CPU. */
+    /* like a launch, prefers the first GPU to the CPU */
     uint32_t count = kjit_get_device_count(context->context, KJIT_DEVICE_CUDA);
     return binding_open_device(context, count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0);
   }
@@ -219,9 +221,9 @@ static PyObject *get_statistics(PyObject *object, PyObject *unused)
                        s.evictions);
 }
 
-/* leave(seconds): ends compilations under way and waits until no thread is in a call of libkjit, at
- * the end of the interpreter. Threads that compile in the background have ended then, as exit()
- * destroys data of LLVM. */
+/* leave(seconds): called when the interpreter ends. Interrupts compilations and waits until no
+ * thread is in a call of libkjit. Background threads have ended then, because exit() destroys data
+ * of LLVM. */
 static PyObject *leave_context(PyObject *object, PyObject *args)
 {
   context_object *self = (context_object *)object;
@@ -368,7 +370,7 @@ static PyObject *stop_profiler(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* The peer as a device of the same context. */
+/* Reads an argument that must be a device of the same context. */
 static kjit_device *read_peer(PyObject *object, PyObject *peer)
 {
   return binding_get_device(((device_object *)object)->context, peer);
@@ -475,7 +477,7 @@ static void free_module(PyObject *object)
   binding_free_object(object);
 }
 
-/* set_constant(name, value): a module in which the constant has the value. */
+/* set_constant(name, value): returns a module in which the constant has the value. */
 static PyObject *set_constant(PyObject *object, PyObject *args)
 {
   module_object *self = (module_object *)object;
@@ -499,8 +501,8 @@ static PyObject *set_constant(PyObject *object, PyObject *args)
   return (PyObject *)changed;
 }
 
-/* The items of a list of (name, data, options) as what is linked; data is bytes. The objects keep
- * what the result points to. */
+/* Reads a list of (name, data, options) as link inputs; data is bytes. The objects in the list own
+ * the data that the result points to. */
 static kjit_link_input *read_link_inputs(PyObject *list, Py_ssize_t count)
 {
   kjit_link_input *inputs = PyMem_Calloc((size_t)count + 1, sizeof *inputs);
@@ -524,8 +526,8 @@ static kjit_link_input *read_link_inputs(PyObject *list, Py_ssize_t count)
   return inputs;
 }
 
-/* bind_linked(name, symbol, [(format, name, data, options)]): a module in which GPU code finds the
- * extern func in linked code. */
+/* bind_linked(name, symbol, [(format, name, data, options)]): returns a module in which GPU code
+ * finds the extern func in the linked code. */
 static PyObject *bind_linked(PyObject *object, PyObject *args)
 {
   module_object *self = (module_object *)object;

@@ -1,5 +1,5 @@
-/* Computing pending arrays: which operations become one kernel, and what runs when that kernel is
- * not there. */
+/* Computes pending arrays: chooses the operations of one kernel, or single operations if that
+ * kernel does not exist. */
 #include "algorithm.h"
 #include "expression.h"
 
@@ -41,7 +41,7 @@ static int hand_over(algorithm_call *call, PyObject *input, kjit_type type)
   return 0;
 }
 
-/* Writes the expression to out. 0, or -1 with an exception. */
+/* Computes the expression into out. Returns 0, or -1 with an exception. */
 static int run_map(context_object *context, kjit_device *device, const binding_expression *e,
                    PyObject *function, kjit_array *out, PyObject *where)
 {
@@ -65,7 +65,8 @@ static int run_map(context_object *context, kjit_device *device, const binding_e
   return outcome;
 }
 
-/* While a thread computes an expression, the arrays are kept as they are by the others. */
+/* Marks the arrays of an expression while a thread computes it, so that other threads do not change
+ * them. */
 static void set_busy(const binding_expression *e, unsigned long thread)
 {
   for (int i = 0; i < e->node_count; i++) e->nodes[i]->pending->busy = thread;
@@ -103,11 +104,11 @@ static int run_new(array_object *array, const binding_expression *e, PyObject *f
   return outcome;
 }
 
-/* ---- which kernel ---- */
+/* ---- choosing the kernel ---- */
 
-/* The func of an expression, a new reference; None: it is not compiled, or cannot be; an object
- * that is to be called when the result, an array that has its shape and type, is there. NULL: an
- * exception is set. */
+/* Finds the func of an expression and returns a new reference. Returns None if it is not compiled
+ * or cannot be. Returns a callable if it should be compiled; it must be called after the result
+ * array exists. Returns NULL with an exception. */
 static PyObject *find_function(array_object *array, const binding_expression *e, PyObject **key)
 {
   *key = expression_make_key(e);
@@ -122,7 +123,7 @@ static PyObject *find_function(array_object *array, const binding_expression *e,
   return chosen;
 }
 
-/* Reports the exception that is set, if single operations may do without what has failed. */
+/* Reports the current exception, if the operations can be computed one by one instead. */
 static int give_up_fusing(PyObject *key)
 {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1; /* KeyboardInterrupt */
@@ -137,7 +138,7 @@ static int give_up_fusing(PyObject *key)
   return told ? 0 : -1;
 }
 
-/* An operand that has no pending operands. */
+/* Returns an operand without pending operands. */
 static array_object *find_innermost(array_object *array)
 {
   for (;;) {
@@ -149,7 +150,7 @@ static array_object *find_innermost(array_object *array)
   }
 }
 
-/* Computes the operands one by one. Each is given back when the last of its readers is computed. */
+/* Computes the operands one by one. Each is released when its last reader is computed. */
 static int compute_operands(array_object *array)
 {
   while (array->pending) {
@@ -163,7 +164,7 @@ static int compute_operands(array_object *array)
   return 0;
 }
 
-/* Another thread is computing it, as a rule for less than a millisecond. */
+/* Waits while another thread computes the array, usually for less than a millisecond. */
 static int wait_while_busy(const array_object *array)
 {
   enum { MICROSECONDS = 50 };
@@ -191,14 +192,15 @@ static int is_computable(const array_object *array)
   return 0;
 }
 
-/* Which func computes an expression. */
+/* How an expression is computed. */
 typedef struct choice {
   PyObject *key;
-  PyObject *function; /* NULL: the operations are to run one by one */
-  PyObject *later;    /* compiles the func; NULL: nothing is to be compiled */
+  PyObject *function; /* func of the expression; NULL means to run the operations one by one */
+  PyObject *later;    /* callable that compiles the func, or NULL */
 } choice;
 
-/* result: the array that is computed or written. 0, or -1 with an exception. */
+/* Chooses how to compute an expression. result is the array that is computed or written. Returns 0,
+ * or -1 with an exception. */
 static int choose(array_object *result, const binding_expression *e, choice *made)
 {
   *made = (choice){ NULL, NULL, NULL };
@@ -225,7 +227,8 @@ static void free_choice(choice *made)
   Py_XDECREF(made->later);
 }
 
-/* Whether other threads have computed parts of an expression, or do, since it was collected. */
+/* Returns whether other threads have computed parts of the expression since it was collected, or
+ * are computing them. */
 static int is_stale(const binding_expression *e, uint64_t changes)
 {
   if (expression_changes != changes) return 1;
@@ -278,9 +281,10 @@ int binding_evaluate(array_object *array)
   return outcome;
 }
 
-/* ---- writing to an array that is there ---- */
+/* ---- writing to an existing array ---- */
 
-/* Whether an input has memory of out, but not as the same elements in the same order. */
+/* Returns whether an input overlaps out but does not consist of the same elements in the same
+ * order. */
 static int reads_elsewhere(const binding_expression *e, array_object *out)
 {
   for (int i = 0; i < e->input_count; i++)
@@ -290,12 +294,12 @@ static int reads_elsewhere(const binding_expression *e, array_object *out)
   return 0;
 }
 
-/* Marks the parts of the expression that end with it. is_slot: Python's interpreter has one
- * reference to an operand of the outermost operation, and drops it when the operator is done. */
+/* Marks the parts of the expression that are released with it. is_slot: the interpreter has one
+ * reference to an operand of the outermost operation and releases it after the operator. */
 static void mark_spent(const binding_expression *e, const array_object *outermost, int is_slot)
 {
   const binding_pending *root = outermost->pending;
-  for (int i = e->node_count; i-- > 0;) { /* readers come first */
+  for (int i = e->node_count; i-- > 0;) { /* readers have higher indices than their operands */
     array_object *node = e->nodes[i];
     Py_ssize_t references = node->pending->reader_count;
     for (int j = 0; is_slot && j < root->operand_count; j++)
@@ -316,7 +320,8 @@ static void unmark_spent(array_object *array)
   }
 }
 
-/* Computes what reads the memory that is about to be written. 1: the expression has changed. */
+/* Computes pending arrays that read the memory that will be written. Returns 1 if the expression
+ * has changed. */
 static int compute_other_readers(array_object *array, array_object *out,
                                  const binding_expression *e, int is_slot)
 {
@@ -329,7 +334,8 @@ static int compute_other_readers(array_object *array, array_object *out,
   return outcome;
 }
 
-/* 0: done; 1: to be tried again, as the expression has changed; -1: an exception is set. */
+/* Returns 0 if done, 1 if the caller has to try again because the expression has changed, or -1
+ * with an exception. */
 static int store_fused(array_object *array, array_object *out, PyObject *where,
                        const binding_expression *e, int is_slot)
 {

@@ -1,21 +1,21 @@
-/* Memory that goes between kjit and others: the buffer protocol, DLPack, the CUDA array interface.
- * What an object says of itself is checked before it is used. */
+/* Memory exchange with other libraries: the buffer protocol, DLPack and the CUDA array interface.
+ * Descriptions provided by other objects are checked before use. */
 #include "binding.h"
 
 #include <stdlib.h>
 
-/* ---- tensors that belong to an object of Python ---- */
+/* ---- tensors owned by a Python object ---- */
 
 typedef struct owned_tensor {
   kjit_managed_tensor_versioned managed;
   PyObject *owner;  /* or NULL */
-  Py_buffer buffer; /* obj NULL: none */
+  Py_buffer buffer; /* obj is NULL if there is no buffer */
   int64_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
 } owned_tensor;
 
 static void drop_owned(owned_tensor *owned)
 {
-  /* At the interpreter's end nobody may ask for its lock: the references stay. */
+  /* after the interpreter has ended, its lock cannot be taken, and the references are leaked */
   if (Py_IsInitialized()) {
     PyGILState_STATE state = PyGILState_Ensure();
     if (owned->buffer.obj) PyBuffer_Release(&owned->buffer);
@@ -60,7 +60,7 @@ PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kj
   return binding_wrap_foreign(context, array, is_read_only);
 }
 
-/* ---- the buffer protocol, for arrays of the CPU ---- */
+/* ---- the buffer protocol, for arrays on the CPU ---- */
 
 typedef struct exported_buffer {
   Py_ssize_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
@@ -135,10 +135,10 @@ void binding_release_buffer(PyObject *object, Py_buffer *view)
   free(view->internal);
 }
 
-/* ---- DLPack, outwards ---- */
+/* ---- DLPack export ---- */
 
-/* libkjit's managed tensor and the object whose context it needs, behind one of the binding's own.
- */
+/* A managed tensor of the binding that contains libkjit's managed tensor and keeps the object whose
+ * context it needs. */
 typedef struct lent_tensor {
   kjit_managed_tensor plain;
   kjit_managed_tensor_versioned versioned;
@@ -164,7 +164,8 @@ static void delete_versioned(kjit_managed_tensor_versioned *managed)
   drop_lent(managed->manager);
 }
 
-/* Nobody has taken the capsule's tensor: its name is still the first one. */
+/* Called when a capsule is freed. If the capsule still has its original name, no consumer has taken
+ * the tensor, and it is released. */
 static void free_plain(PyObject *capsule)
 {
   kjit_managed_tensor *managed =
@@ -180,7 +181,7 @@ static void free_versioned(PyObject *capsule)
   if (managed) managed->deleter(managed);
 }
 
-/* A flag of DLPack beside kjit_dlpack_flags: the producer has made a copy. */
+/* DLPack flag, in addition to kjit_dlpack_flags: the producer has made a copy. */
 enum { DLPACK_IS_COPIED = 2 };
 
 static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versioned, uint64_t flags)
@@ -213,7 +214,8 @@ static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versione
   return capsule;
 }
 
-/* stream: None and 1 are the default stream, 2 the thread's, -1 none, else a cudaStream_t. */
+/* Reads the argument `stream`: None and 1 mean the default stream, 2 the per-thread default stream,
+ * -1 no synchronization; any other value is a cudaStream_t. */
 static int get_consumer(array_object *self, PyObject *object, kjit_stream **stream, int *is_own)
 {
   *stream = NULL, *is_own = 0;
@@ -233,7 +235,7 @@ static int get_consumer(array_object *self, PyObject *object, kjit_stream **stre
   return binding_finish(self->context, status);
 }
 
-/* The keyword arguments of __dlpack__; a NULL was not given or is None. */
+/* Keyword arguments of __dlpack__. NULL means not given or None. */
 typedef struct dlpack_request {
   PyObject *stream, *max_version, *dl_device, *copy;
 } dlpack_request;
@@ -261,7 +263,7 @@ static int read_request(PyObject *const *args, Py_ssize_t count, PyObject *names
   return 0;
 }
 
-/* A copy of the array on a device of kjit, NULL with an exception. */
+/* Returns a copy of the array on a kjit device, or NULL with an exception. */
 static array_object *copy_array(array_object *self, const char *device)
 {
   PyObject *name = PyUnicode_FromString(device);
@@ -277,8 +279,8 @@ static array_object *copy_array(array_object *self, const char *device)
   return (array_object *)binding_wrap_array(self->context, array, 0);
 }
 
-/* The array that is exported, a new reference: self, or a copy of it where the consumer asks for a
- * copy or for an array in the host's memory. */
+/* Returns the array to export as a new reference: self, or a copy if the consumer requests a copy
+ * or host memory. */
 static array_object *find_exported(array_object *self, const dlpack_request *request,
                                    int *is_copied)
 {
@@ -288,7 +290,7 @@ static array_object *find_exported(array_object *self, const dlpack_request *req
       ordinal = tensor->device_id;
   if (request->dl_device && !PyArg_ParseTuple(request->dl_device, "ii", &type, &ordinal))
     return NULL;
-  /* Other libraries know one CPU. */
+  /* other libraries know only one CPU device */
   int is_here = type == own_type && (type == KJIT_DEVICE_CPU || ordinal == tensor->device_id);
   int may_copy = !request->copy || PyObject_IsTrue(request->copy);
   *is_copied = !is_here || (request->copy && may_copy);
@@ -350,7 +352,7 @@ PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
     t = kjit_get_tensor(self->array);
   }
   if (!t || binding_is_on_cpu(t) || t->lanes != 1 || t->code == 4 || t->code > 6) {
-    /* AttributeError: hasattr says that there is none. */
+    /* an AttributeError, so that hasattr returns False */
     PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU, or "
                                           "the interface does not support its elements");
     return NULL;

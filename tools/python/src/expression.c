@@ -1,4 +1,4 @@
-/* Recording: the result of an element-wise operation as a pending array. */
+/* Records the results of element-wise operations as pending arrays. */
 #include "expression.h"
 
 context_object *expression_context;
@@ -7,8 +7,8 @@ uint64_t expression_changes, expression_walks;
 
 /* ---- operations ---- */
 
-/* The types of operands as one number, a byte for each: a type of kjit's, or the kind of a number
- * of Python. */
+/* The types of operands as one number with a byte for each operand: a kjit type, or the kind of a
+ * Python number. */
 enum {
   NUMBER_OF_PYTHON = 0x80,
   NUMBER_BOOL = NUMBER_OF_PYTHON,
@@ -19,7 +19,7 @@ enum {
 _Static_assert((int)KJIT_SCALAR_COUNT < (int)NUMBER_OF_PYTHON, "a type is a byte");
 
 enum { MOST_ROWS = 256, MOST_KNOWN = 16384 };
-/* The operations by their numbers; those of a row of kjit.numpy's table, each by its types. */
+/* Operations by number, and for each row of kjit.numpy's table its operations by operand types. */
 static binding_operation *operations;
 static uint32_t operation_count, operation_capacity;
 typedef struct known_types {
@@ -30,8 +30,9 @@ static struct {
   known_types *known;
   int count, capacity;
 } rows[MOST_ROWS];
-static PyObject *find_kernel;  /* of kjit.numpy: find(row, operands) */
-static PyObject *scalar_types; /* of NumPy, with the numbers of kjit's types; NULL: not known yet */
+static PyObject *find_kernel;  /* function of kjit.numpy: find(row, operands) */
+static PyObject *scalar_types; /* dictionary of NumPy's scalar classes and the numbers of kjit's
+                                * types, or NULL until it is set */
 
 const binding_operation *expression_get_operation(uint32_t number) { return &operations[number]; }
 
@@ -69,8 +70,8 @@ static int add_operation(long row, uint64_t types, const binding_operation *made
   return (int)operation_count++;
 }
 
-/* Asks kjit.numpy, which raises what is wrong with the operands. The number of the operation, or -1
- * with an exception. */
+/* Asks kjit.numpy for the operation, which raises an exception if the operands are invalid. Returns
+ * the number of the operation, or -1 with an exception. */
 static int ask_operation(long row, uint64_t types, PyObject *const *operands, int count)
 {
   PyObject *tuple = PyTuple_New(count);
@@ -117,7 +118,7 @@ const kjit_tensor *binding_look_at_array(PyObject *object)
   return binding_get_tensor(object);
 }
 
-/* The byte of an operand in the number of the types; -1: kjit.numpy has to look at it. */
+/* Returns the byte of an operand in the types number, or -1 if kjit.numpy has to handle it. */
 static int find_type(PyObject *object)
 {
   PyTypeObject *type = Py_TYPE(object);
@@ -136,7 +137,8 @@ static int find_type(PyObject *object)
   return known ? (int)PyLong_AsLong(known) : -1;
 }
 
-/* Adds an operand to the result's shape. 0: they do not broadcast, or are on different devices. */
+/* Broadcasts the result's shape with an operand. Returns 0 if the shapes do not broadcast or the
+ * devices differ. */
 static int add_shape(kjit_tensor *result, int64_t *shape, const kjit_tensor *tensor, int is_first)
 {
   if (is_first) {
@@ -164,7 +166,7 @@ static int add_shape(kjit_tensor *result, int64_t *shape, const kjit_tensor *ten
   return 1;
 }
 
-/* Whether an integer is one that a type of integers has. */
+/* Returns whether an integer is in the range of an integer type. */
 static int is_in_range(PyObject *number, kjit_type type)
 {
   int overflow;
@@ -183,8 +185,8 @@ static int is_in_range(PyObject *number, kjit_type type)
   }
 }
 
-/* A number of Python as a float or an int of the operation's type, or a number of Python or NumPy
- * as a scalar of NumPy with that type; a new reference, or NULL with an exception. */
+/* Converts a number to the operation's type: a Python number to float or int, or a Python or NumPy
+ * number to a NumPy scalar. Returns a new reference, or NULL with an exception. */
 static PyObject *convert_number(const binding_operation *operation, PyObject *number)
 {
   PyTypeObject *type = Py_TYPE(number);
@@ -237,7 +239,7 @@ void expression_drop(array_object *array)
   PyMem_Free(pending);
 }
 
-/* The readers of a pending array that has got its memory read that memory. */
+/* Moves the readers of a formerly pending array to its memory block. */
 static int move_readers(array_object *array, binding_edge *readers)
 {
   if (!readers) return 0;
@@ -265,7 +267,7 @@ int binding_evaluate_all(void)
   while (all_pending) {
     array_object *array = all_pending;
     if (array->context->generation != binding_generation) {
-      all_pending = array->pending->next; /* of the parent process */
+      all_pending = array->pending->next; /* belongs to the parent process */
       continue;
     }
     Py_INCREF((PyObject *)array);
@@ -297,7 +299,7 @@ static int fill_operands(array_object *array, PyObject *const *operands, int cou
   const binding_operation *operation = &operations[pending->operation];
   for (int i = 0; i < count; i++) {
     int is_array = Py_TYPE(operands[i]) == binding_array_type;
-    /* Converting may run Python, which may move the table. */
+    /* the conversion may run Python code, which may reallocate the table */
     PyObject *operand = is_array ? Py_NewRef(operands[i]) : convert_number(operation, operands[i]);
     if (!operand) return -1;
     pending->operands[i] = operand;
@@ -336,7 +338,7 @@ static array_object *make_pending(int number, PyObject *const *operands, int cou
   return NULL;
 }
 
-/* What an operation on some operands comes to. */
+/* Size of the expression that an operation on some operands would have. */
 typedef struct tally {
   int operations, inputs, array_count;
   uint64_t walk;
@@ -354,7 +356,7 @@ static void count_input(tally *t, PyObject *object)
   t->inputs++;
 }
 
-/* Operations and arrays that come twice count once. */
+/* Counts operations and arrays exactly, each once. */
 static void count_parts(tally *t, PyObject *object)
 {
   const array_object *array = (const array_object *)object;
@@ -369,7 +371,7 @@ static void count_parts(tally *t, PyObject *object)
   for (int i = 0; i < pending->operand_count; i++) count_parts(t, pending->operands[i]);
 }
 
-/* Upper bounds, which cost less. */
+/* Computes upper bounds, which is cheaper. */
 static void count_quickly(tally *t, PyObject *object)
 {
   const array_object *array = (const array_object *)object;
@@ -383,7 +385,7 @@ static int fits(const tally *t)
   return t->operations <= EXPRESSION_MOST_OPERATIONS && t->inputs <= EXPRESSION_MOST_INPUTS;
 }
 
-/* Computes operands until what is left fits one kernel, and counts it. */
+/* Computes operands until the rest fits one kernel, and counts the rest. */
 static int shorten(PyObject *const *operands, int count, tally *t)
 {
   for (;;) {

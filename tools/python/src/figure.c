@@ -1,4 +1,4 @@
-/* Figures as SVG, drawn by the code that draws those of kjit-run. */
+/* Draws figures as SVG with the same code as kjit-run. */
 #define _GNU_SOURCE
 #include "binding.h"
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what Python hands over ---- */
+/* ---- reading Python objects ---- */
 
-/* A list of (x, y, low, high). NULL: an exception. */
+/* Reads a list of (x, y, low, high). Returns NULL with an exception. */
 static plot_point *read_points(PyObject *list, size_t *count)
 {
   Py_ssize_t size = PyList_Size(list);
@@ -35,7 +35,7 @@ static void free_lines(plot_line *lines, size_t count)
   free(lines);
 }
 
-/* A list of (name, points), which keeps the names. */
+/* Reads a list of (name, points). The list owns the names. */
 static plot_line *read_lines(PyObject *list, size_t *count)
 {
   Py_ssize_t size = PyList_Size(list);
@@ -55,7 +55,7 @@ static plot_line *read_lines(PyObject *list, size_t *count)
 
 /* ---- drawing ---- */
 
-/* Numbers of SVG have points, whatever the locale of the program is. */
+/* Writes the SVG in the C locale, because numbers in SVG have decimal points. */
 static PyObject *write_figure(const plot_figure *figure)
 {
   char *text = NULL;

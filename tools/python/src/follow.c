@@ -1,8 +1,9 @@
-/* Launches follow the streams on which the libraries of their arrays go on, or wait for them. */
+/* Makes launches run on, or wait for, the streams on which other libraries continue to use the
+ * arrays. */
 #include "binding.h"
 
-/* One of the streams that are kept, or a new one, which is kept if its library's streams live on.
- */
+/* Returns a wrapped stream from the cache, or a new one, which is cached if its library never
+ * destroys its streams. */
 static kjit_status follow(context_object *context, const binding_producer *producer,
                           kjit_stream **stream, int *is_own)
 {
@@ -24,7 +25,7 @@ static kjit_status follow(context_object *context, const binding_producer *produ
   return status;
 }
 
-/* What first has queued so far comes before what later queues from now on. */
+/* Orders all work queued on `first` so far before future work of `later`. */
 static kjit_status put_in_order(kjit_stream *first, kjit_stream *later, kjit_device *device)
 {
   kjit_event *event = NULL;
@@ -35,7 +36,7 @@ static kjit_status put_in_order(kjit_stream *first, kjit_stream *later, kjit_dev
   return status;
 }
 
-/* NULL: there is none, which the launch says. */
+/* Returns NULL if the device does not exist; the launch reports the error. */
 static kjit_device *device_of(context_object *context, const binding_producer *producer)
 {
   kjit_device *device = NULL;
@@ -44,7 +45,7 @@ static kjit_device *device_of(context_object *context, const binding_producer *p
   return status == KJIT_OK ? device : NULL;
 }
 
-/* Whether two arrays of one launch certainly have the same stream. */
+/* Returns whether two arrays of one launch certainly have the same stream. */
 static int are_alike(const binding_producer *a, const binding_producer *b)
 {
   return a->device == b->device && a->library == b->library &&
@@ -62,7 +63,7 @@ int binding_begin_following(context_object *context, const binding_argument *arg
     binding_producer asked = arguments[i].producer, *producer = &asked;
     if (!producer->is_known || (last && are_alike(last, producer))) continue;
     last = &arguments[i].producer;
-    /* A kernel that is to run elsewhere: its launch says what is wrong. */
+    /* the kernel runs on another device, and the launch reports the error */
     if (config->device && config->device != device_of(context, producer)) continue;
     if (producer->library && binding_ask_stream(producer)) {
       (void)binding_end_following(followed);

@@ -1,4 +1,4 @@
-/* kjit._kjit.Formula: a checked formula, which runs over columns that Python holds. */
+/* kjit._kjit.Formula: a checked formula that runs over columns owned by Python. */
 #include "binding.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@ typedef struct formula_object {
   unsigned generation;
 } formula_object;
 
-/* ---- making ---- */
+/* ---- creating formulas ---- */
 
-/* (name, type, flags) */
+/* Reads (name, type, flags). */
 static int read_column(context_object *context, PyObject *row, kjit_formula_column *column)
 {
   const char *type;
@@ -37,7 +37,8 @@ static PyObject *wrap(context_object *context, kjit_formula *formula, size_t col
   return (PyObject *)self;
 }
 
-/* make_formula(context, text, columns): columns is a tuple of (name, type, flags). */
+/* make_formula(context, text, columns): creates a formula. columns is a tuple of (name, type,
+ * flags). */
 static PyObject *make_formula(PyObject *unused, PyObject *args)
 {
   (void)unused;
@@ -75,9 +76,9 @@ static void free_formula(PyObject *object)
   binding_free_object(object);
 }
 
-/* ---- describing ---- */
+/* ---- properties ---- */
 
-/* info(): (type, flags, whether it uses each column) */
+/* info(): returns (type, flags, whether the formula uses each column). */
 static PyObject *get_info(PyObject *object, PyObject *unused)
 {
   (void)unused;
@@ -98,7 +99,8 @@ static PyObject *get_info(PyObject *object, PyObject *unused)
 
 /* ---- running ---- */
 
-/* (address of the values, of the bitmap or 0, offset); None: a column that is not used */
+/* Reads (address of the values, address of the bitmap or 0, offset), or None for a column that is
+ * not used. */
 static int read_chunk(PyObject *row, kjit_column *column)
 {
   unsigned long long values, validity;
@@ -150,7 +152,7 @@ static PyObject *run_formula(PyObject *object, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* formula_functions(): the names that formulas can call. */
+/* formula_functions(): returns the names of the functions that formulas can call. */
 static PyObject *list_functions(PyObject *unused, PyObject *no_arguments)
 {
   (void)unused, (void)no_arguments;

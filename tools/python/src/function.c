@@ -1,31 +1,31 @@
-/* Funcs that Python calls, on the CPU. kjit.Function in Python derives from Function here, which
- * calls its method _load() for the module of kernel IR at the first call, and again in a forked
- * process. */
+/* Funcs called from Python, on the CPU. The Python class kjit.Function derives from Function here,
+ * which calls its method _load() for the module of kernel IR at the first call, and again in a
+ * forked process. */
 #include "binding.h"
 
 #include <stdlib.h>
 
 static PyTypeObject *function_type;
 
-/* Arguments of a call at most; the language has no such limit, programs that people write do not
- * meet it. */
+/* Maximum number of arguments of a call. The language has no such limit, but real programs stay
+ * below it. */
 #define MOST 64
-/* What a func returns is at most so large: the language has tuples of up to 1024 numbers. */
+/* Maximum size of a result: the language has tuples of up to 1024 numbers. */
 #define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
 typedef struct function_object {
-  PyObject_HEAD module_object *module; /* NULL: not loaded */
-  kjit_function *function;             /* borrowed from the module */
-  PyObject *driver;                    /* what is called instead, or NULL */
-  unsigned generation;                 /* in which it was loaded */
-  int has_run;                         /* then a call hardly ever compiles */
+  PyObject_HEAD module_object *module; /* NULL until the func is loaded */
+  kjit_function *function;             /* owned by the module */
+  PyObject *driver;                    /* object that is called instead, or NULL */
+  unsigned generation;                 /* process generation when the func was loaded */
+  int has_run;                         /* a further call rarely compiles */
   int keeps_types;                     /* see load() */
   binding_parameters parameters;
 } function_object;
 
-/* _load() gives (module, name, parameters, defaults, is_typed, keeps_types), or an object to call
- * instead. keeps_types: results are scalars of NumPy where a number of Python would lose the type.
- */
+/* Loads the func. _load() returns (module, name, parameters, defaults, is_typed, keeps_types), or
+ * an object to call instead. keeps_types: results are NumPy scalars if a Python number would lose
+ * the type. */
 static int load(function_object *self)
 {
   PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
@@ -61,8 +61,8 @@ static int load(function_object *self)
 
 /* ---- results ---- */
 
-/* How values become objects: numbers of Python, or where `keeps_types`, scalars of NumPy for what
- * numbers of Python would not be again. */
+/* How results become objects: Python numbers or, with `keeps_types`, NumPy scalars for types that
+ * differ from those of Python numbers. */
 typedef struct result_reader {
   kjit_context *context;
   int keeps_types;
@@ -85,7 +85,7 @@ static PyObject *make_number(const result_reader *reader, kjit_type type, const 
 static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
                              size_t *size, size_t *alignment);
 
-/* The end of the item of a tuple's text that begins at text. */
+/* Returns the end of the tuple item that begins at text. */
 static const char *find_end(const char *text)
 {
   int depth = 0;
@@ -97,13 +97,13 @@ static const char *find_end(const char *text)
   return text;
 }
 
-/* The item of a tuple behind *at, which moves past it. */
+/* Makes the tuple item at *at and moves *at past it. */
 static PyObject *make_item(const result_reader *reader, const char *text, size_t length,
                            const char *bytes, size_t *at, size_t *alignment)
 {
   char *part = strndup(text, length);
   if (!part) return PyErr_NoMemory();
-  /* Once for the layout, and again at the place that follows from it. */
+  /* first compute the layout, then read at the aligned position */
   size_t size = 0, own = 1;
   PyObject *item = make_result(reader, part, NULL, &size, &own);
   *at = (*at + own - 1) / own * own;
@@ -114,7 +114,7 @@ static PyObject *make_item(const result_reader *reader, const char *text, size_t
   return item;
 }
 
-/* "(f32, (i64, bool))" at bytes, as a struct of C. */
+/* Makes a tuple such as "(f32, (i64, bool))" from bytes in the layout of a C struct. */
 static PyObject *make_tuple(const result_reader *reader, const char *text, const char *bytes,
                             size_t *size, size_t *alignment)
 {
@@ -134,7 +134,7 @@ static PyObject *make_tuple(const result_reader *reader, const char *text, const
   return tuple;
 }
 
-/* A record as NumPy has it; kjit._records knows the layout of the struct by its name. */
+/* Makes a NumPy record. kjit._records knows the layout of the struct by its name. */
 static PyObject *make_record(const char *name, const char *bytes, size_t *size, size_t *alignment)
 {
   PyObject *records = PyImport_ImportModule("kjit._records"), *value = NULL;
@@ -147,7 +147,7 @@ static PyObject *make_record(const char *name, const char *bytes, size_t *size, 
   return value;
 }
 
-/* bytes NULL: None, for the sake of size and alignment. */
+/* bytes NULL: returns None and computes only size and alignment. */
 static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
                              size_t *size, size_t *alignment)
 {
@@ -204,7 +204,7 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
       break;
   PyObject *value = NULL;
   if (taken == count) {
-    /* Another thread may load the func again meanwhile. */
+    /* another thread may load the func again meanwhile */
     module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
     kjit_function *function = self->function;
     kjit_status status;
@@ -223,9 +223,9 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
   return value;
 }
 
-/* ---- what only kjit.njit in Python knows how to hand over ---- */
+/* ---- arguments that only kjit.njit can convert ---- */
 
-/* Whether an argument is a tuple, a record, a function, None or a text. */
+/* Returns whether an argument is a tuple, a record, a function, None or a string. */
 static int is_composed(PyObject *const *items, Py_ssize_t count)
 {
   for (Py_ssize_t i = 0; i < count; i++)
@@ -244,16 +244,15 @@ static PyObject *call_method(function_object *self, const char *method, PyObject
   return result;
 }
 
-/* Calls the code. kjit.njit may have another way for arguments that the code cannot take, and for
- * results that it cannot give: its methods _call_composed and _call_otherwise. */
+/* Calls the compiled code. The methods _call_composed and _call_otherwise of kjit.njit handle
+ * arguments that the code does not accept and results that it cannot return. */
 static PyObject *call_any(function_object *self, PyObject *const *items, Py_ssize_t count)
 {
   if (count <= MOST && is_composed(items, count) &&
       PyObject_HasAttrString((PyObject *)self, "_call_composed"))
     return call_method(self, "_call_composed", items, count, Py_None);
   PyObject *result = call_with(self, items, count);
-  if (result || count > MOST)
-    return result; /* there are MOST items, so that no other way gets them */
+  if (result || count > MOST) return result; /* there are too many arguments for the alternatives */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
@@ -356,7 +355,8 @@ static PyType_Spec function_spec = { "kjit._kjit.Function", sizeof(function_obje
 
 _Thread_local uint32_t binding_cpu_threads;
 
-/* set_threads(n): that this thread's launches on the CPU are spread over; 0: the usual ones. */
+/* set_threads(n): sets the maximum number of threads for launches of this thread on the CPU; 0
+ * means the default. */
 static PyObject *set_threads(PyObject *unused, PyObject *number)
 {
   (void)unused;

@@ -1,25 +1,26 @@
-/* Keeps texts and syntax trees that Python compiles and that are in no file: those of exec, eval
- * and compile. The source of functions in them is in no other place. Python calls its audit hooks
- * for each compilation. A hook in Python would slow down all other events, a hook in C hardly. */
+/* Keeps sources and syntax trees compiled by exec, eval and compile that are not in a file, because
+ * the source of functions in them is available nowhere else. Python calls its audit hooks for each
+ * compilation. A hook written in Python would slow down all other events; this C hook hardly
+ * does. */
 #include "binding.h"
 
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Programs that make functions from trees use trees with few statements. Trees of whole modules,
- * which test tools compile, would take much memory. */
+/* Programs that create functions from syntax trees use trees with few statements. Trees of whole
+ * modules, which test tools compile, would take much memory. */
 enum { MOST_SOURCES = 1000, MOST_BYTES = 1 << 20, MOST_STATEMENTS = 16 };
 
 typedef int (*hook_function)(const char *event, PyObject *args, void *data);
 typedef int (*add_function)(hook_function hook, void *data);
 
-static PyObject *kept;      /* list of (source, file or None); NULL: nobody has asked for them */
-static Py_ssize_t oldest;   /* in a full list: which is replaced next */
-static int64_t interpreter; /* whose sources are kept */
+static PyObject *kept;      /* list of (source, file or None); NULL until listen() is called */
+static Py_ssize_t oldest;   /* index of the item to replace next, if the list is full */
+static int64_t interpreter; /* the interpreter whose sources are kept */
 static _Thread_local int is_deaf;
 
-/* Whether functions may be in a text. */
+/* Returns whether the text may contain a function. */
 static int has_function(const char *text, Py_ssize_t size)
 {
   return text && size <= MOST_BYTES && (strstr(text, "def ") || strstr(text, "lambda"));
@@ -43,7 +44,7 @@ static int is_wanted(PyObject *source)
   return has_function(text, size);
 }
 
-/* Whether there is no file of this name. Python does not tell the name for a syntax tree. */
+/* Returns whether no file has this name. For a syntax tree Python does not pass the name. */
 static int is_elsewhere(PyObject *file)
 {
   if (file == Py_None) return 1;
@@ -74,12 +75,12 @@ static int hear(const char *event, PyObject *args, void *data)
   return 0;
 }
 
-/* listen(): from now on they are kept, the latest 1000. Whether that is so. */
+/* listen(): starts to keep the latest 1000 sources. Returns whether this is possible. */
 static PyObject *listen_to_compilations(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
   if (kept) Py_RETURN_TRUE;
-  /* The limited API does not declare it. */
+  /* not declared in the limited API */
   add_function add;
   *(void **)&add = dlsym(RTLD_DEFAULT, "PySys_AddAuditHook");
   if (!add) Py_RETURN_FALSE;
@@ -94,7 +95,7 @@ static PyObject *listen_to_compilations(PyObject *module, PyObject *unused)
   Py_RETURN_TRUE;
 }
 
-/* heard(): a list of (source, file or None), the oldest first. */
+/* heard(): returns a list of (source, file or None), oldest first. */
 static PyObject *get_heard(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -105,7 +106,7 @@ static PyObject *get_heard(PyObject *module, PyObject *unused)
   return list;
 }
 
-/* set_deaf(whether what this thread compiles is not kept) */
+/* set_deaf(value): sets whether compilations of this thread are ignored. */
 static PyObject *set_deaf(PyObject *module, PyObject *value)
 {
   (void)module;

@@ -1,12 +1,12 @@
-/* Ctrl-C during a call of libkjit. Python's own handler only notes the signal, until the
- * interpreter runs again; so while the main thread is in a call that may be long, a handler of the
- * binding's tells libkjit to end it, and hands the signal on afterwards. */
+/* Ctrl-C during a call of libkjit. Python's own handler only sets a flag until the interpreter runs
+ * again. So while the main thread is in a call that may take long, a handler of the binding tells
+ * libkjit to interrupt the call and raises the signal for Python afterwards. */
 #include "binding.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-/* The context of the main thread's call, and whether the signal came during it. */
+/* The context of the main thread's call, and whether the signal arrived during it. */
 static kjit_context *_Atomic current;
 static atomic_int is_hit;
 
@@ -18,7 +18,8 @@ static void end_call(int number)
   if (context) kjit_interrupt(context);
 }
 
-/* Signals are the main thread's business; a forked child's only thread is its main one. */
+/* Returns whether this is the main thread, which handles signals. The only thread of a forked child
+ * is its main thread. */
 static int is_main_thread(void) { return gettid() == getpid(); }
 
 int binding_begin_interruptible(context_object *context, binding_interruptible *saved)
@@ -26,7 +27,7 @@ int binding_begin_interruptible(context_object *context, binding_interruptible *
   saved->is_begun = 0;
   struct sigaction action = { .sa_handler = end_call };
   if (!is_main_thread() || sigaction(SIGINT, NULL, &saved->before)) return 0;
-  /* Who ignores the signal means it, and a call within a call leaves it to the outer one. */
+  /* keep an ignored signal ignored; in a nested call the outer call handles the signal */
   if (saved->before.sa_handler == SIG_IGN || saved->before.sa_handler == end_call) return 0;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
@@ -50,7 +51,7 @@ int binding_finish_interruptible(context_object *context, kjit_status status,
                                  binding_interruptible *saved)
 {
   if (binding_end_interruptible(saved)) {
-    /* Lines and warnings of the call are handed over all the same. */
+    /* printed lines and warnings of the call are still delivered */
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     if (binding_finish(context, KJIT_OK)) PyErr_Clear();

@@ -1,5 +1,5 @@
-/* Kernels and their launches. kjit.Kernel in Python derives from Kernel here, which calls its
- * methods _begin() and _load(), for the module of kernel IR, at the first launch, and again in a
+/* Kernels and their launches. The Python class kjit.Kernel derives from Kernel here, which calls
+ * its methods _begin() and _load() for the module of kernel IR at the first launch, and again in a
  * forked process. */
 #include "kernel.h"
 
@@ -8,13 +8,13 @@
 
 PyTypeObject *binding_kernel_type;
 
-/* Arguments whose storage is on the stack. */
+/* Number of arguments up to which their storage is on the stack. */
 #define FEW 12
 
 /* ---- loading ---- */
 
-/* What a launch needs to know before it is clear what is to be loaded: a kernel some of whose
- * arguments are functions is another one for each. */
+/* Determines what a launch needs before the kernel is loaded. For function arguments, a different
+ * kernel is loaded for each combination of functions. */
 static int begin(kernel_object *self)
 {
   PyObject *made = PyObject_CallMethod((PyObject *)self, "_begin", NULL);
@@ -71,7 +71,7 @@ static int load(kernel_object *self)
   return outcome;
 }
 
-/* kernel is NULL from begin() on, so that what it is is of this process. */
+/* begin() sets kernel to NULL, so a kernel of the parent process is not used. */
 int kernel_make_ready(kernel_object *self)
 {
   if (kernel_make_known(self)) return -1;
@@ -80,7 +80,7 @@ int kernel_make_ready(kernel_object *self)
 
 /* ---- launching ---- */
 
-/* Arrays of another context are not known to this one's order of streams: it waits instead. */
+/* Waits for arrays of another context, whose streams this context cannot order. */
 static int wait_for_foreign(context_object *context, kjit_device *device)
 {
   if (!device && !(device = binding_get_device(context, Py_None))) return -1;
@@ -118,7 +118,7 @@ int kernel_launch_taken(kernel_object *self, const kjit_launch_config *given, co
   kjit_device *device = config.device;
   binding_followed followed = { .count = 0 };
   if (binding_begin_following(context, storage, storage_count, &config, &followed)) return -1;
-  /* Another thread may load the kernel again meanwhile. */
+  /* another thread may load the kernel again meanwhile */
   module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
   kjit_kernel *kernel = self->kernel;
   kjit_status status;
@@ -172,8 +172,8 @@ static PyObject *make_tuple(const kernel_call *args)
   return tuple;
 }
 
-/* kjit.Kernel knows the kernel for tuples of this shape and for these functions, what such
- * arguments are one after the other, and what is to be called behind the launch, or None. */
+/* Launches with tuples, records or functions. kjit.Kernel returns the kernel for these shapes and
+ * functions, the flattened arguments, and a callable to call after the launch, or None. */
 static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
                                  const kernel_call *args)
 {
@@ -234,7 +234,7 @@ static PyObject *call_kernel_with(PyObject *object, PyObject *const *items, size
   return kernel_launch(self, &config, &args, names);
 }
 
-/* ---- the base of kjit.Kernel ---- */
+/* ---- base class of kjit.Kernel ---- */
 
 static PyObject *create_kernel(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {

@@ -1,11 +1,11 @@
-/* Launchers: kernels with a configuration, `kernel[grid, block, stream, shared_bytes]`. */
+/* Launchers: kernels with a launch configuration, `kernel[grid, block, stream, shared_bytes]`. */
 #include "kernel.h"
 
 #include <structmember.h>
 
 PyTypeObject *binding_launcher_type;
 
-/* Launchers that one kernel keeps; a program with more configurations makes them anew. */
+/* Maximum number of launchers that a kernel caches; further ones are created at each use. */
 #define MOST_LAUNCHERS 256
 
 static int read_extents(PyObject *object, uint32_t extents[3], const char *what)
@@ -34,7 +34,8 @@ static int read_extents(PyObject *object, uint32_t extents[3], const char *what)
   return 0;
 }
 
-/* kernel[grid], kernel[grid, block], kernel[grid, block, stream, shared bytes]; None: not given. */
+/* Reads kernel[grid], kernel[grid, block] or kernel[grid, block, stream, shared bytes]; None means
+ * not given. */
 static int read_key(launcher_object *self)
 {
   context_object *context = self->kernel->context;

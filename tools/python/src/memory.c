@@ -1,4 +1,4 @@
-/* What a device says of its memory and of itself, memory of GPUs that Python gives, and arrays for
+/* Properties and memory use of devices, GPU memory allocated by Python code, and arrays shared with
  * other processes. */
 #include "binding.h"
 
@@ -55,10 +55,10 @@ PyObject *binding_get_attribute(PyObject *object, PyObject *text)
   return NULL;
 }
 
-/* ---- memory of GPUs that Python gives ---- */
+/* ---- GPU memory allocated by Python code ---- */
 
-/* libkjit holds no lock during these calls, so that they may wait for the interpreter's. An
- * exception that a thread is raising stays as it is. */
+/* Calls a method of the allocator. libkjit holds no lock during these calls, so they may wait for
+ * the interpreter lock. Keeps an exception that the thread is raising. */
 
 static PyObject *ask(void *user, const char *method, PyObject *arguments)
 {
@@ -101,7 +101,7 @@ static void *allocate(void *user, kjit_device *device, size_t size_bytes, kjit_s
   return memory;
 }
 
-/* After the interpreter has ended, the process gives its memory back as a whole. */
+/* after the interpreter has ended, the memory is freed with the process */
 static void release(void *user, kjit_device *device, void *memory, size_t size_bytes,
                     kjit_stream *stream)
 {
@@ -122,9 +122,9 @@ const kjit_device_allocator binding_device_allocator = {
   .size_bytes = sizeof binding_device_allocator, .allocate = allocate, .release = release
 };
 
-/* ---- arrays for other processes ---- */
+/* ---- arrays shared with other processes ---- */
 
-/* export_array(array): bytes, by which another process of this machine opens it. */
+/* export_array(array): returns bytes with which another process of this machine opens the array. */
 static PyObject *export_array(PyObject *module, PyObject *object)
 {
   (void)module;
@@ -141,7 +141,7 @@ static PyObject *export_array(PyObject *module, PyObject *object)
   return PyBytes_FromStringAndSize((const char *)handle.bytes, sizeof handle.bytes);
 }
 
-/* open_array(context, bytes): the array of another process. */
+/* open_array(context, bytes): opens the array of another process. */
 static PyObject *open_array(PyObject *module, PyObject *args)
 {
   (void)module;

@@ -1,5 +1,4 @@
-/* The module kjit._kjit itself: errors as exceptions, what kernels print, what has to happen when
- * the process forks. */
+/* The module kjit._kjit itself: exceptions for errors, and actions after a fork. */
 #include "binding.h"
 
 #include <pthread.h>
@@ -7,11 +6,11 @@
 
 unsigned binding_generation;
 
-/* kjit._errors.make(status, diagnostics) gives an exception. */
+/* kjit._errors.make(status, diagnostics), which makes an exception. */
 static PyObject *make_error;
 /* kjit.Error */
 static PyObject *error_class;
-/* The interpreter that the types belong to. */
+/* The interpreter to which the types belong. */
 static int64_t interpreter = -1;
 
 static void count_fork(void) { binding_generation++; }
@@ -21,7 +20,7 @@ static PyObject *make_position(const uint32_t at[3])
   return Py_BuildValue("(III)", at[0], at[1], at[2]);
 }
 
-/* One diagnostic as kjit._errors.make takes it. */
+/* Returns a diagnostic in the form that kjit._errors.make takes. */
 static PyObject *make_row(const kjit_diagnostic *d)
 {
   const char *code = d->code == KJIT_CODE_NONE ? NULL : kjit_get_error_code_name(d->code);
@@ -34,7 +33,7 @@ static PyObject *make_row(const kjit_diagnostic *d)
                        thread, d->failure_text);
 }
 
-/* The diagnostics of this thread. */
+/* Returns the diagnostics of this thread. */
 static PyObject *list_diagnostics(kjit_context *context)
 {
   PyObject *list = PyList_New(0);
@@ -81,8 +80,8 @@ PyObject *binding_fail(kjit_status status, const char *format, ...)
   return raise_made(status, row);
 }
 
-/* The types that were made. A program that imports kjit anew, after it took it out of sys.modules,
- * gets the same ones: objects of theirs are still there. */
+/* The types that were created. If a program imports kjit again after it removed kjit from
+ * sys.modules, it gets the same types, because objects of these types still exist. */
 static struct made_type {
   const PyType_Spec *spec;
   PyTypeObject *type;
@@ -131,7 +130,7 @@ static PyObject *set_error_factory(PyObject *module, PyObject *args)
 
 int binding_is_error(void) { return error_class && PyErr_ExceptionMatches(error_class); }
 
-/* status_names(): of all failures, in their order. */
+/* status_names(): returns the names of all error statuses in order. */
 static PyObject *status_names(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -158,8 +157,7 @@ static PyMethodDef functions[] = {
   { NULL, NULL, 0, NULL },
 };
 
-/* The types are those of one interpreter: another one, with a lock of its own, must not use them.
- */
+/* The types belong to one interpreter. Another interpreter with its own lock must not use them. */
 static int fill_module(PyObject *module)
 {
   int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());

@@ -1,9 +1,9 @@
-/* Numbers of Python and of NumPy as other types, as NumPy's astype converts them. */
+/* Converts Python and NumPy numbers to other types like NumPy's astype. */
 #include "form.h"
 
 #include <math.h>
 
-/* The nearest half, ties to even. */
+/* Returns the nearest half-precision number, ties to even. */
 static uint16_t round_to_half(double value)
 {
   uint16_t sign = signbit(value) ? 0x8000 : 0;
@@ -39,7 +39,7 @@ static double half_of(uint16_t bits)
   return bits >> 15 ? -size : size;
 }
 
-/* The bytes of a scalar of NumPy, which stand behind the head of the object. */
+/* Reads the value of a NumPy scalar, which follows the object header in memory. */
 static void read_bytes(const void *bytes, form_number *number)
 {
   union {
@@ -110,7 +110,7 @@ int form_read_number(PyObject *object, kjit_type type, form_number *number)
   return 1;
 }
 
-/* Any number but a complex one, as the nearest float. */
+/* Converts any real number to the nearest double. */
 static double to_float(const form_number *number)
 {
   switch (class_of(number->type)) {
@@ -121,7 +121,7 @@ static double to_float(const form_number *number)
   }
 }
 
-/* Integers are rounded once. */
+/* Converts directly to float, so that integers are rounded only once. */
 static float to_single(const form_number *number)
 {
   switch (class_of(number->type)) {
@@ -132,7 +132,7 @@ static float to_single(const form_number *number)
   }
 }
 
-/* NumPy makes a half of an integer by way of a float of 32 bits. */
+/* NumPy converts an integer to half precision through single precision. */
 static uint16_t to_half(const form_number *number)
 {
   int is_float = class_of(number->type) == FLOAT;
@@ -146,7 +146,7 @@ static kjit_arg make_float(const form_number *number, kjit_type wanted)
   return kjit_arg_f64(to_float(number));
 }
 
-/* bits wrap around. */
+/* Truncates to the bits of the wanted type. */
 static kjit_arg make_integer(uint64_t bits, kjit_type wanted)
 {
   switch (wanted) {
@@ -161,7 +161,7 @@ static kjit_arg make_integer(uint64_t bits, kjit_type wanted)
   }
 }
 
-/* Of 16 bytes the argument has the address. */
+/* A value of 16 bytes is passed by address. */
 static kjit_arg make_complex(form_number *number, kjit_type wanted)
 {
   int is_complex = class_of(number->type) == COMPLEX;
@@ -183,7 +183,7 @@ int form_convert(form_number *number, kjit_type wanted, kjit_arg *arg)
     *arg = kjit_arg_bool(from == FLOAT ? number->value.f[0] != 0 : number->value.u != 0);
     return 1;
   case SIGNED:
-  case UNSIGNED: /* floats are refused where integers are wanted */
+  case UNSIGNED: /* floats are rejected if an integer is wanted */
     if (from == FLOAT) return 0;
     *arg = make_integer(number->value.u, wanted);
     return 1;

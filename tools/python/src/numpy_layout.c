@@ -1,6 +1,6 @@
-/* Arrays and scalars of NumPy, read from memory as NumPy's C interface promises them: its own
- * functions and the buffer protocol cost more than a launch has time for. The extension is compiled
- * without NumPy, so the layout is tried on known values before it is used. */
+/* Reads NumPy arrays and scalars directly from memory in the layout of NumPy's C interface, because
+ * NumPy's functions and the buffer protocol are too slow for a launch. The extension is compiled
+ * without NumPy, so the layout is tested with known values before it is used. */
 #include "form.h"
 
 #include <stdlib.h>
@@ -13,7 +13,8 @@ static const char *const class_names[KJIT_SCALAR_COUNT] = {
   [KJIT_C64] = "complex64", [KJIT_C128] = "complex128",
 };
 static PyTypeObject *scalar_classes[KJIT_SCALAR_COUNT];
-/* long long and unsigned long long of C, which are classes of their own where long has 64 bits. */
+/* Classes for C's long long and unsigned long long, which are separate classes if long has 64
+ * bits. */
 static PyTypeObject *long_classes[2];
 
 static PyTypeObject *find_class(PyObject *numpy, const char *name)
@@ -25,7 +26,7 @@ static PyTypeObject *find_class(PyObject *numpy, const char *name)
   return NULL;
 }
 
-/* Whether a scalar of a class has a value where it is read from. */
+/* Returns whether the value of a scalar of this class is at the expected position. */
 static int is_scalar_as_expected(PyTypeObject *type)
 {
   PyObject *scalar = type ? PyObject_CallFunction((PyObject *)type, "i", 77) : NULL;
@@ -43,7 +44,7 @@ static int is_scalar_as_expected(PyTypeObject *type)
   return is_right;
 }
 
-/* Rows 1 and 2, columns 1 and 3 of an array of 3 rows and 4 columns of 16 bits. */
+/* Tests a view of rows 1 and 2 and columns 1 and 3 of a 3 x 4 array of 16-bit integers. */
 static int is_array_as_expected(PyObject *numpy)
 {
   PyObject *whole = PyObject_CallMethod(numpy, "zeros", "(ii)s", 3, 4, "i2");
@@ -98,13 +99,13 @@ kjit_type form_find_scalar_class(PyTypeObject *type)
 /* ---- dtypes ---- */
 
 enum { MOST_DTYPES = 1024, RECENT = 64 };
-static form_dtype *dtypes; /* from 1 on */
+static form_dtype *dtypes; /* indices start at 1 */
 static uint32_t dtype_count;
 static PyObject *numbers; /* dictionary: dtype -> number */
 static struct {
   PyObject *dtype;
   uint32_t number;
-} recent[RECENT]; /* by address */
+} recent[RECENT]; /* indexed by a hash of the address */
 
 const form_dtype *form_get_dtype(uint32_t number) { return &dtypes[number]; }
 
@@ -116,7 +117,7 @@ static int64_t get_integer(PyObject *object, const char *name)
   return number;
 }
 
-/* The alignment of records is that of the struct. */
+/* Returns the alignment; for records it is that of the struct. */
 static int64_t find_alignment(context_object *context, PyObject *array)
 {
   kjit_type_layout layout = { .size_bytes = sizeof layout };
@@ -159,7 +160,7 @@ static uint32_t add_dtype(context_object *context, PyObject *array, PyObject *dt
   int is_kept = number && !PyDict_SetItem(numbers, dtype, number);
   Py_XDECREF(number);
   if (!is_kept) return 0;
-  dtypes[dtype_count + 1] = describe(context, array, dtype); /* numbers keeps it */
+  dtypes[dtype_count + 1] = describe(context, array, dtype); /* `numbers` keeps a reference */
   return ++dtype_count;
 }
 

@@ -1,10 +1,11 @@
-/* Operators of arrays, which record their operations, and the functions by which kjit.numpy says
- * what the operations are. */
+/* Array operators, which record operations, and the functions by which kjit.numpy defines the
+ * operations. */
 #include "expression.h"
 
-static PyObject *operate_at_once; /* of kjit.numpy: operate(row, operands), for any operands */
+static PyObject *operate_at_once; /* function of kjit.numpy: operate(row, operands), for operands of
+                                   * any kind */
 
-/* The rows of kjit.numpy's table that operators of Python are. */
+/* Rows of kjit.numpy's table for Python's operators. */
 #define BINARY(row) \
   row(add) row(subtract) row(multiply) row(divide) row(floor_divide) row(remainder) \
     row(bitwise_and) row(bitwise_or) row(bitwise_xor) row(bitwise_left_shift) \
@@ -18,9 +19,9 @@ enum { BINARY(NAME) UNARY(NAME) COMPARISONS(NAME) OPERATOR_COUNT };
 #define NAME(name) #name,
 static const char *const names[] = { BINARY(NAME) UNARY(NAME) COMPARISONS(NAME) };
 #undef NAME
-static long rows[OPERATOR_COUNT]; /* of the table */
+static long rows[OPERATOR_COUNT]; /* row numbers in the table */
 
-/* kjit.numpy, which knows the operations, is imported by the first operator. */
+/* Imports kjit.numpy, which defines the operations, at the first operator. */
 static int make_ready(void)
 {
   if (operate_at_once) return 0;
@@ -41,7 +42,7 @@ static PyObject *call_at_once(long row, PyObject *const *operands, int count)
   return result;
 }
 
-/* Whether an operation waits until its result is needed. */
+/* Returns whether an operation is delayed until its result is needed. */
 static int is_put_off(const array_object *array)
 {
   if (expression_mode == FUSE_NEVER || expression_captures) return 0;
@@ -74,7 +75,7 @@ static int is_fitting(const array_object *made, const array_object *out)
   return 1;
 }
 
-/* self += other. kjit.numpy looks at what does not fit, and says what is wrong. */
+/* self += other. kjit.numpy handles operands that do not fit, and reports errors. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {
   PyObject *operands[] = { self, other };
@@ -148,7 +149,7 @@ size_t binding_copy_operators(PyType_Slot *slots)
 
 /* ---- for kjit.numpy ---- */
 
-/* operate(row, x, ...): the operation as an array that is computed when it is needed. */
+/* operate(row, x, ...): returns a pending array for the operation. */
 static PyObject *operate_row(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
   (void)module;
@@ -160,7 +161,8 @@ static PyObject *operate_row(PyObject *module, PyObject *const *args, Py_ssize_t
   return row == -1 && PyErr_Occurred() ? NULL : operate(row, args + 1, (int)count - 1);
 }
 
-/* store(row, operands, out, where): None, or NotImplemented for operands that cannot be put off. */
+/* store(row, operands, out, where): returns None, or NotImplemented for operands whose operations
+ * cannot be recorded. */
 static PyObject *store(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -179,7 +181,7 @@ static PyObject *store(PyObject *module, PyObject *args)
   return outcome ? NULL : Py_NewRef(Py_None);
 }
 
-/* collect(array): (key, operations, inputs) of a pending array, or None. */
+/* collect(array): returns (key, operations, inputs) of a pending array, or None. */
 static PyObject *collect(PyObject *module, PyObject *object)
 {
   (void)module;
@@ -190,7 +192,7 @@ static PyObject *collect(PyObject *module, PyObject *object)
   return array->pending ? expression_describe(&e) : Py_NewRef(Py_None);
 }
 
-/* mark_parts(array): the expression was computed as a part of something else. */
+/* mark_parts(array): marks that the expression was computed as part of another one. */
 static void mark_parts(array_object *array)
 {
   binding_pending *pending = array->pending;
@@ -210,7 +212,8 @@ static PyObject *mark(PyObject *module, PyObject *object)
   Py_RETURN_NONE;
 }
 
-/* tell(array): (whether it is pending, key, launches, whether they were one kernel). */
+/* tell(array): returns (whether it is pending, key, number of launches, whether they were one
+ * kernel). */
 static PyObject *tell(PyObject *module, PyObject *object)
 {
   (void)module;
@@ -267,8 +270,8 @@ static PyObject *set_context(PyObject *module, PyObject *object)
   Py_RETURN_NONE;
 }
 
-/* set_operations(context, row numbers of `operators`, find, operate, functions, choose, fail,
- * store, whether the interpreter's stack is counted) */
+/* set_operations(context, row numbers of the operators, find, operate, functions, choose, fail,
+ * store, whether the interpreter counts references on its stack). */
 static PyObject *set_operations(PyObject *module, PyObject *args)
 {
   PyObject *context, *numbers, *find, *at_once, *functions, *choose, *fail, *copy;
@@ -289,7 +292,7 @@ static PyObject *set_operations(PyObject *module, PyObject *args)
   return done;
 }
 
-/* set_scalar_types(types): the classes of NumPy's scalars, with kjit's names of their types. */
+/* set_scalar_types(types): sets the NumPy scalar classes and kjit's names of their types. */
 static PyObject *set_scalars(PyObject *module, PyObject *types)
 {
   (void)module;

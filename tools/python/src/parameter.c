@@ -1,9 +1,9 @@
-/* The parameters of a kernel or func, and the arguments of a call in their order. */
+/* The parameters of a kernel or func, and arranging the arguments of a call in their order. */
 #include "binding.h"
 
 #include <stdlib.h>
 
-/* A function's name as messages have it. */
+/* Returns the name of a function for messages. */
 static PyObject *describe_owner(PyObject *owner)
 {
   PyObject *name = PyObject_GetAttrString(owner, "__name__");
@@ -39,7 +39,7 @@ static int find_name(const binding_parameters *self, PyObject *name)
   return -1;
 }
 
-/* The value of a keyword argument goes to its parameter. */
+/* Stores the value of a keyword argument at its parameter. */
 static int place_keyword(const binding_parameters *self, PyObject *key, PyObject *value,
                          PyObject **found)
 {
@@ -70,7 +70,8 @@ static int place_keywords(const binding_parameters *self, PyObject *const *value
   return 0;
 }
 
-/* As the function in Python says that has *args or parameters for keywords only. */
+/* Calls the Python function that arranges arguments for functions with *args or keyword-only
+ * parameters. */
 static PyObject *arrange_in_python(const binding_parameters *self, PyObject *const *args,
                                    Py_ssize_t given, PyObject *keywords)
 {

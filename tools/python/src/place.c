@@ -1,4 +1,4 @@
-/* Where calls run: the current device of each thread, and the device of a launch. */
+/* Chooses devices: the current device of each thread, and the device of a launch. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -10,11 +10,11 @@ int binding_has_several;
 enum { MOST_ENTERED = 64 };
 
 typedef struct place {
-  kjit_device_kind kind; /* 0: the thread has no current device */
+  kjit_device_kind kind; /* 0 if the thread has no current device */
   int32_t ordinal;
 } place;
 
-/* The current device is the last entry. Entry 0 is that of a thread outside of all blocks. */
+/* The current device is the last entry. Entry 0 is used outside of all `with` blocks. */
 static _Thread_local place entered[MOST_ENTERED + 1];
 static _Thread_local int entered_count;
 
@@ -49,7 +49,8 @@ PyObject *binding_name_home(const kjit_tensor *tensor)
                               (int)tensor->device_id);
 }
 
-/* set_current_device(device): a Device, or None: the thread has no current device any more. */
+/* set_current_device(device): sets a Device as the current device, or removes the current device if
+ * device is None. */
 static PyObject *set_current(PyObject *module, PyObject *device)
 {
   (void)module;
@@ -61,7 +62,7 @@ static PyObject *set_current(PyObject *module, PyObject *device)
   Py_RETURN_NONE;
 }
 
-/* get_current_device(): (kind, ordinal), or None. */
+/* get_current_device(): returns (kind, ordinal), or None. */
 static PyObject *get_current(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -95,7 +96,8 @@ PyObject *binding_leave_device(PyObject *device, PyObject *unused)
 
 /* ---- the device of a launch ---- */
 
-/* 0, or -1 with an exception. *device stays NULL if no argument belongs to a device. */
+/* Finds the device of the arguments. Returns 0, or -1 with an exception. *device stays NULL if no
+ * argument belongs to a device. */
 static int find_home(context_object *context, const kjit_arg *list, Py_ssize_t count,
                      kjit_device **device)
 {
@@ -139,7 +141,7 @@ static PyObject *has_several(PyObject *module, PyObject *unused)
   return PyBool_FromLong(binding_has_several);
 }
 
-/* locate(context, address): the Device whose memory an address is in, or None. */
+/* locate(context, address): returns the Device whose memory contains the address, or None. */
 static PyObject *locate(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -155,8 +157,8 @@ static PyObject *locate(PyObject *module, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* place_buffer(device, object): the memory of the host that an object with the buffer protocol has,
- * as an array of one of several CPU devices, in place. */
+/* place_buffer(device, object): wraps the host memory of an object with the buffer protocol as an
+ * array of one of several CPU devices, without copying it. */
 static PyObject *place_buffer(PyObject *module, PyObject *args)
 {
   (void)module;

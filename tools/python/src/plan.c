@@ -5,7 +5,7 @@ static PyTypeObject *plan_type;
 
 typedef struct plan_object {
   PyObject_HEAD kjit_plan *plan;
-  algorithm_call *call; /* its operands, which live as long */
+  algorithm_call *call; /* owns its operands */
   unsigned generation;
 } plan_object;
 

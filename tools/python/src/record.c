@@ -1,6 +1,6 @@
-/* Records: dtypes of NumPy that have fields are structs of the kernel IR, and so are those of
- * dates. What fields a struct has kjit._records says; here the types are made, and kept by
- * context. */
+/* Records: NumPy dtypes with fields, and date dtypes, become structs of the kernel IR.
+ * kjit._records determines the fields of a struct; this file makes the types and stores them for
+ * each context. */
 #include "binding.h"
 
 int binding_names_date(const char *name)
@@ -15,7 +15,7 @@ int binding_names_record(const char *name)
 
 /* ---- making structs ---- */
 
-/* (name, type's name, extents, offset) of a field. */
+/* Reads (name, name of the type, extents, offset) of a field. */
 static int read_field(context_object *context, PyObject *row, kjit_field *field, uint32_t *offset)
 {
   PyObject *type, *extents;
@@ -28,7 +28,7 @@ static int read_field(context_object *context, PyObject *row, kjit_field *field,
            : 0;
 }
 
-/* What NumPy has where in an element, the struct has there, too. */
+/* Checks that the struct has the same field offsets as the NumPy dtype. */
 static int check_layout(context_object *context, kjit_type type, const kjit_field *fields,
                         const uint32_t *offsets, Py_ssize_t count, uint32_t size_bytes)
 {
@@ -47,7 +47,7 @@ static int check_layout(context_object *context, kjit_type type, const kjit_fiel
   return -1;
 }
 
-/* (name, fields, is_packed, bytes) */
+/* Makes a struct from (name, fields, is_packed, bytes). */
 static kjit_type make_struct(context_object *context, PyObject *described)
 {
   PyObject *rows;
@@ -84,7 +84,8 @@ static PyObject *call_records(const char *function, PyObject *argument)
   return result;
 }
 
-/* The struct that a function of kjit._records describes for the key; None: none. */
+/* Returns the struct that a function of kjit._records describes for the key, or KJIT_VOID if the
+ * function returns None. */
 static kjit_type find(context_object *context, PyObject *key, const char *function)
 {
   if (!context->records && !(context->records = PyDict_New())) return KJIT_VOID;
@@ -118,8 +119,8 @@ kjit_type binding_find_named_record(context_object *context, PyObject *name)
 
 PyObject *binding_view_plainly(PyObject *object) { return call_records("view_plainly", object); }
 
-/* find_record(context, name): makes the struct in the context, where texts of types then name it.
- */
+/* find_record(context, name): makes the struct in the context, so that type names can refer to
+ * it. */
 static PyObject *find_record(PyObject *module, PyObject *args)
 {
   (void)module;

@@ -24,7 +24,7 @@ static int is_taken_by(const route *self, const form_list *list)
   return 1;
 }
 
-/* NULL: there is none. */
+/* Returns NULL if there is no matching route. */
 static route *find_route(dispatcher_object *self, const form_list *list)
 {
   for (int i = 0; i < self->route_count; i++) {
@@ -45,7 +45,7 @@ static void add_route(dispatcher_object *self, route *made)
   self->routes[0] = made;
 }
 
-/* The forms of all arguments. 0: something is among them for which no route is kept. */
+/* Reads the forms of all arguments. Returns 0 if an argument's form cannot be cached. */
 static int read_forms(const configured_object *self, PyObject *const *items, Py_ssize_t count,
                       form_list *list)
 {
@@ -66,7 +66,7 @@ static int wait_for(PyObject *object)
   return done ? 0 : -1;
 }
 
-/* 0, or -1 with an exception. */
+/* Returns 0, or -1 with an exception. */
 static int launch_by(const configured_object *self, const route *taken, form_list *list)
 {
   kjit_arg args[FORM_MOST];
@@ -107,9 +107,10 @@ int route_try(configured_object *self, PyObject *const *items, Py_ssize_t count)
   return outcome;
 }
 
-/* ---- keeping a route ---- */
+/* ---- storing a route ---- */
 
-/* What number i is converted to: a type's name among wanted, or None. 0: not to be kept. */
+/* Reads the conversion of argument i: the name of a type in wanted, or None. Returns 0 if the route
+ * cannot be stored. */
 static int read_wanted(form_list *list, int *at, PyObject *wanted, route *made)
 {
   form_argument *argument = &list->of[*at];
@@ -132,7 +133,7 @@ static int read_wanted(form_list *list, int *at, PyObject *wanted, route *made)
          argument->family == FORM_NUMBER && form_convert(&argument->as.number, row->wanted, &arg);
 }
 
-/* The objects whose addresses identify a form. */
+/* Returns the objects whose addresses identify a form. */
 static PyObject *list_kept(const form_list *list)
 {
   PyObject *kept = PyTuple_New(2 * (Py_ssize_t)list->count);

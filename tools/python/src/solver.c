@@ -1,10 +1,11 @@
-/* Linear systems: kjit_cg and kjit_lsmr, for matrices and for functions of Python. */
+/* Linear systems: kjit_cg and kjit_lsmr, for matrices and for Python functions. */
 #include "algorithm.h"
 
-/* A function of Python as the operator of a system, and the exception that ended it. */
+/* A Python function as the operator of a system, and the exception that it raised. */
 typedef struct python_operator {
   context_object *context;
-  PyObject *multiply[2]; /* by the matrix, by the transposed one; NULL: none */
+  PyObject *multiply[2]; /* multiply by the matrix, and by the transposed matrix; NULL if not
+                          * given */
   PyObject *type, *value, *trace;
 } python_operator;
 
@@ -55,7 +56,8 @@ static kjit_status multiply_transposed(void *user, const kjit_operand *result,
   return multiply_with(user, 1, result, x);
 }
 
-/* (data, columns, offsets, rows, columns), or None, which is NULL. 0, or -1 with an exception. */
+/* Reads a matrix given as (data, columns, offsets, rows, columns). None leaves *matrix unchanged.
+ * Returns 0, or -1 with an exception. */
 static int read_matrix(algorithm_call *call, PyObject *object, kjit_csr *storage,
                        const kjit_csr **matrix)
 {
@@ -124,7 +126,7 @@ static PyObject *solve(algorithm_call *call, system_call *s)
 
 /* solve(context, name, x, b, matrix, transposed, multiply, multiply_transposed, rows, columns,
  * residual_tolerance, damp, matrix_tolerance, b_tolerance, condition_limit, iteration_limit,
- * device, stream): what is known of x: (status, text, iterations, norms ...). */
+ * device, stream): solves a system and returns (status, text, iterations, norms ...). */
 static PyObject *solve_system(PyObject *unused, PyObject *args)
 {
   (void)unused;

@@ -1,4 +1,4 @@
-/* Streams of kjit and of others, events, graphs. */
+/* Streams of kjit and of other libraries, events and graphs. */
 #include "expression.h"
 
 #include <stdlib.h>
@@ -11,15 +11,16 @@ typedef struct event_object {
   kjit_event *event;
 } event_object;
 
-/* What was queued on a stream between __enter__ and __exit__, to be launched again and again. */
+/* Work that was captured on a stream between __enter__ and __exit__, and can be launched
+ * repeatedly. */
 typedef struct graph_object {
   PyObject_HEAD context_object *context;
   stream_object *stream;
-  kjit_graph *graph;                 /* NULL: not captured yet */
-  kjit_executable_graph *executable; /* NULL: not launched yet */
+  kjit_graph *graph;                 /* NULL until captured */
+  kjit_executable_graph *executable; /* NULL until first launched */
 } graph_object;
 
-/* ---- streams of others ---- */
+/* ---- streams of other libraries ---- */
 
 static int read_number(PyObject *number, uint64_t *handle)
 {
@@ -30,7 +31,8 @@ static int read_number(PyObject *number, uint64_t *handle)
   return is_right;
 }
 
-/* `__cuda_stream__` gives (version, handle); it is a method, in older programs an attribute. */
+/* Reads `__cuda_stream__`, which returns (version, handle). It is a method, or an attribute in
+ * older libraries. */
 static int read_protocol(PyObject *object, uint64_t *handle)
 {
   PyObject *found = PyObject_GetAttrString(object, "__cuda_stream__");
@@ -42,7 +44,7 @@ static int read_protocol(PyObject *object, uint64_t *handle)
   return is_right;
 }
 
-/* The CUstream that an object of another library is. */
+/* Reads the CUstream handle of another library's stream object. */
 static int read_handle(PyObject *object, uint64_t *handle)
 {
   static const char *const names[] = { "cuda_stream", "ptr", "handle" }; /* PyTorch, CuPy, Numba */
@@ -61,7 +63,7 @@ static int read_handle(PyObject *object, uint64_t *handle)
   return 0;
 }
 
-/* is_own: the caller destroys it. */
+/* *is_own: the caller has to destroy the stream. */
 kjit_status binding_open_handle(kjit_device *device, uint64_t handle, kjit_stream **stream,
                                 int *is_own)
 {
@@ -80,8 +82,8 @@ static stream_object *make_stream(context_object *context, kjit_device *device)
   return stream;
 }
 
-/* The number of the device that a stream of another library belongs to, as PyTorch, CuPy and kjit's
- * own wrappers have it; -1: it says nothing. */
+/* Returns the ordinal of the device of another library's stream, from the attributes that PyTorch,
+ * CuPy and kjit's wrappers have, or -1 if it is not available. */
 static int find_ordinal(PyObject *object)
 {
   static const char *const names[] = { "device_index", "device_id" };
@@ -97,7 +99,8 @@ static int find_ordinal(PyObject *object)
   return ordinal;
 }
 
-/* Of several devices, that of a stream of another library. NULL: an exception is set. */
+/* If there are several devices, finds the device of another library's stream. Returns NULL with an
+ * exception. */
 static kjit_device *find_device(context_object *context, PyObject *stream, kjit_device *device)
 {
   int ordinal = find_ordinal(stream);
@@ -146,7 +149,7 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
   return 0;
 }
 
-/* open_stream(context, object, device=None): a stream of another library as one of kjit's. */
+/* open_stream(context, object, device=None): wraps a stream of another library. */
 static PyObject *open_stream(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -210,7 +213,7 @@ static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* Whether the work is done, of a status that says NOT_READY where it is not. */
+/* Returns whether the work is done, for a status that is NOT_READY while it is not. */
 static PyObject *answer(context_object *context, kjit_status status)
 {
   if (status == KJIT_NOT_READY) Py_RETURN_FALSE;
@@ -419,7 +422,7 @@ static PyObject *exit_graph(PyObject *object, PyObject *args)
   kjit_graph *graph = NULL;
   kjit_status status;
   BINDING_UNLOCKED(self->context, status = kjit_end_capture(self->stream->stream, &graph));
-  if (type != Py_None) { /* the exception is what counts */
+  if (type != Py_None) { /* keep the exception of the `with` block */
     if (status == KJIT_OK) kjit_destroy_graph(graph);
     Py_RETURN_FALSE;
   }
