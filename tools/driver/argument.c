@@ -51,7 +51,8 @@ void tool_destroy_arguments(tool_arguments *arguments)
 
 /* ---- generators ---- */
 
-/* Vectors are one dimension more for everything that looks at numbers. */
+/* Adds a dimension for the lanes of vectors, which is used wherever elements are handled as
+ * numbers. */
 static bool add_lanes(tool_scanner *scanner, tool_shape *shape)
 {
   if (!shape->lanes) return true;
@@ -62,7 +63,8 @@ static bool add_lanes(tool_scanner *scanner, tool_shape *shape)
   return true;
 }
 
-/* "f32", "f32x4", or a struct of the module: bytes, of which an element has as many as lanes. */
+/* Scans "f32", "f32x4", or a struct of the module, whose elements are stored as bytes with one lane
+ * for each byte. */
 static bool scan_element(tool_scanner *scanner, kjit_type *element, uint32_t *lanes,
                          tool_record *record)
 {
@@ -139,7 +141,7 @@ static bool scan_order(tool_scanner *scanner, tool_shape *shape)
          tool_expected(scanner, "C (row-major) or F (column-major)");
 }
 
-/* Whether the option stands in the text before `at` too, where options follow ':'. */
+/* Returns whether the option is already given in the text before `at`. Options follow ':'. */
 static bool is_given(const char *text, const char *at, const char *name)
 {
   size_t length = strlen(name);
@@ -167,7 +169,8 @@ static bool scan_option(tool_scanner *scanner, const tool_generator *generator,
   return ok;
 }
 
-/* The seed of an argument without one, so that two arguments differ: FNV-1a of the name. */
+/* Returns the default seed, the FNV-1a hash of the argument's name, so that different arguments get
+ * different numbers. */
 static uint64_t name_seed(const char *name)
 {
   uint64_t hash = 0xcbf29ce484222325u;
@@ -218,7 +221,7 @@ static bool convert_array(tool_scanner *scanner, const tool_array *from, kjit_ty
   return true;
 }
 
-/* The last dimension of a file as the lanes of vectors. */
+/* Interprets the last dimension of a file as the lanes of vectors. */
 static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
 {
   if (!lanes) return true;
@@ -239,7 +242,8 @@ static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
   return false;
 }
 
-/* A file of structs, or a struct for the elements of a file: both, or neither. */
+/* Applies a struct type to an array of a file. Fails if only one of them, the file or the type, has
+ * structs. */
 static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves,
                         const tool_record *record)
 {
@@ -255,7 +259,7 @@ static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_lea
   return ok;
 }
 
-/* The rest of the text is a path, but for ":as=TYPE" at its end. */
+/* Scans a path up to the end of the text, except for ":as=TYPE" at its end. */
 static bool scan_file(tool_scanner *scanner, tool_array *array)
 {
   const char *path = scanner->at, *end = path + strlen(path),
@@ -368,7 +372,7 @@ static bool scan_view_of(tool_arguments *arguments, tool_scanner *scanner, tool_
          tool_scan_fail(scanner, at, "a view needs an array, but this is a scalar");
 }
 
-/* "f32x4(1, 2, 3, 4)" */
+/* Scans a vector such as "f32x4(1, 2, 3, 4)". */
 static bool scan_vector(tool_scanner *scanner, tool_value *value)
 {
   const char *start = scanner->at;
@@ -474,7 +478,8 @@ void tool_keep_array(tool_arguments *arguments, const char *name, const tool_arr
   keep_argument(arguments, &argument);
 }
 
-/* "@FILE.npz" of scipy.sparse.save_npz, and nothing else of it. */
+/* Adds the matrix if the text is "@FILE.npz" with a file of scipy.sparse.save_npz and without an
+ * array name. */
 static bool add_sparse(tool_arguments *arguments, tool_scanner *scanner, const char *name)
 {
   tool_argument argument = { .name = tool_copy_text(name, strlen(name)) };

@@ -10,8 +10,8 @@
 
 enum { MAPPED_BYTES = 1 << 20 };
 
-/* What the arrays that there are take together: where that is more than the machine has, the system
- * would end the tool when they are written, and nobody could say why. */
+/* Total bytes of all arrays. If they exceeded the machine's memory, the system would kill the tool
+ * without a message when they are written. */
 static _Atomic uint64_t taken_bytes;
 
 bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes)
@@ -26,7 +26,7 @@ bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes)
   return !overflow && count <= INT64_MAX;
 }
 
-/* Lanes lie side by side in either order. */
+/* Sets the strides. Lanes are contiguous in either order. */
 static void set_strides(tool_array *array, bool is_fortran)
 {
   uint32_t rank = array->rank - (array->lanes ? 1 : 0);
@@ -39,8 +39,8 @@ static void set_strides(tool_array *array, bool is_fortran)
   }
 }
 
-/* Large arrays come from mmap: zero pages that the kernel's own threads touch first, so that they
- * lie near the core that uses them. */
+/* Allocates the memory. Large arrays use mmap, so that their pages are placed near the core whose
+ * thread first touches them. */
 static bool allocate(tool_memory *memory)
 {
   size_t size = memory->size_bytes ? memory->size_bytes : 1;
@@ -250,7 +250,8 @@ static bool scan_slice(tool_scanner *scanner, slice *s)
   return s->step != 0 || tool_scan_fail(scanner, s->at, "the step of a slice must not be 0");
 }
 
-/* As in the kernel IR, slices do not clamp; a negative position counts from the end. */
+/* Resolves a position. As in the kernel IR, slices are not clamped; a negative position counts from
+ * the end. */
 static bool resolve(tool_scanner *scanner, const slice *s, int64_t *position, int64_t extent,
                     int64_t lowest, int64_t highest)
 {
@@ -280,7 +281,7 @@ static bool apply_slice(tool_scanner *scanner, slice *s, tool_array *view, uint3
   uint64_t step = down ? 0 - (uint64_t)s->step : (uint64_t)s->step;
   int64_t count = distance > 0 ? (int64_t)(((uint64_t)distance - 1) / step) + 1 : 0;
   result->shape[result->rank] = count;
-  /* one element: any stride, so no product that overflows */
+  /* with one element any stride is valid, and the product could overflow */
   result->strides[result->rank] = count > 1 ? stride * s->step : stride;
   if (count) result->offset += s->start * stride;
   result->rank++;
@@ -303,7 +304,7 @@ static bool scan_subscript(tool_scanner *scanner, tool_array *view)
   if (d == view->rank && view->record.context)
     return tool_scan_fail(scanner, scanner->at,
                           "too many subscripts: name a field of the struct, `.field`");
-  if (d == view->rank) result.lanes = 0; /* of some lanes: numbers */
+  if (d == view->rank) result.lanes = 0; /* a slice of lanes is an array of numbers */
   for (; d < view->rank; d++) {
     result.shape[result.rank] = view->shape[d];
     result.strides[result.rank++] = view->strides[d];

@@ -21,12 +21,12 @@ static const char *misfit_nothing(const tool_array *array)
 
 static const struct kind {
   const char *ending;
-  /* What the array would have to be of; NULL: it can be written. */
+  /* returns the array type that the format needs, or NULL if the array can be written */
   const char *(*misfit)(const tool_array *array);
-  /* NULL: .npz and tables, whose arrays have names */
+  /* NULL for .npz files and tables, whose arrays have names */
   bool (*write)(FILE *file, const tool_array *array);
   bool (*read)(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
-  char separator; /* of a table, else 0 */
+  char separator; /* separator of a table, else 0 */
 } kinds[] = {
   { ".npy", misfit_nothing, tool_write_npy_stream, tool_read_npy, 0 },
   { ".npz", tool_misfit_npz, NULL, NULL, 0 },
@@ -71,7 +71,7 @@ bool tool_is_table_path(const char *text)
   return kind && kind->separator;
 }
 
-/* Devices have no ending, and get what numpy.save writes. */
+/* Returns the format for writing. Devices have no ending and get the .npy format. */
 static const struct kind *find_written(const char *path)
 {
   return strncmp(path, "/dev/", 5) ? find_kind(path) : &kinds[0];
@@ -79,7 +79,7 @@ static const struct kind *find_written(const char *path)
 
 /* ---- writing ---- */
 
-/* An archive's writer goes back in it. */
+/* Fails if the path exists and is not a regular file, because the writer seeks backwards. */
 static bool check_archive(tool_error *error, const char *option, const char *path)
 {
   const char *name, *end = tool_split_npz(path, &name);
@@ -164,7 +164,8 @@ static bool write_arrays(FILE *file, const struct kind *kind, bool has_name,
                                : tool_write_table(file, arrays[0].array, kind->separator);
 }
 
-/* Only a table has empty cells; elsewhere a float is NaN, and other types have no such value. */
+/* Fails if the format cannot represent nulls. Only a table has empty cells; in other formats a null
+ * float is NaN, and other types have no such value. */
 static bool check_nulls(tool_error *error, const char *path, const struct kind *kind,
                         const tool_named_array *array)
 {
@@ -199,8 +200,7 @@ bool tool_save_arrays(tool_error *error, const char *path, const tool_named_arra
 
 /* ---- reading ---- */
 
-/* Formats that kjit-run does not read, by ending and by their first bytes, and what converts them.
- */
+/* Formats that kjit-run does not read, by ending and first bytes, and how to convert them. */
 static const struct foreign {
   const char *ending, *magic, *name, *advice;
 } foreign[] = {
@@ -246,7 +246,7 @@ static bool read_input_bytes(const tool_bytes *bytes, tool_error *error, void *t
   return true;
 }
 
-/* The next array of a stream, whose bytes say what it is. */
+/* Loads the next array of a stream. The first bytes determine the format. */
 static bool load_input(tool_error *error, const char *path, tool_input *input,
                        const tool_table_request *request, tool_array *array, tool_leaves *leaves)
 {

@@ -41,7 +41,7 @@ bool tool_fail_cell(const tool_cells *cells, const char *name, const char *forma
 
 /* ---- the separator ---- */
 
-/* Counts the separators of one row that are not in quotes. Returns the text after the row. */
+/* Counts the unquoted separators of a row. Returns the text after the row. */
 static const char *count_separators(const char *at, const char *end, const char *separators,
                                     size_t *counts)
 {
@@ -54,8 +54,8 @@ static const char *count_separators(const char *at, const char *end, const char 
   return at < end ? at + 1 : end;
 }
 
-/* Chooses the separator that both of the first two rows have the same number of times, or else one
- * that the first row has. */
+/* Chooses the separator that occurs equally often in the first two rows, or else one that occurs in
+ * the first row. */
 static char find_separator(const char *text, const char *end)
 {
   static const char separators[] = "\t;,";
@@ -117,7 +117,7 @@ static bool make_room(tool_cells *c, size_t length)
   return tool_fail_cell(c, NULL, "no memory for a cell of %zu bytes", length);
 }
 
-/* Copies a cell that has doubled quotes. */
+/* Copies a cell that contains doubled quotes. */
 static bool unquote(tool_cells *c)
 {
   if (!make_room(c, c->length)) return false;
@@ -163,7 +163,7 @@ static void read_plain(tool_cells *c)
   c->length = (size_t)(c->at - c->text);
 }
 
-/* The text ends in a 0 byte that is not counted, so that reading one byte past the end is fine. */
+/* The text is followed by an uncounted 0 byte, so one byte after the end can be read. */
 bool tool_next_cell(tool_cells *c)
 {
   if (c->error->text) return false;

@@ -1,12 +1,12 @@
-/* The cells of a table as text: CSV as RFC 4180 has it, also with `;` or tabs between the cells,
- * with CRLF, and with a byte order mark. */
+/* Reads and writes the cells of a table in text form: CSV according to RFC 4180, also with `;` or
+ * tabs as separators, with CRLF, and with a byte order mark. */
 #ifndef TOOL_CELLS_H
 #define TOOL_CELLS_H
 
 #include <driver/error.h>
 #include <stdio.h>
 
-/* A cursor over the cells, row by row. Blank lines are no rows. */
+/* A cursor over the cells, row by row. Blank lines are skipped. */
 typedef struct tool_cells {
   tool_error *error;
   const char *path;     /* for errors; borrowed */
@@ -32,10 +32,11 @@ void tool_close_cells(tool_cells *cells);
  * message, or NULL. */
 __attribute__((format(printf, 3, 4))) bool tool_fail_cell(const tool_cells *cells, const char *name,
                                                           const char *format, ...);
-/* A copy of a text for a message: at most 40 bytes, without control characters; free. */
+/* Returns a copy of a text for a message, with at most 40 bytes and without control characters,
+ * which the caller frees. */
 char *tool_shown_text(const char *text, size_t length);
 
-/* Writes a cell, in quotes if it needs them. */
+/* Writes a cell, quoted if necessary. */
 void tool_put_cell(FILE *file, const char *text, char separator);
 
 #endif

@@ -8,7 +8,7 @@
 #define TOOL_CHECKS_EXPECTED \
   "usual, all, none, or some of bounds,division,assert,barrier,uninitialized,races," \
   "integer-division,float-division"
-/* false: text is none of these. */
+/* Returns false if the text is invalid. */
 bool tool_parse_checks(const char *text, uint32_t *checks);
 
 #endif

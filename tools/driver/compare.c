@@ -32,7 +32,7 @@ static double imaginary(const tool_number *number)
   return number->kind == TOOL_NUMBER_COMPLEX ? number->im : 0;
 }
 
-/* Equal, NaN with NaN and infinities included. */
+/* Returns whether two numbers are equal. NaN equals NaN, and infinities equal themselves. */
 static bool same_real(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
 
 static bool is_close(const tool_number *got, const tool_number *expected,
@@ -79,14 +79,14 @@ static void compare_structs(const char *got, const char *expected, const tool_le
   }
 }
 
-/* A null is equal to a null and to NaN. */
+/* Loads an element. A null becomes NaN, so nulls equal nulls and NaN. */
 static tool_number load(const tool_array *array, uint64_t position)
 {
   const void *element = tool_element_number(array, position);
   return tool_is_null(array, element) ? tool_make_real(NAN) : tool_load(array->element, element);
 }
 
-/* leaves: of structs, else none. first and end count elements. */
+/* Compares the elements from first to end. leaves lists the numbers of structs, or is empty. */
 static void compare_range(const tool_array *got, const tool_array *expected,
                           const tool_leaves *leaves, const tool_tolerance *tolerance,
                           uint64_t first, uint64_t end, tool_comparison *result)
@@ -103,7 +103,7 @@ static void compare_range(const tool_array *got, const tool_array *expected,
   }
 }
 
-/* part comes after everything that is in result. */
+/* Merges the result of a later range into the result of all ranges before it. */
 static void append_comparison(tool_comparison *result, const tool_comparison *part)
 {
   if (part->different && !result->different) result->first = part->first;

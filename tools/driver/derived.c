@@ -1,4 +1,4 @@
-/* Derivatives of funcs, as the command line names them. */
+/* Parses derivatives of funcs on the command line. */
 #include "derived.h"
 
 #include <stdlib.h>
@@ -9,14 +9,14 @@ static const char *const kind_names[] = {
 };
 enum { KIND_COUNT = sizeof kind_names / sizeof *kind_names, MOST_NUMBERS = 64 };
 
-/* A func that was read: of the tool's module, or a derivative in a module of its own. */
+/* A parsed func: a func of the tool's module, or a derivative in its own module. */
 typedef struct scanned {
   kjit_module *module;
   kjit_function *function;
   char *name;
 } scanned;
 
-/* KIND_COUNT: none is written here. */
+/* Returns KIND_COUNT if no derivative follows. */
 static int find_kind(tool_scanner *scanner)
 {
   const size_t length = tool_name_length(scanner);
@@ -44,7 +44,7 @@ static bool scan_numbers(tool_scanner *scanner, uint32_t *numbers, size_t *count
   return tool_expect(scanner, ')');
 }
 
-/* The func that kjit_derive has made is the last one of its module. */
+/* Returns the name of the last func of the module, which is the one that kjit_derive has added. */
 static char *last_name(kjit_module *module)
 {
   size_t count = 0;
@@ -113,7 +113,8 @@ bool tool_is_adjoint(tool_scanner *scanner)
   return length == sizeof word - 1 && !strncmp(scanner->at, word, length) && *after == '(';
 }
 
-/* The kernel that kjit_get_adjoint has made is the last one of its module. */
+/* Returns the name of the last kernel of the module, which is the one that kjit_get_adjoint has
+ * added. */
 static const char *last_kernel_name(kjit_module *module)
 {
   size_t count = 0;

@@ -4,22 +4,22 @@
 
 #include "scan.h"
 
-/* Whether a derivative is written here, after blanks. */
+/* Returns whether a derivative follows, after blanks. */
 bool tool_is_derivative(tool_scanner *scanner);
-/* The derivative of a func of the module. The context owns the module of the derivative. */
+/* Scans a derivative of a func of the module. The context owns the module of the derivative. */
 bool tool_scan_derivative(tool_scanner *scanner, kjit_context *context, kjit_module *module,
                           kjit_function **function);
 
 /* The adjoint of a kernel. */
 typedef struct tool_adjoint {
-  kjit_module *module; /* released by the caller; NULL: there is none */
+  kjit_module *module; /* released by the caller; NULL if there is none */
   kjit_kernel *kernel;
-  const char *name; /* of the kernel; belongs to the module */
+  const char *name; /* name of the kernel, owned by the module */
 } tool_adjoint;
 
-/* Whether "adjoint(" stands here. */
+/* Returns whether "adjoint(" follows. */
 bool tool_is_adjoint(tool_scanner *scanner);
-/* Scans "adjoint(KERNEL, 0, 2)" and makes this kernel. */
+/* Scans "adjoint(KERNEL, 0, 2)" and makes the adjoint kernel. */
 bool tool_scan_adjoint(tool_scanner *scanner, kjit_context *context, kjit_module *module,
                        tool_adjoint *made);
 

@@ -14,7 +14,7 @@ enum {
   MANTISSA_BITS_BF16 = 7
 };
 
-/* numpy.save's names; numpy itself has no bf16. */
+/* Type names of numpy.save. NumPy has no bf16. */
 #define NUMPY_BOOL "|b1"
 #define NUMPY_I8 "|i1"
 #define NUMPY_I16 "<i2"
@@ -82,8 +82,8 @@ tool_number tool_make_real(double value)
 
 /* ---- 16-bit floats ---- */
 
-/* Rounds to nearest even. The exponent field and a mantissa with its hidden bit are added: a carry
- * out of the mantissa, subnormals and infinity come by themselves. */
+/* Rounds to nearest even. The exponent field and the mantissa with its hidden bit are added, so
+ * that a carry out of the mantissa, subnormals and infinity need no special case. */
 static uint16_t narrow(double value, int mantissa_bits, int exponent_bits)
 {
   int bias = (1 << (exponent_bits - 1)) - 1;
@@ -212,8 +212,8 @@ static kjit_type part_of(kjit_type type)
   return type == KJIT_C128 ? KJIT_F64 : type;
 }
 
-/* Writes the fewest digits that read back as the number. Whole numbers that are exact in the type
- * are written out: 100 and not 1e+02. */
+/* Writes the fewest digits that read back as the same number. Integers that are exact in the type
+ * are written in full, as 100 and not 1e+02. */
 static int real_text(kjit_type type, double value, bool with_sign, char *buffer, size_t size)
 {
   if (isnan(value)) return snprintf(buffer, size, with_sign ? "+nan" : "nan");

@@ -7,7 +7,8 @@
 
 typedef struct stage {
   const char *name, *what, *ending;
-  bool is_text, is_of_gpu, is_of_cpu; /* is_of: of no other */
+  bool is_text, is_of_gpu, is_of_cpu; /* is_of_gpu and is_of_cpu: only targets of this kind have the
+                                       * stage */
 } stage;
 
 static const char *const endings[KJIT_STAGE_COUNT] = {

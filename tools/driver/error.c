@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A status without a row would be a success. */
+/* a status without a row would map to success */
 _Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_LIMIT + 1, "exit_of_status lacks a row");
 static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_OK] = TOOL_EXIT_OK,
@@ -96,8 +96,8 @@ bool tool_prefix(tool_error *error, const char *format, ...)
   return false;
 }
 
-/* Diagnostics say what helps a program, a function of the API for instance; these are what helps a
- * user of the tools. */
+/* Returns the option of the tools that fits a diagnostic. Diagnostics of the library advise
+ * programs, for example to call an API function. */
 static const char *option_for(const char *diagnostics)
 {
   static const struct {
@@ -142,7 +142,7 @@ bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status statu
   return fail_with_diagnostics(error, TOOL_EXIT_USAGE, context, status, option);
 }
 
-/* Why standard output could not be written the first time: its later errors have no reason. */
+/* errno of the first failed write to standard output. Later failures do not provide the cause. */
 static int output_failure;
 
 static void flush_output(void)
@@ -159,14 +159,14 @@ void tool_note_output_failure(int reason)
 tool_exit tool_report(tool_error *error)
 {
   tool_exit exit_status = error->text ? error->exit_status : TOOL_EXIT_OK;
-  flush_output(); /* what was printed comes before the error */
+  flush_output(); /* standard output first, so that it appears before the error */
   if (error->text) fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error->text);
   free(error->text);
   *error = (tool_error){ 0 };
   return exit_status;
 }
 
-/* As a handler of exit() it sees what argp prints too. */
+/* An atexit handler, so that it also checks output of argp. */
 static void check_output(void)
 {
   flush_output();
@@ -180,6 +180,6 @@ static void check_output(void)
 void tool_watch_output(void)
 {
   if (atexit(check_output) != 0) out_of_memory();
-  /* over a limit on the size of files, writing fails as on a full disk */
+  /* exceeding a file size limit then fails like a full disk */
   signal(SIGXFSZ, SIG_IGN);
 }

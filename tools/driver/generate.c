@@ -9,12 +9,12 @@
 enum { PARALLEL_COUNT = 1 << 16 };
 
 struct tool_generator {
-  const char *name, *options; /* " value seed " */
+  const char *name, *options; /* names of the options between blanks, such as " value seed " */
   const char *(*misfit)(const tool_generator_options *options, const tool_array *array);
   void (*element)(const tool_generator_options *options, kjit_type type, uint64_t position,
                   tool_number *number);
-  bool is_constant; /* the same in every element */
-  int64_t high;     /* default of the option */
+  bool is_constant; /* all elements are equal */
+  int64_t high;     /* default value of the option */
 };
 
 /* ---- random bits: splitmix64 (Steele, Lea, Flood 2014) as a function of seed and counter ---- */
@@ -31,13 +31,14 @@ static uint64_t random_bits(uint64_t seed, uint64_t counter)
   return mix(mix(seed + 0x9e3779b97f4a7c15u) + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
-/* In [0, 1) with as many bits as the type has, so that rounding to it cannot give 1. */
+/* Returns a number in [0, 1) with the precision of the type, so that rounding to the type cannot
+ * give 1. */
 static double uniform(uint64_t seed, uint64_t counter, int bits)
 {
   return ldexp((double)(random_bits(seed, counter) >> (64 - bits)), -bits);
 }
 
-/* Box and Muller: two uniform numbers make two normal ones, for counters 2k and 2k + 1. */
+/* Box-Muller method: two uniform numbers give two normal numbers, for counters 2k and 2k + 1. */
 static double normal(uint64_t seed, uint64_t counter)
 {
   uint64_t first = counter & ~(uint64_t)1;
@@ -115,7 +116,7 @@ static void integer_element(const tool_generator_options *options, kjit_type typ
   *number = tool_make_integer((int64_t)((uint64_t)options->low.i + scaled));
 }
 
-/* ---- what fits ---- */
+/* ---- checks whether a generator fits an array ---- */
 
 static const char *misfit_value(const tool_generator_options *options, const tool_array *array)
 {
@@ -232,7 +233,7 @@ const char *tool_generator_misfit(const tool_generator *generator,
   return generator->misfit(options, array);
 }
 
-/* Doubles what is there until the memory is full. */
+/* Fills memory by doubling the filled part. */
 static void fill_constant(const tool_memory *memory, const tool_number *number)
 {
   uint64_t size = memory->size_bytes, done = tool_elements[memory->element].size_bytes;
@@ -250,7 +251,7 @@ void tool_generate(const tool_generator *generator, const tool_generator_options
   bool contiguous = tool_is_contiguous(array);
   if (generator->is_constant) {
     generator->element(options, array->element, 0, &constant);
-    /* fresh memory is zero */
+    /* newly allocated memory is zeroed */
     if (generator->element != zero_element) fill_constant(array->memory, &constant);
     return;
   }

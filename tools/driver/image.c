@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From dark blue over red to light yellow: lightness grows evenly, so that it also reads in gray.
- */
+/* Colour map from dark blue through red to light yellow, with evenly increasing lightness, so that
+ * it is also readable in gray. */
 static const uint8_t colors[][3] = { { 0, 0, 24 },     { 40, 11, 84 },   { 101, 21, 110 },
                                      { 159, 42, 99 },  { 212, 72, 66 },  { 245, 125, 21 },
                                      { 250, 193, 39 }, { 252, 255, 164 } };
@@ -81,7 +81,8 @@ static const format formats[] = { { ".ppm", true, tool_misfit_ppm, tool_write_ne
                                   { ".png", true, tool_misfit_png, tool_write_png },
                                   { ".pgm", false, tool_misfit_pgm, tool_write_netpbm } };
 
-/* Standard output gets the first; NULL: the ending is none of them. */
+/* Returns the format by ending; standard output gets the first format. Returns NULL for an unknown
+ * ending. */
 static const format *find_format(const char *path)
 {
   if (!strcmp(path, "-")) return &formats[0];
@@ -96,7 +97,8 @@ bool tool_check_image(tool_error *error, const char *path, const tool_array *arr
   if (!f)
     return tool_fail(error, TOOL_EXIT_USAGE,
                      "--image: expected a path that ends in .png, .ppm or .pgm, not '%s'", path);
-  tool_array picture = { .element = KJIT_U8 }; /* as make_picture makes it, without memory */
+  tool_array picture = { .element = KJIT_U8 }; /* the array that make_picture would make, without
+                                                * memory */
   bool is_real = tool_elements[array->element].class_ != TOOL_COMPLEX && !array->record.context;
   if (array->rank == 2 && tool_count(array) && is_real) {
     picture.rank = f->is_color ? 3 : 2;

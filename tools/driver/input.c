@@ -3,7 +3,7 @@
 #include <driver/file.h>
 #include <sys/stat.h>
 
-static tool_input standard; /* one for the process, as standard input is */
+static tool_input standard; /* shared by all uses of standard input in the process */
 
 tool_input *tool_standard_input(tool_error *error)
 {

@@ -8,17 +8,18 @@
 typedef struct tool_input {
   char *text;
   size_t size_bytes;
-  size_t next; /* the bytes before it have been taken: arrays in .npy follow each other */
+  size_t next; /* number of bytes already taken; a stream may contain several .npy arrays in
+                * sequence */
 } tool_input;
 
-/* Standard input, "-", which the first call reads to its end. Later calls return the same object,
- * because several arguments can be columns of one table. Returns NULL after an error. */
+/* Returns standard input ("-"). The first call reads it to its end. Later calls return the same
+ * object, because several arguments can be columns of one table. Returns NULL after an error. */
 tool_input *tool_standard_input(tool_error *error);
-/* Bytes of standard input after the arrays in .npy format that have been read from it. */
+/* Returns the number of bytes of standard input after the .npy arrays that were read from it. */
 size_t tool_unread_input(void);
-/* Whether the path is a pipe. */
+/* Returns whether the path is a pipe. */
 bool tool_is_stream(const char *path);
-/* Reads a file or a pipe to its end; free the text. */
+/* Reads a file or a pipe to its end. The caller frees the text. */
 bool tool_read_input(tool_error *error, const char *path, tool_input *input);
 
 #endif

@@ -5,7 +5,7 @@
 
 typedef struct item {
   tool_value value;
-  const char *at; /* in the text */
+  const char *at; /* position in the text */
 } item;
 
 typedef struct literal {
@@ -29,7 +29,7 @@ static bool append_item(literal *l, const item *i)
   return true;
 }
 
-/* A number in `depth` lists says the rank of the array, and so does an empty list. */
+/* Sets the rank from the number of enclosing lists of a number or of an empty list. */
 static bool set_rank(literal *l, const char *at, uint32_t depth)
 {
   if (!l->shape.rank) l->shape.rank = depth;
@@ -57,7 +57,7 @@ static bool scan_item(literal *l, uint32_t depth)
   return set_rank(l, i.at, depth) && tool_scan_value(scanner, &i.value) && append_item(l, &i);
 }
 
-/* The list at this depth, from its '[' on. */
+/* Scans the list at this depth, starting at '['. */
 static bool scan_list(literal *l, uint32_t depth)
 {
   tool_scanner *scanner = l->scanner;
@@ -80,7 +80,7 @@ static bool scan_list(literal *l, uint32_t depth)
   return true;
 }
 
-/* The type of the values that have one; they must agree. */
+/* Finds the common type of all typed values, which must agree. */
 static bool find_typed(const literal *l, kjit_type *type)
 {
   *type = KJIT_ANY;

@@ -50,9 +50,9 @@ char *tool_import_path(const tool_module_options *options)
   return path;
 }
 
-/* ---- what the module leaves open ---- */
+/* ---- externs and constants ---- */
 
-/* The module becomes the changed one. */
+/* Replaces the module by the changed one. */
 static bool replace(tool_error *error, kjit_context *context, kjit_module **module,
                     kjit_status status, kjit_module *changed, const char *doing)
 {
@@ -73,7 +73,7 @@ static bool divide(tool_error *error, const char *option, const char *text, cons
   return true;
 }
 
-/* "libm.so.6" too. */
+/* Returns whether the path names a shared library, also with a version such as "libm.so.6". */
 static bool is_library(const char *path)
 {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -90,8 +90,8 @@ static bool bind_library(tool_error *error, kjit_context *context, const char *n
 {
   kjit_module *bound = NULL;
   void (*function)(void);
-  /* The loader looks for a name without a slash, such as libm.so.6, in the folders of the system.
-   * The current directory, which may be anybody's, is not one of them. */
+  /* The loader searches a name without a slash, such as libm.so.6, in the system's directories, but
+   * not in the current directory, which another user may control. */
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library && !strchr(path, '/') && access(path, F_OK) == 0)
     return tool_fail(error, TOOL_EXIT_FILE,

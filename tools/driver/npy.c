@@ -17,9 +17,9 @@ enum { MAGIC_BYTES = 6, PREAMBLE_BYTES = 8, ALIGNMENT = 64, MAX_HEADER_BYTES = 1
 typedef struct reader {
   tool_error *error;
   const tool_bytes *bytes;
-  const char *path;    /* theirs */
-  uint64_t size_bytes; /* of the file */
-  uint32_t version;    /* of the format */
+  const char *path;    /* owned by the caller */
+  uint64_t size_bytes; /* size of the file */
+  uint32_t version;    /* format version */
   char *header;        /* the dictionary, 0-terminated */
   uint64_t header_bytes, data_offset;
   tool_shape shape;
@@ -96,7 +96,8 @@ static bool compare_sizes(reader *r)
                    found < expected ? ": it is truncated" : "");
 }
 
-/* Any byte but 0 is true to numpy; in the kernel IR a bool is 0 or 1. */
+/* Replaces nonzero bytes by 1, because NumPy treats them as true, but in the kernel IR a bool is 0
+ * or 1. */
 static void normalize_bools(const tool_array *array)
 {
   uint8_t *bytes = array->memory->data;
@@ -149,7 +150,7 @@ static bool read_file(const tool_bytes *bytes, tool_error *error, void *to, uint
 bool tool_open_regular(tool_error *error, const char *path, int *file, uint64_t *size_bytes)
 {
   struct stat status;
-  /* not blocking: a named pipe is refused below, not waited for */
+  /* O_NONBLOCK, so that a named pipe is rejected below instead of waited for */
   *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (*file < 0) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
   bool ok =
@@ -209,7 +210,7 @@ static bool write_elements(FILE *file, const tool_array *array, kjit_type elemen
   for (uint64_t i = 0; i < count; i++) {
     const void *stored = tool_element_number(array, i);
     float widened;
-    if (element != array->element) { /* bf16 */
+    if (element != array->element) { /* bf16 is written as f32 */
       tool_number number = tool_load(array->element, stored);
       tool_store(element, &widened, &number);
       stored = &widened;
@@ -224,7 +225,7 @@ static bool write_header(FILE *file, const tool_array *array, kjit_type element)
   char *header = make_header(array, element);
   size_t length = strlen(header);
   uint8_t preamble[PREAMBLE_BYTES + 4] = { 0 };
-  bool is_long = length > UINT16_MAX; /* of structs of many fields: version 2.0 */
+  bool is_long = length > UINT16_MAX; /* header for structs with many fields, in version 2.0 */
   size_t size = PREAMBLE_BYTES + (is_long ? 4 : 2);
   memcpy(preamble, magic, MAGIC_BYTES);
   preamble[MAGIC_BYTES] = is_long ? 2 : 1;

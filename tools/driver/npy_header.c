@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A struct has at most so many bytes, and so at most so many numbers. The paths of all of them,
- * "pos.x", are counted in bytes: names in a header may be long, and each number repeats those that
- * it lies in. */
+/* Limits of a struct: its bytes, and so the number of its numbers, and the total length of the
+ * paths of all numbers, such as "pos.x". Names in a header may be long, and the path of each number
+ * repeats the names of all enclosing fields. */
 enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024, MOST_PATH_BYTES = 1 << 24 };
 
 typedef struct reader {
@@ -14,9 +14,9 @@ typedef struct reader {
   const tool_npy_header *header;
   const char *at;
   tool_shape shape;
-  tool_leaves *leaves; /* of structs */
+  tool_leaves *leaves; /* numbers of structs */
   uint64_t element_bytes, path_bytes;
-  uint32_t seen; /* keys, a bit each */
+  uint32_t seen; /* a bit for each key */
 } reader;
 
 /* ---- tokens ---- */
@@ -42,7 +42,8 @@ static bool accept(reader *r, const char *text)
   return true;
 }
 
-/* Python's escapes, line ends and other alphabets are in no file that kjit could use. */
+/* Rejects Python's escapes, line ends and non-ASCII characters, which do not occur in files that
+ * kjit can use. */
 static bool read_string(reader *r, const char *what, const char **start, size_t *length)
 {
   skip_blanks(r);
@@ -71,12 +72,13 @@ static bool read_extent(reader *r, int64_t *extent)
     return tool_fail(r->error, TOOL_EXIT_FILE,
                      "%s: broken .npy header: extent %.*s does not fit in 63 bits", r->header->path,
                      (int)(at - r->at > 40 ? 40 : at - r->at), r->at);
-  r->at = *at == 'L' && r->header->version < 3 ? at + 1 : at; /* Python 2 wrote 3L */
+  r->at = *at == 'L' && r->header->version < 3 ? at + 1 : at; /* Python 2 wrote numbers such as
+                                                               * 3L */
   return true;
 }
 
-/* "(3, 2)", "(3,)", "()"; a number in parentheses is no tuple. Returns how many extents there are,
- * of which the first `most` are stored; -1 after an error. */
+/* Reads a tuple such as "(3, 2)", "(3,)" or "()". A number in parentheses is not a tuple. Returns
+ * the number of extents, of which the first `most` are stored, or -1 after an error. */
 static int64_t read_tuple(reader *r, int64_t *extents, uint32_t most)
 {
   int64_t count = 0, extent;
@@ -95,7 +97,8 @@ static int64_t read_tuple(reader *r, int64_t *extents, uint32_t most)
 
 /* ---- types ---- */
 
-/* "=" is the machine's order, which is little-endian; of one byte any order is right. */
+/* Finds a NumPy type. "=" means the machine's byte order, little-endian; for a single byte any
+ * order is valid. */
 static kjit_type find_numpy_type(const char *text, size_t length)
 {
   for (kjit_type type = KJIT_BOOL; length && type < KJIT_SCALAR_COUNT; type++) {
@@ -162,7 +165,8 @@ static bool add_leaf(reader *r, const char *path, kjit_type element, uint64_t of
   return true;
 }
 
-/* What may follow a type: ", (3, 2)", or ", 3"; one of 1 alone is none to numpy. */
+/* Reads what may follow a type: ", (3, 2)" or ", 3". NumPy treats a shape of 1 without parentheses
+ * as no shape. */
 static bool read_count(reader *r, uint64_t *count, bool *has_shape)
 {
   int64_t extents[TOOL_MAX_RANK], rank = 1;
@@ -187,7 +191,7 @@ static bool read_count(reader *r, uint64_t *count, bool *has_shape)
   return true;
 }
 
-/* "|V4": bytes between fields. No struct is larger, so five digits do. */
+/* Parses "|V4", padding bytes between fields. Five digits are enough for the largest struct. */
 static bool is_padding(const char *text, size_t length, uint64_t *bytes)
 {
   if (length < 3 || length > 7 || text[0] != '|' || text[1] != 'V') return false;
@@ -202,10 +206,10 @@ static bool is_padding(const char *text, size_t length, uint64_t *bytes)
 typedef struct nested {
   tool_leaves leaves;
   uint64_t size_bytes, count;
-  bool has_shape; /* of one element too: it has an index then */
+  bool has_shape; /* also for one element, which then needs an index */
 } nested;
 
-/* The numbers of a nested struct, where each of the structs in the outer one has them. */
+/* Adds the numbers of a nested struct for each of its repetitions in the outer struct. */
 static bool place_leaves(reader *r, const nested *n, const char *path, uint64_t offset)
 {
   bool ok = true;
@@ -224,7 +228,8 @@ static bool place_leaves(reader *r, const nested *n, const char *path, uint64_t 
   return ok;
 }
 
-/* Each number has a byte at least, so a struct that is small enough has few enough of them. */
+/* Each number has at least one byte, so limiting the size of a struct limits the number of its
+ * numbers. */
 static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t depth,
                         uint64_t *size_bytes)
 {
@@ -240,7 +245,7 @@ static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t d
   return ok;
 }
 
-/* A name that a struct of the kernel IR can have. */
+/* Returns whether the name is valid for a struct field of the kernel IR. */
 static bool is_name(const char *text)
 {
   if (!isalpha((unsigned char)*text) && *text != '_') return false;
@@ -258,7 +263,7 @@ static bool has_shape_next(reader *r)
   return is_next;
 }
 
-/* A type and, if one follows, its shape. */
+/* Reads a type and its optional shape. */
 static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth,
                        uint64_t *size_bytes)
 {
@@ -270,7 +275,7 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
     if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length))
       return false;
     bool is_gap = is_padding(text, length, &bytes);
-    if (is_gap && !bytes && has_shape_next(r)) /* NumPy refuses that, or makes bytes of it */
+    if (is_gap && !bytes && has_shape_next(r)) /* NumPy rejects this or makes bytes of it */
       return tool_fail(r->error, TOOL_EXIT_FILE,
                        "%s: a field has the type '|V0' and a shape, so it has no bytes",
                        r->header->path);
@@ -318,7 +323,7 @@ static int compare_names(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Padding has the empty name, any number of times. */
+/* Checks that names are unique. Padding has an empty name, which may repeat. */
 static bool check_names(reader *r, names *list)
 {
   if (list->count) qsort(list->items, list->count, sizeof *list->items, compare_names);
@@ -342,12 +347,12 @@ static bool read_one_field(reader *r, uint32_t depth, names *list, uint64_t *siz
   char *path = tool_copy_text(name, length);
   add_name(list, path);
   if (!read_field(r, path, *size_bytes, depth, &bytes)) return false;
-  *size_bytes += bytes; /* both are small: is_padding, read_field */
+  *size_bytes += bytes; /* no overflow: is_padding and read_field limit both */
   if (*size_bytes > MOST_STRUCT_BYTES) return too_large(r);
   return accept(r, ")") || bad_header(r, "')' after a field");
 }
 
-/* Paths and offsets are those in this struct. */
+/* Paths and offsets are relative to this struct. */
 static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes)
 {
   names list = { 0 };
@@ -418,7 +423,7 @@ static bool read_entry(reader *r)
     r->header->path, length > 40 ? 40 : (int)length, key);
 }
 
-/* Python's lines begin without blanks, where no bracket is open. */
+/* Outside of brackets, lines of a Python expression must not begin with blanks. */
 static bool read_dictionary(reader *r)
 {
   if (*r->at != '{') return bad_header(r, "'{'");
@@ -436,12 +441,12 @@ static bool read_dictionary(reader *r)
   const char *behind = r->at, *end = r->header->text + r->header->text_bytes;
   skip_blanks(r);
   if (r->at < end) return bad_header(r, "nothing behind the '}'");
-  /* Python takes blanks that begin the last line for an indentation. */
+  /* Python treats blanks at the beginning of the last line as indentation */
   return !memchr(behind, '\n', (size_t)(end - behind)) || end[-1] == '\n' ||
          bad_header(r, "no blanks behind the last line");
 }
 
-/* The bytes of a struct are one dimension more. */
+/* Adds a dimension for the bytes of a struct. */
 static bool add_bytes(reader *r)
 {
   if (!r->element_bytes) return true;

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- a signal that ends the program while it writes ---- */
+/* ---- removing the temporary file if a signal ends the program ---- */
 
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 enum { END_COUNT = sizeof ends / sizeof *ends };
 static struct sigaction before[END_COUNT];
-static const char *volatile unfinished; /* to remove then */
+static const char *volatile unfinished; /* file to remove */
 
 static void remove_unfinished(int number)
 {
@@ -23,7 +23,7 @@ static void remove_unfinished(int number)
   raise(number);
 }
 
-/* What is ignored (nohup) or has a handler stays so. */
+/* Installs handlers. Signals that are ignored (nohup) or handled stay unchanged. */
 static void watch_ends(const char *temporary)
 {
   struct sigaction action = { .sa_handler = remove_unfinished };
@@ -59,8 +59,9 @@ static bool is_open_as(int file, const struct stat *status)
   return fstat(file, &other) == 0 && is_same(&other, status);
 }
 
-/* The name that a link leads to. NULL: a new file under that name would not be seen by who reads
- * this one, which is open as standard error, or has no name any more. */
+/* Returns the file that a link points to. Returns NULL if the file must be written in place:
+ * readers would not see a new file under that name if the old one is open as standard error or has
+ * no name any more. */
 static char *find_target(const char *path, const struct stat *status)
 {
   struct stat other;
@@ -77,13 +78,15 @@ static mode_t usual_mode(void)
   return 0666 & ~mask;
 }
 
-/* In the folder where the file will be: a name can be given only within a file system. */
+/* Creates the temporary file in the final directory, because renaming works only within a file
+ * system. */
 static bool create_temporary(tool_error *error, tool_output_file *output, mode_t mode)
 {
   const char *slash = strrchr(output->target, '/');
   int folder_length = slash ? (int)(slash + 1 - output->target) : 0;
   output->temporary = tool_format("%.*s.kjit-XXXXXX", folder_length, output->target);
-  watch_ends(output->temporary); /* before there is a file: any thread may take the signal */
+  watch_ends(output->temporary); /* before the file exists, because any thread may receive the
+                                  * signal */
   int file = mkostemp(output->temporary, O_CLOEXEC);
   if (file >= 0) {
     fchmod(file, mode);
@@ -129,7 +132,7 @@ bool tool_create_output(tool_error *error, const char *path, tool_output_file *o
 
 bool tool_finish_output(tool_error *error, tool_output_file *output, bool is_complete)
 {
-  int reason = errno; /* of what failed last, if something has */
+  int reason = errno; /* errno of the last failure */
   if (output->is_standard) {
     if (ferror(stdout)) tool_note_output_failure(reason);
     return is_complete;

@@ -44,7 +44,7 @@ const char *tool_misfit_png(const tool_array *array)
            : "u8[rows, columns] or u8[rows, columns, 2 to 4] with elements (--image scales others)";
 }
 
-/* All rows, dense. */
+/* Returns all rows as contiguous memory. */
 static uint8_t *copy_pixels(const tool_array *array)
 {
   uint64_t count = tool_count(array);
@@ -75,7 +75,7 @@ bool tool_write_netpbm(FILE *file, const tool_array *array)
   return ok;
 }
 
-/* A number of the header, behind blanks and comments; -1: there is none. */
+/* Reads a number of the header after blanks and comments. Returns -1 if there is none. */
 static int64_t header_number(const char **at)
 {
   int64_t number = 0;
@@ -103,8 +103,9 @@ static bool parse_netpbm(tool_error *error, const char *path, const char *text, 
       !isspace((unsigned char)*at))
     return tool_fail(error, TOOL_EXIT_FILE,
                      "%s: expected a header with columns, rows and the maximum value 255", path);
-  uint64_t expected = (uint64_t)rows * (uint64_t)columns * (uint64_t)depth, /* below 2^64 */
-    found = (uint64_t)(text + size - (at + 1));
+  /* the product is below 2^64 */
+  uint64_t expected = (uint64_t)rows * (uint64_t)columns * (uint64_t)depth,
+           found = (uint64_t)(text + size - (at + 1));
   if (expected != found)
     return tool_fail(error, TOOL_EXIT_FILE,
                      "%s: the header states %llu bytes, but the file has %llu", path,
@@ -149,7 +150,8 @@ static bool decode_png(tool_error *error, const char *path, png_image *image, to
 {
   if (image->format & PNG_FORMAT_FLAG_LINEAR)
     return tool_fail(error, TOOL_EXIT_FILE, "%s: expected 8 bits a colour, not 16", path);
-  image->format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA; /* no palette, no BGR */
+  /* exclude palettes and BGR order */
+  image->format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
   if (!create_picture(error, path, image->height, image->width,
                       PNG_IMAGE_PIXEL_CHANNELS(image->format), array))
     return false;
@@ -178,7 +180,7 @@ bool tool_read_png(tool_error *error, const char *path, tool_array *array, tool_
 bool tool_write_png(FILE *file, const tool_array *array)
 {
   (void)file, (void)array;
-  return false; /* tool_misfit_png has refused it */
+  return false; /* tool_misfit_png has rejected it */
 }
 
 bool tool_read_png(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves)

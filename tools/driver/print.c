@@ -10,7 +10,7 @@ typedef struct printer {
   FILE *to;
   const tool_array *array;
   int64_t index[TOOL_MAX_RANK];
-  bool is_short; /* only the ends of each dimension */
+  bool is_short; /* prints only the ends of each dimension */
   int column;
 } printer;
 
@@ -26,7 +26,7 @@ static void start_line(printer *p, uint32_t depth)
   p->column = (int)depth;
 }
 
-/* The separator before the element at the position, or rows of a higher dimension. */
+/* Prints the separator before the next element, or before the next row of a higher dimension. */
 static void separate(printer *p, uint32_t d, size_t next_length)
 {
   bool is_row = d + 1 == p->array->rank;
@@ -45,7 +45,7 @@ static void print_struct(printer *p, uint32_t d)
 static void print_item(printer *p, uint32_t d, bool is_first)
 {
   char text[TOOL_ELEMENT_TEXT];
-  /* the last dimension is that of its bytes */
+  /* the last dimension contains the bytes of structs */
   if (p->array->record.context && d + 2 == p->array->rank) {
     if (!is_first) separate(p, d, 0);
     print_struct(p, d + 1);

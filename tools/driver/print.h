@@ -1,5 +1,4 @@
-/* Arrays as text, the way numpy prints them: everything up to 1000 elements, beyond that the ends
- * of each dimension. */
+/* Prints arrays like NumPy: all elements up to 1000, and otherwise the ends of each dimension. */
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
 

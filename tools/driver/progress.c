@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The process has one stderr, so one progress line. */
+/* One progress line for the process, which has one stderr. */
 static struct {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool is_running, is_stopping, is_silent;
-  const char *what; /* under lock */
+  const char *what; /* protected by the lock */
   uint64_t total;
   struct timespec start;
   atomic_uint_fast64_t done;
@@ -35,7 +35,8 @@ static void write_line(int64_t seconds)
   progress.line_is_open = terminal;
 }
 
-/* A terminal's line is renewed each second; a log gets lines after 1, 2, 4, 8 ... seconds. */
+/* On a terminal the line is updated each second. In a log file lines appear after 1, 2, 4, 8 ...
+ * seconds. */
 static void *run(void *unused)
 {
   (void)unused;
@@ -63,7 +64,7 @@ static void start_thread(void)
   pthread_cond_init(&progress.changed, &attributes);
   pthread_condattr_destroy(&attributes);
   progress.is_stopping = false;
-  /* without it there is no line, and nothing else is lost */
+  /* if this fails, only the progress line is missing */
   progress.is_running = pthread_create(&progress.thread, NULL, run, NULL) == 0;
 }
 

@@ -31,10 +31,10 @@ void tool_destroy_leaves(tool_leaves *leaves)
 
 typedef struct field {
   kjit_field given;
-  /* of what is no struct: the scalar that it is made of; a pointer counts as u64 */
+  /* scalar type of a field that is not a struct; a pointer counts as u64 */
   kjit_type lane;
-  uint32_t lanes;                    /* of a vector, else 1 */
-  uint32_t offset_bytes, size_bytes; /* size: of one element */
+  uint32_t lanes;                    /* lanes of a vector, else 1 */
+  uint32_t offset_bytes, size_bytes; /* size_bytes: size of one element */
   bool is_struct;
 } field;
 
@@ -44,7 +44,7 @@ static void find_lane(kjit_context *context, field *f)
   f->lanes = 1;
   if (f->given.type < KJIT_SCALAR_COUNT) return;
   char *text = kjit_copy_type_text(context, f->given.type);
-  const char *suffix = text ? strrchr(text, 'x') : NULL; /* "f32x4"; else a pointer */
+  const char *suffix = text ? strrchr(text, 'x') : NULL; /* "f32x4"; otherwise a pointer */
   bool is_vector = suffix && !strchr(text, '*');
   f->lane = is_vector ? tool_find_element(text, (size_t)(suffix - text)) : KJIT_U64;
   if (is_vector) f->lanes = (uint32_t)strtoul(suffix + 1, NULL, 10);
@@ -220,7 +220,7 @@ bool tool_take_record(tool_scanner *scanner, tool_array *array, const tool_leave
   return ok;
 }
 
-/* ---- numpy's description ---- */
+/* ---- NumPy's description ---- */
 
 static char *append(char *text, char *more)
 {
@@ -359,7 +359,7 @@ bool tool_scan_field(tool_scanner *scanner, tool_array *view)
   const char *at = scanner->at;
   kjit_context *context = view->record.context;
   if (!find_field(scanner, view, &f)) return false;
-  view->rank--; /* the bytes of a struct */
+  view->rank--; /* the dimension of the struct's bytes */
   view->offset += f.offset_bytes;
   view->lanes = 0;
   view->record = (tool_record){ 0 };

@@ -13,7 +13,8 @@ enum { MOST_LETTERS = 64 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Optimal string alignment: rows are prefixes of a, of which the last three are kept. */
+/* Optimal string alignment distance. Rows correspond to prefixes of a; only the last three rows are
+ * kept. */
 static size_t find_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
   size_t rows[3][MOST_LETTERS + 1];
@@ -54,13 +55,13 @@ static bool has_row(const struct argp_option *row)
   return row->name || row->key || row->doc || row->group;
 }
 
-/* argp's own. */
+/* Options that argp itself defines. */
 static const struct argp_option common[] = {
   { .name = "help" }, { .name = "usage" }, { .name = "version" }, { 0 }
 };
 
-/* As getopt_long does: by its beginning, where there is one of it only. NULL: none, or several,
- * which is_known tells apart. */
+/* Finds a long option by an unambiguous prefix, like getopt_long. Returns NULL for no match or
+ * several matches, which is_known distinguishes. */
 static const struct argp_option *find_long(const struct argp_option *table, const char *name,
                                            size_t length, bool *is_known)
 {
@@ -76,7 +77,7 @@ static const struct argp_option *find_long(const struct argp_option *table, cons
   return found;
 }
 
-/* Whether "-abX" takes the text after it as the value of its last option. */
+/* Returns whether "-abX" takes the next argument as the value of its last option. */
 static bool takes_next(const struct argp_option *table, const char *letters)
 {
   for (; *letters; letters++)
@@ -101,7 +102,7 @@ static void refuse_option(const struct argp_option *table, const char *name, siz
   exit(TOOL_EXIT_USAGE);
 }
 
-/* Ends the program where there is a long option that is none, and one that is near it. */
+/* Ends the program if a long option is unknown and a similar one exists. */
 static void check_option_names(const struct argp_option *table, int argc, char **argv)
 {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -120,9 +121,9 @@ static void check_option_names(const struct argp_option *table, int argc, char *
   }
 }
 
-/* The column where --help says what options are. Behind an option that is longer glibc starts a new
- * line, and where its buffer of 200 bytes is nearly full puts the line's indentation in front of
- * what is still in there: the column is behind all of ours. */
+/* Sets the column of the descriptions in --help to the right of all options. If an option is longer
+ * than the column, glibc starts a new line, and when its buffer of 200 bytes is nearly full it
+ * writes the indentation of the line too early. */
 static void place_meanings(void)
 {
   const char *given = getenv("ARGP_HELP_FMT");

@@ -25,7 +25,7 @@ static bool read_shape(tool_error *error, const char *path, int64_t *shape)
   return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: shape: expected two integers", path);
 }
 
-/* In the order of kjit_csr and kjit_coo. */
+/* Reads the arrays in the order of the fields in kjit_csr and kjit_coo. */
 static bool read_arrays(tool_arguments *arguments, tool_error *error, const char *path,
                         const char *name, const char *const *names)
 {

@@ -17,7 +17,7 @@ static bool is_word(const char *text, size_t length, const char *word)
   return strlen(word) == length && !memcmp(text, word, length);
 }
 
-/* The texts that pandas and R write for a missing value. */
+/* Returns whether the text is one that pandas or R write for a missing value. */
 static bool is_null_word(const char *text, size_t length)
 {
   static const char *const words[] = { "NA", "N/A", "n/a", "<NA>", "#N/A", "NULL", "null", "None" };
@@ -85,7 +85,7 @@ static cell_kind parse_cell(const tool_cells *c, tool_number *number)
   if (!length) return CELL_NULL;
   if (parse_integer(text, length, number, &is_large)) return CELL_NUMBER;
   if (is_large) {
-    parse_real(text, length, number); /* for a type of floats */
+    parse_real(text, length, number); /* for a floating-point type */
     return CELL_LARGE;
   }
   if (parse_bool(text, length, number)) return CELL_NUMBER;
@@ -95,7 +95,7 @@ static cell_kind parse_cell(const tool_cells *c, tool_number *number)
 
 /* ---- the values ---- */
 
-/* The kind of the numbers so far. Each kind holds the values of the kinds before it, except that
+/* The kind of the numbers so far. Each kind includes the values of the kinds before it, except that
  * unsigned integers exclude negative integers. */
 typedef enum value_kind { OF_NOTHING, OF_BOOL, OF_SIGNED, OF_UNSIGNED, OF_REAL } value_kind;
 static const kjit_type kind_types[] = { [OF_NOTHING] = KJIT_F64,
@@ -113,16 +113,16 @@ typedef union value {
 typedef struct table {
   tool_cells cells;
   const tool_table_request *request;
-  char **names; /* of the first row; owned */
+  char **names; /* names in the first row; owned */
   size_t columns, name_count;
   size_t chosen; /* index of the requested column */
   uint64_t first_line;
-  value *values;  /* of all rows; owned */
-  uint8_t *nulls; /* 1 for each empty value; NULL: none so far */
+  value *values;  /* values of all rows; owned */
+  uint8_t *nulls; /* 1 for each empty value; NULL if there is none so far */
   size_t count, capacity, null_count;
   value_kind kind;
   bool has_negative;
-  uint64_t large_line; /* of an integer that f64 cannot hold; 0: none */
+  uint64_t large_line; /* line of an integer that f64 cannot represent exactly, or 0 */
 } table;
 
 static bool make_room(table *t)
@@ -181,7 +181,7 @@ static const char *name_of(const table *t)
   return t->cells.column < t->name_count ? t->names[t->cells.column] : NULL;
 }
 
-/* Whether f64 holds the integer. */
+/* Returns whether f64 represents the integer exactly. */
 static bool fits_double(const tool_number *number)
 {
   uint64_t limit = (uint64_t)1 << 53;
@@ -236,7 +236,7 @@ static bool is_float(kjit_type element)
   return element != KJIT_ANY && tool_elements[element].class_ >= TOOL_FLOAT;
 }
 
-/* A number must fit the requested type, and the message names the cell. */
+/* Stores a number, which must fit the requested type. The message names the cell. */
 static bool take_number(table *t, tool_number number)
 {
   kjit_type element = t->request->element;
@@ -279,7 +279,8 @@ static bool append_name(table *t)
   return true;
 }
 
-/* Reads the first row's cells as names. *is_head says whether the row has a text and no number. */
+/* Reads the cells of the first row as names. *is_head tells whether the row contains a text and no
+ * number. */
 static bool read_names(table *t, bool *is_head)
 {
   bool has_number = false, has_text = false;
@@ -352,7 +353,7 @@ static bool read_rows(table *t)
   if (t->request->column) {
     if (!choose_column(t)) return false;
   } else if (!is_head) {
-    /* the first row has numbers: it is read again */
+    /* the first row contains numbers and is read again */
     char *buffer = t->cells.buffer;
     size_t capacity = t->cells.capacity;
     t->cells = start;
@@ -374,7 +375,7 @@ static bool read_rows(table *t)
 
 /* ---- the array ---- */
 
-/* Returns the number of cell i. An empty cell is NaN, or 0 if the type is no float. */
+/* Returns the number in cell i. An empty cell is NaN, or 0 if the type is not a float. */
 static tool_number number_at(const table *t, size_t i, kjit_type element)
 {
   if (t->nulls && t->nulls[i])

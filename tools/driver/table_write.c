@@ -1,4 +1,4 @@
-/* Tables as text: writing, and the names of their files. */
+/* Writes tables as text, and parses the names of their files. */
 #include <driver/cells.h>
 #include <driver/table.h>
 #include <string.h>
@@ -30,7 +30,8 @@ const char *tool_misfit_table(const tool_array *array)
   return array->rank > 2 ? "at most two dimensions" : NULL;
 }
 
-/* An empty cell for a null. A line with nothing else would be blank, so there it has quotes. */
+/* Writes an empty cell for a null. If a null is alone in its line, it is quoted, because blank
+ * lines are skipped when reading. */
 static void put_element(FILE *file, const tool_array *array, uint64_t position, bool is_alone)
 {
   char text[TOOL_ELEMENT_TEXT];
