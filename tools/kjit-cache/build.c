@@ -1,5 +1,5 @@
-/* kjit-cache build: a context for each target, which compiles what the lists name and runs nothing.
- */
+/* kjit-cache build: compiles the kernels in the lists with a context for each target, without
+ * running anything. */
 #include <device.h>
 #include <call.h>
 #include <driver/progress.h>
@@ -10,12 +10,12 @@
 #include "list.h"
 #include "tool.h"
 
-/* The work for one target. */
+/* State of the build for one target. */
 typedef struct builder {
   cache_tool *tool;
   kjit_context *context;
   kjit_device *device;
-  char *path; /* of the module; NULL: the empty one */
+  char *path; /* path of the module; NULL means the empty module */
   kjit_module *module;
 } builder;
 
@@ -39,7 +39,7 @@ static bool open_module(builder *b, const char *path)
 
 /* ---- steps ---- */
 
-/* "scale(f32[:] C, f32)" */
+/* Compiles a line such as "scale(f32[:] C, f32)". */
 static bool compile_kernel(builder *b, const char *text)
 {
   const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -72,7 +72,7 @@ static bool perform(builder *b, run_step *step, const char *text)
   return status == KJIT_OK || tool_fail_kjit(&b->tool->error, b->context, status, text);
 }
 
-/* Each step has arguments of its own, so that a name can be a result of several. */
+/* Runs a step with its own arguments, so that several steps can use the same name for a result. */
 static bool run_step_line(builder *b, const cache_step *step)
 {
   tool_arguments arguments = { 0 };
@@ -99,7 +99,7 @@ static bool take_step(void *user, const cache_step *step)
 
 /* ---- targets ---- */
 
-/* Reads all lists, and hands the code to the context that writes the file. */
+/* Reads all lists and adds the code to the context that writes the file. */
 static bool build_lists(builder *b, kjit_context *all)
 {
   const cache_texts *lists = &b->tool->options.operands;
@@ -154,7 +154,7 @@ bool cache_build(cache_tool *t)
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
                      "build: expected --target: sm_75 and up, or a level of processors such as "
                      "x86-64-v2 or armv8-a");
-  tool_silence_progress(); /* of arrays that are not there */
+  tool_silence_progress(); /* because the arrays are not really filled */
   if (!cache_create_context(t, NULL, &all)) return false;
   bool ok = true;
   for (size_t i = 0; i < targets->count && ok; i++) ok = build_target(t, targets->items[i], all);

@@ -1,4 +1,4 @@
-/* Files of compiled kernels: merged, listed and written. */
+/* Merges, lists and writes files of compiled kernels. */
 #include <driver/output_file.h>
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ bool cache_list_file(cache_tool *t, const char *path)
   return true;
 }
 
-/* A file that its group could write to would not be used; umask often allows that. */
+/* Writes a file without write permission for the group, because libkjit does not load other files;
+ * the umask often allows group access. */
 static bool write_protected(cache_tool *t, const void *blob, size_t size_bytes)
 {
   tool_output_file output;

@@ -17,15 +17,15 @@ typedef struct definitions {
 typedef struct list {
   tool_error *error;
   const char *path;
-  char *module;                 /* path; NULL: none */
-  definitions words, arguments; /* of `for`, and of `arg` */
+  char *module;                 /* path, or NULL */
+  definitions words, arguments; /* definitions by `for`, and by `arg` */
   bool (*run)(void *user, const cache_step *step);
   void *user;
 } list;
 
 /* ---- definitions ---- */
 
-/* Takes the text. A name that is there gets the new text. */
+/* Defines a name and takes ownership of the text. Replaces an earlier definition. */
 static void define(definitions *all, const char *name, size_t length, char *text)
 {
   size_t i = 0;
@@ -72,7 +72,8 @@ static bool has_name(const char *text, const char *name)
   return false;
 }
 
-/* The texts of the arguments that the step names, a line each, and then its own. */
+/* Returns the definitions of the arguments that the step names, one in each line, followed by the
+ * step's own text. */
 static char *join_step(const list *l, const char *text)
 {
   char *joined = tool_copy_text("", 0);
@@ -88,7 +89,7 @@ static char *join_step(const list *l, const char *text)
   return whole;
 }
 
-/* text: of join_step; it is taken apart. */
+/* Runs a step. text is the result of join_step and is modified. */
 static bool run_step(list *l, cache_step_kind kind, char *text)
 {
   cache_step step = { .kind = kind, .module = l->module };
@@ -105,7 +106,7 @@ static bool run_step(list *l, cache_step_kind kind, char *text)
   return ok;
 }
 
-/* "{T}" everywhere in the text is the word. */
+/* Replaces "{NAME}" everywhere in the text by the word. */
 static char *put_word(const char *text, const char *name, size_t name_length, const char *word,
                       size_t word_length)
 {
@@ -122,7 +123,7 @@ static char *put_word(const char *text, const char *name, size_t name_length, co
   return made;
 }
 
-/* Runs the step once for each of the words that its first name in braces stands for. */
+/* Runs the step once for each word of the first name in braces. */
 static bool expand_step(list *l, cache_step_kind kind, char *text)
 {
   const char *open = strchr(text, '{'), *close = open ? strchr(open, '}') : NULL;
@@ -172,7 +173,7 @@ static bool read_argument(list *l, const char *text)
   return true;
 }
 
-/* A path that is not absolute starts in the list's own folder. */
+/* Reads the path of a module. A relative path starts in the directory of the list. */
 static bool read_module(list *l, const char *text)
 {
   const char *slash = strrchr(l->path, '/');
@@ -195,7 +196,7 @@ static bool read_kernel(list *l, const char *text) { return read_step(l, CACHE_K
 static bool read_launch(list *l, const char *text) { return read_step(l, CACHE_LAUNCH, text); }
 static bool read_call(list *l, const char *text) { return read_step(l, CACHE_CALL, text); }
 
-/* line: without its end. */
+/* Reads a line without its line end. */
 static bool read_line(list *l, char *line)
 {
   static const struct {

@@ -1,4 +1,4 @@
-/* kjit-cache: lists, verifies, trims and clears a directory of the disk cache; makes files of
+/* kjit-cache: lists, verifies, trims and clears a directory of the disk cache, and makes files of
  * compiled kernels. */
 #define _GNU_SOURCE
 #include <argp.h>
@@ -170,9 +170,9 @@ static bool clear(cache_tool *t) { return trim(t, 0); }
 typedef struct command {
   const char *name;
   bool (*run)(cache_tool *t);
-  size_t fewest, most;  /* operands */
-  const char *operands; /* that are expected */
-  bool has_directory;   /* else: it has --output */
+  size_t fewest, most;  /* minimum and maximum number of operands */
+  const char *operands; /* description of the expected operands */
+  bool has_directory;   /* otherwise it has --output */
 } command;
 
 static const command commands[] = {
@@ -214,7 +214,8 @@ static const command *find_command(cache_tool *t)
   return NULL;
 }
 
-/* Code that is left out of the file is worth a word; other remarks are about kernels themselves. */
+/* Shows only remarks about code that is not stored; other remarks concern the kernels
+ * themselves. */
 static void show_left_out(void *user, const kjit_diagnostic *diagnostic)
 {
   if (!strncmp(diagnostic->message, "kjit_export_cache", strlen("kjit_export_cache")))
@@ -225,7 +226,7 @@ bool cache_create_context(cache_tool *t, const char *target, kjit_context **cont
 {
   kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = config.shipped_cache = "";
-  config.libdevice_path = "libclc"; /* a toolkit's functions have no version that code could name */
+  config.libdevice_path = "libclc"; /* libdevice of a toolkit has no version for the key */
   config.target = target;
   config.ptxas = target ? t->options.ptxas : NULL;
   config.on_diagnostic = show_left_out;
