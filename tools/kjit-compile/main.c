@@ -19,8 +19,8 @@ typedef struct compilation {
   kjit_context *context;
   kjit_module *module;
   kjit_kernel *kernel;
-  tool_adjoint adjoint;    /* whose kernel it is, if --kernel names one */
-  kjit_function *function; /* of --func, instead */
+  tool_adjoint adjoint;    /* owner of the kernel, if --kernel names an adjoint */
+  kjit_function *function; /* with --func, instead of the kernel */
   const char *kernel_name;
   char *signature;
 } compilation;
@@ -44,7 +44,7 @@ static bool parse_module(compilation *c)
   return tool_open_module(&c->error, c->context, c->options.path, &c->options.module, &c->module);
 }
 
-/* A binary goes to a terminal only by mistake. */
+/* Chooses the stage. Refuses to write a binary to a terminal, because that is usually a mistake. */
 static bool choose_stage(compilation *c)
 {
   compile_options *o = &c->options;
@@ -138,7 +138,9 @@ static bool compile_module(compilation *c)
     return true;
   }
   if (!choose_stage(c)) return false;
-  if (c->options.stage == KJIT_STAGE_KIR) return emit(c); /* the whole module: no signature */
+  if (c->options.stage == KJIT_STAGE_KIR)
+    return emit(c); /* emits the whole module without a
+                     * signature */
   if (c->options.function) return choose_function(c) && emit(c);
   return choose_kernel(c) &&
          compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options,
@@ -150,7 +152,7 @@ int main(int argc, char **argv)
 {
   compilation c = { 0 };
   tool_watch_output();
-  /* programs that are run are waited for, whatever this one was started with */
+  /* so that child processes can be waited for, even if the parent process ignored SIGCHLD */
   signal(SIGCHLD, SIG_DFL);
   compile_parse_options(argc, argv, &c.options);
   if (create_context(&c)) compile_module(&c);

@@ -142,7 +142,7 @@ static uint32_t parse_version(struct argp_state *state, const char *text)
   return major * 10 + minor;
 }
 
-/* By its form: whether there is such an architecture is the library's to say. */
+/* Checks the form only; the library checks whether the architecture exists. */
 static bool is_target(const char *text)
 {
   static const char prefix[] = "sm_";
