@@ -252,7 +252,7 @@ static kjit_status call_pairs_smallest(kjit_context *context, const run_argument
                              a[5].operands, a[5].count, a[4].integer, options);
 }
 
-/* Parameters that may be left out; an offset is 0 then. */
+/* Returns an optional number parameter or its default value. The default of an offset is 0. */
 static double real_or(const run_argument *a, double otherwise)
 {
   return a->count ? a->real : otherwise;

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the C function is given ---- */
+/* ---- arguments of the C function ---- */
 
-/* A number, an operator with a name and a result that is not there yet have none. */
+/* Returns whether a part has an operand. Numbers, named operators and results that do not exist yet
+ * have none. */
 static bool has_operand(const run_call *call, const run_part *part)
 {
   run_role role = call->algorithm->parameters[part->parameter].role;
@@ -21,7 +22,7 @@ static kjit_operand bind_operand(const run_step *step, const run_part *part)
   return kjit_operand_function(function, value + 1, part->array_count, part->shape, part->rank);
 }
 
-/* Its three operands follow each other. */
+/* Binds a matrix, which has three consecutive operands. */
 static void bind_matrix(const run_step *step, const run_part *part, run_argument *argument)
 {
   for (size_t i = 0; i < 3; i++)
@@ -32,7 +33,7 @@ static void bind_matrix(const run_step *step, const run_part *part, run_argument
                                  { part->shape[0], part->shape[1] } };
 }
 
-/* argument: of the part's parameter, which may have several. */
+/* Binds a part to the argument of its parameter, which may take several parts. */
 static void bind_part(const run_step *step, size_t index, run_argument *argument)
 {
   const run_part *part = &step->call->parts[index];
@@ -94,7 +95,7 @@ static kjit_status perform(kjit_context *context, run_step *step)
 
 /* ---- errors ---- */
 
-/* "`x`", or "`x1`" of the second one where there are several. */
+/* Returns the name of an operand in messages: "`x`", or "`x1`" for the second one of several. */
 static char *name_part(const run_call *call, size_t index)
 {
   size_t parameter = call->parts[index].parameter, before = 0;
@@ -104,7 +105,8 @@ static char *name_part(const run_call *call, size_t index)
                           : tool_format("`%s`", row->name);
 }
 
-/* Where a message names an operand, if that is before what was found. */
+/* Searches the message for a name, and updates *first if it comes earlier than the names found so
+ * far. */
 static void look_for(const char *message, char *name, const char *name_at, const char **first,
                      const char **at)
 {
@@ -116,8 +118,8 @@ static void look_for(const char *message, char *name, const char *name_at, const
   free(name);
 }
 
-/* Messages of the library call operands `x` and options options.axes; the caret goes to the one
- * that stands first. */
+/* Finds the position for the caret: that of the operand (`x`) or option (options.axes) that the
+ * library's message names first. */
 static const char *find_culprit(const run_call *call, const char *message)
 {
   const char *first = NULL, *at = call->scanner.at;
@@ -142,7 +144,7 @@ static bool fail_call(kjit_context *context, run_call *call, kjit_status status)
   return tool_scan_fail_kjit(&call->scanner, at, context, status);
 }
 
-/* ---- new results ---- */
+/* ---- results that the call creates ---- */
 
 enum { MOST_RESULTS = 16 };
 
@@ -194,7 +196,7 @@ static bool create_results(const run_maker *m, run_step *step)
   if (!new_count) return true;
   if (!describe_results(m, step, infos)) return false;
   for (size_t i = 0; i < call->part_count; i++) {
-    run_part *part = &call->parts[i]; /* results are the first parts */
+    run_part *part = &call->parts[i]; /* results come first among the parts */
     if (part->new_length && i == MOST_RESULTS)
       return tool_scan_fail(&call->scanner, part->at, "a call has at most %d results",
                             MOST_RESULTS);
@@ -242,9 +244,10 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
   return check_written(m, step);
 }
 
-/* ---- the run ---- */
+/* ---- running the call ---- */
 
-/* So many of the device's kind; where there are fewer, each of them several times. */
+/* Lists device_count devices of the kind of the run's device. If there are fewer, devices
+ * repeat. */
 static kjit_status choose_devices(kjit_context *context, run_call *call)
 {
   kjit_device_info info = { .size_bytes = sizeof info };
@@ -271,7 +274,7 @@ bool run_run_call(kjit_context *context, run_step *step)
     return status == KJIT_OK || fail_call(context, call, status);
   }
   if (!call->plan) {
-    /* what comes by pieces and shares is no plan */
+    /* a call with chunks or several devices cannot be a plan */
     call->options.plan = call->options.chunk || call->device_count ? NULL : &call->plan;
     status = perform(context, step);
   }

@@ -1,4 +1,4 @@
-/* What stands behind `NAME=` in the text of a --call, for each option. */
+/* Scans the value after `NAME=` in a --call, for each option. */
 #include "call.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool scan_axis(run_call *call, tool_scanner *scanner)
   return true;
 }
 
-/* "(0, 2)", "()": none; "(1,)" as in Python */
+/* Scans a tuple of axes: "(0, 2)", "(1,)", or "()" for none. */
 static bool scan_axes(run_call *call, tool_scanner *scanner)
 {
   if (!tool_expect(scanner, '(')) return false;
@@ -120,7 +120,7 @@ static bool scan_where(const run_maker *m, tool_scanner *scanner, run_step *step
   return run_scan_operand(m, scanner, step, &step->call->where);
 }
 
-/* "\"(n),(n)->()\"" */
+/* Scans a signature in quotation marks such as "\"(n),(n)->()\"". */
 static bool scan_signature(run_call *call, tool_scanner *scanner)
 {
   if (!tool_accept(scanner, '"')) return tool_expected(scanner, "core dimensions in quotes");
@@ -131,7 +131,7 @@ static bool scan_signature(run_call *call, tool_scanner *scanner)
   return true;
 }
 
-/* "gelu" or "gelu(bias, 0.5)" */
+/* Scans "gelu" or "gelu(bias, 0.5)". */
 static bool scan_epilogue(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   run_call *call = step->call;

@@ -1,6 +1,6 @@
-/* The text of a --call:
+/* Parser for the text of a --call:
  *
- *   [RESULT {, RESULT} =] ALGORITHM(OPERAND {, OPERAND} {, OPTION=VALUE})
+ *     [RESULT {, RESULT} =] ALGORITHM(OPERAND {, OPERAND} {, OPTION=VALUE})
  *
  * An operand is an --arg, a view of one, a value, or a func with its arguments and its shape. */
 #include "call.h"
@@ -30,7 +30,7 @@ static bool is_given(const run_call *call, size_t parameter)
 
 /* ---- operands ---- */
 
-/* "[1000, 50]": over which indices a func is computed. */
+/* Scans the shape over which a func is computed, such as "[1000, 50]". */
 static bool scan_shape(tool_scanner *scanner, run_part *part)
 {
   if (!tool_accept(scanner, '['))
@@ -48,7 +48,7 @@ static bool scan_shape(tool_scanner *scanner, run_part *part)
   return tool_accept(scanner, ']') || tool_expected(scanner, "',' or ']'");
 }
 
-/* "distance(x, y, 2.0f32)" */
+/* Scans a func with arguments such as "distance(x, y, 2.0f32)". */
 static bool scan_called(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
 {
   part->operand = step->count;
@@ -58,7 +58,7 @@ static bool scan_called(const run_maker *m, tool_scanner *scanner, run_step *ste
   return true;
 }
 
-/* "distance(x, y, 2.0f32)[1000, 50]" */
+/* Scans a func with arguments and shape such as "distance(x, y, 2.0f32)[1000, 50]". */
 static bool scan_computed(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
 {
   return scan_called(m, scanner, step, part) && scan_shape(scanner, part);
@@ -102,7 +102,8 @@ static const char *find_operator(const char *name)
   return NULL;
 }
 
-/* Of this module or one that it imports, and no built-in: those are found from an empty one too. */
+/* Returns whether the module or one of its imports declares the name. Built-ins do not count,
+ * because they are found without any module. */
 static bool is_of_module(const run_maker *m, const char *name)
 {
   kjit_function *function;
@@ -115,7 +116,8 @@ static bool is_of_module(const run_maker *m, const char *name)
   return !is_builtin;
 }
 
-/* A func of the module's own goes before a name of kjit's, and that before a built-in. */
+/* Scans an operator. A func of the module has priority over kjit's operators, and those over
+ * built-ins. */
 static bool scan_operator(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
 {
   char *name;
@@ -156,7 +158,7 @@ static bool scan_bits(tool_scanner *scanner, const char *name, int64_t *integer)
   return true;
 }
 
-/* Whether the first operand, where it is an array, is of u64. */
+/* Returns whether the first operand is an array of u64. */
 static bool is_of_u64(const run_step *step)
 {
   const run_part *part = step->call->parts;
@@ -165,7 +167,7 @@ static bool is_of_u64(const run_step *step)
   return operand->argument.is_array && operand->argument.array.element == KJIT_U64;
 }
 
-/* "ij,jk->ik", in quotation marks */
+/* Scans a text in quotation marks such as "ij,jk->ik". */
 static bool scan_text(tool_scanner *scanner, char **text)
 {
   if (*scanner->at != '"')
@@ -209,7 +211,7 @@ static void add_to_list(char **list, const char *name)
   *list = longer;
 }
 
-/* What is given by name: options, and before them the numbers among the parameters. */
+/* Lists everything that can be given by name: number parameters, then options. */
 static char *list_options(const run_algorithm *algorithm)
 {
   char *list = tool_copy_text("", 0);
@@ -235,7 +237,7 @@ static bool fail_option(tool_scanner *scanner, const run_algorithm *algorithm, c
   return false;
 }
 
-/* `axis=-1`, or a parameter by its name. */
+/* Scans `axis=-1`, or a parameter given by name. */
 static bool scan_named(const run_maker *m, tool_scanner *scanner, run_step *step, size_t length)
 {
   run_call *call = step->call;
@@ -272,7 +274,8 @@ static bool is_named(tool_scanner *scanner, size_t *length)
   return *length && *end == '=';
 }
 
-/* Whether a name stands here that can only be a func: an operand that may be left out is. */
+/* Returns whether a name follows that can only be a func, which means that an optional operand is
+ * omitted. */
 static bool is_function(const run_maker *m, tool_scanner *scanner)
 {
   size_t length = tool_name_length(scanner);
@@ -306,7 +309,7 @@ static bool check_complete(tool_scanner *scanner, const run_call *call, const ch
   return true;
 }
 
-/* Behind the name: "(x, add, axis=-1)". */
+/* Scans the arguments after the name: "(x, add, axis=-1)". */
 static bool scan_arguments(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   size_t next = 0, length;
@@ -333,7 +336,8 @@ static bool scan_arguments(const run_maker *m, tool_scanner *scanner, run_step *
 
 /* ---- results ---- */
 
-/* Where the text goes on behind the `=` of the results; the text's begin: there are none. */
+/* Returns the text after the `=` of the results, or the beginning of the text if there are no
+ * results. */
 static const char *find_right_side(const char *text)
 {
   int depth = 0;
@@ -345,7 +349,7 @@ static const char *find_right_side(const char *text)
   return text;
 }
 
-/* An array, a func that writes, or a name for a new array. */
+/* Scans a result: an array, a func that writes, or the name of a new array. */
 static bool scan_result(const run_maker *m, tool_scanner *scanner, run_step *step, size_t parameter)
 {
   size_t length = tool_name_length(scanner);
@@ -360,7 +364,7 @@ static bool scan_result(const run_maker *m, tool_scanner *scanner, run_step *ste
   return true;
 }
 
-/* Nothing stands on the left of what has no results. */
+/* Reports results on the left side of an algorithm that has none. */
 static bool fail_results(tool_scanner *scanner, const run_algorithm *algorithm)
 {
   const run_parameter *first = algorithm->parameters;
@@ -389,7 +393,8 @@ static bool scan_results(const run_maker *m, tool_scanner *scanner, run_step *st
   return tool_accept(scanner, '=') || tool_expected(scanner, "',' or '='");
 }
 
-/* `sort(keys, values)`: each result that is not given is the operand at its place. */
+/* For calls such as `sort(keys, values)`: uses the operands as results in the same positions,
+ * unless results are given. */
 static void take_places(run_call *call)
 {
   size_t results = 0;
@@ -404,7 +409,7 @@ static void take_places(run_call *call)
   }
 }
 
-/* What has a place among the operands comes with that, and that with it. */
+/* Checks that optional results and their operands are given together. */
 static bool check_pairs(tool_scanner *scanner, const run_call *call)
 {
   const run_parameter *parameters = call->algorithm->parameters;
@@ -435,7 +440,7 @@ static size_t count_parts(const run_call *call, size_t parameter)
   return count;
 }
 
-/* Several operators have a result each. */
+/* Checks that there is one result for each operator. */
 static bool check_operators(tool_scanner *scanner, const run_call *call)
 {
   const run_parameter *parameters = call->algorithm->parameters;
@@ -467,7 +472,7 @@ static bool fail_algorithm(tool_scanner *scanner, size_t length)
   return false;
 }
 
-/* The operator that the name stands for, as if it were among the operands. */
+/* Adds the operator that a shorthand implies to the operands. */
 static void give_operator(run_call *call, const run_shorthand *shorthand)
 {
   const run_parameter *parameters = call->algorithm->parameters;

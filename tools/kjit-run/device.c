@@ -98,8 +98,8 @@ void run_list_devices(kjit_context *context)
 
 /* ---- memory ---- */
 
-/* The allocation as one flat array: the device keeps the bytes as they are, whatever the layouts
- * and views of the arrays in it. */
+/* Returns the allocation as a flat array. The bytes on the device have the same order as on the
+ * host, whatever the layouts of the arrays in the allocation. */
 static kjit_tensor flat_tensor(const tool_memory *memory, int64_t *count)
 {
   const tool_element *element = &tool_elements[memory->element];

@@ -5,16 +5,17 @@
 
 typedef struct run_formula {
   kjit_formula *formula;
-  kjit_column *columns; /* of the formula; owned */
-  size_t *operands;     /* for each column, its operand in the step plus 1; 0 if it is not used */
+  kjit_column *columns; /* columns of the formula; owned */
+  size_t *operands;     /* for each column: index of its operand in the step plus 1, or 0 if it is
+                         * not used */
   size_t column_count;
-  size_t result;       /* operand in the step */
-  int64_t count;       /* of the elements */
-  kjit_module *module; /* with `fill`; NULL if the result has no nulls that become NaN */
+  size_t result;       /* index of its operand in the step */
+  int64_t count;       /* number of elements */
+  kjit_module *module; /* module with `fill`, or NULL if the result has no nulls that become NaN */
   kjit_kernel *fill;
 } run_formula;
 
-/* Gives null elements a value that kernels and files can have. */
+/* Kernel that gives null elements a value for kernels and files. */
 static const char fill_text[] = "kernel fill(values, validity) {\n"
                                 "  for i in grid_range(len(values)) {\n"
                                 "    if ((validity[i >> 3] >> u8(i & 7)) & 1) == 0 {\n"
@@ -25,7 +26,7 @@ static const char fill_text[] = "kernel fill(values, validity) {\n"
 
 /* ---- columns ---- */
 
-/* Whether a formula can use the argument as a column. */
+/* Returns whether a formula can use the argument as a column. */
 static bool is_column(const tool_argument *argument)
 {
   const tool_array *array = &argument->array;
@@ -34,8 +35,8 @@ static bool is_column(const tool_argument *argument)
          tool_is_contiguous(array);
 }
 
-/* Other arguments have names that the user sees, and the library's message says that there is no
- * such column. */
+/* Adds a note about arguments that are not columns, because the library's message only says that
+ * there is no such column. */
 static void note_others(const run_maker *m)
 {
   char *list = tool_copy_text("", 0), *text = m->error->text;
@@ -54,7 +55,7 @@ static void note_others(const run_maker *m)
   free(list);
 }
 
-/* Lists the columns; *arguments has the argument of each. */
+/* Lists the columns. *arguments receives the index of the argument of each column. */
 static kjit_formula_column *list_columns(const run_maker *m, size_t *arguments, size_t *count)
 {
   kjit_formula_column *columns = tool_allocate((m->arguments->count + 1) * sizeof *columns);
@@ -89,7 +90,7 @@ static bool have_same_extents(const tool_array *a, const tool_array *b)
   return same;
 }
 
-/* The columns that the formula uses become operands of the step. */
+/* Adds the columns that the formula uses to the operands of the step. */
 static bool take_columns(const run_maker *m, tool_scanner *scanner, run_step *step,
                          const size_t *arguments)
 {
@@ -193,7 +194,7 @@ void run_destroy_formula(run_formula *f)
 
 /* ---- the run ---- */
 
-/* The operand's memory where the step runs. */
+/* Returns the column for the operand's memory on the device of the run. */
 static kjit_column column_of(const run_operand *operand)
 {
   const tool_memory *memory = operand->argument.array.memory;

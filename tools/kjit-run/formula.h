@@ -5,11 +5,11 @@
 #include "step.h"
 #include <kjit/formula.h>
 
-/* Makes the formula a step, and its result the last argument. An earlier argument with the result's
- * name has no name from then on. */
+/* Parses the formula to a step and adds its result as the last argument. If an earlier argument has
+ * the same name, the name refers to the result from then on. */
 bool run_scan_formula(const run_maker *m, const char *text, run_step *step);
 /* Queues the formula on the device's default stream. */
 bool run_run_formula(tool_error *error, kjit_context *context, run_step *step);
-void run_destroy_formula(struct run_formula *formula); /* NULL is fine */
+void run_destroy_formula(struct run_formula *formula); /* formula may be NULL */
 
 #endif

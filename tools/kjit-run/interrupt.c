@@ -31,7 +31,7 @@ void run_end_interrupts(void)
 
 bool run_was_interrupted(void) { return was_interrupted != 0; }
 
-/* Once more each tenth of a second: a call may launch something else meanwhile. */
+/* Repeats the interrupt every 0.1 s, because a call may start further launches. */
 void run_set_alarm(uint64_t time_ns)
 {
   enum { SECOND = 1000000000, MICROSECOND = 1000, AGAIN_US = 100000 };

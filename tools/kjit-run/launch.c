@@ -20,7 +20,7 @@ static bool scan_dimension(tool_scanner *scanner, const char *what, uint32_t *ex
   return true;
 }
 
-/* "64", "8x8", "4x4x4" */
+/* Scans extents such as "64", "8x8" or "4x4x4". */
 static bool scan_extents(tool_scanner *scanner, const char *what, uint32_t extents[3],
                          uint32_t *rank)
 {
@@ -33,8 +33,8 @@ static bool scan_extents(tool_scanner *scanner, const char *what, uint32_t exten
   return true;
 }
 
-/* "[threads]", which may be more than a grid has blocks; false, without an error: something else.
- */
+/* Scans "[threads]", a number that may exceed the maximum grid. Returns false without an error for
+ * anything else. */
 static bool scan_threads(tool_scanner *scanner, kjit_launch_config *config)
 {
   tool_error ignored = { 0 };
@@ -50,7 +50,7 @@ static bool scan_threads(tool_scanner *scanner, kjit_launch_config *config)
   return true;
 }
 
-/* "[grid, block]", "[grid, block, dynamic shared bytes]", "[threads]" */
+/* Scans "[grid, block]", "[grid, block, dynamic shared bytes]" or "[threads]". */
 static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config)
 {
   uint32_t rank, block_rank;
@@ -83,7 +83,7 @@ static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config
 
 static bool scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
-  if (tool_accept(scanner, '(')) return run_scan_operands(m, scanner, step); /* a tuple's items */
+  if (tool_accept(scanner, '(')) return run_scan_operands(m, scanner, step); /* items of a tuple */
   run_operand *operand = run_append_operand(step);
   tool_skip_blanks(scanner);
   bool is_number =
@@ -107,7 +107,7 @@ bool run_scan_operands(const run_maker *m, tool_scanner *scanner, run_step *step
   return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
 }
 
-/* A parameter that is called as the size of --sweep and as no --arg takes the size. */
+/* Binds the size of --sweep to a parameter with the same name, unless an --arg has this name. */
 static bool bind_size(const run_maker *m, const char *name, run_step *step)
 {
   tool_size *size = m->arguments->size;
@@ -168,7 +168,8 @@ static void count_traffic(run_step *step)
   }
 }
 
-/* "adjoint(kernel, 0, 2)": the numbers of the parameters that have derivatives. */
+/* The kernel and the parameter numbers of "adjoint(kernel, 0, 2)", for which derivatives are
+ * computed. */
 enum { MOST_CHOSEN = 64 };
 typedef struct adjoint {
   bool is_asked;
@@ -207,7 +208,7 @@ static bool is_array_of_floats(const tool_argument *argument)
          tool_elements[argument->array.element].class_ == TOOL_FLOAT;
 }
 
-/* Without numbers: the parameters that take arrays of floats. */
+/* Without numbers, chooses all parameters that are arrays of floats. */
 static void choose_arrays(const run_maker *m, const run_step *step, adjoint *of)
 {
   kjit_parameter_info info = { .size_bytes = sizeof info };
@@ -221,7 +222,7 @@ static void choose_arrays(const run_maker *m, const run_step *step, adjoint *of)
   }
 }
 
-/* The kernel becomes its adjoint. */
+/* Replaces the kernel of the step by its adjoint. */
 static bool make_adjoint(const run_maker *m, run_step *step, adjoint *of)
 {
   if (!of->is_asked) return true;

@@ -1,5 +1,5 @@
-/* kjit-run: runs kernels of a kernel IR file, algorithms and formulas over arrays. main() is the
- * whole way of a run; each step is a file. */
+/* kjit-run: runs kernels of a kernel IR file, algorithms and formulas over arrays. main() contains
+ * the sequence of a run; other files implement the steps. */
 #include "device.h"
 #include "interrupt.h"
 #include "measure.h"
@@ -117,7 +117,8 @@ static bool show(run *r)
   return run_emit(&r->error, &r->options, r->context, r->module, &r->steps);
 }
 
-/* A name with a typing error, where the parameter that was meant has a default. */
+/* Warns about arguments that nothing uses, because a misspelled name has no other effect if the
+ * parameter has a default value. */
 static void warn_of_unused(const run *r)
 {
   for (size_t i = 0; i < r->arguments.count; i++)
@@ -165,7 +166,7 @@ int main(int argc, char **argv)
 {
   run r = { 0 };
   tool_watch_output();
-  /* programs that are run are waited for, whatever this one was started with */
+  /* so that child processes can be waited for, even if the parent process ignored SIGCHLD */
   signal(SIGCHLD, SIG_DFL);
   run_parse_options(argc, argv, &r.options);
   if (r.options.is_quiet) {

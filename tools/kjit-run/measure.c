@@ -30,7 +30,8 @@ static bool passed(runner *r, kjit_status status, const char *doing)
   return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing);
 }
 
-/* A call makes launches of its own, which have no limits of theirs. */
+/* Runs a call with a time limit. Its launches have no limits of their own, so an alarm interrupts
+ * them. */
 static bool run_limited_call(runner *r, run_step *step)
 {
   uint64_t limit = step->config.time_limit_ns;
@@ -133,7 +134,7 @@ static bool measure_one(runner *r, uint64_t repeat, uint64_t *device_ns, uint64_
          passed(r, kjit_get_elapsed_time(r->first, r->last, device_ns), "reading events");
 }
 
-/* The times of repetitions; grows. */
+/* A growing list of times of repetitions. */
 typedef struct times {
   uint64_t *device_ns, *host_ns;
   uint64_t count, capacity;
@@ -159,7 +160,7 @@ static bool measure_next(runner *r, uint64_t repeat, times *t)
   return true;
 }
 
-/* At least FEWEST, then until MOMENT_NS have passed, or there are MOST. */
+/* Measures at least FEWEST repetitions, then until MOMENT_NS have passed or there are MOST. */
 static bool measure_moment(runner *r, uint64_t repeat, times *t)
 {
   enum { FEWEST = 5, MOST = 1000, MOMENT_NS = 200000000 };
@@ -172,7 +173,7 @@ static bool measure_moment(runner *r, uint64_t repeat, times *t)
 static bool measure_times(runner *r, uint64_t repeat, uint64_t count, times *t)
 {
   if (!make_room(r->error, t, count ? count : 16) || !measure_next(r, repeat, t)) return false;
-  t->count = 0; /* that one has warmed up */
+  t->count = 0; /* discards the repetition for warming up */
   if (!count) return measure_moment(r, repeat, t);
   tool_progress("benchmarking, repetition", count);
   for (uint64_t i = 0; i < count; i++) {

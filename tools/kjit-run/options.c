@@ -203,7 +203,8 @@ static void append_step(run_options *options, run_step_kind kind, const char *te
   options->steps[options->step_count++] = (run_step_text){ text, kind };
 }
 
-/* Launches need a kernel IR file. Without steps there have to be arrays to show or to write. */
+/* Returns whether a kernel IR file is required: for launches, or if there are no steps and no
+ * arrays to show or write. */
 static bool needs_file(const run_options *options)
 {
   for (size_t i = 0; i < options->step_count; i++)
@@ -252,7 +253,7 @@ static uint64_t parse_time(struct argp_state *state, const char *text)
   return time_ns ? time_ns : 1;
 }
 
-/* An option whose value is kept as it is, or read by a function. */
+/* Handles options whose value is stored unchanged or parsed by one function. */
 static bool take_plain_option(run_options *options, int key, char *text, struct argp_state *state)
 {
   switch (key) {
@@ -289,7 +290,8 @@ static bool take_plain_option(run_options *options, int key, char *text, struct 
   }
 }
 
-/* A formula computes both values of a `where`, so a division by 0 is no mistake in it. */
+/* Without the division check for formulas: they compute both values of a `where`, so a division by
+ * 0 may be intended. */
 static uint32_t usual_checks(const run_options *options)
 {
   const uint32_t division =

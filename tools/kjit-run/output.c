@@ -27,7 +27,8 @@ static bool scan_array(const tool_arguments *arguments, tool_scanner *scanner, t
   return true;
 }
 
-/* A single value stands for every element: an array of one, with strides of 0. */
+/* Makes an array of one element with strides of 0, so that a single value is compared with every
+ * element. */
 static bool broadcast(tool_scanner *scanner, tool_arguments *owner, const tool_value *value,
                       const tool_array *like, tool_argument *expected)
 {
@@ -49,8 +50,8 @@ static bool broadcast(tool_scanner *scanner, tool_arguments *owner, const tool_v
   return true;
 }
 
-/* A column of numbers has the shape of the array that it is compared with: a .csv file has no
- * other way to say that an array is of one column, or of one number. */
+/* Gives a one-dimensional array of numbers the shape of the array it is compared with, because a
+ * .csv file cannot distinguish a column from a one-dimensional array or a single number. */
 static void take_shape_of_column(const tool_array *like, tool_array *column)
 {
   bool is_column = like->rank == 0 || (like->rank == 2 && like->shape[1] == 1);
@@ -60,7 +61,8 @@ static void take_shape_of_column(const tool_array *like, tool_array *column)
   column->strides[0] = column->strides[1] = 1;
 }
 
-/* Decimal digits say a float of the array's own type: that of the least digits is another f64. */
+/* Scans a table with the array's element type, because decimal digits denote different numbers in
+ * f32 and f64. */
 static bool scan_table(tool_scanner *scanner, run_outputs *outputs, run_output *output)
 {
   const tool_element *element = &tool_elements[output->array.element];
@@ -125,7 +127,7 @@ static bool prepare_output(tool_error *error, const tool_arguments *arguments,
                            const run_output_text *text, run_outputs *outputs, run_output *output)
 {
   tool_scanner scanner = tool_scan(option_names[text->kind], text->text, error);
-  scanner.context = arguments->context; /* `--check b=@b.npy:as=Body` */
+  scanner.context = arguments->context; /* for `--check b=@b.npy:as=Body` */
   output->kind = text->kind;
   if (!scan_array(arguments, &scanner, &output->array)) return false;
   output->label = tool_copy_text(text->text, (size_t)(scanner.at - text->text));
@@ -154,7 +156,7 @@ static bool parse_range(tool_error *error, const char *text, tool_image_range *r
                    "--image-range: expected LOW:HIGH with LOW less than HIGH, not '%s'", text);
 }
 
-/* Arrays in one file have names of their own. */
+/* Checks that the arrays in one file have different names. */
 static bool check_names(tool_error *error, const run_outputs *outputs)
 {
   for (size_t i = 0; i < outputs->count; i++)
@@ -184,9 +186,9 @@ bool run_prepare_outputs(tool_error *error, const run_options *options,
   return check_names(error, outputs);
 }
 
-/* ---- after it ---- */
+/* ---- after the run ---- */
 
-/* rank: how many of the array's dimensions are shown. */
+/* rank: number of dimensions to show. */
 static char *index_text(const tool_array *array, uint64_t position, uint32_t rank)
 {
   int64_t index[TOOL_MAX_RANK];
@@ -202,8 +204,8 @@ static char *index_text(const tool_array *array, uint64_t position, uint32_t ran
   return closed;
 }
 
-/* A number in a struct: the index of the struct, the field, and which one of a field that has
- * several. */
+/* Returns the position of a number in an array of structs: the index of the struct, the field, and
+ * the index within the field. */
 static char *field_text(const tool_array *array, const tool_leaves *leaves, uint64_t position)
 {
   uint64_t numbers = tool_count_numbers(leaves), within;
@@ -269,7 +271,8 @@ static bool check(const run_output *output, const tool_tolerance *tolerance)
   return !c.different;
 }
 
-/* With all that goes to the same .npz file, when the first of them comes. */
+/* Saves an array together with all other arrays for the same file, when the first of them is
+ * reached. */
 static bool save(tool_error *error, const run_outputs *outputs, const run_output *output)
 {
   size_t count = 0;

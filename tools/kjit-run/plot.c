@@ -21,7 +21,7 @@ run_line *run_add_line(run_plot *plot, const char *name)
   return line;
 }
 
-/* Where x is among the line's points, which keep their order. */
+/* Inserts the point at its position in the order of x. */
 bool run_add_point(run_line *line, const plot_point *point)
 {
   if (!plot_has_place(point->x) || !plot_has_place(point->y)) return false;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first launch of each kernel; the others have the same specializations. */
+/* Returns whether this is the first launch of its kernel. Further launches of a kernel list the
+ * same specializations. */
 static bool is_first_of_kernel(const run_steps *steps, size_t index)
 {
   for (size_t i = 0; i < index; i++)
@@ -21,7 +22,7 @@ static kjit_specialization *of_launch(const kjit_plan *plan, size_t launch)
   return kjit_get_prepared_specialization(kjit_get_plan_launch(plan, launch));
 }
 
-/* Launches of one code count as one. */
+/* Returns the specialization with this index, counting launches of the same code once. */
 static kjit_specialization *find_of_plan(const kjit_plan *plan, size_t index)
 {
   for (size_t i = 0; i < kjit_get_plan_size(plan); i++) {
@@ -35,7 +36,7 @@ static kjit_specialization *find_of_plan(const kjit_plan *plan, size_t index)
 static kjit_specialization *find_specialization(const run_steps *steps, size_t step, size_t index)
 {
   const run_step *found = &steps->items[step];
-  if (found->formula) return NULL; /* the library shows none */
+  if (found->formula) return NULL; /* the library provides none for a formula */
   if (found->call) return find_of_plan(found->call->plan, index);
   return is_first_of_kernel(steps, step) ? kjit_get_specialization(found->kernel, index) : NULL;
 }
@@ -46,7 +47,7 @@ typedef struct visit {
   kjit_specialization_info info;
 } visit;
 
-/* Goes through the specializations of all steps; false after the last. */
+/* Moves to the next specialization of all steps. Returns false after the last one. */
 static bool next_specialization(const run_steps *steps, size_t *step, size_t *index, visit *v)
 {
   for (; *step < steps->count; ++*step, *index = 0) {
@@ -89,7 +90,8 @@ static void show_gpu_code(const kjit_specialization_info *i)
          i->registers, i->shared_bytes, i->local_bytes, i->constant_bytes, i->max_threads);
 }
 
-/* How many registers code for the CPU uses says nothing: all of them are there for every kernel. */
+/* Shows CPU code without a register count, which tells nothing because every kernel can use all
+ * registers. */
 static void show_cpu_code(const kjit_specialization_info *i)
 {
   printf("  object %llu bytes, stack %u bytes, memory of a block %llu bytes, ",
@@ -171,7 +173,7 @@ static bool emit_stage(tool_error *error, tool_emission *emission, const run_ste
   if (!tool_create_output(error, path, &output)) return tool_prefix(error, "--emit");
   visit v;
   size_t step = 0, index = 0;
-  bool ok = true, has_module = false; /* the host's, all of it */
+  bool ok = true, has_module = false; /* host stage, which contains the whole module */
   while (ok && next_specialization(steps, &step, &index, &v)) {
     tool_emission of_step = *emission;
     if (v.step->call) of_step.module = NULL;

@@ -1,4 +1,5 @@
-/* Names that people know from NumPy and pandas: what --call computes for them, or what to write. */
+/* Names of functions in NumPy and pandas: which --call computes them, or advice what to write
+ * instead. */
 #include "algorithms.h"
 
 #include <driver/error.h>
@@ -19,7 +20,7 @@ static const run_shorthand shorthands[] = {
 };
 
 static const struct advice {
-  const char *names; /* between blanks */
+  const char *names; /* separated by blanks */
   const char *text;
 } advices[] = {
   { " dot inner vdot ", "write `r = einsum(\"i,i->\", x, y)`, or `r = matmul(x, y)` for matrices" },

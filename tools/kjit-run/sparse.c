@@ -6,7 +6,7 @@
 
 /* ---- the matrix ---- */
 
-/* Its arrays on the host, as the library takes them until there are more arguments. */
+/* Makes operands of the matrix's host arrays, which are valid until further arguments are added. */
 static void take_operands(const run_maker *m, size_t first, kjit_operand *operands,
                           kjit_tensor *tensors)
 {
@@ -69,7 +69,7 @@ bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, 
   tool_argument *found = length ? tool_find_argument(m->arguments, at, length) : NULL;
   if (!found || !found->sparse)
     return tool_expected(scanner, "an --arg of a sparse matrix, a file of scipy.sparse.save_npz");
-  tool_sparse *sparse = found->sparse; /* it stays where it is, and `found` may not */
+  tool_sparse *sparse = found->sparse; /* this struct stays at its address, but `found` may move */
   found->is_used = true;
   if (sparse->is_coo && !sparse->is_made) {
     kjit_status status = convert(m, found->name, sparse);
@@ -112,7 +112,8 @@ kjit_status run_call_csr_to_dense(kjit_context *context, const run_argument *a,
   return kjit_csr_to_dense(context, a[0].operands, &a[1].matrix, options);
 }
 
-/* A vector of the matrix's elements, with one for each column. */
+/* Describes the solution: a vector of the matrix's element type with one element for each
+ * column. */
 static kjit_status describe_solution(kjit_context *context, const kjit_csr *matrix,
                                      const kjit_algorithm_options *options)
 {
@@ -133,7 +134,7 @@ static bool is_silent;
 
 void run_silence_solvers(void) { is_silent = true; }
 
-/* x is there all the same. */
+/* Warns that the solver did not converge; x contains the result so far. */
 static void warn(const char *name, const kjit_solution *s)
 {
   if (is_silent || s->status <= KJIT_SOLVED_LEAST_SQUARES) return;
