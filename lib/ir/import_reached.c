@@ -6,8 +6,10 @@
  * It parses a declaration only if its name is a word of the algorithm's source or of another parsed
  * declaration. A word can have another meaning there, such as a local variable, so some unused
  * declarations are parsed, but no used one is missed. */
+#include <limits.h>
 #include <string.h>
 
+#include "ir/lexer.h"
 #include "ir/module.h"
 #include "ir/parser.h"
 #include "library/library.h"
@@ -29,6 +31,8 @@ typedef struct reacher {
   kj_arena *arena;
   KJ_LIST(imported *) sources;
   kj_map declarations; /* from a name to the list of its declarations */
+  /* by the first character of a name: one bit for each length of a declaration's name */
+  uint64_t lengths[UCHAR_MAX + 1];
   /* work list of reached declarations; the words of the first `read` declarations are done */
   KJ_LIST(declaration *) reached;
   size_t read;
@@ -39,12 +43,9 @@ typedef struct word {
   size_t length;
 } word;
 
-static bool is_letter(char c)
-{
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+static bool is_of_word(char c) { return ki_word_characters[(unsigned char)c]; }
 
-static bool is_of_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+static bool is_letter(char c) { return is_of_word(c) && (c < '0' || c > '9'); }
 
 /* Returns the end of the comment or string that starts at `at`, or `at` if neither starts there. */
 static const char *skip_unread(const char *at, const char *end)
@@ -59,17 +60,19 @@ static const char *skip_unread(const char *at, const char *end)
   return at < end ? at + 1 : end;
 }
 
-/* Returns the next word and moves *at to its end. At the end of the text, the word has length 0.
+/* Returns the next word and moves *from to its end. At the end of the text, the word has length 0.
  * Numbers count as words; no declaration has the name of a number. */
-static word next_word(const char **at, const char *end)
+static word next_word(const char **from, const char *end)
 {
-  while (*at < end && !is_of_word(**at)) {
-    const char *past = skip_unread(*at, end);
-    *at = past > *at ? past : *at + 1;
+  const char *at = *from;
+  while (at < end && !is_of_word(*at)) {
+    const char *past = skip_unread(at, end);
+    at = past > at ? past : at + 1;
   }
-  word found = { *at, 0 };
-  while (*at < end && is_of_word(**at)) (*at)++;
-  found.length = (size_t)(*at - found.start);
+  word found = { at, 0 };
+  while (at < end && is_of_word(*at)) at++;
+  found.length = (size_t)(at - found.start);
+  *from = at;
   return found;
 }
 
@@ -85,9 +88,19 @@ static void reach(reacher *r, declaration *reached)
   KJ_PUSH(r->arena, &r->reached, reached);
 }
 
+static uint64_t length_bit(word name) { return (uint64_t)1 << (name.length & 63); }
+
+/* Most words are local variables. They rarely have the first character and the length of a
+ * declaration's name. */
+static bool may_be_declared(const reacher *r, word name)
+{
+  return (r->lengths[(unsigned char)*name.start] & length_bit(name)) != 0;
+}
+
 static void reach_words(reacher *r, const char *at, const char *end)
 {
   for (word named = next_word(&at, end); named.length; named = next_word(&at, end)) {
+    if (!may_be_declared(r, named)) continue;
     const kj_map_entry *entry = kj_find_entry(&r->declarations, named.start, named.length);
     for (declaration *d = entry ? entry->value : NULL; d; d = d->same) reach(r, d);
   }
@@ -143,6 +156,7 @@ static bool name_declaration(reacher *r, declaration *named)
     return true;
   }
   word name = next_word(&at, named->end);
+  if (name.length) r->lengths[(unsigned char)*name.start] |= length_bit(name);
   kj_map_entry *entry = kj_get_entry(&r->declarations, name.start, name.length);
   named->same = entry->value;
   entry->value = named;

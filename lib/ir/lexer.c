@@ -26,14 +26,18 @@ const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
 
 enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN };
 
-/* The first punctuation or keyword that begins with a character, or KJ_TOKEN_COUNT if none does. */
-static uint8_t first_kinds[UCHAR_MAX + 1];
+/* The first punctuation or keyword that begins with a character, and for each of them the next one
+ * that begins with the same character. KJ_TOKEN_COUNT ends a list. */
+static uint8_t first_kinds[UCHAR_MAX + 1], next_kinds[KJ_TOKEN_COUNT];
 
 static void find_first_kinds(void)
 {
   memset(first_kinds, KJ_TOKEN_COUNT, sizeof first_kinds);
-  for (int kind = KJ_TOKEN_COUNT - 1; kind >= FIRST_PUNCTUATION; kind--)
-    first_kinds[(unsigned char)*ki_token_table[kind].text] = (uint8_t)kind;
+  for (int kind = KJ_TOKEN_COUNT - 1; kind >= FIRST_PUNCTUATION; kind--) {
+    uint8_t *first = &first_kinds[(unsigned char)*ki_token_table[kind].text];
+    next_kinds[kind] = *first;
+    *first = (uint8_t)kind;
+  }
 }
 
 static int first_kind(char c)
@@ -43,13 +47,14 @@ static int first_kind(char c)
   return first_kinds[(unsigned char)c];
 }
 
+const bool ki_word_characters[256] = {
+  ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true
+};
+
 /* These functions accept ASCII only, whatever the locale is. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c)
-{
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-static bool is_word(char c) { return is_letter(c) || is_digit(c); }
+static bool is_word(char c) { return ki_word_characters[(unsigned char)c]; }
+static bool is_letter(char c) { return is_word(c) && !is_digit(c); }
 
 static char peek(const ki_lexer *lexer, size_t ahead)
 {
@@ -217,6 +222,7 @@ static bool skip_blanks(ki_lexer *lexer)
   bool newline = false;
   for (; lexer->at < lexer->end; lexer->at++) {
     char c = *lexer->at;
+    if (c > '@') break; /* most tokens are names */
     if (c == '\n') {
       newline = true;
       lexer->line++;
@@ -239,10 +245,9 @@ static bool skip_blanks(ki_lexer *lexer)
 
 static ki_token_kind find_keyword(const char *text, size_t length)
 {
-  for (int kind = first_kind(*text); kind < KJ_TOKEN_COUNT; kind++) {
+  for (int kind = first_kind(*text); kind < KJ_TOKEN_COUNT; kind = next_kinds[kind]) {
     const char *keyword = ki_token_table[kind].text;
-    if (*keyword == *text && strncmp(keyword, text, length) == 0 && keyword[length] == 0)
-      return (ki_token_kind)kind;
+    if (strncmp(keyword, text, length) == 0 && keyword[length] == 0) return (ki_token_kind)kind;
   }
   return KJ_TOKEN_NAME;
 }
@@ -266,8 +271,10 @@ static bool is_formula_keyword(ki_token_kind kind)
 static void read_name(ki_lexer *lexer)
 {
   ki_token *token = &lexer->token;
-  while (is_word(peek(lexer, 0))) lexer->at++;
-  token->length = (size_t)(lexer->at - token->start);
+  const char *at = lexer->at;
+  while (at < lexer->end && is_word(*at)) at++;
+  lexer->at = at;
+  token->length = (size_t)(at - token->start);
   token->kind = find_keyword(token->start, token->length);
   if (lexer->is_formula && !is_formula_keyword(token->kind)) token->kind = KJ_TOKEN_NAME;
   if (token->kind == KJ_TOKEN_NAME)
@@ -490,7 +497,7 @@ static _Noreturn void refuse_character(ki_lexer *lexer)
 
 static void read_punctuation(ki_lexer *lexer)
 {
-  for (int kind = first_kind(*lexer->at); kind < KJ_TOKEN_COUNT; kind++) {
+  for (int kind = first_kind(*lexer->at); kind < KJ_TOKEN_COUNT; kind = next_kinds[kind]) {
     size_t length = strlen(ki_token_table[kind].text);
     if ((size_t)(lexer->end - lexer->at) < length ||
         memcmp(lexer->at, ki_token_table[kind].text, length) != 0)

@@ -107,6 +107,10 @@ typedef struct ki_token_info {
 } ki_token_info;
 extern const ki_token_info ki_token_table[KJ_TOKEN_COUNT];
 
+/* What names and numbers are made of: ASCII letters, digits and `_`, whatever the host's locale
+ * says. */
+extern const bool ki_word_characters[256];
+
 typedef struct ki_token {
   ki_token_kind kind;
   kj_location location;  /* after a line directive: the location in the front end's source */

@@ -1,4 +1,5 @@
 /* The tables from builtins.def, math.def, attributes.def and ops.def, and lookups by name. */
+#include <pthread.h>
 #include <string.h>
 
 #include "ir/module.h"
@@ -48,11 +49,34 @@ const ki_op_info ki_op_table[KJIT_OP_COUNT] = {
 
 const char *const ki_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "block_range" };
 
+/* The first built-in of each bucket, and for each built-in the next one in its bucket.
+ * KJ_BUILTIN_COUNT ends a list. */
+enum { BUCKETS = 256 };
+static uint16_t first_builtins[BUCKETS], next_builtins[KJ_BUILTIN_COUNT];
+
+/* The bucket depends on the first two characters of the name. */
+static unsigned bucket_of(const char *name)
+{
+  unsigned first = (unsigned char)name[0], second = first ? (unsigned char)name[1] : 0;
+  return (first * 29 + second) % BUCKETS;
+}
+
+static void fill_buckets(void)
+{
+  for (size_t i = 0; i < BUCKETS; i++) first_builtins[i] = KJ_BUILTIN_COUNT;
+  for (int i = KJ_BUILTIN_COUNT - 1; i >= 0; i--) {
+    uint16_t *first = &first_builtins[bucket_of(ki_builtin_table[i].name)];
+    next_builtins[i] = *first;
+    *first = (uint16_t)i;
+  }
+}
+
 const ki_builtin *ki_find_builtin(const char *name)
 {
-  for (int i = 0; i < KJ_BUILTIN_COUNT; i++)
-    if (*ki_builtin_table[i].name == *name && strcmp(ki_builtin_table[i].name, name) == 0)
-      return &ki_builtin_table[i];
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fill_buckets);
+  for (int i = first_builtins[bucket_of(name)]; i < KJ_BUILTIN_COUNT; i = next_builtins[i])
+    if (strcmp(ki_builtin_table[i].name, name) == 0) return &ki_builtin_table[i];
   return NULL;
 }
 

@@ -180,7 +180,7 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 {
   KJ_ASSERT(count <= *capacity);
   if (count < *capacity) return;
-  size_t wanted = KJ_GROWN(*capacity, 8);
+  size_t wanted = KJ_GROWN(*capacity, 4); /* most have a few items */
   void *grown = kj_allocate(arena, wanted * item_bytes);
   if (count) memcpy(grown, *items, count * item_bytes);
   *items = grown;

@@ -261,11 +261,23 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   }
 }
 
+/* Coordinates that the body has used, and those before them, which carry into them. Debuggers show
+ * all. */
+static int count_used_coordinates(kl_lowering *l)
+{
+  int count = 3;
+  if (l->c->request->debug != KJIT_DEBUG_NONE) return count;
+  while (count && !LLVMGetFirstUse(kl_cpu(l)->block_index[count - 1])) count--;
+  return count;
+}
+
+/* Coordinates that nobody has used stay those of the first block: LLVM's passes remove neither a
+ * sum that only the next sum depends on, nor the loop variable that it is. */
 static void step_block_index(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
   LLVMValueRef carry = kl_const32(l, 1);
-  for (int d = 0; d < 3; d++) {
+  for (int d = 0, count = count_used_coordinates(l); d < count; d++) {
     LLVMValueRef next = kl_add(l, s->block_index[d], carry);
     LLVMValueRef is_over = kl_icmp(l, LLVMIntEQ, next, s->grid[d]);
     kl_store(l, d < 2 ? kl_select(l, is_over, kl_const32(l, 0), next) : next, s->index_allocas[d]);
