@@ -1,18 +1,20 @@
-/* Interruptible code: where it looks whether its launch was interrupted, and chunks of loops
+/* Interruptible code: polls for interrupts, and loops divided into chunks
  * (docs/architecture/interrupts.md).
  *
- * A look reads the launch's kj_interrupt_word by a volatile load, which PTX calls relaxed at the
- * scope of the system. LLVM takes it for a read of that one place: it moves other accesses across
- * it, and keeps in registers what was there. On the CPU a look is that load. On a GPU the word lies
- * in the host's memory, a microsecond away: each look counts down what the code around it costs, in
- * a register. Where that is used up it looks at the clock, and reads the word where some time has
- * gone by since the last read, or since the first look at the clock. */
+ * A poll reads the launch's kj_interrupt_word with a volatile load, which PTX treats as relaxed at
+ * system scope. For LLVM it is a read of this one address: LLVM moves other accesses across it and
+ * keeps their values in registers. On the CPU a poll is only this load. On a GPU the word is in
+ * host memory, about a microsecond away. Each poll there subtracts the cost of the surrounding code
+ * from a budget in a register. When the budget is used up, the poll reads the clock. It reads the
+ * word only if at least PERIOD cycles have passed since the last read of the word, or since the
+ * first read of the clock. */
 #include "lower/instruction.h"
 #include "lower/lower.h"
 
-/* GPU: expressions that a thread executes between two looks at the clock, of which a chunk is so
- * many, and cycles between two reads of the word; expressions of a loop that is soon over; in a
- * recursive function one entry of so many reads the word, at random. */
+/* GPU constants. BUDGET: expressions that a thread executes between two reads of the clock; a chunk
+ * has CHUNK of them. PERIOD: cycles between two reads of the word. SHORT: maximum number of
+ * expressions of a loop that runs without polls. In a recursive function, SAMPLE of SAMPLED
+ * entries, chosen at random, read the word. */
 enum {
   BUDGET = 1 << 20,
   CHUNK = KJ_POLL_BUDGET,
@@ -39,7 +41,7 @@ void kl_plan_interrupts(kl_lowering *l)
   kl_add_parameter(l, number, KJIT_VOID, 8);
 }
 
-/* ---- a look ---- */
+/* ---- a poll ---- */
 
 static LLVMValueRef load_volatile(kl_lowering *l, LLVMTypeRef type, unsigned alignment)
 {
@@ -60,8 +62,9 @@ static LLVMValueRef is_interrupted(kl_lowering *l)
   return kl_icmp(l, LLVMIntUGE, up_to, kl_add(l, base, l->interrupt_number));
 }
 
-/* Where a thread may leave while products of its warpgroup are under way, ptxas would wait for each
- * of them by itself, where it is made (its remark C7518): so they are waited for on the way out. */
+/* Reads the word and leaves the kernel if the launch was interrupted. If a thread could leave while
+ * products of its warpgroup are running, ptxas would wait for each product where it is issued
+ * (remark C7518). The exit path therefore waits for the products. */
 static void look(kl_lowering *l, kj_location location)
 {
   kl_failure failure = { .kind = KJ_FAILURE_INTERRUPTED, .location = location };
@@ -77,8 +80,9 @@ static void look(kl_lowering *l, kj_location location)
   kl_move_to(l, stays);
 }
 
-/* What is left of the budget: one for each LLVM function, whatever loops there are in it. Both
- * start as constants, so that they take no registers in front of the first loop that looks. */
+/* Returns the variable with the rest of the budget. Each LLVM function has one, shared by all its
+ * loops. budget and read_at are initialized with constants, so that they take no registers before
+ * the first loop that polls. */
 static LLVMValueRef get_budget(kl_lowering *l)
 {
   if (l->budget_function == l->function) return l->budget;
@@ -96,15 +100,15 @@ static LLVMValueRef get_budget(kl_lowering *l)
   return l->budget;
 }
 
-/* The low half: a wrap of it, after seconds, only delays a look. */
+/* Reads the low half of the clock. Its wrap-around, after some seconds, only delays a poll. */
 static LLVMValueRef read_clock(kl_lowering *l)
 {
   return kl_trunc(l, l->target->clock(l, KJ_BUILTIN_CLOCK64), l->i32);
 }
 
-/* Goes to `goes` where it is too early to read the word. A kernel of many short blocks never reads
- * it so: those reads would take longer than the blocks. The first time only notes the time, an odd
- * number. */
+/* Branches to `goes` if it is too early to read the word. The first call only records the time, as
+ * an odd number, because 0 means not recorded. A kernel of many short blocks therefore never reads
+ * the word; the reads would take longer than the blocks. */
 static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
 {
   LLVMBasicBlockRef reads = kl_new_block(l, "read");
@@ -120,7 +124,7 @@ static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
   kl_move_to(l, reads);
 }
 
-/* Looks where the condition holds, which it seldom does. */
+/* Polls if the condition holds, which is rare. */
 static void look_if(kl_lowering *l, LLVMValueRef condition, kj_location location, bool is_counted)
 {
   LLVMBasicBlockRef looks = kl_new_block(l, "look"), goes = kl_new_block(l, "goes");
@@ -182,10 +186,11 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
 
 /* ---- chunks ----
  *
- * A loop from first to stop becomes the same loop from first to the end of a chunk, within one over
- * chunks. What the inner one is made of stays, so that it is vectorized and unrolled as before. */
+ * A loop over chunks is put around a loop, which then runs from first to the end of the chunk. The
+ * inner loop keeps its form, so LLVM vectorizes and unrolls it as before. */
 
-/* A loop that stays between loops over threads has those in it. */
+/* Returns the number of iterations of a chunk. A loop that stays outside of thread loops (joint)
+ * polls in each iteration. */
 uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop)
 {
   bool is_around = loop->is_joint && kt_flow_of(loop) == KJ_FLOW_LOOP;
@@ -193,8 +198,8 @@ uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop)
   return loop->poll && is_around ? 1 : loop->poll;
 }
 
-/* What the loop does in this chunk counts, also where no other one follows: loops around it look.
- */
+/* Subtracts the cost of the chunk from the budget. The last chunk counts as well, because loops
+ * around this one poll. */
 static void count_chunk(kl_lowering *l, const kl_chunks *c, uint64_t span)
 {
   if (!l->target->counts_down) return;
@@ -240,15 +245,16 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
   return latch;
 }
 
-/* ---- loops that are made twice ----
+/* ---- loops that are compiled twice ----
  *
- * On the CPU a loop whose step is not known would look in each iteration, which is a third of the
- * instructions of a small one: it does so only in the version for more iterations than a chunk has.
+ * On the CPU a loop whose step is not known would poll in each iteration. In a small loop the poll
+ * would be a third of the instructions. So only the version for more iterations than one chunk
+ * polls.
  *
- * On a GPU ptxas unrolls a loop less that starts where a chunk does or has a way out, and one that
- * counts executes more instructions. So an innermost loop whose iterations are few and short does
- * not look: one version of it is what it is in code that is not interruptible. The other one, for
- * many iterations, looks. Loops around both look, with what the short version took counted. */
+ * On a GPU ptxas unrolls a loop less if the loop starts at a chunk or has a second exit, and
+ * counting takes extra instructions. An innermost loop with few and short iterations therefore has
+ * a version that is the same as in code that is not interruptible. The version for many iterations
+ * polls. Surrounding loops poll and count the cost of the short version. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {
@@ -264,7 +270,8 @@ unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop)
   return limit;
 }
 
-/* Below 0 it makes no difference by how much, so that many loops in a row cannot make it wrap. */
+/* Subtracts from the budget, but not below -1, so that many loops in a row cannot make it wrap
+ * around. */
 static void spend(kl_lowering *l, LLVMValueRef spent)
 {
   KJ_ASSERT(l->target->counts_down);

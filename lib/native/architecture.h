@@ -1,6 +1,6 @@
-/* Everything small that depends on the architecture of the processor that kjit is built for, which
- * is also the processor that code for the CPU runs on. For another architecture, add a block here,
- * a row to cmake/Architecture.cmake, its levels to cpu_levels.def, and the files
+/* Definitions that depend on the processor architecture that kjit is built for. CPU code runs on
+ * the same architecture. To support another one, add a block here, a row in
+ * cmake/Architecture.cmake, its levels in cpu_levels.def, and the files
  * runtime/code/processor_<name>.c and runtime/cpu/relocate_<name>.c. */
 #ifndef KJ_NATIVE_ARCHITECTURE_H
 #define KJ_NATIVE_ARCHITECTURE_H
@@ -26,11 +26,11 @@
 #define KJ_OBJECT_NAME "x86-64"
 #define KJ_LEVEL_NAMES "x86-64-v2, x86-64-v3 or x86-64-v4"
 
-/* Waits a moment in a loop that polls. */
+/* Tells the processor that the caller polls in a loop. */
 static inline void kn_pause(void) { __builtin_ia32_pause(); }
 
-/* Whether floating-point operations of this thread round and trap as in a new process; false means
- * that perhaps they do not. */
+/* Returns whether floating-point operations of this thread round and trap as in a new process. A
+ * result of false may be wrong. */
 static inline bool kn_has_default_environment(void)
 {
   enum { DEFAULT = 0x1f80, STATUS = 0x3f };
@@ -41,11 +41,11 @@ static inline bool kn_has_default_environment(void)
 
 #define KJ_LLVM_HOST(part) LLVMInitializeAArch64##part
 #define KJ_HOST_TRIPLE "aarch64-unknown-linux-gnu"
-/* Registers have 16 bytes on every machine. SVE registers have a size that only the machine knows,
- * and kjit's loops and the keys of its caches need a constant size. */
+/* Registers have 16 bytes on every machine. The size of SVE registers is known only at run time,
+ * but kjit's loops and cache keys need a constant size. */
 #define KJ_OWN_FEATURES "-sve"
 #define KJ_HAS_WIDE_ATOMICS true
-/* The counter of cycles, PMCCNTR_EL0, traps in user programs. */
+/* The cycle counter, PMCCNTR_EL0, traps in user programs. */
 #define KJ_CYCLE_COUNTER "llvm.readsteadycounter"
 #define KJ_OBJECT_MACHINE EM_AARCH64
 #define KJ_OBJECT_NAME "aarch64"

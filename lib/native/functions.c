@@ -1,4 +1,4 @@
-/* Names of functions that code on the CPU calls, to addresses. */
+/* Finds the addresses of functions that CPU code calls. */
 #include "native/functions.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,8 @@ const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
-/* Names with the f of float left out, and how many arguments libmvec's variants take; 0: none. */
+/* Names without the suffix f of float versions, and the number of arguments of libmvec's variants;
+ * 0 means that there are none. */
 static const struct {
   const char *name;
   unsigned arguments;
@@ -48,7 +49,7 @@ static const char *const other_functions[] = {
 #undef OTHER
 };
 
-/* kjit's own, besides math. */
+/* kjit's own functions, except for math. */
 static const kn_host_function own_functions[] = {
   { KJ_PRINT_FUNCTION, (void *)kn_print_line },
   { KJ_WATCH_BLOCK_FUNCTION, (void *)kn_watch_block },
@@ -62,7 +63,7 @@ static const kn_host_function own_functions[] = {
 #endif
 };
 
-/* The libraries stay open as long as the process: code calls into them. */
+/* The libraries stay open until the process ends, because code calls into them. */
 static struct {
   pthread_once_t once;
   void *handle;
@@ -71,7 +72,7 @@ static struct {
 static void open_libm(void) { libm.handle = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL); }
 static void open_libmvec(void) { libmvec.handle = dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL); }
 
-/* MATH_COUNT: none of that name. */
+/* Returns the index of the function, or MATH_COUNT if none has this name. */
 static size_t find_math(const char *name, size_t length)
 {
   size_t i = 0;
@@ -114,7 +115,7 @@ static void *find_scalar(const char *name)
   return libm.handle ? dlsym(libm.handle, name) : NULL;
 }
 
-/* Only a name that kn_format_vector_name makes. */
+/* Returns whether kn_format_vector_name can make this name. */
 static bool is_vector_name(const char *name)
 {
   const char *underscore = strchr(name + 1, '_'), *base = underscore ? underscore + 1 : "";
@@ -141,7 +142,7 @@ static void *find_vector(const char *name)
   return libmvec.handle ? dlsym(libmvec.handle, name) : NULL;
 }
 
-static uint64_t vector_functions; /* digest of the variants that are there */
+static uint64_t vector_functions; /* digest of the variants that the library has */
 
 static void add_vector_function(const char *name, unsigned arguments)
 {
@@ -173,7 +174,7 @@ static const char vector_prefix[] = "_ZGV";
 
 bool kn_is_library_name(const char *name)
 {
-  /* kj_: own_functions. vprintf to __assertfail: what every CUDA device has. */
+  /* kj_ is for own_functions. The names from vprintf to __assertfail exist on every CUDA device. */
   static const char *const prefixes[] = { vector_prefix, "__nv", "llvm.", "kj_", "kjit_" };
   static const char *const of_devices[] = { "vprintf", "malloc", "free", "__assertfail" };
   bool is_taken = is_scalar_name(name);

@@ -1,5 +1,5 @@
-/* What code on the CPU may call: ir/math.def, functions.def, and the functions of host_math.c. Part
- * of both libraries: machine code is loaded by either. */
+/* Functions that CPU code may call: those of ir/math.def, functions.def and host_math.c. Both
+ * libraries contain this file, because both load machine code. */
 #ifndef KJ_NATIVE_FUNCTIONS_H
 #define KJ_NATIVE_FUNCTIONS_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* libmvec's variants, by the letter of their names: b SSE, c AVX, d AVX2, e AVX-512. Widest last.
- */
+/* Instruction sets of libmvec's variants by the letter in their names: b SSE, c AVX, d AVX2, e
+ * AVX-512. The widest comes last. */
 typedef struct kn_vector_variant {
   char isa;
   unsigned bytes;
@@ -16,29 +16,31 @@ typedef struct kn_vector_variant {
 enum { KJ_VECTOR_VARIANTS = 4, KJ_VECTOR_NAME_BYTES = 48 };
 extern const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS];
 
-/* "_ZGVdN4vv_pow" (x86-64 vector function ABI) into text[KJ_VECTOR_NAME_BYTES]. */
+/* Writes a name such as "_ZGVdN4vv_pow" (x86-64 vector function ABI) to
+ * text[KJ_VECTOR_NAME_BYTES]. */
 void kn_format_vector_name(char *text, const kn_vector_variant *variant, bool is_f64,
                            unsigned arguments, const char *name);
 
-/* Whether generated code may call a function of that name, by itself or for an operation: other
- * code must not have it. On every target, so that a program that one takes the others take too. */
+/* Returns whether generated code may call a function of this name, directly or to implement an
+ * operation. Application code must not define such a name. The answer is the same for every target,
+ * so that all targets accept the same programs. */
 bool kn_is_library_name(const char *name);
 
-/* The address of a function that code may call; NULL: there is none in this process's C library, or
- * it may not. Any thread. */
+/* Returns the address of a function that code may call. Returns NULL if code must not call it or if
+ * this process's C library does not have it. Any thread may call this. */
 void *kn_find_library_function(const char *name);
 
-/* A digest of which variants of math functions this process's C library has; never 0. Any thread.
- */
+/* Returns a digest of the variants of math functions that this process's C library has; never 0.
+ * Any thread may call this. */
 uint64_t kn_identify_vector_functions(void);
 
-/* Functions that code on the CPU calls and the C library lacks. */
+/* Functions that CPU code calls and the C library does not have. */
 
 typedef struct kn_host_function {
-  const char *name; /* with an f for floats */
+  const char *name; /* the float version ends in f */
   void *address;
 } kn_host_function;
 
-extern const kn_host_function kn_host_functions[]; /* a name of NULL ends it */
+extern const kn_host_function kn_host_functions[]; /* an entry with name NULL ends the table */
 
 #endif

@@ -1,5 +1,6 @@
-/* Functions of the language that the C library lacks or has in another form, for code on the CPU.
- * f64 through long double where that is what makes the last bit right; f32 through f64. */
+/* Functions of the language that the C library lacks or has in another form, for CPU code. f64
+ * functions compute in long double if only this gives a correct last bit; f32 functions compute in
+ * f64. */
 #include "native/functions.h"
 
 #include <fenv.h>
@@ -14,7 +15,8 @@ static const double PI_HIGH = 3.141592653589793116, PI_LOW = 1.2246467991473532e
 
 /* ---- sine and cosine of multiples of pi ---- */
 
-/* abs(r) <= 1/4. The product with pi in two parts: the lower one times the derivative. */
+/* Returns sin(pi * r) for abs(r) <= 1/4. The product with pi has two parts; the low part is
+ * multiplied by the derivative and added. */
 static double sine_part(double r)
 {
   double high = PI_HIGH * r, low = fma(PI_HIGH, r, -high) + PI_LOW * r;
@@ -27,7 +29,7 @@ static double cosine_part(double r)
   return cos(high) - low * high;
 }
 
-/* All reductions are exact. */
+/* Returns sin(pi * x). All reductions of the argument are exact. */
 static double sin_of_pi(double x)
 {
   if (!isfinite(x)) return NAN;
@@ -46,7 +48,8 @@ static double cos_of_pi(double x)
   return sign * (r <= 0.25 ? cosine_part(r) : sine_part(0.5 - r));
 }
 
-/* A zero has the sign of x; glibc 2.36 gives that of y where the quotient is very large. */
+/* Returns remainder(x, y), with the sign of x if it is zero. glibc 2.36 returns a zero with the
+ * sign of y if the quotient is very large. */
 static double remainder_of(double x, double y)
 {
   double rest = remainder(x, y);
@@ -55,9 +58,10 @@ static double remainder_of(double x, double y)
 
 static double reciprocal_cube_root(double x) { return (double)(1 / cbrtl(x)); }
 
-/* ---- the error function's relatives ---- */
+/* ---- inverse error functions and related functions ---- */
 
-/* y with erf(y) = x, 0 <= x <= 1/2: Halley's iteration from the first terms of the series. */
+/* Solves erf(y) = x for 0 <= x <= 1/2 by Halley's iteration. The start value is the beginning of
+ * the series. */
 static long double inverse_near_zero(long double x)
 {
   long double y = x / TWO_BY_ROOT_PI * (1 + 0.2617993877991494L * x * x);
@@ -68,7 +72,7 @@ static long double inverse_near_zero(long double x)
   return y;
 }
 
-/* y with erfc(y) = q, 0 < q <= 1/2: Newton's iteration on the logarithm, which is nearly a
+/* Solves erfc(y) = q for 0 < q <= 1/2 by Newton's iteration on the logarithm, which is nearly a
  * parabola. */
 static long double inverse_tail(long double q)
 {
@@ -99,8 +103,8 @@ static double inverse_erf(double x)
 
 static double erfc_inverse(double x) { return (double)inverse_erfc(x); }
 
-/* The rounding of the argument would be multiplied by the argument: what was lost, times the
- * derivative, is put back. */
+/* Returns the normal distribution function. An error in the argument is multiplied by the argument,
+ * so the rounding error of -x * sqrt(1/2) is corrected with the derivative. */
 static double normal_distribution(double x)
 {
   if (!(fabs(x) < 40)) return isnan(x) ? NAN : x > 0;
@@ -113,7 +117,7 @@ static double normal_quantile(double p)
   return (double)(0 - 2 * ROOT_HALF * inverse_erfc(2 * (long double)p));
 }
 
-/* exp(x*x) * erfc(x); its asymptotic series where erfc gets small. */
+/* Returns exp(x*x) * erfc(x). Where erfc is small, an asymptotic series is used. */
 static double scaled_erfc(double x)
 {
   if (x > 50) {
@@ -135,7 +139,7 @@ static float remainder_of_float(float x, float y)
 
 /* ---- directed rounding ---- */
 
-/* volatile: nothing is computed before the mode is set or after it is set back. */
+/* volatile keeps the computation between the two calls that change the rounding mode. */
 #define DIRECTED_FMA(name, type, mode, function) \
   static type name(type x, type y, type z) \
   { \

@@ -1,5 +1,4 @@
-/* Functions of kjit that code on the CPU calls for lines that it prints and for facts that are
- * asserted. */
+/* Functions of kjit that CPU code calls to print lines and to report facts that do not hold. */
 #include "native/support_routines.h"
 
 #include <stdbool.h>
@@ -10,7 +9,7 @@
 #include "support/hostile.h"
 #include "support/lock.h"
 
-/* Lines that threads on the CPU print are collected here, whole. */
+/* Collects whole lines that CPU threads print. */
 
 enum { LARGE = 1 << 19 /* words */ };
 
@@ -55,28 +54,28 @@ void kn_report_fact(const char *fact, uint64_t value)
   abort();
 }
 
-/* Iterations may write the same, as threads may: one of them wins.
- *
- * Who accessed the bytes of a word in the current loop: the number of the iteration and 1; 0:
- * nobody. A cell of an earlier loop is free. */
+/* Accesses to a word (8 bytes) in the current parallel loop. For each byte, the cell holds the
+ * iteration that accessed it plus 1, or 0 if none has. A cell of an earlier loop is free. Several
+ * iterations may write the same byte, as several threads may; one of the writes wins. */
 typedef struct parallel_cell {
   uintptr_t word;
   uint64_t loop;
   uint32_t writers[8], readers[8];
-  uint8_t moves; /* by byte: its writer may be moved */
+  uint8_t moves; /* one bit for each byte: the write may be moved */
 } parallel_cell;
 
-/* A loop that touches more words than there is room for is looked at in part. */
+/* If a loop accesses more words than fit, only some of them are tracked. */
 enum { PARALLEL_CELLS = 1 << 15, MOST_PROBES = 16, SEVERAL_READERS = UINT32_MAX };
 typedef struct parallel_watch {
   uint64_t loop;
-  uint32_t iteration; /* and 1 */
+  uint32_t iteration; /* number of the current iteration plus 1 */
   parallel_cell cells[PARALLEL_CELLS];
 } parallel_watch;
 
-/* Asked for at each iteration and each access: with this model a thread finds it without a call,
- * which AddressSanitizer would make several of. The 8 bytes fit what the loader keeps free for
- * libraries that are opened late. The key is there to free the watch when the thread ends. */
+/* This pointer is read at each iteration and each access. With the initial-exec model a thread
+ * reads it without a call; AddressSanitizer would add several calls. The 8 bytes fit into the space
+ * that the loader reserves for libraries that are opened later. The key frees the watch when the
+ * thread ends. */
 static _Thread_local parallel_watch *own_watch __attribute__((tls_model("initial-exec")));
 
 static struct {
@@ -92,7 +91,8 @@ static void free_watch(void *watch)
 
 static void make_watch_key(void) { pthread_key_create(&parallel_watches.key, free_watch); }
 
-/* NULL: there is no memory for it; nothing is looked at. */
+/* Returns the watch of this thread. NULL means that there is no memory and accesses are not
+ * tracked. */
 static parallel_watch *get_parallel_watch(void)
 {
   if (own_watch) return own_watch;

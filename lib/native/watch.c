@@ -1,8 +1,9 @@
-/* Uninitialized memory and races: see watch.h.
+/* Finds reads of uninitialized memory and races: see watch.h.
  *
- * A byte keeps the last plain write, and the reads and atomic accesses since then. That is enough:
- * the first race is reported, so whatever came before a write that was fine happens before it, and
- * whoever is not ordered after the earlier access is not ordered after the write either. */
+ * For each byte the watch keeps only the last plain write, and the reads and atomic accesses since
+ * that write. That is sufficient because the first race is reported. If a plain write did not race,
+ * all earlier accesses happen before it. A later access that is not ordered after an earlier access
+ * is then not ordered after the write either, and races with it. */
 #include "native/watch.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static uint32_t *knowledge_of(const kn_watch *watch, uint32_t thread)
   return watch->knows + (size_t)thread * watch->unit;
 }
 
-/* Whether what thread `who` did at time `then` happens before what the thread does now. */
+/* Returns whether the access of thread `who` at time `then` happens before the current access of
+ * `thread`. */
 static bool is_ordered(const kn_watch *watch, uint32_t then, uint32_t who, uint32_t thread)
 {
   if (then < watch->barrier || who == thread) return true;
@@ -28,8 +30,8 @@ static bool is_ordered(const kn_watch *watch, uint32_t then, uint32_t who, uint3
          then < knowledge_of(watch, thread)[who % watch->unit];
 }
 
-/* Brings threads of one unit together: each knows what any of them knew, and what they have done
- * until now. */
+/* Synchronizes threads of one unit: each of them then knows everything that any of them knew, and
+ * all accesses of the others so far. */
 static void bring_together(kn_watch *watch, const uint16_t *threads, size_t count)
 {
   uint32_t all[MOST_THREADS] = { 0 };
@@ -56,7 +58,7 @@ static uint32_t *times_of(const kn_watch *watch, const kn_watch_set *set)
   return watch->vectors + (size_t)set->where * watch->unit;
 }
 
-/* NULL: there is no memory for it. */
+/* Returns a new vector of times, or NULL if there is no memory. */
 static uint32_t *take_vector(kn_watch *watch)
 {
   enum { FIRST = 64 };
@@ -72,7 +74,8 @@ static uint32_t *take_vector(kn_watch *watch)
   return times;
 }
 
-/* The thread of the set that is not ordered before the thread, or MANY; -1 if all are. */
+/* Returns the thread of the set whose access is not ordered before the current access of `thread`;
+ * MANY if there are several; -1 if all are ordered. */
 static int32_t find_unordered(const kn_watch *watch, const kn_watch_set *set, uint32_t thread)
 {
   int32_t found = -1;
@@ -98,8 +101,9 @@ static kn_watch_set one_access(const kn_watch *watch, uint32_t thread)
                          .members = KJ_WATCH_ONE };
 }
 
-/* Drops accesses that happen before this one: a later access that races with one of those races
- * with this one, too. Without memory for several members only this one stays. */
+/* Adds the current access to the set, and drops accesses that happen before it: a later access that
+ * races with a dropped one also races with this one. Without memory for several members the set
+ * keeps only this access. */
 static void add_to_set(kn_watch *watch, kn_watch_set *set, uint32_t thread)
 {
   kn_watch_set one = one_access(watch, thread);
@@ -128,15 +132,15 @@ static void add_to_set(kn_watch *watch, kn_watch_set *set, uint32_t thread)
 
 /* ---- synchronization ---- */
 
-/* All that happened is ordered before what comes. */
+/* Orders all accesses so far before all later ones. */
 static void meet_all(kn_watch *watch)
 {
   watch->barrier = ++watch->time;
   watch->vector_count = 0;
 }
 
-/* Times start again before they overflow. Only whether a byte was written in this block is still
- * of interest at a whole barrier. */
+/* Restarts the times before they overflow. At a barrier of the whole block, only whether a byte was
+ * written in this block still matters. */
 static void restart(kn_watch *watch)
 {
   for (uint64_t i = 0; i < watch->size_bytes; i++) {
@@ -255,7 +259,8 @@ static uint64_t look(const kn_watch *watch, const kn_watch_cell *cell, uint32_t 
   return is_looked_at_for_races(how) ? find_race(watch, cell, how, thread) : KJ_WATCH_FINE;
 }
 
-/* The read of an atomic that writes is part of its write. */
+/* Records an access for the detection of races. The read of an atomic read-modify-write counts as
+ * part of its write. */
 static void note_for_races(kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t thread)
 {
   bool is_atomic = how & KJ_WATCH_ATOMIC, writes = how & KJ_WATCH_WRITE;
@@ -280,7 +285,7 @@ static void note(kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t th
 uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
                          uint32_t thread)
 {
-  /* memory of another kind, or an index out of bounds */
+  /* an address outside of the watched memory, or an index out of bounds */
   if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE;
   for (uint64_t i = 0; i < size; i++) {
     uint64_t found = look(watch, &watch->cells[offset + i], how, thread);

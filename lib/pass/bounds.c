@@ -1,6 +1,7 @@
-/* The least and the most value of integers in a block of threads: sums, products, quotients and the
- * like of positions, counters, extents and parameters. Both are expressions of what is known when
- * the block starts, i64 and without overflow, and numbers that hold for any launch. */
+/* Computes the minimum and maximum of integers within a block of threads: of positions, counters,
+ * extents, parameters, and their sums, products and quotients. A bound has two forms: an i64
+ * expression of values that are known when the block starts, which does not overflow, and a number
+ * that holds in any launch. */
 #include "pass/bounds.h"
 
 enum { MOST_NODES = 40 };
@@ -26,7 +27,7 @@ kt_expr *kp_make_i64(kp_prover *p, kt_expr *e)
 
 static bool is_number(const kt_expr *e) { return e->kind == KJ_T_CONST; }
 
-/* Numbers are folded. One that overflows is of no use to anybody: fit() sees that. */
+/* Returns x op y and folds constants. fit() rejects results that overflow. */
 static kt_expr *make_binary(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
   KJ_ASSERT(x->type == KJIT_I64 && y->type == KJIT_I64);
@@ -79,7 +80,7 @@ static kp_bounds of_interval(kp_prover *p, kt_interval numbers)
   return of_range(p, (int64_t)numbers.least, (int64_t)numbers.most);
 }
 
-/* One value that is the same in the whole block. */
+/* Returns the bounds of a value that is the same in the whole block. */
 static kp_bounds of_uniform(kt_expr *e, kt_interval numbers)
 {
   KJ_ASSERT(e->type == KJIT_I64 && kp_is_within(numbers, INT64_MIN, INT64_MAX));
@@ -93,7 +94,7 @@ static kp_bounds of_uniform(kt_expr *e, kt_interval numbers)
 
 /* ---- types ---- */
 
-/* Of u64 only the half that an index can be. */
+/* Returns the range of the type. For u64 this is only the half that an index can have. */
 bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most)
 {
   kt_interval all = kp_whole_interval(kp_find_integer(p->c->types, type)),
@@ -105,14 +106,15 @@ bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int6
 
 static kt_interval numbers_of(const kp_bounds *b) { return kp_make_interval(b->least, b->most); }
 
-/* What an operation on i64 gives in numbers, exactly. */
+/* Returns the exact interval of an operation on i64 values. */
 static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
 {
   KJ_ASSERT(x->known && y->known);
   return kp_exact_binary(op, (kp_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
-/* Anything that the type holds; of types that hold more than is ever in bounds nothing is known. */
+/* Returns the range of a type of at most 2 bytes. The range of a larger type would never be within
+ * the bounds of an array, so the result is unknown. */
 static kp_bounds of_type(kp_prover *p, kjit_type type)
 {
   int64_t least, most;
@@ -122,8 +124,8 @@ static kp_bounds of_type(kp_prover *p, kjit_type type)
   return of_range(p, least, most);
 }
 
-/* A result in exact arithmetic is the value where the type holds it. In a loop that may be a
- * condition, as long as the result can be computed in 64 bits. */
+/* Turns an exact result into bounds. They are valid if the type holds the result. In a loop, this
+ * may become a condition if the result can be computed in 64 bits. */
 static kp_bounds fit(kp_prover *p, kjit_type type, kp_bounds b, kt_interval numbers)
 {
   int64_t least, most;
@@ -166,7 +168,7 @@ kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bound
 static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  if (x.least == x.most) { /* a number as the second */
+  if (x.least == x.most) { /* put the constant second */
     kp_bounds swap = x;
     x = y;
     y = swap;
@@ -182,7 +184,7 @@ static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y
   return fit(p, type, b, exact(KJIT_OP_MUL, &x, &y));
 }
 
-/* By a positive number: monotonic. */
+/* Divides by a positive number; the quotient is monotonic. */
 static kp_bounds divide(kp_prover *p, kjit_type type, kp_bounds x, int64_t by)
 {
   KJ_ASSERT(by > 0);
@@ -221,14 +223,15 @@ kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int
   kp_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
   kp_bounds last =
     step > 0 ? kp_add_bounds(p, KJIT_I64, first, way) : kp_subtract_bounds(p, KJIT_I64, first, way);
-  last.least = before.least; /* of those that are reached: between first and stop */
+  last.least = before.least; /* only values between first and stop are reached */
   last.most = before.most;
   return last;
 }
 
 static bool is_positive_number(const kp_bounds *b) { return b->least == b->most && b->least > 0; }
 
-/* In a loop: whatever the first operand is, which so needs no conditions. */
+/* Returns the bounds of x & y or x % y. They do not depend on the first operand, so in a loop it
+ * needs no conditions. */
 static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 {
   KJ_ASSERT(e->op == KJIT_OP_BIT_AND || e->op == KJIT_OP_MOD);
@@ -284,7 +287,7 @@ static kt_expr *make_position(kp_prover *p, ki_builtin_id id, uint32_t dimension
   return e;
 }
 
-/* The same in the whole block. */
+/* Returns the bounds of a position that is the same in the whole block. */
 static kp_bounds find_uniform(kp_prover *p, ki_builtin_id id, uint32_t d)
 {
   KJ_ASSERT(d < 3);
@@ -345,14 +348,14 @@ static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
   kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kt_expr *)array;
   e->dimension = d;
-  /* of arrays that the kernel makes itself, views and what is behind pointers, it may be any */
+  /* extents of views, pointers and arrays that the kernel makes are not limited */
   bool is_given = array->var->kind == KJ_V_SHARED ||
                   (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
   return of_uniform(e, is_given ? kp_extent_interval(p->c, array->type)
                                 : kp_make_interval(INT64_MIN, INT64_MAX));
 }
 
-/* The remaining dimensions of an array; slices and other shapes are not followed. */
+/* Finds the remaining dimensions of an indexed array. Slices and reshaped views are unknown. */
 static bool find_view(kp_prover *p, const kt_expr *view, uint32_t rank, kp_bounded_shape *found)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);
@@ -425,7 +428,7 @@ static kp_bounds find_convert(kp_prover *p, const kt_expr *e)
                          kp_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64)
     return of_uniform((kt_expr *)e, kp_make_interval(INT64_MIN, INT64_MAX));
-  if (is_weak_integer && e->type == KJIT_I32) { /* what a kernel's plain number becomes */
+  if (is_weak_integer && e->type == KJIT_I32) { /* type of a kernel's untyped number */
     kt_expr *wide = kt_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
     wide->x = (kt_expr *)e;
     return of_uniform(wide, kp_make_interval(least, most));

@@ -1,9 +1,9 @@
-/* Marks what is checked at run time, and who may fail.
+/* Marks the operations that are checked at run time, and the instances that may fail.
  *
- * kp_mark_checks guarantees is_checked on every subscript and division that the request's checks
- * look at, except where it is seen here that they hold; kp_find_failing_instances, when checks that
- * cannot fail are gone, may_fail of instances. What passes make afterwards is unchecked: it is
- * right by construction. */
+ * kp_mark_checks sets is_checked of every subscript and division that the requested checks apply
+ * to, unless it can prove here that the check holds. kp_find_failing_instances sets may_fail of
+ * instances after the checks that cannot fail have been removed. Code that passes add later is
+ * unchecked, because it is correct by construction. */
 #include <string.h>
 
 #include "pass/pass.h"
@@ -13,7 +13,7 @@ typedef struct marker {
   uint32_t checks;
 } marker;
 
-/* ---- what is checked ---- */
+/* ---- operations to check ---- */
 
 static bool are_in_static_bounds(const marker *m, const kt_expr *array, const kt_exprs *indices)
 {
@@ -28,7 +28,7 @@ static bool are_in_static_bounds(const marker *m, const kt_expr *array, const kt
   return true;
 }
 
-/* The same for vectors and arrays inside structs. */
+/* Does the same for vectors and for arrays inside structs. */
 static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_exprs *indices)
 {
   const ki_type_info *info = ki_type(m->c->types, value->type);
@@ -40,8 +40,9 @@ static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_
   return true;
 }
 
-/* A view of parts without a check of its own would be found out at its elements only where those
- * are checked against the view. Inference has compared sizes that are known. */
+/* Returns whether the view itself must be checked. Without a check of the view, an error would only
+ * be found when an element is accessed and compared with the bounds of the view. Inference has
+ * compared static sizes already. */
 static bool is_sliced(const marker *m, const kt_expr *view)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);
@@ -56,10 +57,10 @@ static bool is_sliced(const marker *m, const kt_expr *view)
 
 static bool subscripts(const marker *m, const kt_expr *e)
 {
-  /* a hint, which is often about what a later iteration reads */
+  /* a prefetch hint, which often names an element of a later iteration */
   if (e->kind == KJ_T_BUILTIN && e->type == KJIT_VOID && (e->builtin->flags & KJ_READS))
     return false;
-  /* nobody knows how much there is */
+  /* the extent of a pointer's memory is not known */
   if (e->x && e->x->kind == KJ_T_POINTED && e->x->args.count == 0) return false;
   if (e->kind == KJ_T_LOAD || e->kind == KJ_T_ADDRESS)
     return !are_in_static_bounds(m, e->x, &e->args);
@@ -69,7 +70,7 @@ static bool subscripts(const marker *m, const kt_expr *e)
   return kt_accesses_place(e) && !are_in_static_bounds(m, e->x, &e->indices);
 }
 
-/* ---- what is watched ---- */
+/* ---- watched accesses ---- */
 
 enum { WATCHES = KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
 
@@ -81,8 +82,9 @@ static bool is_watched_array(const marker *m, const kt_expr *array)
            : space == KJ_SPACE_LOCAL && (m->checks & KJIT_CHECK_UNINITIALIZED);
 }
 
-/* Atomics, and loads and stores with hints. What else built-ins do with memory is not looked at, so
- * that reads of it would be called uninitialized. */
+/* Returns whether the expression accesses memory in a way that can be watched: loads, and atomics,
+ * loads and stores with cache hints. Other built-ins that access memory cannot be watched: reads of
+ * memory that they write would be reported as uninitialized. They are rejected. */
 static bool accesses(const marker *m, const kt_expr *e)
 {
   KJ_ASSERT(e->x);
@@ -141,7 +143,7 @@ static void mark_stmt(void *data, kt_stmt *stmt)
   stmt->is_checked = !is_open && !are_in_static_bounds(m, stmt->array, &stmt->indices);
 }
 
-/* ---- who may fail ---- */
+/* ---- instances that may fail ---- */
 
 static bool fails_itself(void *data, const kt_expr *e)
 {
@@ -177,8 +179,8 @@ static bool is_no_stmt(void *data, const kt_stmt *stmt)
   return false;
 }
 
-/* The hardware's waits for a cluster cannot look whether the launch was interrupted. So each
- * arrives before it waits, which lowering checks, and no thread of a block waits elsewhere. */
+/* The hardware's cluster barriers cannot poll for interrupts. Each barrier therefore arrives before
+ * it waits, which lowering checks, and no thread of a block may wait in another place. */
 static void mark_cluster_barriers(kt_compilation *c)
 {
   bool has_any = false;
@@ -208,7 +210,7 @@ void kp_mark_checks(kt_compilation *c)
             "the checks `uninitialized` and `races` do not support kernels in which warps or "
             "blocks wait for each other");
   kt_instance *kernel = c->instances.items[0];
-  /* pass/simt.c looks at the barriers */
+  /* pass/simt.c adds the checks of the barriers */
   if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
   mark_cluster_barriers(c);
   for (size_t i = 0; m.checks && i < c->instances.count; i++)
@@ -223,7 +225,7 @@ void kp_find_failing_instances(kt_compilation *c)
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       kt_instance *instance = c->instances.items[i];
-      /* recursion: by the depth of its calls */
+      /* recursion fails if its calls are too deep */
       if (instance->may_fail ||
           !(instance->is_recursive ||
             kt_any_in_tstmts(&instance->body, stmt_fails_itself, fails_itself, NULL)))

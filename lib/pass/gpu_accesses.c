@@ -1,19 +1,19 @@
-/* GPU: in which order global loads are issued, and advice on how threads walk arrays. */
+/* GPU: the order in which global loads are issued, and remarks on how threads access arrays. */
 #include "pass/pass.h"
 
-/* Issues the global loads of neighbouring statements before the first of them stores. GPU only.
+/* Issues the global loads of adjacent statements before the first of their stores. GPU only.
  *
- * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`: as written, each store to shared
- * memory waits for its load before the next load is issued, and a block pays the latency of global
- * memory several times. A load of global memory may move above a thread's own stores to shared
- * memory: they are different memory, and without a barrier between them no other thread's store is
- * ordered either.
+ * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`. As written, each store to shared
+ * memory waits for its load before the next load is issued, and the block pays the latency of
+ * global memory several times. A load from global memory may move above the thread's own stores to
+ * shared memory, because the memories are different and because, without a barrier between them, no
+ * other thread can rely on the order.
  *
- * A run is two or more neighbouring statements, each a store to shared memory, or an `if` around
- * one. Each value loads from global memory, and neither the condition nor the value nor the place
- * of the store has an effect (typing/effects.c). Conditions and values are computed first, in order
- * and under the same conditions, into variables; then the stores follow as written. Needs: typed
- * instances. Guarantees: same values, same stores in the same order. */
+ * A run is two or more adjacent statements, each a store to shared memory or an `if` around one.
+ * Each stored value loads from global memory, and the condition, the value and the indices of the
+ * store have no effects (typing/effects.c). Conditions and values are first computed into
+ * variables, in order and under the same conditions; the stores follow as written. Needs: typed
+ * instances. Guarantees: the same values, and the same stores in the same order. */
 
 enum { MAX_RUN = 8 };
 
@@ -27,16 +27,16 @@ static ki_space space_of(kt_compilation *c, const kt_expr *array)
   return ki_type(c->types, array->type)->space;
 }
 
-/* A value that may be computed before the stores of earlier statements of its run: it reads nothing
- * that those stores change. They change shared memory. */
+/* Returns whether a value may be computed before the earlier stores of its run: it must not read
+ * shared or local memory, which these stores change. */
 static bool is_movable(const kt_effects *effects)
 {
   return !kt_has_any_effect(effects) && !effects->has_loops &&
          !(effects->reads & (KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL));
 }
 
-/* Loads from other memory may stand between the loads that are moved: finding the place of a store
- * must not change what they read. */
+/* Returns whether the array and indices of a store have no effect. They stay between the loads that
+ * move, and must not change the loaded values. */
 static bool has_plain_place(pass *p, const kt_stmt *store)
 {
   kt_effects place = { 0 };
@@ -46,13 +46,13 @@ static bool has_plain_place(pass *p, const kt_stmt *store)
   return !kt_has_any_effect(&place);
 }
 
-/* Whether make_zero has one. */
+/* Returns whether make_zero can make a zero of the type. */
 static bool has_literal(kt_compilation *c, kjit_type type)
 {
   return ki_is_scalar(type) && ki_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
 }
 
-/* The store of a statement that may be part of a run, or NULL. */
+/* Returns the store of a statement that may be part of a run, or NULL. */
 static kt_stmt *get_staging_store(pass *p, kt_stmt *stmt)
 {
   kt_stmt *store = stmt;
@@ -74,7 +74,7 @@ static kt_expr *make_zero(kt_compilation *c, const kt_expr *like)
   return kt_new_texpr(c, KJ_T_CONST, like->type, like->location);
 }
 
-/* Appends `let name = *at` to the list and puts the variable in its place. */
+/* Appends `let name = *at` to the list and replaces *at by the variable. */
 static void move_to_let(pass *p, kt_stmts *list, const char *name, kt_expr **at)
 {
   kt_expr *value = *at;
@@ -86,8 +86,8 @@ static void move_to_let(pass *p, kt_stmts *list, const char *name, kt_expr **at)
   (*at)->var = let->var;
 }
 
-/* `let v = value`, or `let c = condition`, `let v = c ? value : 0`; the statement then reads them.
- */
+/* Appends `let v = value`, or `let c = condition` and `let v = c ? value : 0`; the statement then
+ * reads these variables. */
 static void split(pass *p, kt_stmts *list, kt_stmt *stmt, kt_stmt *store)
 {
   if (stmt != store) {
@@ -137,18 +137,17 @@ void kp_issue_loads_early(kt_compilation *c)
   }
 }
 
-/* Advice on how a kernel walks its arrays. GPU only.
+/* Remarks on uncoalesced accesses. GPU only.
  *
- * Neighbouring threads, by threadIdx.x, should read neighbouring elements: then a warp's accesses
- * are few transactions. Where threadIdx.x is in an index of an array of rows, and the last index,
- * the contiguous one, does not depend on it, they are a row apart. Needs typed instances; changes
- * nothing. */
+ * Threads with adjacent threadIdx.x should read adjacent elements, so that the accesses of a warp
+ * need few transactions. If threadIdx.x is in an index of an array but the contiguous index does
+ * not depend on it, the accesses are a row apart. Needs typed instances; changes nothing. */
 
 enum { MOST_REMARKS = 4 };
 
 typedef struct remark_pass {
   kt_compilation *c;
-  bool *follows; /* by variable: its value differs between neighbouring threads */
+  bool *follows; /* indexed by variable: whether its value differs between adjacent threads */
   bool has_changed;
   uint32_t count;
 } remark_pass;
@@ -168,7 +167,7 @@ static bool follows_x(const remark_pass *p, const kt_expr *e)
   if (!e) return false;
   switch (kt_source_of(e)) {
   case KJ_FROM_MEMORY:
-  case KJ_FROM_CALL: return false; /* may be anything */
+  case KJ_FROM_CALL: return false; /* not known */
   case KJ_FROM_VARIABLE: return p->follows[e->var->index];
   case KJ_FROM_BUILTIN:
     if (is_position_x(e)) return true;
@@ -206,7 +205,7 @@ static void look_at(remark_pass *p, const kt_expr *array, const kt_exprs *indice
   bool is_c = info->layout == KJIT_LAYOUT_C, walks = false;
   uint32_t contiguous = is_c ? info->rank - 1 : 0;
   const kt_expr *along = indices->items[contiguous];
-  /* a constant: the parts of a record */
+  /* a constant index selects a field of a record */
   if (along->kind == KJ_T_CONST || follows_x(p, along)) return;
   for (uint32_t d = 0; d < info->rank; d++)
     walks = walks || (d != contiguous && follows_x(p, indices->items[d]));

@@ -1,18 +1,21 @@
-/* Code between the thread loops that must not run without an active thread.
+/* CPU: code between the thread loops that must not run without an active thread.
  *
- * Once some threads may be off, all threads of a block may be. Thread loops then do nothing, but a
- * loop or a long call between them would still run, and for values that no live thread has it may
- * not end. The builder therefore keeps `may_idle`: whether all threads may be off here. In front
- * of the first statement that needs an active thread it asks once whether there is one:
+ * If some threads are inactive, all threads of a block may be inactive. Thread loops then do
+ * nothing, but a loop or a long call between them would still run, and with values that no active
+ * thread has it may never end. The builder therefore tracks `may_idle`: whether all threads may be
+ * inactive at this point. Before the first statement that needs an active thread, it emits one test
+ * for an active thread:
  *
- * - Where threads are off only because they have left the kernel, the block returns.
- * - Elsewhere threads wait for a later place, so the rest of the statement list is put under an IF.
+ *   - If threads are inactive only because they have left the kernel, the block returns.
+ *   - Otherwise inactive threads wait for a later statement, and the rest of the list goes under an
+ * IF.
  *
- * Assignments without loops still run in such blocks: they have no effect, load nothing (uniform.c)
- * and take a bounded time, and without a question they leave the thread loops around them whole. */
+ * Assignments without loops run without a test. They have no effects, load nothing (uniform.c) and
+ * take a bounded time, and a test would split the surrounding thread loops. */
 #include "pass/simt.h"
 
-/* Iterations of constant loops, all nested ones multiplied, that may run for no thread. */
+/* maximum iterations of constant loops, multiplied over nested loops, that may run without an
+ * active thread */
 enum { MAX_IDLE_ITERATIONS = 4096 };
 
 static bool is_long_call(void *data, const kt_expr *expr)
@@ -33,7 +36,7 @@ bool kp_has_long_operand(const kt_compilation *c, const kt_stmt *stmt)
 
 static bool is_long_list(const kt_compilation *c, const kt_stmts *list, uint64_t iterations);
 
-/* iterations: of the loops around the statement. */
+/* iterations: product of the trip counts of the loops around the statement. */
 static bool is_long_stmt(const kt_compilation *c, const kt_stmt *stmt, uint64_t iterations)
 {
   if (kp_has_long_operand(c, stmt)) return true;
@@ -57,7 +60,7 @@ bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
 {
   if (!b->may_idle || !kp_is_masked(b, position) || level == KJ_LEVEL_THREAD) return false;
   if (level == KJ_LEVEL_SCALAR) return is_long_stmt(b->s->c, stmt, 1);
-  /* Bodies are built statement by statement, each with this question. */
+  /* Their bodies are built statement by statement, each with this test. */
   if (kt_flow_of(stmt) == KJ_FLOW_RANGE) return true;
   if (kt_flow_of(stmt) == KJ_FLOW_LOOP) return kp_needs_active_first(b, stmt, position);
   return stmt->kind == KJ_TS_IF && kp_has_long_operand(b->s->c, stmt);

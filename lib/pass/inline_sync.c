@@ -1,25 +1,25 @@
-/* Inlines synchronizing functions into the kernel, and those that return a local array, which is
- * the caller's then; makes every synchronization a statement.
+/* Inlines functions that synchronize into the kernel, as well as functions that return a local
+ * array, which then belongs to the caller. Makes every synchronization a statement.
  *
- * Needs: typed instances. Guarantees: the kernel calls no function that holds a barrier, a warp
- * operation or a grid_range; a barrier or warp operation is the whole value of an ASSIGN or
- * EVALUATE, and its operands are constants or variables; conditions, ranges and lazy operands hold
- * none. Evaluation order is kept: what is evaluated before a synchronization and could be changed
- * by other threads meanwhile is put into a variable first.
+ * Needs: typed instances. Guarantees: the kernel calls no function that contains a barrier, a warp
+ * operation or a grid_range. A barrier or warp operation is the whole value of an ASSIGN or
+ * EVALUATE, and its operands are constants or variables. Conditions, ranges and lazily evaluated
+ * operands contain none. The evaluation order is kept: a value that is evaluated before a
+ * synchronization and that other threads could change meanwhile is first stored in a variable.
  *
- * A call becomes: parameters as lets, a variable for the result, and the body in a ONCE, in which
- * `return e` is `result = e; LEAVE`. A final return needs no LEAVE, and `if c { ...; return a }
- * rest` becomes an if with an else, so that most bodies need no ONCE. */
+ * A call is replaced by lets for the parameters, a variable for the result, and the body in a ONCE,
+ * in which `return e` is `result = e; LEAVE`. A final return needs no LEAVE, and `if c { ...;
+ * return a } rest` becomes an if with an else, so that most bodies need no ONCE. */
 #include "pass/simt.h"
 
-/* Takes synchronizations out of expressions, for inline_sync.c: each becomes a statement, in the
- * order of evaluation. */
+/* Moves synchronizations out of expressions. Each becomes a statement, in the order of
+ * evaluation. */
 
 bool kp_is_sync_builtin(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP));
 }
-/* One that is inlined here. */
+/* Returns whether the call is inlined here. */
 static bool is_joint_call(const kp_inliner *in, const kt_expr *e)
 {
   return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
@@ -42,8 +42,8 @@ bool kp_has_joint_expr(const kp_inliner *in, const kt_expr *e)
   return kt_any_texpr(e, is_joint_node, (void *)in);
 }
 
-/* Evaluated later it has the same value: no other thread can change it, nor what runs in between.
- */
+/* Returns whether the expression has the same value if it is evaluated later: neither other threads
+ * nor the code in between can change it. */
 static bool is_stable(const kt_compilation *c, const kt_expr *e)
 {
   kt_effects effects = { 0 };
@@ -58,7 +58,7 @@ static kt_expr *hold(kp_inliner *in, kt_expr *e, kt_stmts *out)
   return kp_new_var(in->s, var, e->location);
 }
 
-/* Operands in order of evaluation; places of none (NULL) are left out. */
+/* Operands in order of evaluation, without absent operands (NULL). */
 typedef KJ_LIST(kt_expr **) operand_list;
 
 static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
@@ -66,7 +66,7 @@ static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
-/* Those before the last one that synchronizes are evaluated before it. */
+/* Evaluates the operands before the last one that synchronizes, so that they keep their order. */
 static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
 {
   size_t last = list->count;
@@ -78,7 +78,7 @@ static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
   }
 }
 
-/* Out of all operands of an expression. */
+/* Moves synchronizations out of all operands of an expression. */
 static void hoist_all(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
   operand_list list = { 0 };
@@ -94,7 +94,7 @@ static void hoist_all_of_stmt(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
   hoist_operands(in, &list, out);
 }
 
-/* x and y, x or y: y is evaluated under an if. */
+/* Rewrites x and y, or x or y: y is evaluated under an if. */
 static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
   KJ_ASSERT(e->kind == KJ_T_LOGIC);
@@ -118,7 +118,7 @@ static kt_expr *hoist_cond(kp_inliner *in, kt_expr *e, kt_stmts *out)
   e->x = kp_hoist(in, e->x, out);
   if (!kp_has_joint_expr(in, e->y) && !kp_has_joint_expr(in, e->z)) return e;
   kt_var *var = kp_new_holder(in->s, KJ_V_VAR, "chosen", e);
-  kp_push_inlined(in, out, kp_new_assign(in->s, var, NULL)); /* declared */
+  kp_push_inlined(in, out, kp_new_assign(in->s, var, NULL)); /* declaration */
   kt_stmt *stmt = kt_new_if(in->s->c, e->x, e->location);
   kt_expr *y = kp_hoist(in, e->y, &stmt->body);
   kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, y));
@@ -163,7 +163,8 @@ kt_expr *kp_hoist(kp_inliner *in, kt_expr *e, kt_stmts *out)
   return var ? kp_new_var(in->s, var, e->location) : NULL;
 }
 
-/* Inlined calls multiply; a bound on the statements made keeps compile time and memory in hand. */
+/* Limits on inlining. The number of inlined statements can grow exponentially with the depth of
+ * calls. */
 enum { MAX_STATEMENTS = 100000, MAX_DEPTH = 200 };
 
 typedef struct kp_activation kp_activation;
@@ -172,7 +173,7 @@ typedef struct kp_activation kp_activation;
 struct kp_activation {
   kp_activation *caller;
   const kt_instance *instance;
-  kt_var **map; /* by variable index: the kernel's variable; the kernel itself has none */
+  kt_var **map; /* indexed by variable: the kernel's variable; NULL for the kernel itself */
   kt_var *result;
   uint32_t result_count, leave_count;
   uint32_t depth;
@@ -209,7 +210,7 @@ static void find_joint_instances(kp_inliner *in)
 {
   kt_compilation *c = in->s->c;
   bool has_changed = true;
-  while (has_changed) { /* more than one round only under recursion */
+  while (has_changed) { /* more than one round only if there is recursion */
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       scan found = { .in = in };
@@ -218,7 +219,7 @@ static void find_joint_instances(kp_inliner *in)
       in->is_joint[i] |= found.is_joint;
     }
   }
-  /* not who calls them */
+  /* functions that return a local array, but not their callers */
   for (size_t i = 0; i < c->instances.count; i++)
     in->is_joint[i] |= kt_holds_local(c->types, c->instances.items[i]->result);
 }
@@ -295,8 +296,8 @@ static void check_recursion(kp_inliner *in, const kt_expr *call)
             "calls of `%s` are nested more than %d deep", name, MAX_DEPTH);
 }
 
-/* The only return is the last statement: the result is assigned once, in the same list as its uses.
- */
+/* Returns whether the only return is the last statement. The result is then assigned once, in the
+ * same list as its uses. */
 static bool has_single_return(const kt_instance *instance)
 {
   const kt_stmts *body = &instance->body;
@@ -397,7 +398,7 @@ static void rewrite_if(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_st
   kp_push_inlined(in, out, stmt);
 }
 
-/* A condition that synchronizes is evaluated at the top of an endless loop. */
+/* Rewrites a while. A condition that synchronizes is evaluated at the top of an endless loop. */
 static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
@@ -481,8 +482,8 @@ static bool ends_in_return(const kt_stmts *list)
   return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN;
 }
 
-/* `if c { ...; return a } rest` in an inlined body, where falling off the end of rest returns too.
- */
+/* Returns whether the statement is `if c { ...; return a }` followed by a rest in an inlined body,
+ * where the end of the rest also returns. */
 static bool takes_rest(const kp_inliner *in, const kt_stmt *stmt, bool is_tail)
 {
   return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count &&
@@ -511,7 +512,8 @@ static void rewrite_list(kp_inliner *in, const kt_stmts *from, size_t first, kt_
       return;
     }
     rewrite_stmt(in, from->items[i], to, is_tail && is_last);
-    if (from->items[i]->kind == KJ_TS_RETURN) return; /* what follows is never reached */
+    /* the following statements are never reached */
+    if (from->items[i]->kind == KJ_TS_RETURN) return;
   }
 }
 

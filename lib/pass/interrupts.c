@@ -1,30 +1,32 @@
-/* Marks where interruptible code looks whether it has been interrupted (docs/architecture/
- * interrupts.md).
+/* Decides where interruptible code polls for an interrupt (docs/architecture/interrupts.md).
  *
- * Needs typed instances. Guarantees .poll of every loop that may run for long, and polls of
- * instances. A loop with a constant number of iterations that is soon over has none: it is counted
- * as that many statements of what it is in. Each other one looks once for about BUDGET expressions:
- * every so many iterations, or in each where another loop in it looks too. A `while` without loops
- * in it looks every few iterations, which become copies of each other. A short innermost loop, on
- * the CPU one that cannot be cut into chunks, is made twice, without looks for where its iterations
- * are few (lower/poll.c). */
+ * Needs typed instances. Guarantees: .poll is set for every loop that may run for long, and the
+ * polls of instances are set. A loop with a small constant number of iterations has no poll; it
+ * counts as that number of copies of its body. Every other loop polls about once for each BUDGET
+ * expressions: every n iterations, or in each iteration if a loop in its body polls. A `while`
+ * without inner loops polls every few iterations and is unrolled by that number. Some short
+ * innermost loops are compiled twice, and the version for few iterations does not poll
+ * (lower/poll.c). On the CPU these are only the loops that cannot be divided into chunks. */
 #include "pass/pass.h"
 
 enum {
   BUDGET = KJ_POLL_BUDGET,
   MOST_ITERATIONS = 1 << 13,
   MOST_COPIES = 8,
-  COPIED = 400,       /* expressions, all copies together */
-  MOST_TWICE = 512,   /* expressions of an iteration: beside more a look costs nothing */
-  CALL_COST = BUDGET, /* of what a called function executes in loops that look by themselves */
+  COPIED = 400, /* expressions of all copies together */
+  /* expressions of an iteration; in a larger iteration the cost of a poll is negligible */
+  MOST_TWICE = 512,
+  CALL_COST = BUDGET, /* cost of a call of a function that polls in its own loops */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
-  WAIT_COST = 1024,    /* some microseconds */
-  PRINT_COST = 1 << 20 /* threads of a GPU wait for the host, which writes their lines */
+  WAIT_COST = 1024, /* a few microseconds */
+  /* threads of a GPU wait until the application's thread has written their lines */
+  PRINT_COST = 1 << 20
 };
 
-/* What is executed once, in expressions; whether any loop in it looks, and whether there is any;
- * whether threads meet in it, and whether it has products of a warpgroup. */
+/* Cost and properties of code that is executed once: its size in expressions, whether it contains a
+ * loop that polls, whether it contains a loop, whether it contains an operation that threads have
+ * to reach together, and whether it contains products of a warpgroup. */
 typedef struct cost {
   uint64_t size;
   bool polls, has_loops, meets, has_products;
@@ -32,7 +34,7 @@ typedef struct cost {
 
 typedef struct marker {
   kt_compilation *c;
-  cost *of; /* by instance */
+  cost *of; /* indexed by instance */
 } marker;
 
 static cost add(cost a, cost b)
@@ -50,19 +52,21 @@ static cost scale(cost a, uint64_t times)
 
 /* ---- expressions ---- */
 
-/* Of a warpgroup, which go on while it does something else. */
+/* Returns whether the built-in is a product of a warpgroup, which runs asynchronously, or waits for
+ * such products. */
 static bool is_product(const ki_builtin *builtin)
 {
   return builtin->id >= KJ_BUILTIN_WGMMA_F16 && builtin->id <= KJ_BUILTIN_WGMMA_WAIT;
 }
 
-/* What another thread has to do something for. */
+/* Returns whether the built-in waits for another thread. */
 static bool waits(const ki_builtin *builtin)
 {
   return builtin->flags & KJ_WAITS || builtin->id == KJ_BUILTIN_GRID_SYNC;
 }
 
-/* Threads that meet must do so in the same place of the code, in whatever version of a loop. */
+/* Returns whether threads have to execute the built-in together. All of them must then run the same
+ * version of a loop. */
 static bool meets(const ki_builtin *builtin)
 {
   return builtin->flags & (KJ_BARRIER | KJ_WARP | KJ_WAITS) || builtin->id == KJ_BUILTIN_PTX ||
@@ -71,8 +75,8 @@ static bool meets(const ki_builtin *builtin)
 
 static bool is_gpu(const marker *m) { return m->c->request->target.kind != KJ_TARGET_CPU; }
 
-/* On a GPU a function that is not inlined counts by itself what its loops do; here it is a guess.
- */
+/* Estimates a call. On a GPU a function that is not inlined counts the cost of its loops itself, so
+ * CALL_COST is a guess. */
 static cost measure_call(const marker *m, const kt_instance *callee)
 {
   if (callee->function->is_extern) return (cost){ .size = EXTERN_COST, .meets = true };
@@ -102,7 +106,7 @@ static cost measure_expr(const marker *m, const kt_expr *e)
 
 static cost measure_list(const marker *m, const kt_stmts *list);
 
-/* 0: not known. */
+/* Returns the constant number of iterations, or 0 if it is not constant. */
 static uint64_t count_iterations(const kt_stmt *loop)
 {
   if (loop->kind != KJ_TS_FOR || !kt_is_constant(loop->first) || !kt_is_constant(loop->stop) ||
@@ -115,7 +119,8 @@ static uint64_t count_iterations(const kt_stmt *loop)
   return count > UINT32_MAX ? UINT32_MAX : (uint64_t)count;
 }
 
-/* A `while` may end before each; what @unroll asks for is copied already. */
+/* Returns by how much a `while` is unrolled, with an exit test in each copy. Loops with @unroll are
+ * unrolled elsewhere. */
 static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
 {
   uint32_t copies = 1;
@@ -124,7 +129,8 @@ static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
   return copies;
 }
 
-/* At a power of two of iterations, so that a vectorized loop has no rest in a chunk. */
+/* Returns the number of iterations between two polls. It is a power of two, so that a vectorized
+ * loop has no remainder within a chunk. */
 static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost body)
 {
   uint64_t size = body.size ? body.size : 1, most = BUDGET / size;
@@ -135,8 +141,9 @@ static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost bo
   return chunk;
 }
 
-/* Not where threads meet, and only where the number of iterations can be told. On the CPU loops
- * are cut into chunks, but for those whose step is not known before they run. */
+/* Returns whether a second version of the loop without polls is compiled. The number of iterations
+ * must be computable before the loop, and threads must not synchronize in the body. The CPU divides
+ * other loops into chunks, so only loops with a step that is not constant need a second version. */
 static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
 {
   kt_counter counter;
@@ -145,7 +152,8 @@ static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
   return loop->kind != KJ_TS_WHILE || kt_find_counter(loop, &counter);
 }
 
-/* In kernels: who calls a func may run the thread that it waits for. */
+/* Returns whether the loop only waits for another thread. In C functions no loop counts as one,
+ * because the caller may itself run the thread that the loop waits for. */
 static bool is_wait(const marker *m, const kt_stmt *loop)
 {
   return !is_gpu(m) && !m->c->request->symbol && kp_only_waits(loop);
@@ -188,11 +196,11 @@ static cost measure_list(const marker *m, const kt_stmts *list)
 
 /* ---- the pass ---- */
 
-/* A function that calls itself looks whenever it is called: its calls are few at a time, but may be
- * exponentially many. So may those of functions that call the next one twice, and that one the
- * next: such one looks, too, if it executes more than a budget, as which a GPU counts each call of
- * one that looks. There that one's own looks are none where its loops are short: each call of it
- * starts with a budget of its own. */
+/* Recursive functions poll on entry: their depth is bounded, but the number of calls can be
+ * exponential. The same holds for a chain of functions if each function calls the next twice. A
+ * function therefore also polls on entry if its estimated cost exceeds BUDGET. On a GPU every call
+ * of a polling function counts as CALL_COST, because the callee starts with a fresh counter and may
+ * never poll if its loops are short. */
 static void mark_entry(const marker *m, kt_instance *instance)
 {
   cost *of = &m->of[instance->id];
@@ -213,7 +221,7 @@ void kp_mark_polls(kt_compilation *c)
     m.of[i % count] = add(m.of[i % count], measure_list(&m, &instance->body));
     mark_entry(&m, instance);
   }
-  /* each block, where it begins */
+  /* each block polls where it begins */
   if (c->request->target.kind == KJ_TARGET_CPU && !c->request->symbol)
     c->instances.items[0]->polls = true;
   c->code->is_interruptible = c->instances.items[0]->polls;

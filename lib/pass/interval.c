@@ -1,4 +1,4 @@
-/* Intervals of integers: see interval.h. Each operator is a row of a table. */
+/* Intervals of integers: see interval.h. Each operator has a row in a table. */
 #include "pass/interval.h"
 
 #include "ir/arithmetic.h"
@@ -60,9 +60,10 @@ static bool is_number(kt_interval x) { return x.least == x.most; }
 
 /* ---- wrapping ---- */
 
-static const __int128 far = (__int128)1 << 126; /* beyond what any result of 64 bits is */
+static const __int128 far = (__int128)1 << 126; /* larger than any 64-bit result */
 
-/* A result that does not leave one period of the type is moved into it as a whole. */
+/* Wraps an exact result into the range of the type. If the interval lies within one period of the
+ * type, it is shifted as a whole; otherwise the result is the whole range. */
 kt_interval kp_wrap_interval(kp_integer type, kt_interval exact)
 {
   kt_interval all = kp_whole_interval(type);
@@ -77,7 +78,7 @@ kt_interval kp_wrap_interval(kp_integer type, kt_interval exact)
 
 typedef __int128 (*corner)(__int128 x, __int128 y);
 
-/* Products of two numbers of 64 bits without a sign do not fit: they end at the rim. */
+/* Multiplies and saturates. The product of two u64 values may not fit into 128 signed bits. */
 static __int128 multiply(__int128 x, __int128 y)
 {
   __int128 product, rim = (__int128)(((unsigned __int128)1 << 127) - 1);
@@ -106,7 +107,8 @@ static __int128 ceil_divide(__int128 x, __int128 y)
   return -ki_floor_divide(-x, y);
 }
 
-/* Extremes of a function that is monotonic in each operand lie in the corners. */
+/* Returns the interval of a function that is monotonic in each operand: its extremes are at the
+ * corners. */
 static kt_interval at_corners(kt_interval x, kt_interval y, corner f)
 {
   KJ_ASSERT(x.known && y.known);
@@ -130,7 +132,7 @@ static kt_interval negative_part(kt_interval x)
   return kp_meet_intervals(x, kp_make_interval(-far, -1));
 }
 
-/* Quotients are monotonic for divisors of one sign. */
+/* Divides. Quotients are monotonic for divisors of one sign. */
 static kt_interval divide(kt_interval x, kt_interval y, corner f)
 {
   KJ_ASSERT(x.known && y.known);
@@ -142,8 +144,8 @@ static kt_interval divide(kt_interval x, kt_interval y, corner f)
            : result;
 }
 
-/* Whether all of x has the same quotient by the divisor, a number: then the remainder is x without
- * a multiple of the divisor. */
+/* Returns whether all values of x have the same quotient by the constant divisor. The remainder is
+ * then x minus a constant. */
 static bool has_one_quotient(kt_interval x, kt_interval y, corner f)
 {
   return is_number(y) && y.least != 0 && f(x.least, y.least) == f(x.most, y.least);
@@ -153,7 +155,8 @@ static kt_interval shifted(kt_interval x, __int128 by)
   return kp_make_interval(x.least - by, x.most - by);
 }
 
-/* The sign of the divisor, and smaller. */
+/* Returns the interval of a remainder that has the sign of the divisor and a smaller absolute
+ * value. */
 static kt_interval floor_remainder(kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -165,7 +168,8 @@ static kt_interval floor_remainder(kt_interval x, kt_interval y)
   return all;
 }
 
-/* The sign of the dividend, and smaller than the divisor. */
+/* Returns the interval of a remainder that has the sign of the dividend and an absolute value
+ * smaller than the divisor. */
 static kt_interval truncated_remainder(kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -204,7 +208,7 @@ static kt_interval floor_modulo(kp_integer type, kt_interval x, kt_interval y)
   return floor_remainder(x, y);
 }
 
-/* The least number of the form 2^n - 1 that has no bit below the highest one of x or of y. */
+/* Returns the smallest number 2^n - 1 that is at least x and at least y. */
 static __int128 all_bits(__int128 x, __int128 y)
 {
   __int128 bits = 0, high = larger(x, y);
@@ -214,8 +218,9 @@ static __int128 all_bits(__int128 x, __int128 y)
 
 static kt_interval inverted(kt_interval x) { return kp_make_interval(-1 - x.most, -1 - x.least); }
 
-/* Two operands without a sign: a result between 0 and the smaller one. Otherwise the sign bit is
- * that of both, and clear bits stay clear. */
+/* Returns the interval of x & y. For two nonnegative operands, the result is between 0 and the
+ * smaller one. Otherwise the result is negative only if both are, and no bits are added to an
+ * operand. */
 static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -231,13 +236,14 @@ static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
   return kp_make_interval(least, most);
 }
 
-/* x | y is ~(~x & ~y). */
+/* Returns the interval of x | y, which is ~(~x & ~y). */
 static kt_interval bits_in_either(kp_integer type, kt_interval x, kt_interval y)
 {
   return inverted(bits_in_both(type, inverted(x), inverted(y)));
 }
 
-/* No bit above the highest of either, but for the sign. */
+/* Returns the interval of x ^ y, which has no bit above the highest bit of either operand except
+ * for the sign. */
 static kt_interval bits_in_one(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -249,7 +255,7 @@ static kt_interval bits_in_one(kp_integer type, kt_interval x, kt_interval y)
   return (x.most < 0) == (y.most < 0) ? kp_make_interval(0, most) : kp_make_interval(-1 - most, -1);
 }
 
-/* The count as an unsigned number of as many bits as number the bits of the type: modulo them. */
+/* Returns the interval of a shift count modulo the number of bits of the type. */
 static kt_interval find_count(kp_integer type, kt_interval y)
 {
   kp_integer count = { .bits = 0 };
@@ -324,7 +330,7 @@ kt_interval kp_counter_interval(kt_interval first, kt_interval stop, kt_interval
 {
   *past = unknown;
   if (!first.known || !stop.known || !step.known) return unknown;
-  kt_interval values = unknown; /* no iteration: whatever is said of them holds */
+  kt_interval values = unknown; /* no iteration: any interval is correct */
   if (step.least > 0) values = kp_make_interval(first.least, larger(first.least, stop.most - 1));
   else if (step.most < 0)
     values = kp_make_interval(smaller(first.most, stop.least + 1), first.most);
@@ -337,7 +343,7 @@ kt_interval kp_range_interval(kt_interval extent)
   return kp_make_interval(0, larger(extent.known ? extent.most - 1 : INT64_MAX - 1, 0));
 }
 
-/* CUDA's limits, which the runtime keeps on the CPU too. */
+/* CUDA's limits, which the runtime also enforces on the CPU. */
 enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535, WARP = 32 };
 
 kp_launch_limits kp_find_limits(const kt_compilation *c)
@@ -352,7 +358,8 @@ kp_launch_limits kp_find_limits(const kt_compilation *c)
 kt_interval kp_position_interval(const kp_launch_limits *limits, ki_builtin_id id,
                                  uint32_t dimension)
 {
-  uint32_t d = dimension < 3 ? dimension : 0; /* of other built-ins it says something else */
+  /* for other built-ins the field has another meaning */
+  uint32_t d = dimension < 3 ? dimension : 0;
   int64_t known = limits->block[d],
           block = known    ? known
                   : d == 2 ? MOST_THREADS_Z

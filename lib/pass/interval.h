@@ -1,63 +1,68 @@
-/* Intervals of integers: the least and the most value that an expression can have.
+/* Intervals of integers: the minimum and maximum of the values of an expression in any launch.
  *
- * Ends are 128 bits wide, so that those of every type and every result before it wraps are exact.
- * kp_exact_* give what the operation gives in the integers; kp_wrap_interval what a type makes of
- * that. All of them may be wider than what can happen, never narrower. */
+ * The ends have 128 bits, so they are exact for every type and for every result before it wraps.
+ * kp_exact_* return the mathematical result of an operation; kp_wrap_interval reduces it to the
+ * range of a type. Every interval may be wider than the actual values, but never narrower. */
 #ifndef KJ_PASS_INTERVAL_H
 #define KJ_PASS_INTERVAL_H
 
 #include "typing/typed.h"
 
-/* A type of integers. bool is one bit without a sign. */
+/* An integer type. bool counts as one unsigned bit. */
 typedef struct kp_integer {
-  uint32_t bits; /* 0: no type of integers */
+  uint32_t bits; /* 0 means that the type is not an integer type */
   bool is_signed;
 } kp_integer;
 
-/* A weak integer is kept in 64 bits. */
+/* Returns bits and signedness of a type. A weak integer has 64 bits. */
 kp_integer kp_find_integer(const ki_types *types, kjit_type type);
 
 /* ---- sets ---- */
 
-/* Not known where least > most. */
+/* Returns the interval; it is unknown if least > most. */
 kt_interval kp_make_interval(__int128 least, __int128 most);
 kt_interval kp_whole_interval(kp_integer type);
 kt_interval kp_join_intervals(kt_interval x, kt_interval y);
-/* What is in both. Not known: nothing is. */
+/* Returns the intersection. The result is unknown if the intersection is empty or an operand is
+ * unknown. */
 kt_interval kp_meet_intervals(kt_interval x, kt_interval y);
 bool kp_is_within(kt_interval x, __int128 least, __int128 most);
 bool kp_fits32(kt_interval x);
 
-/* ---- operations: of known operands, which are values of the type ---- */
+/* ---- operations: the operands are known and within the range of the type ---- */
 
 kt_interval kp_wrap_interval(kp_integer type, kt_interval exact);
-/* Not known: nothing better than the whole type is. A shift count is taken modulo the bits of the
- * type, and division by 0 gives 0. */
+/* Return an unknown interval if they find nothing narrower than the range of the type. A shift
+ * count is taken modulo the number of bits, and division by 0 gives 0. */
 kt_interval kp_exact_unary(kjit_op op, kt_interval x);
 kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_interval y);
 kt_interval kp_exact_builtin(ki_builtin_id id, const kt_interval *operands, size_t count);
-/* An integer made one of another type; to bool: whether it is not 0. */
+/* Returns the interval after a conversion to another integer type. The conversion to bool tests for
+ * a nonzero value. */
 kt_interval kp_convert_interval(kp_integer to, kt_interval x);
 
 /* ---- leaves ---- */
 
-/* Of a counter from first to stop by step: values in the body; *past: what it is after the last
- * step. Not known: steps of both signs. */
+/* Returns the interval of a loop counter within the body of a loop from first to stop by step.
+ * *past receives the interval of the counter after the last step. The result is unknown if the step
+ * may be positive or negative. */
 kt_interval kp_counter_interval(kt_interval first, kt_interval stop, kt_interval step,
                                 kt_interval *past);
-/* Of the variable of a range over an extent. */
+/* Returns the interval of the variable of a range over the extent. */
 kt_interval kp_range_interval(kt_interval extent);
 
-/* What a launch may look like, as the request's signature and the kernel's attributes say it. */
+/* Limits of a launch, from the request's signature and the kernel's attributes. */
 typedef struct kp_launch_limits {
-  uint32_t block[3]; /* 0: not known */
+  uint32_t block[3]; /* 0 means not known */
   bool grid32;
 } kp_launch_limits;
 kp_launch_limits kp_find_limits(const kt_compilation *c);
-/* blockDim, gridDim and all that counts threads and blocks; not known: no position. */
+/* Returns the interval of blockDim, gridDim or another built-in that numbers or counts threads and
+ * blocks. It is unknown for other built-ins. */
 kt_interval kp_position_interval(const kp_launch_limits *limits, ki_builtin_id id,
                                  uint32_t dimension);
-/* Of any array of the type, as far as its memory tells: what pointers lead to may say anything. */
+/* Returns the interval of an extent of any array of the type. The memory size limits the extent,
+ * except for arrays made from pointers, which may claim any extent. */
 kt_interval kp_extent_interval(kt_compilation *c, kjit_type array);
 
 #endif

@@ -1,13 +1,13 @@
-/* Bounds in a loop: what is the same from its start to its end stands for itself, and what cannot
- * be shown beforehand becomes a condition on it.
+/* Bounds in a loop. An expression that does not change in the loop is its own bound. Assumptions
+ * that cannot be proved beforehand become conditions on such expressions.
  *
- * Conditions are looked at once, when the loop starts; where one does not hold, the loop runs with
- * its checks. So they may ask for more than is needed, but never for less. */
+ * The conditions are tested once, when the loop starts. If one does not hold, the loop runs with
+ * its checks. Conditions may therefore be stronger than necessary, but never weaker. */
 #include "pass/bounds.h"
 
 /* ---- conditions ---- */
 
-/* Of expressions without effect. */
+/* Returns whether two expressions without effects are the same. */
 static bool is_same(const kt_expr *a, const kt_expr *b)
 {
   if (a == b) return true;
@@ -69,7 +69,8 @@ void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
 
 /* ---- invariants ---- */
 
-enum { MOST_PARTS = 32 }; /* of one: it may be computed for several conditions */
+/* maximum number of nodes of an invariant, because several conditions may compute it */
+enum { MOST_PARTS = 32 };
 
 static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts);
 
@@ -92,7 +93,7 @@ static bool is_constant_builtin(const kp_prover *p, const kt_expr *e, uint32_t *
 static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts)
 {
   KJ_ASSERT(p->inside);
-  /* nothing may fail for the conditions */
+  /* computing a condition must not fail */
   if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST: return true;
@@ -122,15 +123,15 @@ bool kp_is_invariant(const kp_prover *p, const kt_expr *e)
 
 /* ---- their bounds ---- */
 
-/* Sums of indices and strides that are larger than this are no use for any array. Where offsets fit
- * 32 bits, products of two are exact too. */
+/* Returns the largest absolute value that an invariant may have. No array needs sums of indices and
+ * strides that are larger. If offsets fit 32 bits, products of two invariants are exact as well. */
 static int64_t most_of(const kp_prover *p)
 {
   enum { NARROW = 31, WIDE = 40 };
   return (int64_t)1 << (p->c->request->signature->offsets32 ? NARROW : WIDE);
 }
 
-/* In numbers, as far as no condition is needed for them. */
+/* Returns the numeric bounds that hold without conditions. */
 static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
 {
   KJ_ASSERT(p->inside);
@@ -143,7 +144,8 @@ static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
   return b.known && is_free ? b : all;
 }
 
-/* Not one of 64 bits without a sign whose upper half would be negative numbers. */
+/* Adds the condition that a u64 value is at most `most`, because larger values would be negative as
+ * i64. */
 static void confine_unsigned(kp_prover *p, kp_bounds *b, kt_expr *e, int64_t most)
 {
   KJ_ASSERT(e->type == KJIT_U64 && most >= 0);

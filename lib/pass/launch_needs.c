@@ -1,13 +1,13 @@
-/* What a launch must know of a kernel: parts that take turns, threads at all, shared memory; and
- * what a C function may not ask for. */
+/* Finds the requirements that a kernel has of its launch: fibers on the CPU, threads or none, and
+ * the dynamic shared memory. Also rejects operations that a C function must not contain. */
 #include "pass/interval.h"
 #include "pass/simt.h"
 #include "pass/pass.h"
 
-/* Which threads the kernel brings together beyond a block, and what that asks of a launch: all
- * blocks resident at once (grid_sync), clusters; on the CPU parts that take turns: the blocks of a
- * cluster or grid, or single warps where one warp may wait for what another does later (named
- * barriers, mbarriers). */
+/* Finds synchronization beyond one block. grid_sync requires that all blocks are resident at once;
+ * cluster operations require clusters. On the CPU both need fibers, one for each block of the
+ * cluster or grid. Named barriers and mbarriers, where a warp waits for another warp, need one
+ * fiber for each warp. */
 
 static bool is_of_cluster(ki_builtin_id id)
 {
@@ -40,9 +40,10 @@ void kp_find_parts(kt_compilation *c)
     c->code->cpu_parts = KJ_PARTS_BLOCKS;
 }
 
-/* CPU: kernels that need no threads: they consist of grid_ranges, look at no position and share
- * nothing, so that it makes no difference how many threads a block has. Outside of the ranges they
- * only compute: an effect there would happen once for each thread. */
+/* CPU: finds range-only kernels, which need no threads. Such a kernel consists of grid_ranges,
+ * reads no position and uses no shared memory, so the number of threads in a block makes no
+ * difference. Code outside of the ranges must have no effect, because the effect would happen once
+ * for each thread. */
 
 typedef struct range_check {
   bool has_position, has_sync, has_storage;
@@ -79,8 +80,8 @@ static void check_stmt(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_BLOCK_FOR) check->has_sync = true;
 }
 
-/* Each piece evaluates the extents, so they must not do anything that can be counted. A failure is
- * reported once, whoever fails. */
+/* Returns whether the extents of a range have effects other than failing. Every piece of the range
+ * evaluates the extents, so an effect would be repeated. Only the first failure is reported. */
 static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
 {
   kt_effects effects = { 0 };
@@ -89,7 +90,7 @@ static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
   return effects.acts || effects.writes;
 }
 
-/* Outside of its grid_ranges the list has no effect. */
+/* Returns whether the statements of the list have no effect outside of their grid_ranges. */
 static bool only_ranges_write(const kt_compilation *c, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
@@ -115,7 +116,8 @@ static bool only_ranges_write(const kt_compilation *c, const kt_stmts *list)
   return true;
 }
 
-/* Of any instance: what an inlined or called function shares counts. */
+/* Returns whether any instance has shared memory. This includes functions that the kernel inlines
+ * or calls. */
 static bool has_shared(const kp_simt *s)
 {
   for (size_t i = 0; i < s->c->instances.count; i++) {
@@ -134,15 +136,17 @@ bool kp_is_range_only(const kp_simt *s)
   return !check.has_position && !check.has_sync && only_ranges_write(s->c, &s->kernel->body);
 }
 
-/* How much of the launch's own shared array (`shared x: T[]`) every launch uses: so that one that
- * gives less is refused instead of running out of bounds.
+/* Finds the size that every launch uses of the dynamic shared array (`shared x: T[]`), so that a
+ * launch with less dynamic shared memory is rejected instead of accessing memory out of bounds.
  *
- * Looked at are accesses that every thread makes, in front of anything by which a thread may leave,
- * at a number, or at threadIdx or thread_rank plus a number; and views of its bytes whose size is
- * known. Needs: typed instances. Guarantees: never more than is used. */
+ * The pass considers accesses that every thread makes, before any statement through which a thread
+ * can leave the kernel. Their index is a constant, or threadIdx or thread_rank plus a constant. It
+ * also considers views of the array's bytes that have a static shape. Needs: typed instances.
+ * Guarantees: the size is never more than the launch uses. */
 
-/* What an index is: base 0 is a number, 1 to 3 threadIdx.x to .z, 4 thread_rank; plus offset. What
- * an array is: so many bytes behind the start of the launch's own one. */
+/* The value of an index or the start of an array. An index is base plus offset, where base 0 means
+ * a constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. An array starts offset bytes
+ * after the start of the dynamic shared array. */
 typedef struct position {
   bool known;
   uint32_t base;
@@ -152,8 +156,8 @@ typedef struct position {
 typedef struct pass {
   kt_compilation *c;
   kp_launch_limits limits;
-  position *lets;  /* by variable */
-  int64_t largest; /* bytes of the largest element of a shared array */
+  position *lets;  /* value of each let variable, indexed by variable */
+  int64_t largest; /* size in bytes of the largest element type of a shared array */
 } pass;
 
 /* ---- indices ---- */
@@ -192,8 +196,9 @@ static position find_exact(const pass *p, const kt_expr *e)
   }
 }
 
-/* Whether every thread's value is one of the type: u8(threadIdx.x) is not threadIdx.x in a block of
- * more than 256 threads. Types that are no integers may round. */
+/* Returns whether the type can represent the value of every thread. For example, u8(threadIdx.x)
+ * differs from threadIdx.x in a block of more than 256 threads. For types other than integers the
+ * answer is no, because the conversion may round. */
 static bool is_held(const pass *p, kjit_type type, position at)
 {
   KJ_ASSERT(at.known && at.base <= THREAD_RANK && at.offset >= 0);
@@ -254,7 +259,8 @@ static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
   if (at.known) need(p, at.base, at.offset + 1);
 }
 
-/* What is needed is counted in the smallest of the elements that the memory is declared with. */
+/* A need is a number of elements. Dividing by the size of the largest element type never gives more
+ * elements than the view covers. */
 static void note_view(pass *p, const kt_expr *view)
 {
   const ki_type_info *to = ki_type(p->c->types, view->type);
@@ -265,7 +271,7 @@ static void note_view(pass *p, const kt_expr *view)
   need(p, 0, end / p->largest);
 }
 
-/* What is evaluated whenever e is. */
+/* Visits all subexpressions that are evaluated whenever e is evaluated. */
 static void visit(pass *p, const kt_expr *e)
 {
   if (!e) return;
@@ -290,7 +296,8 @@ static bool may_leave(const kt_stmts *list)
   return false;
 }
 
-/* A func that may raise is not looked into: a thread may leave in it. */
+/* Sets *data if the expression calls a function that may fail, because a thread can leave the
+ * kernel in that call. */
 static void find_call(void *data, kt_expr **at)
 {
   if ((*at)->kind == KJ_T_CALL && (*at)->instance->may_fail) *(bool *)data = true;
@@ -336,16 +343,15 @@ void kp_find_shared_need(kt_compilation *c)
   }
 }
 
-/* Functions that others call as C functions: what has no meaning without a kernel around it is
- * refused.
+/* Rejects operations that have no meaning in a C function, because no kernel surrounds the call.
  *
- * Needs: typed instances, checks marked. Guarantees: on the CPU nothing asks for a thread, a block
- * or a grid; nobody prints; who may fail has a record to say so in, or none does and failing ends
- * the program, as abort does in C. */
+ * Needs: typed instances, checks marked. Guarantees: on the CPU the function uses no thread, block
+ * or grid, and on no target does it print. If the caller passes no failure record, no instance is
+ * marked as failing, and a failure aborts the process like abort in C. */
 
 typedef struct finder {
   kt_compilation *c;
-  const char *what; /* the first thing that needs a kernel */
+  const char *what; /* name of the first operation that needs a kernel */
   kj_location location;
 } finder;
 
@@ -390,7 +396,8 @@ static void refuse(const finder *f, const char *where)
             where, name);
 }
 
-/* A function whose caller has no record traps where it fails. */
+/* Rejects an untrusted function that can fail if its caller passes no failure record, because the
+ * failure would trap. */
 static void refuse_trap(kt_compilation *c)
 {
   const kt_instance *root = c->instances.items[0];

@@ -1,40 +1,41 @@
-/* Loops that are made twice on a GPU and in C functions, with their checks and without.
+/* Compiles loops twice on a GPU and in C functions, with their checks and without.
  *
- * A thread that enters such a loop looks once whether the checks in it can fail in any iteration,
- * and runs the version without them if not: it is unrolled, and its loads do not wait for branches,
- * as if nothing were checked. The other version fails where and when the checks say; so the
- * conditions may be too strict, and a loop that is left early need not be looked into. Loops within
- * a loop may have versions of their own in its unchecked version, for the checks that it keeps.
+ * Before a thread enters such a loop, it tests once whether a check in the loop can fail in any
+ * iteration. If none can, the thread runs the version without checks, which the compiler unrolls
+ * and whose loads do not wait for branches. The other version fails at the place and time that its
+ * checks define. The conditions may therefore be too strict, and early exits from the loop need no
+ * analysis. Inner loops may have versions of their own inside the unchecked version, for checks
+ * that remain there.
  *
- * Not where threads meet in the loop: they would do so in different places. Ranges over the threads
- * of the grid or of a block share out their iterations in another way in each version: all threads
- * have to take the same.
+ * Loops in which threads synchronize have no versions, because the threads would meet in different
+ * code. Ranges over the threads of the grid or of a block distribute their iterations differently
+ * in each version, so all threads must choose the same version.
  *
  * Needs: typed instances with is_checked, proved. Guarantees: no value and no failure changes. */
 #include "pass/pass.h"
 
-/* In expressions and statements: of a loop, of all loops that are made twice, of all that are
- * looked at. */
+/* Limits, in expressions and statements: of one loop, of all loops that are compiled twice, of all
+ * loops that are analyzed. */
 enum { MOST_SIZE = 4000, MOST_TOTAL = 20000, MOST_LOOKED_AT = 200000 };
 
 typedef struct pass {
   kt_compilation *c;
   kt_instance *instance;
-  /* by variable of the instance, of those that it had before the pass: of a LET, what it is */
+  /* indexed by the variables that the instance had before the pass: the value of each LET */
   const kt_expr **values;
   size_t value_count;
   uint32_t total, looked_at;
 } pass;
 
-/* ---- what keeps a loop from having versions ---- */
+/* ---- reasons against two versions ---- */
 
 typedef struct look {
   uint32_t size;
   bool has_checks, meets, is_long;
 } look;
 
-/* Checks are little beside such math functions, and another copy takes as long to compile as all
- * the rest. */
+/* Returns whether the function is a math function that takes long to run and to compile. Next to it
+ * checks cost little, but another copy takes as long to compile as the rest. */
 static bool is_long_function(const kt_expr *e)
 {
   if (e->kind == KJ_T_BINARY) return e->op == KJIT_OP_POW;
@@ -60,7 +61,7 @@ static void look_at_stmt(void *data, kt_stmt *stmt)
 
 static void look_at_expr(void *data, kt_expr **at);
 
-/* What it calls is looked at with it; a loop that is too large has no versions anyway. */
+/* Analyzes a called function. A loop that is too large already needs no further analysis. */
 static void look_into(look *l, kt_instance *instance)
 {
   if (l->size > MOST_SIZE || instance->is_recursive) return;
@@ -78,7 +79,7 @@ static void look_at_expr(void *data, kt_expr **at)
   if (e->kind == KJ_T_CALL) look_into(l, e->instance);
 }
 
-/* ---- values that all threads have ---- */
+/* ---- values that are the same in all threads ---- */
 
 typedef struct sharing {
   const pass *p;
@@ -90,7 +91,8 @@ static bool is_shared(const pass *p, const kt_expr *e, bool of_block);
 static bool is_shared_variable(const sharing *s, const kt_var *var)
 {
   if (var->kind == KJ_V_PARAM) return s->p->instance->is_kernel;
-  if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true; /* its extents */
+  /* only its extents are read */
+  if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true;
   return var->kind == KJ_V_LET && var->index < s->p->value_count && s->p->values[var->index] &&
          is_shared(s->p, s->p->values[var->index], s->of_block);
 }
@@ -100,7 +102,7 @@ static bool is_shared_builtin(const sharing *s, const kt_expr *e)
   ki_builtin_id id = e->builtin->id;
   bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
                       id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  /* else a position of the block */
+  /* the others are positions of the block */
   if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
     return is_dimension || s->of_block;
   return (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) &&
@@ -120,7 +122,8 @@ static bool differs(void *data, const kt_expr *e)
   return true;
 }
 
-/* The same in all threads of the grid, or of a block: of kernels only, whose parameters are. */
+/* Returns whether the value is the same in all threads of the grid, or of a block. This holds only
+ * in kernels, whose parameters are the same for all threads. */
 static bool is_shared(const pass *p, const kt_expr *e, bool of_block)
 {
   sharing s = { p, of_block };
@@ -136,7 +139,8 @@ static bool are_shared(const pass *p, const kt_exprs *list, bool of_block)
 
 /* ---- bounds of a counter ---- */
 
-/* Cannot be evaluated twice, or earlier; views can, but are better held. */
+/* Returns whether the expression cannot be evaluated twice, or earlier. Views could, but it is
+ * cheaper to hold them in a variable. */
 static bool is_bound_by_place(void *data, const kt_expr *e)
 {
   (void)data;
@@ -171,8 +175,8 @@ static void insert(pass *p, kt_stmts *list, size_t at, kt_stmt *stmt)
   list->items[at] = stmt;
 }
 
-/* Bounds that are loaded or called for become variables in front of the loop, in the order in which
- * they were evaluated. Returns how many. */
+/* Moves bounds that load or call into variables before the loop, in their order of evaluation.
+ * Returns the number of variables. */
 static size_t hold_bounds(pass *p, kt_stmts *list, size_t at)
 {
   KJ_ASSERT(list->items[at]->kind == KJ_TS_FOR);

@@ -1,4 +1,4 @@
-/* The passes on the typed IR, which passes.def lists in their order, and what they share. */
+/* Declarations that the passes on the typed IR share. passes.def lists the passes in order. */
 #ifndef KJ_PASS_PASS_H
 #define KJ_PASS_PASS_H
 
@@ -9,16 +9,16 @@
 #include "pass/passes.def"
 #undef PASS
 
-/* prove.c: the checks in the loop, of the instance's own or in what it calls, that cannot fail if
- * all conditions hold when it starts; NULL: none. The conditions read variables that the loop does
- * not assign. */
+/* prove.c: returns the checks in the loop, or in functions that it calls, that cannot fail if all
+ * conditions hold when the loop starts; NULL means none. The conditions read only variables that
+ * the loop does not assign. */
 const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *instance,
                                        kt_stmt *loop, kt_exprs *conditions);
 
-/* checks.c: whether evaluating or executing it may make a thread leave the kernel. Needs
- * KJ_TREE_FAILING. */
+/* checks.c: return whether evaluating the expression, or executing the statement, may make a thread
+ * leave the kernel. Need KJ_TREE_FAILING. */
 bool kp_may_fail(const kt_expr *expr);
-/* A `while` that nothing but another thread can end: waits.c. */
+/* waits.c: returns whether the loop is a `while` that only another thread can end. */
 bool kp_only_waits(const kt_stmt *loop);
 bool kp_stmt_may_fail(const kt_stmt *stmt);
 

@@ -1,15 +1,15 @@
-/* Checks that need not be made for each element.
+/* Removes or hoists checks that need not be made for each element.
  *
- * An index that is a sum of positions, counters, extents and the like has a least and a most value
- * in a block of threads, both known when the block starts. Where they lie inside of the array
- * whatever the launch, the check goes (KJ_PROOF_ALWAYS). Where a comparison at the start of the
- * block tells, the check is hoisted (KJ_PROOF_BLOCK): on the CPU the kernel is made twice, with
- * these checks and without, and blocks that pass all comparisons run the one without, which is
- * vectorized as if nothing were checked. Conditions in the kernel are not looked at: blocks at the
- * edge of an array, where only a condition keeps threads inside, run the one with checks. Divisors
- * are treated the same way.
+ * An index that is computed from positions, counters, extents and constants has a minimum and a
+ * maximum within a block of threads, and both are known when the block starts. If they are within
+ * the array in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons at the start of
+ * the block can prove it, the check is hoisted (KJ_PROOF_BLOCK). On the CPU the kernel is then
+ * compiled twice, with these checks and without. Blocks that pass all comparisons run the version
+ * without them, which the compiler can vectorize as if nothing were checked. Conditions in the
+ * kernel are ignored: if only a condition keeps the threads of a block inside an array, at its
+ * edge, the block runs the version with checks. Divisors are treated the same way.
  *
- * Needs: typed instances with is_checked. Guarantees: what is dropped cannot fail; bounds are
+ * Needs: typed instances with is_checked. Guarantees: a removed check cannot fail; bounds are
  * computed without overflow. */
 #include "pass/bounds.h"
 #include "pass/pass.h"
@@ -33,7 +33,8 @@ static bool is_same_extent(const kt_expr *a, const kt_expr *b)
   return a->x->kind == KJ_T_VAR && b->x->kind == KJ_T_VAR && a->x->var == b->x->var;
 }
 
-/* len(a) - 1 < len(a): what a range over an array's own extent gives. */
+/* Returns whether high has the form len(a) - 1 and extent is len(a). A range over the extent of an
+ * array gives this form. */
 static bool is_below(const kt_expr *high, const kt_expr *extent)
 {
   bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_OP_SUB &&
@@ -41,7 +42,8 @@ static bool is_below(const kt_expr *high, const kt_expr *extent)
   return is_less && is_same_extent(high->x, extent);
 }
 
-/* Alone: conditions of a subscript are only of use all together. */
+/* Proves one index of a subscript. The caller drops the added conditions if another index of the
+ * subscript cannot be proved. */
 static kt_proof prove_index(kp_prover *p, const kt_expr *index, const kp_bounds *extent)
 {
   kp_bounds b = kp_find_bounds(p, index);
@@ -67,13 +69,14 @@ static kt_proof prove_subscript(kp_prover *p, const kt_expr *array, const kt_exp
   return proof;
 }
 
-/* Of any scalar type: in a loop it can be looked at when the loop starts. */
+/* Returns whether the divisor does not change in the loop, so that it can be compared with 0 when
+ * the loop starts. The divisor may have any scalar type. */
 static bool is_known_divisor(const kp_prover *p, const kt_expr *divisor)
 {
   return p->inside && !p->at->depth && ki_is_scalar(divisor->type) && kp_is_invariant(p, divisor);
 }
 
-/* Returns the constant 0 of a scalar type; a complex zero is composed of two parts. */
+/* Returns the constant 0 of a scalar type. A complex zero consists of two components. */
 static kt_expr *make_zero(kp_prover *p, kjit_type type, kj_location location)
 {
   if (ki_type(p->c->types, type)->class_ != KJ_CLASS_COMPLEX)
@@ -136,7 +139,9 @@ static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_
 static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
   kt_exprs others = p->conditions;
-  p->conditions = (kt_exprs){ 0 }; /* what others have needed, this one has to say again */
+  /* start with no conditions, so that this value also records conditions that another value has
+   * added already */
+  p->conditions = (kt_exprs){ 0 };
   if (!ki_is_weak(var->type) && ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY)
     to->shapes[var->index] = kp_find_least_shape(p, value);
   else to->values[var->index] = kp_find_bounds(p, value);
@@ -144,8 +149,8 @@ static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_
   p->conditions = others;
 }
 
-/* Functions that stay functions are the same for all their calls: a loop cannot leave out checks in
- * them. */
+/* Returns whether the function is not inlined. All calls share its code, so a loop cannot remove
+ * checks in it. */
 static bool stays_function(const kt_instance *instance)
 {
   return instance->is_recursive ||
@@ -182,8 +187,8 @@ static void visit_expr(kp_prover *p, kt_expr *e)
 
 static bool is_one_number(const kp_bounds *b) { return b->known && b->least == b->most; }
 
-/* The last value of a counter whose range is known in numbers: not every one in front of `stop` is
- * reached. */
+/* Returns the bounds of a counter's last value if first, stop and step are constants. With a step
+ * other than 1 or -1 the last value need not be next to `stop`. */
 static kp_bounds find_last(kp_prover *p, int64_t first, int64_t stop, int64_t step)
 {
   KJ_ASSERT(step != 0);
@@ -215,7 +220,7 @@ static kp_bounds find_counter(kp_prover *p, const kt_stmt *stmt)
   if (!last.known) return kp_unknown_bounds;
   kp_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
   int64_t low = least->least, high = most->most;
-  if (low > high) high = low; /* no iteration: whatever is said of it holds */
+  if (low > high) high = low; /* no iteration: any bounds are correct */
   return (kp_bounds){ .known = true,
                       .low = least->low,
                       .high = most->high,
@@ -278,13 +283,14 @@ static void visit_stmts(kp_prover *p, const kt_stmts *list)
   for (size_t i = 0; i < list->count; i++) visit_stmt(p, list->items[i]);
 }
 
-/* ---- what comes of it ---- */
+/* ---- removal of proved checks ---- */
 
 typedef struct dropper {
   kt_proof most;
 } dropper;
 
-/* One that was never met is in what is never called. */
+/* Returns whether a check is removed. A check that the walk never met (KJ_PROOF_UNSEEN) is in code
+ * that is never called, and stays. */
 static bool is_dropped(const dropper *d, kt_proof proof)
 {
   return proof != KJ_PROOF_UNSEEN && proof <= d->most;
@@ -313,8 +319,8 @@ static void mark_inside(void *data, kt_stmt *stmt)
   for (size_t i = 0; i < stmt->vars.count; i++) inside[stmt->vars.items[i]->index] = true;
 }
 
-/* Those that hold in every call of the loop's that meets them; what was thought of them is
- * forgotten. */
+/* Returns the checks that were proved in all calls in which the loop meets them. Resets the proof
+ * of every check that was met. */
 static kt_loop_checks *take_proved(kp_prover *p)
 {
   kt_loop_checks *proved = KJ_NEW(p->c->arena, kt_loop_checks);

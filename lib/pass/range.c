@@ -1,14 +1,14 @@
 /* Value ranges and 32-bit indices (docs/ir.md, `index`).
  *
- * Needs: typed instances; on the CPU after thread loops were made. Guarantees: no value, and so no
- * result, changes.
+ * Needs: typed instances; on the CPU the thread loops have been made. Guarantees: no value, and
+ * therefore no result, changes.
  *
- * Two ways lead to 32 bits. (1) The range of an expression is known to fit: extents, positions and
- * counters under the facts "offsets fit" and "grid fits", and what is computed from them without
- * leaving the range. (2) Nobody can tell: a `let` that is used in subscripts only, through sums,
- * differences, products and left shifts, is computed modulo 2^32 when "offsets fit" (the offset is
- * in the range of i32, and ring operations commute with the reduction). Lowering does the same for
- * subscripts themselves, without marks. */
+ * An expression is computed in 32 bits for one of two reasons. (1) Its range fits into 32 bits:
+ * extents, positions and counters under the facts "offsets fit" and "grid fits", and expressions
+ * computed from them. (2) The range is not known, but the expression is a `let` that is used only
+ * in subscripts, through sums, differences, products and left shifts. It is computed modulo 2^32 if
+ * "offsets fit": the offset is in the range of i32, and these operations commute with the
+ * reduction. Lowering does the same for subscripts themselves without marks. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 
@@ -17,11 +17,11 @@ typedef struct pass {
   const kj_signature *signature;
   kt_instance *instance;
   kp_launch_limits limits;
-  bool has_reshape;         /* anywhere: an array may have any extents then */
-  uint32_t *assignments;    /* of each variable of the instance */
-  uint32_t *uses;           /* reads of each variable */
-  uint32_t *subscript_uses; /* of those, how many only feed a subscript */
-  kt_interval **shapes;     /* by variable: extents of arrays that are assigned once */
+  bool has_reshape;         /* some array is reshaped, and may therefore have any extents */
+  uint32_t *assignments;    /* number of assignments of each variable of the instance */
+  uint32_t *uses;           /* number of reads of each variable */
+  uint32_t *subscript_uses; /* number of these reads that only feed a subscript */
+  kt_interval **shapes;     /* indexed by variable: extents of arrays that are assigned once */
 } pass;
 
 static kt_interval whole(const pass *p, kjit_type type)
@@ -33,8 +33,9 @@ static kt_interval whole(const pass *p, kjit_type type)
 
 static kt_interval extent_range(pass *p, const kt_expr *array, uint32_t d);
 
-/* A slice has no more elements than its dimension: one that leaves the array is an error of the
- * program. The extents of a reshaped array may be any, as long as it has no elements. */
+/* Returns the range of a view's extent. A slice has no more elements than its dimension, because a
+ * slice outside of the array is an error of the program. A reshaped array may have any extents if
+ * it has no elements. */
 static kt_interval view_range(pass *p, const kt_expr *view, uint32_t d)
 {
   const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME },
@@ -89,7 +90,7 @@ static kt_interval builtin_range(pass *p, const kt_expr *e)
   return kp_exact_builtin(e->builtin->id, operands, e->args.count);
 }
 
-/* Before the type wraps it; not known: any value of the type. */
+/* Returns the range before the type wraps it. Unknown means any value of the type. */
 static kt_interval exact_range(pass *p, const kt_expr *e, kp_integer type)
 {
   switch (KJ_AMONG(e->kind)) {
@@ -130,7 +131,7 @@ static bool can_compute_narrow(const kt_expr *e)
     for (size_t i = 0; i < e->args.count; i++)
       if (!is_narrow_operand(e->args.items[i])) return false;
     return true;
-  case KJ_T_CONVERT: /* from an integer: nothing else has a range that fits */
+  case KJ_T_CONVERT: /* converted from an integer; no other range fits */
   case KJ_T_CONST:
   case KJ_T_VAR:
   case KJ_T_EXTENT: return true;
@@ -158,13 +159,15 @@ static void count_list(pass *p, const kt_exprs *list, bool feeds_subscript)
   for (size_t i = 0; i < list->count; i++) count_uses(p, list->items[i], feeds_subscript);
 }
 
-/* The fact "offsets fit" says nothing of what pointers point to. */
+/* Returns whether the fact "offsets fit" covers the array. It does not cover memory that pointers
+ * point to. */
 static bool has_small_offsets(pass *p, const kt_expr *array)
 {
   return !array || ki_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
 }
 
-/* A box may start anywhere, also far outside of the array: its start is a value, and no offset. */
+/* Returns whether the expression is a tensor copy. Its box may start far outside of the array, so
+ * the start is a value and not an offset. */
 static bool is_tensor_copy(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR ||
@@ -176,7 +179,8 @@ static void count_operands(pass *p, const kt_expr *e)
   for (size_t i = 0; i < kt_operand_count(e); i++) count_uses(p, kt_operand(e, i), false);
 }
 
-/* The array and the start of a copy's source are below a LOAD. */
+/* Counts the uses in a tensor copy. The array and the start of a copy's source are operands of a
+ * LOAD. */
 static void count_tensor_copy(pass *p, const kt_expr *copy)
 {
   for (size_t i = 0; i < kt_operand_count(copy); i++) {
@@ -204,7 +208,7 @@ static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript)
   count_uses(p, e->z, false);
   count_list(p, &e->args,
              (e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW) && has_small_offsets(p, e->x));
-  /* extents and steps are values */
+  /* extents and steps of a view are values */
   count_list(p, &e->indices, e->kind != KJ_T_VIEW && has_small_offsets(p, e->x));
 }
 
@@ -236,7 +240,7 @@ static void narrow_let(pass *p, const kt_stmt *s)
   var->range = s->value->range;
   if (ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY) keep_shape(p, var, s->value);
   if (var->type != KJIT_I64) return;
-  /* a check looks at all of a subscript */
+  /* a bounds check needs the whole index */
   bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
   bool wraps = !is_exact && p->signature->offsets32 && p->c->request->target.kind != KJ_TARGET_CPU;
   bool only_subscripts =
@@ -245,7 +249,7 @@ static void narrow_let(pass *p, const kt_stmt *s)
   p->c->used_offsets32 |= only_subscripts;
 }
 
-/* A counter stays in 32 bits when the step past its last value does too. */
+/* Computes a counter in 32 bits if the value after the last step also fits. */
 static void narrow_counter(const kt_stmt *s)
 {
   KJ_ASSERT(s->kind == KJ_TS_FOR);
@@ -255,7 +259,8 @@ static void narrow_counter(const kt_stmt *s)
                       kp_fits32(s->stop->range) && kp_fits32(s->step->range);
 }
 
-/* The extent itself is compared with the variable. */
+/* Sets the ranges of a range's variables. A variable is narrow only if the extent is, because the
+ * two are compared. */
 static void set_range_loop(const kt_stmt *s)
 {
   KJ_ASSERT(s->vars.count == s->extents.count);
@@ -296,8 +301,8 @@ static void find_ranges(kt_compilation *c)
     p.uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
     p.subscript_uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
     p.shapes = KJ_NEW_ARRAY(c->arena, kt_interval *, count);
-    /* Twice: how often a variable is assigned, and which shifts are ring operations, is known only
-     * behind the first. */
+    /* Two visits: only after the first are the number of assignments of each variable and the
+     * ring-operation shifts known. */
     visit_stmts(&p, &instance->body);
     count_in_stmts(&p, &instance->body);
     visit_stmts(&p, &instance->body);
@@ -315,7 +320,7 @@ static void drop_wrap(void *data, kt_expr **at)
   if (e->is_wrap && e->z->range.known && e->z->range.least >= 0) *at = e->z;
 }
 
-/* What was found is of the tree as it is now: other passes change that, and find it anew. */
+/* Forgets the ranges, because other passes change the tree and find them again. */
 static void forget_range(void *data, kt_expr **at)
 {
   (void)data;
@@ -331,7 +336,7 @@ static void forget_ranges(const kt_vars *vars)
   }
 }
 
-/* `i < 0 ? i + extent : i` becomes i where the range of i says so. Needs: typed instances.
+/* Replaces `i < 0 ? i + extent : i` by i if the range of i is nonnegative. Needs: typed instances.
  * Guarantees: no value changes. */
 void kp_drop_wraps(kt_compilation *c)
 {

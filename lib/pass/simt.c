@@ -1,24 +1,25 @@
-/* CPU: the kernel for one thread becomes loops over the threads of a block (kp_make_thread_loops).
+/* CPU: turns the kernel for one thread into loops over the threads of a block
+ * (kp_make_thread_loops).
  *
- * Needs: typed instances, block shape known. Guarantees: the kernel's body consists of uniform
- * control flow and uniform assignments, THREADS loops around what is left, WARP and BARRIER_REDUCE
- * between them; variables that live across thread loops are is_slot; nothing inside THREADS
- * synchronizes.
+ * Needs: typed instances, a known block shape. Guarantees: the kernel's body consists of uniform
+ * control flow, uniform assignments, THREADS loops around all other statements, and WARP and
+ * BARRIER_REDUCE between these loops. Variables that live across thread loops are is_slot. Code
+ * inside THREADS does not synchronize.
  *
  * A run of statements without synchronization becomes one THREADS; a barrier is the boundary
- * between two. Control flow that holds a synchronization stays outside the thread loops: as it is
- * where all threads take it together (uniform.c), else under a mask. The mask is one slot variable,
- * `off`: a thread is active where it is 0, and otherwise holds the code of the place where it
- * becomes active again: the else part or end of a divergent if, the next iteration or end of a
- * loop, the end of an inlined function; or of none: it has left the kernel. Uniform assignments are
- * moved in front of the run they interrupt, unless the run has used the variable before or writes
- * memory that the value is loaded from.
+ * between two. Control flow that contains a synchronization stays outside the thread loops. If all
+ * threads take it together it is unchanged (uniform.c); otherwise it runs under a mask. The mask is
+ * the slot variable `off`. A thread is active while its `off` is 0. Otherwise `off` holds the code
+ * of the statement where the thread becomes active again: the else part or end of a divergent if,
+ * the next iteration or end of a loop, or the end of an inlined function. One more code means that
+ * the thread has left the kernel. A uniform assignment moves before the run that it interrupts,
+ * unless the run has used the variable already or writes memory that the value is loaded from.
  *
- * A kernel of grid_ranges that looks at no position and shares nothing needs no threads: it stays
- * as it is, and a block is one contiguous piece (is_range_only). */
+ * A kernel of grid_ranges that reads no position and has no shared memory needs no threads. It
+ * stays as it is, and each block runs one contiguous piece (is_range_only). */
 #include "pass/simt.h"
 
-/* Which threads are active: the slot variable `off`, see simt.c. */
+/* Tracks active threads with the slot variable `off`; see the head of this file. */
 
 enum { PLACES_A_SITE = 2 };
 
@@ -81,7 +82,8 @@ void kp_restore_active(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place,
 
 /* ---- the end ---- */
 
-/* Nobody asks which threads are off: only the last run turns some off. */
+/* Removes all assignments to `off`. No statement reads it, because only the last run makes threads
+ * inactive. */
 static kt_stmts drop_off(kp_simt_builder *b, const kt_stmts *list)
 {
   kt_stmts kept = { 0 };
@@ -96,7 +98,7 @@ static kt_stmts drop_off(kp_simt_builder *b, const kt_stmts *list)
   return kept;
 }
 
-/* Takes a variable that nothing mentions any more off the kernel's list. */
+/* Removes an unused variable from the kernel's list. */
 static void drop_local(kt_instance *kernel, const kt_var *var)
 {
   KJ_ASSERT(var->index < kernel->params.count + kernel->locals.count && var->kind != KJ_V_PARAM);
@@ -123,7 +125,7 @@ void kp_settle_off(kp_simt_builder *b)
   kernel->off = NULL;
 }
 
-/* Synchronizations: what the threads do together. */
+/* Builds synchronizations. */
 
 static void build_warp(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
@@ -148,7 +150,8 @@ void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location
   kp_emit_joint(b, reduce);
 }
 
-/* The boundary between two thread loops is enough, unless each warp has its own. */
+/* Returns whether the boundary between two thread loops implements the barrier. It does not if each
+ * warp has its own thread loops. */
 static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
 {
   KJ_ASSERT(barrier->kind == KJ_T_BUILTIN);
@@ -156,8 +159,8 @@ static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
          b->s->c->code->cpu_parts != KJ_PARTS_WARPS;
 }
 
-/* Threads that wait at the barrier or have left the kernel are fine; where any waits, the others
- * are somewhere else and would never come. */
+/* Builds the check of a divergent barrier. Each thread must wait at the barrier or have left the
+ * kernel. If some thread waits, threads in other places would never arrive. */
 static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt_position *position)
 {
   KJ_ASSERT(position->divergence);
@@ -188,7 +191,7 @@ static void build_barrier(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_posit
     return;
   }
   if (stmt->kind == KJ_TS_EVALUATE) {
-    /* time goes on */
+    /* advances the time of the watch */
     if (b->s->c->code->is_watched) kp_emit_reduce(b, NULL, stmt->value, stmt->location, position);
     return;
   }
@@ -209,8 +212,8 @@ void kp_build_sync(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *po
   else build_barrier(b, stmt, position);
 }
 
-/* Runs of statements without synchronization: each becomes one THREADS. Uniform assignments are
- * moved in front of the run that they interrupt. */
+/* Collects runs of statements without synchronization; each run becomes one THREADS. Uniform
+ * assignments move before the run that they interrupt. */
 
 void kp_flush_run(kp_simt_builder *b)
 {
@@ -245,7 +248,8 @@ static void append_to_run(kp_simt_builder *b, kt_stmt *stmt)
   kp_append_stmt(b->s, &b->run, stmt);
 }
 
-/* A run that started before some of them were turned off goes on: those have jumped to its end. */
+/* Adds a statement for the active threads. A run continues after it has made some threads inactive,
+ * because these threads have jumped to its end. */
 void kp_push_active(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
   bool masked = kp_is_masked(b, position);
@@ -295,12 +299,13 @@ kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_
 
 /* ---- ranges ---- */
 
-/* Extents are the same in all threads by the rules of the language: where that cannot be seen,
- * those of the first active thread are taken. */
+/* Returns a uniform extent. The language requires that extents are the same in all threads. If this
+ * cannot be proved, the value of the first active thread is used. */
 static kt_expr *make_extent(kp_simt_builder *b, kt_expr *extent, const kp_simt_position *position)
 {
   if (kp_is_uniform(b->s, extent)) return extent;
-  bool may_fail = kp_may_fail(extent); /* then there may be no active thread left: no iterations */
+  /* no thread may be active after a failure; then the loop has no iterations */
+  bool may_fail = kp_may_fail(extent);
   kt_var *slot = kp_new_holder(b->s, may_fail ? KJ_V_VAR : KJ_V_LET, "extent", extent);
   if (may_fail)
     kp_push_for_all(b,
@@ -321,7 +326,8 @@ static void build_range(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_positio
     stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
   kp_flush_run(b);
   stmt->body = kp_drop_declarations(b->s, &stmt->body);
-  if (kp_stmt_may_fail(stmt)) b->has_left = b->may_idle = true; /* in a round, before others */
+  /* a thread may leave in an early round, before other threads run theirs */
+  if (kp_stmt_may_fail(stmt)) b->has_left = b->may_idle = true;
   kp_guard(b, stmt, position);
   kp_emit_joint(b, stmt);
 }
@@ -342,7 +348,7 @@ static void build_joint(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_positio
   case KJ_TS_WHILE:
   case KJ_TS_ONCE: kp_build_control(b, stmt, position); return;
   default:
-    KJ_ASSERT(is_jump(stmt)); /* that all active threads take */
+    KJ_ASSERT(is_jump(stmt)); /* all active threads take this jump */
     kp_flush_run(b);
     kp_emit_joint(b, stmt);
     return;
@@ -360,7 +366,7 @@ void kp_build_joint_list(kp_simt_builder *b, const kt_stmts *list, const kp_simt
     else if (stmt->kind == KJ_TS_ASSIGN && !stmt->value) continue;
     else if (level == KJ_LEVEL_SCALAR) kp_build_scalar(b, stmt);
     else kp_build_thread(b, stmt, position);
-    if (is_jump(stmt)) return; /* what follows is never reached */
+    if (is_jump(stmt)) return; /* the following statements are never reached */
   }
 }
 
@@ -372,7 +378,7 @@ static void build_kernel(kp_simt *s)
   kp_simt_builder b = { .s = s, .out = &to, .run_number = 1 };
   kp_simt_position top = { 0 };
   if (s->has_mask)
-    /* even in kernels without barriers: a uniform variable that changes ends a run */
+    /* needed even without barriers, because a change of a uniform variable ends a run */
     kp_push_for_all(&b, kp_set_off(&b, kp_off_const(&b, 0)), &top);
   kp_build_joint_list(&b, &from, &top);
   kp_flush_run(&b);
@@ -380,7 +386,7 @@ static void build_kernel(kp_simt *s)
   kp_settle_off(&b);
 }
 
-/* Where a line goes is found the same way as positions, and so is shared memory. */
+/* Finds lines that are printed, which need the positions of the thread, and watched accesses. */
 static void find_print(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_PRINT || stmt->is_watched) *(bool *)data = true;

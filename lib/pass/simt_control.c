@@ -1,8 +1,8 @@
-/* Control flow that holds a synchronization, and so stays outside the thread loops: as it is where
- * all threads take it together, else under the mask. */
+/* Builds control flow that contains a synchronization and therefore stays outside of the thread
+ * loops. It is unchanged if all threads take it together, and otherwise runs under the mask. */
 #include "pass/simt.h"
 
-/* Making and copying typed trees. */
+/* Constructors and copies of typed trees. */
 
 kt_expr *kp_new_const(kp_simt *s, kjit_type type, __int128 value, kj_location location)
 {
@@ -102,12 +102,12 @@ kt_stmts kp_drop_declarations(kp_simt *s, const kt_stmts *list)
   return kept;
 }
 
-/* Statements that threads carry out on their own. */
+/* Builds statements that each thread executes on its own. */
 
 /* ---- assignments ---- */
 
-/* A let that is cheap to compute is computed again where it is needed; a variable in it that
- * changes is caught as it is now. */
+/* Replaces a mutable uniform variable in the value of a cheap let by a copy of its current value,
+ * because the let is computed again in later regions. */
 static void catch_variable(void *data, kt_expr **expr)
 {
   kp_simt_builder *b = data;
@@ -125,8 +125,8 @@ static bool is_array(kp_simt_builder *b, const kt_expr *expr)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Scalar parts of a view are kept in variables, so that the view itself can be made again anywhere.
- */
+/* Stores a scalar operand of a view in a variable, so that the view itself can be computed again
+ * anywhere. */
 static void hold_part(kp_simt_builder *b, kt_expr **part, const kp_simt_position *position)
 {
   if (!*part || kp_is_cheap(*part, UINT32_MAX)) return;
@@ -187,7 +187,8 @@ static bool leaves_statement(const kt_stmt *stmt, depth inside)
   }
 }
 
-/* Jumps out of a thread's statements: the thread is turned off and its part of the run ends. */
+/* Replaces jumps out of a thread's statements: the thread becomes inactive and skips the rest of
+ * the run. */
 static kt_stmts mask_jumps(kp_simt_builder *b, const kt_stmts *list,
                            const kp_simt_position *position, depth inside)
 {
@@ -222,7 +223,7 @@ void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *
   kt_stmts one = { .items = &stmt, .count = 1 };
   kt_stmts masked = mask_jumps(b, &one, position, (depth){ 0, 0 });
   bool has_left = b->has_left;
-  b->has_left = had_left; /* the statement itself starts before */
+  b->has_left = had_left; /* the statement itself starts before threads leave */
   for (size_t i = 0; i < masked.count; i++) kp_push_active(b, masked.items[i], position);
   b->has_left |= has_left;
 }
@@ -297,8 +298,8 @@ static void build_divergent_if(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_
 
 /* ---- loops ---- */
 
-/* RETURN, a failure, or LEAVE of a ONCE around the list; onces: how many are around it that do not
- * count. */
+/* Returns whether the list contains a RETURN, a failure, or a LEAVE of a ONCE around the list.
+ * onces: number of ONCEs inside the list. */
 static bool has_exit(const kt_stmts *list, uint32_t onces)
 {
   for (size_t i = 0; i < list->count; i++) {
@@ -322,8 +323,8 @@ static void emit_stop_unless_any(kp_simt_builder *b, const kp_simt_position *pos
   kp_emit_joint(b, stop);
 }
 
-/* The body of a joint loop: stops when no thread is left in it, turns threads on that have
- * continued. */
+/* Builds the body of a joint loop. If may_empty, the loop ends when no thread is left in it.
+ * Threads that have continued become active again at the end of the body. */
 static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *from,
                             kt_stmt *condition, bool may_empty, const kp_simt_position *inner)
 {
@@ -336,7 +337,7 @@ static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *f
   if (may_empty) b->may_idle = false;
   kp_build_joint_list(b, from, inner);
   if (stmt->masks_continue) kp_restore_active(b, stmt, KJ_OFF_CONTINUE, inner);
-  /* the condition is evaluated before the body asks again */
+  /* the condition is evaluated before the next test in the body */
   if (may_empty && stmt->kind == KJ_TS_WHILE && kp_has_long_operand(b->s->c, stmt))
     emit_stop_unless_any(b, inner);
   kp_flush_run(b);
@@ -345,7 +346,7 @@ static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *f
   stmt->body = filled;
 }
 
-/* It asks in each iteration whether some thread is still in it. */
+/* Returns whether the loop must test in each iteration for an active thread. */
 static bool asks_each_time(kp_simt_builder *b, const kt_stmt *loop, const kp_simt_position *inner)
 {
   if (!kp_has_uniform_header(b->s, loop) || loop->masks_break) return true;
@@ -371,7 +372,7 @@ static void build_loop(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
   if (b->s->masks_return && has_return(&stmt->body)) b->has_left = true;
   kt_stmts body = stmt->body;
   kt_stmt *condition = NULL;
-  if (!is_uniform) { /* a divergent while: threads turn themselves off */
+  if (!is_uniform) { /* a divergent while: threads make themselves inactive */
     int64_t leave = kp_off_code(b, stmt, KJ_OFF_BREAK);
     condition =
       kp_set_off(b, kp_new_cond(b->s, stmt->value, kp_off_const(b, 0), kp_off_const(b, leave)));
@@ -382,8 +383,8 @@ static void build_loop(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
   if (!is_uniform || stmt->masks_break) kp_restore_active(b, stmt, KJ_OFF_BREAK, position);
 }
 
-/* A for whose range differs between threads, as a while over the number of iterations: unsigned, so
- * that no step overflows. */
+/* Turns a for whose range differs between threads into a while over the number of iterations. The
+ * arithmetic is unsigned, so that no step overflows. */
 static kt_expr *count_up(kp_simt_builder *b, kt_var *from, kt_var *to, kt_expr *step)
 {
   kp_simt *s = b->s;

@@ -1,10 +1,10 @@
-/* Where the variables of thread loops are kept.
+/* CPU: decides where the variables of thread loops are stored.
  *
  * A region is one THREADS or the body of one grid_range. A variable that only one region mentions
- * is a plain local of its iterations. Of the others, a let that is cheap to compute from positions,
- * extents and the like is made again at the head of each region that needs it: the optimizer then
- * sees that `col` is consecutive in x, which no load from memory would tell it. The rest are slots:
- * one element a thread. */
+ * is a local variable of its iterations. If several regions mention a let that is cheap to compute
+ * from positions, extents and the like, each region computes it again at its start. The optimizer
+ * then sees, for example, that `col` is consecutive in x, which a load would hide. All other
+ * variables are slots, with one element for each thread. */
 #include <string.h>
 
 #include "pass/simt.h"
@@ -29,7 +29,7 @@ static uint32_t cost_of(const kt_expr *e)
 
 static bool is_cheap_node(const kt_expr *e)
 {
-  /* views are made again anywhere, without their checks: those are made where the let stands */
+  /* views are computed again anywhere without checks; their checks stay at the let */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
   if (!kt_is_cheap_kind(e->kind)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
@@ -45,15 +45,16 @@ static bool is_dear(void *data, const kt_expr *e)
 
 bool kp_is_cheap(const kt_expr *e, uint32_t budget) { return !kt_any_texpr(e, is_dear, &budget); }
 
-/* ---- who mentions what ---- */
+/* ---- regions that mention a variable ---- */
 
 typedef struct scan {
   kp_simt *s;
-  bool has_local_address; /* of a local array's element: it may be followed anywhere */
+  /* some code takes the address of an element of a local array; the pointer may be used anywhere */
+  bool has_local_address;
   uint32_t region, region_count, loops;
 } scan;
 
-/* The thread's own, and not yet decided. */
+/* Returns whether the variable belongs to a thread and its storage has not been decided. */
 static bool is_own(const kt_var *var)
 {
   return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED &&
@@ -97,7 +98,7 @@ static void note_stmt(void *data, kt_stmt *stmt)
 
 static void scan_region(scan *at, kt_stmt *stmt)
 {
-  KJ_ASSERT(at->region == 0); /* thread loops do not nest */
+  KJ_ASSERT(at->region == 0); /* thread loops are not nested */
   at->region = ++at->region_count;
   for (size_t i = 0; i < stmt->vars.count; i++) note_assignment(at, stmt->vars.items[i], NULL);
   kt_walk_tstmts(&stmt->body, note_stmt, note_expr, at);
@@ -145,7 +146,7 @@ static void scan_list(scan *at, kt_stmts *list)
   }
 }
 
-/* ---- made again or kept ---- */
+/* ---- computed again or stored ---- */
 
 static bool can_remake(kp_simt *s, kt_var *var);
 
@@ -155,7 +156,8 @@ static bool is_array(kp_simt *s, const kt_var *var)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* A variable that the value of a let is made from. keep: it becomes a slot if it must. */
+/* Returns whether the value of a let may use the variable when it is computed again. keep: make the
+ * variable a slot if necessary. */
 static bool can_use(kp_simt *s, kt_var *var, bool keep)
 {
   if (var->is_slot || !is_own(var)) return var->kind != KJ_V_VAR;
@@ -193,7 +195,7 @@ static bool can_remake(kp_simt *s, kt_var *var)
     bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
                kp_is_cheap(own->value, budget) && !kt_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
-    /* the assignment's own is rewritten for its region */
+    /* the let's own value is rewritten for its region */
     if (can) {
       own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
       kt_walk_texpr(&own->value, drop_check, NULL);
@@ -202,7 +204,7 @@ static bool can_remake(kp_simt *s, kt_var *var)
   return own->remake == KJ_REMAKE_YES;
 }
 
-/* Its slot leads to local arrays, and says nowhere to which. */
+/* Returns whether the variable is a slot that refers to local arrays without telling to which. */
 static bool leads_to_local(kp_simt *s, kt_var *var)
 {
   return is_own(var) && var->kind != KJ_V_LOCAL && kt_holds_local(s->c->types, var->type) &&
@@ -219,7 +221,7 @@ static void decide(kp_simt *s, kt_var *var)
   var->is_slot = true;
 }
 
-/* ---- the heads of regions ---- */
+/* ---- the starts of regions ---- */
 
 typedef struct remaking {
   kp_simt *s;
@@ -264,9 +266,9 @@ static void count_home_use(void *data, kt_expr **expr)
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
-/* Top-level lets that only other regions wanted: last ones first, since they mention each other.
- * Those whose value may fail stay, because the other regions have copies without checks, and may
- * have no iterations. */
+/* Removes top-level lets that only other regions used, the last ones first because they mention
+ * each other. A let whose value may fail stays: the other regions compute it without checks, and
+ * may have no iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {
   kt_stmts kept = { 0 }, in_order = { 0 };
@@ -319,8 +321,8 @@ static uint64_t unroll_list(kt_stmts *list)
   return nodes;
 }
 
-/* Inner loops first: the vectorizer takes the loop over x only when no loop is left in it. Returns
- * the size, unrolled loops counted in full. */
+/* Marks short loops for unrolling, inner loops first: LLVM vectorizes the loop over x only if no
+ * loop is left inside it. Returns the size, counting unrolled loops in full. */
 static uint64_t unroll(kt_stmt *stmt)
 {
   uint64_t nodes = 1;
@@ -367,12 +369,13 @@ static bool is_threadless(const kt_compilation *c, kt_stmt *stmt)
 
 static void finish_list(remaking *at, kt_stmts *list);
 
-/* Returns whether anything is left of it. */
+/* Finishes a statement and returns whether it still has an effect. */
 static bool finish_stmt(remaking *at, kt_stmt *stmt)
 {
   bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;
   if (!is_range && stmt->kind != KJ_TS_THREADS) {
-    /* its copies would be of whole thread loops, which gain nothing: slots are memory either way */
+    /* unrolling would copy whole thread loops without benefit, because slots are in memory
+     * anyway */
     if (stmt->is_joint && kt_flow_of(stmt) == KJ_FLOW_LOOP) stmt->unroll = KJ_UNROLL_NEVER;
     finish_list(at, &stmt->body);
     finish_list(at, &stmt->otherwise);

@@ -1,13 +1,13 @@
-/* Uniformity: which variables are the same in all threads of a block, which control flow all
- * threads take together, and where some threads may be inactive.
+/* CPU: finds variables that are the same in all threads of a block, control flow that all threads
+ * take together, and places where some threads may be inactive.
  *
- * Optimistic: every variable starts uniform and every jump unmasked; rounds over the kernel take
- * that back until nothing changes. A variable stays uniform if every value assigned to it is
- * uniform, and no assignment stands under control flow that threads take differently unless the
- * declaration stands there too (threads that are off at the assignment never see the variable
- * then). What is uniform may be computed once for the block, also when no thread is active; so
- * nothing that loads is uniform where threads may be off. A load from an address that is the same
- * in all threads gives all the same value, or there is a race. */
+ * The analysis is optimistic. Every variable starts as uniform and every jump as unmasked; rounds
+ * over the kernel revoke this until nothing changes. A variable stays uniform if every value
+ * assigned to it is uniform and each assignment is under the same divergent control flow as the
+ * declaration: threads that are inactive at the assignment then never see the variable. A uniform
+ * value may be computed once for the block, even if no thread is active, so an expression that
+ * loads is not uniform where threads may be inactive. A load from the same address gives the same
+ * value in all threads, unless there is a race. */
 #include "pass/simt.h"
 
 /* ---- expressions ---- */
@@ -61,7 +61,8 @@ bool kp_has_uniform_header(const kp_simt *s, const kt_stmt *stmt)
          kp_is_uniform(s, stmt->stop) && kp_is_uniform(s, stmt->step);
 }
 
-/* How deep in loops and ONCEs of the statement looked at: jumps to them stay inside. */
+/* Number of loops and ONCEs around the current position, within the analyzed statement. Jumps to
+ * them do not leave the statement. */
 typedef struct depth {
   uint32_t loops, onces;
 } depth;
@@ -81,7 +82,7 @@ static bool escapes(const kt_stmt *jump, depth inside)
 
 static bool is_scalar_list(const kp_simt *s, const kt_stmts *list, depth inside);
 
-/* It only computes uniform variables from uniform values. */
+/* Returns whether the statement only computes uniform variables from uniform values. */
 static bool is_scalar_stmt(const kp_simt *s, const kt_stmt *stmt, depth inside)
 {
   if (is_jump(stmt)) return !escapes(stmt, inside);
@@ -118,7 +119,8 @@ bool kp_is_masked_jump(const kt_stmt *jump, const kp_simt_position *position)
 
 static bool has_real_jump(const kp_simt *s, const kt_stmts *list, const kp_simt_position *position);
 
-/* A uniform IF with a jump that all threads take together is control flow between thread loops. */
+/* Returns whether the statement is a uniform IF with a jump that all threads take together. It
+ * becomes control flow between thread loops. */
 static bool is_lifted(const kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
   if (stmt->kind != KJ_TS_IF || !kp_has_uniform_header(s, stmt)) return false;
@@ -171,7 +173,7 @@ static void set(kp_simt *s, bool *flag)
   s->has_changed = true;
 }
 
-/* The first assignment in a round is the declaration. */
+/* Records an assignment. The first assignment in a round is the declaration. */
 static void assign(kp_simt *s, kt_var *var, const kp_simt_position *position)
 {
   kp_simt_variable *own = var->simt;
@@ -267,7 +269,8 @@ static void analyze_joint(kp_simt *s, kt_stmt *stmt, const kp_simt_position *pos
   analyze_list(s, &stmt->otherwise, &inner);
 }
 
-/* Declarations inside scope a nested statement, whatever it is. */
+/* Analyzes a statement at its level. In a nested statement, declarations have that statement as
+ * their scope. */
 static void analyze_stmt(kp_simt *s, kt_stmt *stmt, const kp_simt_position *position)
 {
   switch (kp_find_level(s, stmt, position)) {

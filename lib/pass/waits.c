@@ -1,11 +1,11 @@
-/* Loops in which a thread does nothing but wait for another one. On the CPU the threads of a block
- * run one after the other, so that interruptible code gives up in such a loop (lower/poll.c) where
- * a GPU would let the other thread run. */
+/* Finds loops in which a thread does nothing but wait for another one. On the CPU the threads of a
+ * block run one after the other, so interruptible code reports a failure in such a loop
+ * (lower/poll.c); on a GPU the other thread would run. */
 #include "pass/pass.h"
 
 typedef struct waiting {
   const kt_stmt *loop;
-  bool reads; /* memory that others may write */
+  bool reads; /* reads memory that other threads may write */
 } waiting;
 
 #define AT_ALL_SCOPES(id) \
@@ -18,8 +18,8 @@ static bool is_among(ki_builtin_id id, const ki_builtin_id *ids, size_t count)
   return false;
 }
 
-/* An atomic that, executed once more while no other thread runs, changes nothing: it puts there
- * what is there, or adds 0, which is how programs write an atomic load. */
+/* Returns whether the atomic changes nothing when it is executed again while no other thread runs:
+ * it stores the value that is there already, or adds 0, as an atomic load is often written. */
 static bool is_idle_atomic(const kt_expr *e)
 {
   static const ki_builtin_id always[] = { AT_ALL_SCOPES(CAS),  AT_ALL_SCOPES(EXCH),
@@ -44,7 +44,7 @@ static bool is_pause(ki_builtin_id id)
 
 static bool does_more_in_list(waiting *w, const kt_stmts *list);
 
-/* Whether the loop can end by this, without another thread. */
+/* Returns whether this expression can end the loop without another thread. */
 static bool expr_does_more(void *data, const kt_expr *e)
 {
   waiting *w = data;
@@ -71,7 +71,8 @@ static bool is_assignment_of(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_ASSIGN && stmt->var == ((const assigned *)data)->var;
 }
 
-/* A variable that the loop assigns, of which an iteration may see what an earlier one has made. */
+/* Returns whether the expression is a variable that the loop assigns, so that an iteration may see
+ * the value of an earlier one. */
 static bool is_carried(void *data, const kt_expr *e)
 {
   assigned of = { .loop = ((const waiting *)data)->loop, .var = e->var };

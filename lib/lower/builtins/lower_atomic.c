@@ -1,7 +1,7 @@
-/* Atomics. The operation itself is relaxed, at the scope of its name; a memory order is made by
- * fences around it, which both targets honour, loads and stores apart, which have it themselves.
- * Where neither LLVM nor a target has the operation, a loop around compare-and-swap on the bits.
- * Vectors and structs are integers of their size. */
+/* Lowers atomic operations. The operation itself is relaxed and has the scope of its name. Fences
+ * around it provide the memory order on both targets; only atomic loads and stores carry the order
+ * themselves. If neither LLVM nor the target has an operation, a compare-and-swap loop on the bits
+ * replaces it. Vectors and structs are treated as integers of the same size. */
 #include "lower/instruction.h"
 #include "native/watch.h"
 
@@ -9,10 +9,10 @@ typedef struct place {
   kl_array_value array;
   LLVMValueRef pointer;
   kjit_type element;
-  /* what the operation is on: the element, or the integer of its size; of 16 bytes, which have
-   * none, the element again */
+  /* type of the operation: the element type, or for a vector or struct the integer of the same
+   * size. No integer type has 16 bytes, so this is the element type again if is_wide */
   kjit_type type;
-  bool is_whole, is_wide; /* a vector or a struct; of 16 bytes */
+  bool is_whole, is_wide; /* element is a vector or struct; it has 16 bytes */
   ki_combine op;
   ki_memory_scope scope;
   kt_memory_order order;
@@ -28,8 +28,8 @@ static void require_wide(kl_lowering *l, const kt_expr *expr)
             expr->builtin->name);
 }
 
-/* The value operands come before the place in memory order of effects: operands are evaluated left
- * to right, the place's indices first. */
+/* Lowers the indices of the accessed element before the caller lowers the value operands, because
+ * operands are evaluated from left to right. how: KJ_WATCH_* flags of the access. */
 static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
   KJ_ASSERT(expr->x && (expr->builtin->flags & KJ_PLACE));
@@ -49,7 +49,7 @@ static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
   return p;
 }
 
-/* An operand, and what was there, as the operation has them. */
+/* Converts an operand to the type of the operation. give_value converts the old value back. */
 static LLVMValueRef lower_operand(kl_lowering *l, const place *p, const kt_expr *operand)
 {
   LLVMValueRef value = kl_lower_expr(l, operand);
@@ -92,7 +92,7 @@ static LLVMAtomicOrdering own_order(const place *p)
   return orders[p->order];
 }
 
-/* ---- where nobody else can see the memory ---- */
+/* ---- memory that no other thread accesses at the same time ---- */
 
 static bool is_plain(kl_lowering *l, const place *p)
 {
@@ -100,7 +100,8 @@ static bool is_plain(kl_lowering *l, const place *p)
          kl_type_info(l, p->array.type)->space == KJ_SPACE_SHARED;
 }
 
-/* Iterations of a thread loop meet in what they change, so such accesses are not annotated. */
+/* Accesses memory without atomic instructions. These accesses carry no alias metadata, because
+ * different iterations of a thread loop access the same element. */
 static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
 {
   KJ_ASSERT(is_plain(l, p));
@@ -117,7 +118,7 @@ static void plain_store(kl_lowering *l, const place *p, LLVMValueRef value)
 
 /* ---- operations ---- */
 
-/* 0 where x is y or more, else one more. */
+/* Returns 0 if x >= y, and otherwise x + 1. */
 static LLVMValueRef increment(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
@@ -126,7 +127,7 @@ static LLVMValueRef increment(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return kl_select(l, kl_icmp(l, LLVMIntUGE, x, y), LLVMConstNull(type), more);
 }
 
-/* y where x is 0 or more than y, else one less. */
+/* Returns y if x is 0 or x > y, and otherwise x - 1. */
 static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
@@ -137,7 +138,7 @@ static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return kl_select(l, wraps, y, less);
 }
 
-/* What the place holds afterwards, in register form. */
+/* Returns the new value of the element, in register form. */
 static LLVMValueRef combine(kl_lowering *l, const place *p, LLVMValueRef x, LLVMValueRef y)
 {
   if (p->op == KJ_COMBINE_EXCHANGE) return y;
@@ -151,7 +152,8 @@ static LLVMTypeRef access_type(kl_lowering *l, const place *p)
   return p->is_whole ? kl_bits_type(l, p->element) : kl_memory_type(l, p->type);
 }
 
-/* What was there; is_stored: whether that was what was expected. */
+/* Builds a compare-and-swap and returns the old value. *is_stored receives whether the old value
+ * was the expected one. */
 static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
 {
@@ -201,8 +203,8 @@ static void build_store(kl_lowering *l, const place *p, LLVMValueRef value,
   kl_annotate_atomic(l, store, p->array.object);
 }
 
-/* A value that changes nothing is stored as well: what is returned was really there, since the loop
- * ends by a compare-and-swap in any case. */
+/* Builds a compare-and-swap loop. The loop stores even if the value does not change: only a
+ * successful compare-and-swap proves that the returned value was in memory. */
 static LLVMValueRef build_loop(kl_lowering *l, const place *p, LLVMValueRef value)
 {
   LLVMTypeRef type = kl_bits_type(l, p->type), real = LLVMTypeOf(value);
@@ -219,7 +221,7 @@ static LLVMValueRef build_loop(kl_lowering *l, const place *p, LLVMValueRef valu
   return kl_bitcast(l, held, real);
 }
 
-/* ---- what LLVM has ---- */
+/* ---- operations that LLVM has ---- */
 
 static LLVMAtomicRMWBinOp integer_op(ki_combine op, bool is_signed)
 {
@@ -254,7 +256,8 @@ static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp
   return old;
 }
 
-/* Targets add natively; none subtracts. */
+/* Turns a subtraction into an addition, because targets have instructions only for atomic
+ * addition. */
 static LLVMValueRef negate(kl_lowering *l, place *p, LLVMValueRef value)
 {
   p->op = KJ_COMBINE_ADD;

@@ -1,44 +1,48 @@
-/* What the CPU's lowering files share: the kernel's shape, the current block and thread, the
- * scratch memory. */
+/* Declarations that the CPU lowering files share: the shape of the kernel, the current block and
+ * thread, and scratch memory. */
 #ifndef KJ_LOWER_CPU_CPU_H
 #define KJ_LOWER_CPU_CPU_H
 
 #include "lower/lower.h"
 
-/* Found once a process, by target/host.c. */
+/* Features of the processor and the C library; target/host.c finds them once for each process. */
 typedef struct kl_cpu_features {
-  bool has_avx, has_avx2, has_avx512;     /* which of libmvec's variants may be called */
-  bool has_wide_atomics;                  /* of 16 bytes */
-  bool (*has_function)(const char *name); /* the C library, libmvec included, has it */
+  /* instruction sets for which code may call libmvec's variants */
+  bool has_avx, has_avx2, has_avx512;
+  bool has_wide_atomics; /* atomic operations of 16 bytes */
+  /* returns whether the C library, including libmvec, has the function */
+  bool (*has_function)(const char *name);
 } kl_cpu_features;
 
 typedef struct kl_cpu_state {
   const kl_cpu_features *features;
-  uint64_t scratch_bytes; /* out */
-  /* arrays in it that no other access than by their names leads to; by number in memory_scopes,
-   * where the first is that of all other slots */
+  uint64_t scratch_bytes; /* output: size of the scratch memory */
+  /* arrays in scratch memory that are accessed only by their names. Array i has scope i + 1 in
+   * memory_scopes; scope 0 is for all other slots */
   KJ_LIST(const kt_var *) scratch_arrays;
   LLVMMetadataRef memory_domain;
 
   uint32_t block[3], thread_count;
-  /* a call runs one warp of a block: KJ_PARTS_WARPS, and more than one warp */
+  /* KJ_PARTS_WARPS with more than one warp: each call of the kernel runs one warp of a block */
   bool has_warps;
-  LLVMValueRef unit_first, unit_stop; /* the threads that a call runs; i32 */
+  LLVMValueRef unit_first, unit_stop; /* i32; the threads that a call runs */
   LLVMValueRef grid_pointer, scratch;
   LLVMValueRef grid[3], block_index[3]; /* i32 */
   LLVMValueRef thread[3], rank;         /* i32; NULL outside of thread loops */
-  LLVMValueRef block_number;            /* i64, in the whole grid */
+  LLVMValueRef block_number;            /* i64; number of the block in the whole grid */
   LLVMValueRef index_allocas[3], last;  /* of the loop over blocks */
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
-  LLVMValueRef shown_thread, shown_block; /* for debuggers */
+  LLVMValueRef shown_thread, shown_block; /* variables for debuggers */
 
-  LLVMTypeRef context_type; /* of what noinline functions are handed */
-  /* in such a function: what it was handed; NULL: it takes none, or the kernel */
+  LLVMTypeRef context_type; /* type of the thread context that noinline functions receive */
+  /* the thread context that this function received; NULL in the kernel and in functions that take
+   * none */
   LLVMValueRef context;
   LLVMValueRef *kept; /* declarations of vector functions */
   unsigned kept_count, kept_capacity;
-  bool asks_vector_functions; /* out: the code depends on which of them the C library has */
+  /* output: the code depends on which vector functions the C library has */
+  bool asks_vector_functions;
 } kl_cpu_state;
 
 extern const kl_lower_target kl_cpu_lowering; /* cpu.c */
@@ -51,10 +55,11 @@ static inline kl_cpu_state *kl_cpu(kl_lowering *l)
 
 /* ---- cpu_kernel.c ---- */
 
-enum { KJ_SCRATCH_ALIGNMENT = 64 }; /* a cache line: what one worker writes is on none of another */
+/* a cache line, so that two workers never write to the same line */
+enum { KJ_SCRATCH_ALIGNMENT = 64 };
 
-/* When the block shape is known: the place of each variable that is a slot, of static shared
- * arrays, of local arrays that are watched. */
+/* Assigns scratch memory to variables that are slots, to static shared arrays and to watched local
+ * arrays. The block shape must be known. */
 void kl_lay_out_scratch(kl_lowering *l);
 uint32_t kl_cpu_object_of(kl_lowering *l, const kt_var *var);
 LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var);
@@ -69,7 +74,7 @@ void kl_cpu_begin_block(kl_lowering *l);
 void kl_cpu_end_kernel(kl_lowering *l);
 void kl_cpu_begin_entry(kl_lowering *l);
 void kl_cpu_finish_function(kl_lowering *l, LLVMValueRef function);
-/* A field of the kj_cpu_grid that the kernel was called with. */
+/* Loads a field of the kj_cpu_grid that the kernel was called with. */
 LLVMValueRef kl_load_grid(kl_lowering *l, LLVMTypeRef type, size_t offset);
 
 /* ---- cpu.c ---- */
@@ -82,15 +87,19 @@ void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context);
 /* ---- cpu_speculate.c ---- */
 
 typedef struct kl_speculation {
-  /* memory: the first iteration with a bad divisor; whether the current one has any */
+  /* memory: the number of the first iteration with a zero divisor; whether the current iteration
+   * has one */
   LLVMValueRef first, bad;
-  LLVMTypeRef type; /* of the counter */
+  LLVMTypeRef type; /* type of the counter */
 } kl_speculation;
 
-/* Whether all that may fail in the body are float divisions before its first store. */
+/* Returns whether the only operations in the body that may fail are float divisions before its
+ * first store. */
 bool kl_can_speculate(kl_lowering *l, const kt_stmts *body);
-/* Before the loop; around the body of an iteration; behind the loop: which iteration has to be run
- * again, if any. */
+/* Speculative execution of a loop whose divisions may fail: kl_begin_speculation is called before
+ * the loop, kl_begin_speculated and kl_end_speculated around the body. After the loop
+ * kl_find_failing returns the iteration that has to be repeated with checks, and sets *has_any to
+ * whether one exists. */
 void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter);
 void kl_begin_speculated(kl_lowering *l, const kl_speculation *s);
 void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number);
@@ -100,41 +109,42 @@ LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueR
 
 void kl_cpu_range(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_statement(kl_lowering *l, const kt_stmt *stmt);
-/* A loop that the vectorizer takes; the builder stands in the body. The counter has no unsigned and
- * no signed overflow. */
+/* Begins a loop that LLVM can vectorize and moves the builder into its body. The counter overflows
+ * neither as an unsigned nor as a signed number. */
 void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop);
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop);
-/* Around the accesses of a loop whose iterations are threads, or lanes: those that say so are
- * independent of the other iterations'. Gives the loop's own id, which proposes that it becomes the
- * loop `id`: see target/host_parallel.c. */
+/* Marks the memory accesses between the two calls as independent of other iterations of a loop
+ * whose iterations are threads or lanes. kl_end_parallel returns the loop id for the loop's
+ * metadata. The id holds a KJ_PARALLEL_PROPOSAL to replace the loop by loop `id`; see
+ * target/host_parallel.c. */
 #define KJ_PARALLEL_PROPOSAL "kjit.parallel"
 typedef struct kl_parallel {
   LLVMMetadataRef outer, id;
 } kl_parallel;
 kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id);
 LLVMMetadataRef kl_end_parallel(kl_lowering *l, const kl_parallel *p);
-/* The thread whose variables are read and written from here on; i32. */
+/* Sets the thread whose variables the following code reads and writes; rank is an i32. */
 void kl_set_rank(kl_lowering *l, LLVMValueRef rank);
-/* i1: the current thread is active. */
+/* Returns an i1: whether the current thread is active. */
 LLVMValueRef kl_is_active(kl_lowering *l);
 
 /* ---- cpu_group.c ---- */
 
-/* Waiting for other parts of the launch: see kj_cpu_wait. address NULL: none; value i64; gives an
- * i64. */
+/* Builds a wait for other fibers of the launch; see kj_cpu_wait. address is NULL if the wait has
+ * none, value is an i64. Returns an i64. */
 LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
                            LLVMValueRef address, LLVMValueRef value);
-/* WARP statements: barriers through which warps or blocks meet, waits for a phase of an mbarrier.
- */
+/* Lower WARP statements: barriers across warps or blocks, and waits for the phase of an
+ * mbarrier. */
 void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt);
-/* cpu_matrix.c, cpu_wgmma.c: WARP statements that are matrix products, or load or store fragments.
- */
+/* In cpu_matrix.c and cpu_wgmma.c: lower WARP statements that are matrix products, or load or store
+ * fragments. */
 void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt);
-/* What single threads do there. */
+/* Lower built-ins on mbarriers and shared memory that each thread executes on its own. */
 LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_pending_count(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr);
@@ -142,31 +152,34 @@ LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr);
-/* CLUSTER_IDX and the other positions of clusters. */
+/* Returns CLUSTER_IDX or another cluster position. */
 LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
 /* ---- cpu_warp.c ---- */
 
-/* Operand i of the statement's built-in for a thread; as an i32. */
+/* Returns operand i of the statement's built-in for the thread; kl_warp_operand32 returns it as an
+ * i32. */
 LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
 LLVMValueRef kl_warp_operand32(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
-/* Where the threads of a warp end whose first one is given. */
+/* Returns the end (exclusive) of the warp whose first thread is given. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first);
-/* A loop over the warps that the call runs, ended by kl_end_vector_loop: gives the first thread of
- * one, and where its threads end. */
+/* Begins a loop over the warps that the call runs. Returns the first thread of the current warp and
+ * sets *stop to its end. kl_end_vector_loop ends the loop. */
 LLVMValueRef kl_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop);
-/* A loop over the threads [first, stop). */
+/* Begin and end a loop over the threads [first, stop). */
 kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop);
 void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p);
-/* i1: the thread is active; sets the result of an active thread. */
+/* kl_is_lane_active returns an i1: whether the thread is active. kl_set_lane_result sets the result
+ * of an active thread. */
 LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank);
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value);
-/* i1: some thread of the call is active; constant where nobody is ever off. */
+/* Returns an i1: whether any thread of the call is active. It is a constant if no thread of the
+ * kernel can be inactive. */
 LLVMValueRef kl_has_active_lane(kl_lowering *l, const kt_stmt *stmt);
-/* The number of the first active thread, or of the last thread if none is active. */
+/* Returns the number of the first active thread, or of the last thread if none is active. */
 LLVMValueRef kl_first_active(kl_lowering *l, const kt_stmt *stmt);
-/* The same among the threads [first, stop). */
+/* Returns an i1: whether any of the threads [first, stop) is active. */
 LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                  LLVMValueRef stop);
 
@@ -178,9 +191,9 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt);
 LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
-/* Keeps the vector functions that scalar calls name. */
+/* Keeps the vector functions that are named by attributes of scalar calls. */
 void kl_finish_cpu_math(kl_lowering *l);
-/* Gives the functions of the C library their real names, after optimizing. */
+/* Gives the functions of the C library their real names, after optimization. */
 void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module);
 
 #endif

@@ -1,10 +1,10 @@
-/* CPU: what warps and blocks do together. Parts of a launch that wait for one another take turns on
- * one core (runtime/cpu/parts.c), so that plain accesses do for what they share. Asynchronous
- * copies are done at once.
+/* CPU: lowers operations of several warps or blocks. The fibers of a launch that wait for each
+ * other take turns on one core (runtime/cpu/parts.c), so they can access shared data without atomic
+ * instructions. Asynchronous copies are executed at once.
  *
- * An mbarrier is a word: arrivals that are missing (bits 0 to 19), arrivals of a phase (20 to 39),
- * bytes that are missing (40 to 62, may be negative), parity of the phase (63). An address in
- * shared memory is the distance from the start of the block's scratch memory. */
+ * An mbarrier is a 64-bit word: pending arrivals (bits 0 to 19), arrivals of a phase (20 to 39),
+ * pending bytes (40 to 62, may be negative), parity of the phase (63). An address in shared memory
+ * is an offset from the start of the block's scratch memory. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -35,7 +35,8 @@ LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LL
 static LLVMValueRef zero32(kl_lowering *l) { return kl_const32(l, 0); }
 static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 
-/* The builder stands where only calls with an active thread come; end_if_any goes on for all. */
+/* Moves the builder to code that only calls with an active thread reach. end_if_any moves it to the
+ * code that all calls reach. */
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
@@ -82,7 +83,8 @@ static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
   return kl_and(l, moved, kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1));
 }
 
-/* arrivals and bytes: i64, subtracted from what is missing. Gives the word as it was. */
+/* Subtracts arrivals and bytes, both i64, from the pending counts, and starts the next phase if
+ * both become 0. Returns the old word. */
 static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
                                 LLVMValueRef bytes)
 {
@@ -121,14 +123,16 @@ LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* The parity that a phase must have left: that of a token is its top bit. */
+/* Returns the parity of the phase that the wait has to see completed. For a token this is its top
+ * bit. */
 static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
 {
   if (LLVMTypeOf(operand) == l->i64) return kl_lshr(l, operand, kl_const64(l, PARITY_SHIFT));
   return kl_and(l, kl_zext(l, operand, l->i64), kl_const64(l, 1));
 }
 
-/* A test lets the others go on first: what spins on it would keep them from it. */
+/* Builds the wait of one lane. A test of the phase lets other fibers run first, because a fiber
+ * that polls in a loop would otherwise never let them reach the phase. */
 static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
   const kt_expr *e = stmt->value;
@@ -167,7 +171,7 @@ static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
   kl_end_lanes(l, &loop, &p);
 }
 
-/* Once for all where they wait for the same. */
+/* Waits once for all threads if they wait for the same phase of the same mbarrier. */
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->value->args.count >= 2);
@@ -245,7 +249,7 @@ static LLVMValueRef step(kl_lowering *l, LLVMValueRef pointer, uint64_t bytes)
   return bytes ? kl_inbounds_gep(l, l->i8, pointer, &at, 1) : pointer;
 }
 
-/* Elements one by one: those that are not valid are not read. */
+/* Copies element by element, because elements that are not valid must not be read. */
 LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.items[0]->kind == KJ_T_CONST);
@@ -288,7 +292,7 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 
 /* ---- tensor copies ---- */
 
-/* One element: coordinates of the box, i32. */
+/* Copies one element. box holds its i32 coordinates within the box. */
 static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMValueRef const *start,
                                 LLVMValueRef const *box)
 {
@@ -320,7 +324,8 @@ static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMVal
   kl_go_on_in(l, end);
 }
 
-/* All of an index counts: one of 2^32 is outside, and not the first. */
+/* Returns the start coordinate as an i64. All 64 bits count: index 2^32 is out of bounds and not
+ * 0. */
 static LLVMValueRef lower_start(kl_lowering *l, const kt_expr *index)
 {
   if (index->is_narrow) return kl_as_i64(l, kl_lower_index32(l, index));

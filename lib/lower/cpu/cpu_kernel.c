@@ -1,16 +1,17 @@
-/* CPU: the kernel as a function over a range of blocks. */
+/* CPU: lowers a kernel to a function that runs a range of blocks. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
-/* CPU: where memory of variables is. Scratch memory is one piece a worker: slots (one element a
- * thread of the block), local arrays that live across thread loops and static shared arrays, each
- * on cache lines of its own; then dynamic shared memory. */
+/* Layout of the variables' memory. Each worker has one piece of scratch memory. It holds slots (one
+ * element for each thread of the block), local arrays that live across thread loops, and static
+ * shared arrays, each on its own cache lines. Dynamic shared memory follows. */
 
 /* ---- the layout ---- */
 
-/* alignment: of the distance from the start, which is what addresses in shared memory are. */
+/* Reserves size bytes and returns their offset. alignment applies to the offset, because an address
+ * in shared memory is an offset from the start of the scratch memory. */
 static uint64_t take_scratch(kl_lowering *l, uint64_t size, uint32_t alignment)
 {
   KJ_ASSERT((alignment & (alignment - 1)) == 0);
@@ -57,8 +58,9 @@ static uint64_t offset_of(const kt_var *var)
   return (uint64_t)(uintptr_t)var->lowered - 1;
 }
 
-/* Local arrays are found by whoever watches them where threads that run one after the other share
- * them; not so those of functions that may be active twice. */
+/* Returns whether local arrays that are not slots lie in scratch memory. Watched ones do, because
+ * the watch finds memory by its offset there. Arrays of recursive functions cannot, since several
+ * calls may be active at once. */
 static bool is_kept_in_scratch(kl_lowering *l, const kt_instance *instance)
 {
   return kl_is_watched(l) && !kl_is_recursive(l, instance);
@@ -70,7 +72,8 @@ static void add_scope(kl_lowering *l, const char *name)
   KJ_PUSH(l->c->arena, &l->memory_scopes, kl_make_scope(l, kl_cpu(l)->memory_domain, name));
 }
 
-/* For each access there is a list of the others, so that there are not any number of them. */
+/* Gives the array an alias scope. The number of arrays is limited, because each access lists the
+ * scopes of all others. */
 static void add_array(kl_lowering *l, const kt_var *var)
 {
   enum { MOST_ARRAYS = 60 };
@@ -122,7 +125,7 @@ static LLVMValueRef scratch_at(kl_lowering *l, uint64_t offset)
 
 static LLVMValueRef rank64(kl_lowering *l)
 {
-  KJ_ASSERT(kl_cpu(l)->rank); /* within a loop over threads */
+  KJ_ASSERT(kl_cpu(l)->rank); /* inside a loop over threads */
   return kl_extend_position(l, kl_cpu(l)->rank);
 }
 
@@ -193,8 +196,8 @@ static LLVMTypeRef kernel_type(kl_lowering *l)
   return LLVMFunctionType(l->void_, params, 5, false);
 }
 
-/* The version without hoisted checks: declared when it is called, filled by a lowering of its own.
- */
+/* Returns the version of the kernel without hoisted checks. It is declared at the first call and
+ * filled by another lowering. */
 static LLVMValueRef unchecked_function(kl_lowering *l)
 {
   const char *name = kj_format(l->c->arena, "%s.unchecked", l->kernel->symbol);
@@ -211,8 +214,8 @@ static void make_function(kl_lowering *l)
   l->function =
     l->checked ? unchecked_function(l) : kl_add_function(l, l->kernel->symbol, kernel_type(l));
   kl_cpu_finish_function(l, l->function);
-  /* Parts that wait for one another write what the others read: then scratch memory is no more the
-   * function's own. */
+  /* With fibers, one fiber writes scratch memory that another one reads, so the scratch pointer is
+   * not noalias. */
   static const unsigned pointers[] = { 0, 1, 4 };
   bool has_parts = l->c->code->cpu_parts != KJ_PARTS_NONE;
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++)
@@ -247,7 +250,8 @@ static void load_parameters(kl_lowering *l)
 
 /* ---- the loop over blocks ---- */
 
-/* Coordinates of block `first`; each next block adds one, with carries. */
+/* Computes the coordinates of block `first`. step_block_index then adds one for each further block,
+ * with carries. */
 static void start_block_index(kl_lowering *l, LLVMValueRef first)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -285,7 +289,7 @@ static void step_block_index(kl_lowering *l)
   }
 }
 
-/* The threads that a call runs of each block: all, or those of one warp. */
+/* Sets the threads of each block that a call runs: all, or those of one warp. */
 static void bound_unit(kl_lowering *l)
 {
   enum { WARP = 32 };
@@ -339,8 +343,8 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   kl_watch_start_of_block(l);
 }
 
-/* Interruptible code looks once a block. A block in which no hoisted check can fail is left to the
- * version without them. */
+/* Interruptible code polls once for each block. If no hoisted check can fail in the block, the
+ * version without them runs it. */
 void kl_cpu_begin_block(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -381,8 +385,8 @@ static LLVMValueRef load_call_field(kl_lowering *l, LLVMTypeRef type, size_t off
   return kl_load(l, type, kl_inbounds_gep(l, l->i8, kl_cpu(l)->grid_pointer, &at, 1));
 }
 
-/* There is neither block nor thread; a context that is handed on has something for them all the
- * same. */
+/* A C function has no block or thread. All positions are 0, so that a thread context passed on to
+ * other functions is complete. */
 void kl_cpu_begin_entry(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
