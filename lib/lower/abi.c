@@ -1,10 +1,10 @@
-/* The C ABI: calls of functions of the host, and functions that others call.
+/* The C ABI: calls of C functions of the application, and funcs that are compiled as C functions.
  *
- * A scalar goes as C passes it. An array goes as its parts: the pointer, an i64 for each extent
- * and, where its type says no layout, one for each stride in elements. A function that
- * kjit_call_function calls has the address of a kj_failure_record before its other parameters, if
- * it may fail, and then the address where the result goes, if that is made of several values; it
- * takes such values by address, and small floats as their bits. */
+ * Scalars are passed as in C. An array is passed as several parameters: the pointer, an i64 for
+ * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
+ * function that kjit_call_function calls has hidden parameters first: the address of a
+ * kj_failure_record if the function may fail, and then the address of the result if the result is
+ * an aggregate. It takes aggregate arguments by address, and small floats as their bits. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -14,8 +14,8 @@ static bool has_strides(const ki_type_info *array) { return array->layout == KJI
 
 /* ---- types ---- */
 
-/* A scalar between its register type and what C passes. */
-/* Only kjit_call_function hands these over: by address. */
+/* Returns whether the type is an aggregate. Only kjit_call_function passes aggregates, by
+ * address. */
 static bool is_composed(kl_lowering *l, kjit_type type)
 {
   ki_type_class class_ = ki_is_weak(type) ? KJ_CLASS_WEAK : kl_type_info(l, type)->class_;
@@ -35,11 +35,11 @@ static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
   if (is_small_float(l, type))
     return LLVMIntTypeInContext(l->context, 8 * kl_type_info(l, type)->size_bytes);
   if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
-  if (type == KJIT_BOOL) return l->i1; /* as clang says it; widened as bytes are */
+  if (type == KJIT_BOOL) return l->i1; /* like clang; it is extended like a byte */
   return kl_type_info(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
 }
 
-/* A scalar between its register type and what C passes. */
+/* Convert a scalar between its register type and the type that C passes. */
 static LLVMValueRef to_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
@@ -82,7 +82,8 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, un
   return LLVMFunctionType(result, params, count, false);
 }
 
-/* Integers that are narrower than a register: who passes one widens it. */
+/* Marks small integers as sign- or zero-extended: the caller extends an integer that is narrower
+ * than a register. */
 static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -110,7 +111,7 @@ static LLVMValueRef declare(kl_lowering *l, const kt_instance *instance, const c
   return function;
 }
 
-/* ---- calls of functions outside ---- */
+/* ---- calls of external functions ---- */
 
 static LLVMValueRef as_pointer(kl_lowering *l, LLVMValueRef pointer, LLVMTypeRef type)
 {
@@ -146,12 +147,13 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
       args[count++] = as_pointer(l, kl_lower_expr(l, expr->args.items[i]), l->pointer);
     else args[count++] = to_c(l, type, kl_lower_expr(l, expr->args.items[i]));
   }
-  /* Another lowering into this module, or another extern func with the same binding, may have
-   * declared it. */
+  /* The function may have been declared by another lowering into this module, or by another extern
+   * func with the same binding. */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) {
     *function = declare(l, instance, instance->symbol, 0);
-    /* A function of the host may have a name that LLVM knows from the C library: `labs`. */
+    /* A function of the application may have the name of a C library function that LLVM knows, such
+     * as `labs`. */
     kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
   }
   KJ_ASSERT(LLVMGlobalGetValueType(*function) == function_type(l, instance, 0));
@@ -197,7 +199,7 @@ static void bind_parameters(kl_lowering *l, unsigned hidden)
       continue;
     }
     LLVMValueRef value = LLVMGetParam(l->function, at++);
-    /* wherever the host has it */
+    /* the application may use any memory, with any alignment */
     if (is_composed(l, param->type))
       value = kl_load_value(l, param->type, value, 1, KJ_OBJECT_UNKNOWN);
     else if (info->class_ == KJ_CLASS_POINTER)
@@ -219,7 +221,8 @@ static uint32_t tuple_alignment(kl_lowering *l, kjit_type type)
   return most;
 }
 
-/* A tuple lies in memory as a C struct of its items. Returns the bytes up to its end. */
+/* Stores a value to address plus offset. A tuple is laid out like a C struct of its items. Returns
+ * the offset of its end. */
 static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef value,
                                LLVMValueRef address, uint32_t offset)
 {
@@ -237,7 +240,8 @@ static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef valu
   return (end + alignment - 1) / alignment * alignment;
 }
 
-/* Before the others: the failure record, the kj_interruptible_call. */
+/* Returns the number of hidden parameters, which come first: the failure record and the
+ * kj_interruptible_call. */
 static unsigned count_hidden(const kl_lowering *l) { return kl_has_record(l) + l->kernel->polls; }
 
 static void return_result(kl_lowering *l)
@@ -271,7 +275,7 @@ void kl_lower_entry(kl_lowering *l)
   if (l->kernel->result != KJIT_VOID) {
     LLVMTypeRef type = kl_register_type(l, l->kernel->result);
     l->frame->result_alloca = kl_alloca(l, type, "result");
-    /* of a call that fails */
+    /* result of a call that fails */
     if (has_record) kl_store(l, LLVMConstNull(type), l->frame->result_alloca);
   }
   kl_poll_entry(l, l->kernel);

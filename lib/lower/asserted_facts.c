@@ -1,13 +1,14 @@
-/* Facts that the code relies on, checked in the code itself while it runs: in builds with
- * assertions, on the CPU. What the passes claim and the optimizer is told (ranges of values, where
- * arguments lie, alignments, checks that were left out) stops the process with a message as soon as
- * it is not so, instead of giving a wrong result somewhere else. */
+/* Assertions in CPU code, in builds with assertions: the code checks the facts that it relies on
+ * while it runs. These are facts that the passes claim and the optimizer is told: ranges of values,
+ * relations of arguments, alignments, and checks that were left out. A fact that does not hold
+ * stops the process with a message, instead of causing a wrong result elsewhere. */
 #include "support/assert.h"
 
 #include "lower/instruction.h"
 #include "native/support_routines.h"
 
-/* Not in code for elsewhere, where there is no kjit to call. */
+/* Returns whether the code asserts facts. It does not if it will run in another process, which may
+ * not have kjit's functions. */
 bool kl_asserts_facts(const kl_lowering *l)
 {
   const kj_compile_request *request = l->c->request;
@@ -32,7 +33,7 @@ static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
   LLVMBuildUnreachable(kl_next(l));
 }
 
-/* NULL: of no statement. */
+/* Returns the location of the current statement as text, or NULL if there is no statement. */
 static const char *place_text(kl_lowering *l)
 {
   const kj_location *at = &l->location;
@@ -96,8 +97,8 @@ static const char *name_of(kl_lowering *l, uint32_t argument)
   return l->kernel->function->params.items[argument]->name;
 }
 
-/* Code for the CPU has no use for these facts; what hands arguments over is the same for a GPU,
- * where such code would fault. */
+/* Asserts the alignment of an argument. CPU code makes no use of these facts, but the code that
+ * passes arguments is the same for a GPU, where a wrong alignment would fault. */
 static void assert_alignment(kl_lowering *l, uint32_t argument, LLVMValueRef start,
                              const kl_array_value *array)
 {
@@ -117,7 +118,7 @@ static void assert_alignment(kl_lowering *l, uint32_t argument, LLVMValueRef sta
   }
 }
 
-/* The bytes [low, high) that an array argument's elements are. */
+/* Computes the bytes [low, high) that the elements of an array argument occupy. */
 static void find_ends(kl_lowering *l, const kt_var *param)
 {
   KJ_ASSERT(param->argument < l->c->request->signature->count);
@@ -207,7 +208,7 @@ void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
   if (alignment > 1)
     kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, rest, zero), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
-  /* functions of their own do not know which argument it is */
+  /* functions that are not inlined do not know which argument the memory belongs to */
   if (!kl_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;

@@ -1,11 +1,11 @@
-/* Small things on top of LLVM's builder; LLVM types of kernel IR types, and values between their
- * register, memory and arithmetic forms. */
+/* Helpers on top of LLVM's builder, LLVM types of kernel IR types, and conversions of values
+ * between their register, memory and arithmetic forms. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
 #include "lower/instruction.h"
 
-/* Small things on top of LLVM's builder. */
+/* Helpers on top of LLVM's builder. */
 
 LLVMValueRef kl_const32(kl_lowering *l, int64_t value)
 {
@@ -69,8 +69,8 @@ void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block
   kl_move_to(l, block);
 }
 
-/* Of all functions together: no way through calls, recursion apart, has more of them on the stack.
- * What is inlined several times is there several times. */
+/* Counts the stack memory of all functions together. Without recursion, no chain of calls has more
+ * on the stack. A function that is inlined several times counts several times. */
 static void count_stack(kl_lowering *l, LLVMTypeRef type)
 {
   uint64_t bytes = LLVMABISizeOfType(LLVMGetModuleDataLayout(l->module), type);
@@ -88,7 +88,7 @@ LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
   KJ_ASSERT(l->alloca_end);
   count_stack(l, type);
   LLVMBasicBlockRef at = kl_here(l);
-  /* positioning takes that of the instruction there */
+  /* positioning the builder also takes over the debug location at that place */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
   LLVMValueRef memory = LLVMBuildAlloca(kl_next(l), type, name);
@@ -159,7 +159,7 @@ LLVMValueRef kl_try_native(kl_lowering *l, const char *name, uint32_t least_arch
 
 static LLVMAttributeRef make_attribute(kl_lowering *l, const char *name, uint64_t value)
 {
-  KJ_ASSERT(LLVMGetEnumAttributeKindForName(name, strlen(name))); /* LLVM knows it */
+  KJ_ASSERT(LLVMGetEnumAttributeKindForName(name, strlen(name))); /* LLVM has this attribute */
   return LLVMCreateEnumAttribute(l->context, LLVMGetEnumAttributeKindForName(name, strlen(name)),
                                  value);
 }
@@ -193,7 +193,7 @@ void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, con
 void kl_set_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place, bool is_all)
 {
   static const char element_type[] = "elementtype";
-  enum { FIRST = 1, OF_ARGUMENTS = 3 /* argmem: readwrite */ };
+  enum { FIRST = 1, OF_ARGUMENTS = 3 /* memory(argmem: readwrite) */ };
   unsigned kind = LLVMGetEnumAttributeKindForName(element_type, sizeof element_type - 1);
   LLVMAddCallSiteAttribute(call, FIRST, LLVMCreateTypeAttribute(l->context, kind, place));
   if (is_all)
@@ -241,7 +241,7 @@ void kl_set_metadata(kl_lowering *l, LLVMValueRef instruction, const char *kind,
                   LLVMMetadataAsValue(l->context, metadata));
 }
 
-/* Distinct because its first operand is itself. */
+/* Returns a loop id, which is a distinct node because its first operand is the node itself. */
 LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned count)
 {
   LLVMMetadataRef *operands = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count + 1);
@@ -260,7 +260,8 @@ LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value)
   return LLVMMDNodeInContext2(l->context, parts, 2);
 }
 
-/* LLVM types of kernel IR types, and values between their register, memory and arithmetic forms. */
+/* LLVM types of kernel IR types, and conversions of values between their register, memory and
+ * arithmetic forms. */
 
 uint32_t kl_scalar_bytes(kl_lowering *l, kjit_type type)
 {
@@ -324,7 +325,7 @@ static LLVMTypeRef struct_of(kl_lowering *l, LLVMTypeRef *items, uint32_t count)
   return LLVMStructTypeInContext(l->context, items, count, false);
 }
 
-/* pointer, extents, strides; static arrays are a pointer only */
+/* Fields: pointer, extents, strides. A static array has only the pointer. */
 static LLVMTypeRef packed_array_type(kl_lowering *l, const ki_type_info *info)
 {
   KJ_ASSERT(info->class_ == KJ_CLASS_ARRAY && info->rank <= KJ_MAX_RANK);
@@ -357,7 +358,7 @@ LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array)
   LLVMValueRef packed = LLVMGetPoison(packed_array_type(l, info));
   packed = kl_insert_value(l, packed, array->pointer, 0);
   for (uint32_t d = 0; !info->is_static && d < info->rank; d++) {
-    /* its extent follows from the size that the launch gives */
+    /* its extent follows from the dynamic shared memory of the launch */
     bool is_dynamic = info->space == KJ_SPACE_SHARED;
     if (array->extents[d] || is_dynamic)
       packed = kl_insert_value(l, packed, kl_extent(l, array, d), 1 + d);
@@ -452,8 +453,9 @@ static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
   return kl_bitcast(l, wide, l->f32);
 }
 
-/* To nearest even: by an instruction where the target has one, else by integer arithmetic, so that
- * none needs a helper. A NaN stays one: its quiet bit is set, since its upper bits may be 0. */
+/* Converts a float to bf16 bits, to nearest even. Without an instruction of the target it uses
+ * integer arithmetic, because LLVM would call a helper function. A NaN stays a NaN: its quiet bit
+ * is set, since its upper bits may be 0. */
 static LLVMValueRef bf16_of_float(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->f32));

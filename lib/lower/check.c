@@ -1,17 +1,17 @@
-/* Failing threads: raise, assert and the checks of subscripts and divisors.
+/* Failures of threads: raise, assert, and the checks of subscripts and divisors.
  *
- * A place that may fail is a branch to a block of its own, which hands what it knows to one
- * function, or on a GPU to one block of the function that it is in. Only the first failing thread
- * gets through there; all of them leave the kernel. Where nothing may fail, nothing of this is
- * built, nor is there a parameter for it. */
+ * An operation that may fail branches to a separate block. That block passes the details of the
+ * failure to one function, or on a GPU to one block of the current function. Only the first thread
+ * that fails writes the record there; all failing threads leave the kernel. If nothing can fail,
+ * none of this code is built, and the kernel has no parameter for it. */
 #include <string.h>
 
 #include "lower/cpu/cpu.h"
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-/* CPU: accesses of shared and local memory that are looked at (native/watch.h). A call
- * before each access says whether it may be done; a thread that may not fails there. */
+/* CPU: watched accesses of shared and local memory (native/watch.h). A call before each access
+ * returns whether the access is correct; if it is not, the thread fails. */
 
 static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
@@ -22,14 +22,15 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
   return function;
 }
 
-/* Bytes of the block's memory. */
+/* Returns the size of the block's memory in bytes. */
 static LLVMValueRef size_of_memory(kl_lowering *l)
 {
   return kl_add(l, kl_const64(l, (int64_t)kl_cpu(l)->scratch_bytes),
                 l->target->dynamic_shared_bytes(l));
 }
 
-/* Behind the block's memory, on a cache line: runtime/launch/launch.c makes room for it there. */
+/* Returns the address of the watch. It follows the block's memory, aligned to a cache line;
+ * runtime/launch/launch.c allocates it there. */
 static LLVMValueRef find_watch(kl_lowering *l)
 {
   KJ_ASSERT(kl_is_watched(l));
@@ -89,7 +90,7 @@ static void fail_if(kl_lowering *l, LLVMValueRef condition, kj_failure_kind kind
   kl_fail_if(l, condition, &failure);
 }
 
-/* pointer: to the element that the bytes at `at` are part of. */
+/* Watches an access to the bytes at `at`, which are part of the element at `pointer`. */
 static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, LLVMValueRef at, uint32_t bytes, uint32_t how)
 {
@@ -113,7 +114,8 @@ static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_val
             kl_or(l, found, kl_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0)));
 }
 
-/* What lies between the fields of a struct is nobody's. */
+/* Watches the components of an element one by one, because the padding between the fields of a
+ * struct is not accessed. */
 static void watch_parts(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, kjit_type type, uint32_t offset, uint32_t how)
 {
@@ -167,7 +169,7 @@ static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
   return kl_inbounds_gep(l, l->i8, record, &at, 1);
 }
 
-/* The thread's position is read where it is needed: few ever fail. */
+/* Adds the thread's position. It is read only at the failure, because failures are rare. */
 static void add_position(kl_lowering *l, LLVMValueRef *args)
 {
   const kl_lower_target *target = l->target;
@@ -176,7 +178,7 @@ static void add_position(kl_lowering *l, LLVMValueRef *args)
   for (unsigned d = 0; d < 3; d++) {
     args[WRITER_BLOCK + d] = read(l, KJ_BUILTIN_BLOCK_IDX, d);
     args[WRITER_THREAD + d] = read(l, KJ_BUILTIN_THREAD_IDX, d);
-    /* CPU, between loops over threads: all of the block */
+    /* CPU, between thread loops: the whole block fails */
     if (!args[WRITER_THREAD + d]) args[WRITER_THREAD + d] = kl_const32(l, KJ_NO_THREAD);
   }
 }
@@ -194,14 +196,15 @@ static void write_fields(kl_lowering *l, LLVMValueRef const *args)
   for (unsigned i = 0; i < 2; i++)
     kl_store(l, args[WRITER_VALUES + i],
              field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
-  /* The host looks at the state first, and not only when the kernel has ended. */
+  /* The application may read the record while the kernel runs. It reads the state first. */
   LLVMValueRef store = kl_store(l, kl_const32(l, KJ_FAILURE_WRITTEN),
                                 field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
 
-/* Ends the block; goes on at the end. args without a position: that of the current thread. */
+/* Writes the record, and moves the builder to the block after it. If args has no position, the
+ * position of the current thread is used. */
 static void write_record(kl_lowering *l, LLVMValueRef *args)
 {
   LLVMValueRef function = LLVMGetBasicBlockParent(kl_here(l));
@@ -247,7 +250,7 @@ static LLVMValueRef get_writer(kl_lowering *l)
   return l->failure_writer;
 }
 
-/* ---- a place that may fail ---- */
+/* ---- failure sites ---- */
 
 static void describe_site(kl_lowering *l, const kl_failure *failure)
 {
@@ -266,7 +269,7 @@ static void describe_site(kl_lowering *l, const kl_failure *failure)
   kj_append_text(text, "\n");
 }
 
-/* 64 bits that the host can print without knowing the type. */
+/* Converts a value to 64 bits that libkjit can print by its format letter. */
 static LLVMValueRef widen(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_float_type(l, type))
@@ -285,7 +288,8 @@ static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *v
   else l->target->leave_kernel(l);
 }
 
-/* What a failing thread of the CPU tells and does depends on this. */
+/* CPU: returns the state that the failure code depends on. Sites share the code only if this state
+ * is the same. */
 static struct kl_failing find_failing(kl_lowering *l)
 {
   struct kl_failing found = { 0 };
@@ -302,10 +306,12 @@ static struct kl_failing find_failing(kl_lowering *l)
   return found;
 }
 
-/* LLVM compares what comes into a block from one predecessor with what comes from each other. */
+/* Maximum number of sites that branch to one block. LLVM compares the values from each predecessor
+ * with those from each other predecessor, which takes quadratic time. */
 enum { MOST_PLACES = 256 };
 
-/* On a GPU a call would have all registers of the kernel keep to its convention. */
+/* Begins the failure block that several sites share. On a GPU it is a block, because a call would
+ * force the kernel's registers into the calling convention. */
 static void begin_shared_failure(kl_lowering *l)
 {
   struct kl_failing failing = find_failing(l);
@@ -338,10 +344,11 @@ static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *value
   for (unsigned i = 0; i < 2; i++) LLVMAddIncoming(l->failure_values[i], &values[i], &here, 1);
 }
 
-/* Code that hardly ever runs is there once, and takes part in the backend's work once: on a GPU for
- * each function, on the CPU where there are many places. There each call by itself is better for
- * the code beside it, but registers are given to the positions that all calls tell in a time that
- * grows faster than their number. */
+/* Returns whether failure sites share one block. Failure code is cold, and a shared copy saves
+ * compile time. A GPU has one copy for each function; the CPU has one if a kernel has more than
+ * MOST_CALLS sites. With fewer sites the CPU emits a call for each, which gives better hot code.
+ * With more, register allocation for the thread indices that these calls pass takes superlinear
+ * time. */
 static bool is_shared(const kl_lowering *l)
 {
   enum { MOST_CALLS = 32 };
@@ -351,7 +358,7 @@ static bool is_shared(const kl_lowering *l)
 void kl_build_failure(kl_lowering *l, const kl_failure *failure)
 {
   KJ_ASSERT(failure->count <= 2);
-  if (!l->failure_record) { /* nobody to tell */
+  if (!l->failure_record) { /* there is no record to write */
     kl_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
     LLVMBuildUnreachable(kl_next(l));
     return;
@@ -423,7 +430,7 @@ void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
     failure.values[i] = kl_lower_expr(l, stmt->indices.items[i]);
   }
   kl_build_failure(l, &failure);
-  /* what follows in an inlined body is built all the same */
+  /* unreachable statements that follow in an inlined body are lowered all the same */
   kl_move_to(l, kl_new_block(l, "never"));
 }
 
@@ -457,7 +464,8 @@ void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMVa
   kl_fail_if(l, is_outside(l, value, extent), &failure);
 }
 
-/* One branch for all of a subscript; which index it was is found out where it fails. */
+/* Checks all indices of a subscript with one branch. The failing branch finds out which index is
+ * out of bounds. */
 static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
                            LLVMValueRef const *extents)
 {
@@ -488,7 +496,7 @@ void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
       kl_check_index(l, check, indices->items[i], values[i], extents[i]);
 }
 
-/* The first and the last element of a slice that has any. */
+/* Checks the first and the last element of a slice that is not empty. */
 void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice)
 {
   KJ_ASSERT(LLVMTypeOf(slice->first) == l->i64 && LLVMTypeOf(slice->count) == l->i64);
@@ -517,7 +525,8 @@ static LLVMValueRef is_zero(kl_lowering *l, kjit_type type, LLVMValueRef value)
   return kl_fcmp(l, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)));
 }
 
-/* A complex number is zero where both parts are; the real part of the dividend is told. */
+/* Checks a complex divisor, which is zero if both parts are. The failure reports the real part of
+ * the dividend. */
 static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type,
                                   LLVMValueRef x, LLVMValueRef y)
 {

@@ -1,13 +1,13 @@
 /* Debug information: lines, and on request variables.
  *
- * Lines: every instruction has the place of its statement; a function that is inlined as a tree is
- * a scope of its own with the place of its call. On a GPU they become .loc directives, on the CPU a
- * line table.
+ * Lines: every instruction has the location of its statement. A function that is inlined as a tree
+ * has a scope of its own with the location of the call. On a GPU the lines become .loc directives,
+ * on the CPU a line table.
  *
- * Variables (KJIT_DEBUG_FULL): each has memory of its own in its frame, written at every
- * assignment, so that a debugger finds it whatever the code does with the value. What lives in a
- * slot of a thread is shown through the address of that slot, which is set when a thread's part of
- * a loop starts. */
+ * Variables (KJIT_DEBUG_FULL): each variable has memory in its frame that every assignment writes,
+ * so that a debugger finds the value even if the code keeps it elsewhere. A variable in a slot is
+ * described by the address of the slot, which is set at the start of each thread's iteration of a
+ * thread loop. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "lower/debug.h"
 
 enum {
-  LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly, which the C API has no name for */
+  LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly; the C API has no name for it */
 };
 /* DWARF 4, figure 24: DW_ATE_* */
 enum { ENCODING_BOOLEAN = 2, ENCODING_FLOAT = 4, ENCODING_SIGNED = 5, ENCODING_UNSIGNED = 7 };
@@ -24,10 +24,10 @@ struct kl_debug {
   LLVMDIBuilderRef builder;
   bool is_full;
   LLVMMetadataRef unit, signature;
-  LLVMMetadataRef *files;       /* by source */
-  LLVMMetadataRef *subprograms; /* by instance */
+  LLVMMetadataRef *files;       /* indexed by source */
+  LLVMMetadataRef *subprograms; /* indexed by instance */
   LLVMMetadataRef expression, dereference;
-  /* the next list of statements is a thread's part of the kernel's body: no scope of its own */
+  /* the next list of statements is the body of a thread loop and gets no scope of its own */
   bool is_thread;
 };
 
@@ -77,7 +77,7 @@ void kl_begin_debug(kl_lowering *l)
   struct kl_debug *d = l->debug = KJ_NEW(l->c->arena, struct kl_debug);
   l->c->code->has_debug = true;
   add_flag(l, "Debug Info Version", LLVMDebugMetadataVersion());
-  add_flag(l, "Dwarf Version", is_cpu ? 4 : 2); /* ptxas reads 2 */
+  add_flag(l, "Dwarf Version", is_cpu ? 4 : 2); /* ptxas reads version 2 */
   d->builder = LLVMCreateDIBuilder(l->module);
   d->is_full = l->c->request->debug == KJIT_DEBUG_FULL;
   d->files = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, l->c->module->sources.count + 1);
@@ -117,10 +117,10 @@ static LLVMMetadataRef get_subprogram(kl_lowering *l, const kt_instance *instanc
   return *found;
 }
 
-/* ---- places ---- */
+/* ---- locations ---- */
 
-/* A line is one of its scope's file, but for statements that a line directive inside of a function
- * says are of another one. */
+/* Returns the scope for a location. If a line directive assigns the statement to another file than
+ * its function, the scope is a lexical block of that file. */
 static LLVMMetadataRef scope_in_file(kl_lowering *l, const kl_frame *frame, kj_location location)
 {
   if (location.file == frame->instance->function->decl->location.file) return frame->scope;
@@ -164,8 +164,8 @@ void kl_debug_statement(kl_lowering *l, kj_location location)
     LLVMSetCurrentDebugLocation2(l->builder, make_place(l, l->frame, location));
 }
 
-/* A list of statements inside a function is a scope of the variables that are first assigned in it.
- */
+/* Begins a list of statements. Inside a function, a list is a scope for the variables that are
+ * first assigned in it. */
 kl_debug_block kl_begin_debug_block(kl_lowering *l, const kt_stmts *stmts)
 {
   kl_debug_block block = { 0 };
@@ -252,9 +252,9 @@ static LLVMMetadataRef struct_type(kl_lowering *l, const char *name, const membe
                                        0);
 }
 
-/* ---- types of values made of others ---- */
+/* ---- types of aggregates ---- */
 
-enum { MOST_DEPTH = 6 }; /* pointers may lead back */
+enum { MOST_DEPTH = 6 }; /* pointers to structs may be recursive */
 
 static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
 
@@ -274,7 +274,8 @@ static const char *part_name(kl_lowering *l, const ki_type_info *info, uint32_t 
                                                              : kj_format(l->c->arena, "item%u", i);
 }
 
-/* held: how the value is held where it is shown, NULL: as it lies in memory. */
+/* Returns the type of an aggregate. held is the LLVM type of the value where it is shown; NULL
+ * means that it is in memory layout. */
 static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -310,7 +311,7 @@ static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef he
   case KJ_CLASS_STRUCT:
   case KJ_CLASS_TUPLE: return parts_type(l, type, held, depth);
   case KJ_CLASS_VECTOR:
-    /* a bit each */
+    /* one bit for each lane */
     if (info->element == KJIT_BOOL && held) return bytes_type(l, bits_of(l, held) / 8);
     return parts_type(l, type, NULL, depth);
   case KJ_CLASS_POINTER:
@@ -357,7 +358,8 @@ static LLVMMetadataRef describe(kl_lowering *l, const kt_var *var, LLVMMetadataR
                                          var->location.line, type, true, LLVMDIFlagZero, 0);
 }
 
-/* storage: memory of the value, or of its address where is_address. */
+/* Declares a variable. storage is the memory of the value or, if is_address, of the value's
+ * address. */
 static void declare(kl_lowering *l, const kt_var *var, LLVMMetadataRef type, LLVMValueRef storage,
                     bool is_address)
 {
@@ -375,8 +377,8 @@ void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLV
   if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), memory, false);
 }
 
-/* A variable that is computed anew in another part of the kernel (pass/simt.c) is one to the user.
- */
+/* Returns whether two variables are the same to the user: pass/simt.c computes a variable again in
+ * other regions of the kernel. */
 static bool is_twin(const kt_var *a, const kt_var *b)
 {
   bool is_same_place = a->location.line == b->location.line &&
@@ -409,7 +411,7 @@ void kl_debug_value(kl_lowering *l, const kt_var *var, LLVMValueRef value)
   kl_store(l, value, state->shadow);
 }
 
-/* Element 0 of an array in the address space of the language's pointers. */
+/* Casts a pointer to element 0 to the generic address space. */
 static LLVMValueRef generic_pointer(kl_lowering *l, LLVMValueRef pointer)
 {
   return LLVMTypeOf(pointer) == l->pointer ? pointer : kl_addrspacecast(l, pointer, l->pointer);
@@ -421,7 +423,7 @@ static void store_at(kl_lowering *l, LLVMValueRef shadow, uint64_t offset, LLVMV
   kl_store(l, value, kl_inbounds_gep(l, l->i8, shadow, &at, 1));
 }
 
-/* struct { T *data; i64 shape[rank], strides[rank]; } */
+/* Returns the type struct { T *data; i64 shape[rank], strides[rank]; }. */
 static LLVMMetadataRef array_type(kl_lowering *l, kjit_type type, uint32_t rank)
 {
   kjit_type element = kl_type_info(l, type)->element;
@@ -452,7 +454,7 @@ void kl_debug_array(kl_lowering *l, const kt_var *var, const kl_array_value *arr
   }
 }
 
-/* A shared, local or constant array, by the address of its element 0. */
+/* Describes a shared, local or constant array by the address of its element 0. */
 void kl_debug_storage(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
   const ki_type_info *info = kl_type_info(l, var->type);
@@ -508,7 +510,7 @@ void kl_debug_parameters(kl_lowering *l)
   }
 }
 
-/* ---- positions: what cuda-gdb has names for ---- */
+/* ---- positions, under the names that cuda-gdb uses ---- */
 
 void kl_debug_position(kl_lowering *l, const char *name, LLVMValueRef *shadow,
                        LLVMValueRef const *values)

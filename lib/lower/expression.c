@@ -1,4 +1,4 @@
-/* Expressions: a table by kind. */
+/* Lowers expressions: a table of functions by kind. */
 #include "lower/instruction.h"
 #include "native/watch.h"
 
@@ -62,9 +62,10 @@ static LLVMValueRef lower_convert(kl_lowering *l, const kt_expr *expr)
   return kl_build_convert(l, expr->x->type, expr->type, kl_lower_expr(l, expr->x));
 }
 
-/* ---- lazy ones ---- */
+/* ---- lazily evaluated operands ---- */
 
-/* So cheap and harmless that evaluating it always beats a branch. Spends *budget. */
+/* Returns whether evaluating the expression is always cheaper than a branch around it, and has no
+ * effect. Subtracts its cost from *budget. */
 static bool is_cheap(kl_lowering *l, const kt_expr *expr, int *budget)
 {
   if (!ki_is_scalar(expr->type) || --*budget < 0) return false;
@@ -168,7 +169,7 @@ static LLVMValueRef lower_builtin(kl_lowering *l, const kt_expr *expr)
                     !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
   if (is_complex) return kl_lower_complex_builtin(l, expr);
   LLVMValueRef value = kl_lower_table[expr->builtin->id](l, expr);
-  return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value; /* narrow ones come in 32 bits */
+  return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value; /* a narrow value has 32 bits */
 }
 
 static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
@@ -196,7 +197,8 @@ static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_EMPTY] = NULL,
 };
 
-/* Ranges of all others are those of what was stored. */
+/* Returns whether the expression computes a value, so that its range can be asserted. The range of
+ * any other expression is the range of a stored value. */
 static bool computes(const kt_expr *expr)
 {
   return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||

@@ -1,8 +1,9 @@
 /* Subscripts: 32-bit index arithmetic and addresses.
  *
- * Under the fact offsets32 every element's offset, and so every partial sum index * stride of an
- * element that exists, is in the range of i32. The index expressions themselves may leave it on the
- * way ((a * b) - c), so they are computed modulo 2^32 and wrap; the sums over strides do not. */
+ * Under the fact offsets32, the offset of every element fits in an i32, and so does every partial
+ * sum index * stride of an existing element. An index expression may leave this range in between,
+ * as in ((a * b) - c). Index expressions are therefore computed modulo 2^32 and may wrap; the sums
+ * over strides do not wrap. */
 #include "lower/instruction.h"
 
 static bool is_integer(kl_lowering *l, kjit_type type)
@@ -11,7 +12,7 @@ static bool is_integer(kl_lowering *l, kjit_type type)
          (ki_is_scalar(type) && type != KJIT_BOOL && !kl_is_float_type(l, type));
 }
 
-/* Fits a 32-bit operation: both operands are exact in 32 bits. */
+/* Returns whether both operands are exact in 32 bits, so that a 32-bit operation can be used. */
 static bool are_narrow(const kt_expr *x, const kt_expr *y) { return x->is_narrow && y->is_narrow; }
 
 static bool is_small_constant(const kt_expr *expr, int64_t least, int64_t most)
@@ -25,7 +26,7 @@ static LLVMValueRef no_wrap(LLVMValueRef value, bool holds)
   return value;
 }
 
-/* A sum, difference or product in 32 bits that does not leave its range: the range holds in 64. */
+/* Marks a 32-bit sum, difference or product as not wrapping, and asserts its 64-bit range. */
 static LLVMValueRef exact32(kl_lowering *l, const kt_expr *expr, LLVMValueRef value, LLVMValueRef x,
                             LLVMValueRef y)
 {
@@ -85,7 +86,8 @@ static LLVMValueRef convert32(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_CONVERT);
   if (!is_integer(l, expr->x->type)) return NULL;
-  if (kl_asserts_facts(l) && expr->is_narrow) return NULL; /* all of the operand is looked at */
+  /* the assertion needs all bits of the operand */
+  if (kl_asserts_facts(l) && expr->is_narrow) return NULL;
   if (kl_scalar_bytes(l, expr->x->type) >= 4) return kl_lower_index32(l, expr->x);
   return kl_build_convert(l, expr->x->type, KJIT_I32, kl_lower_expr(l, expr->x));
 }
@@ -122,8 +124,8 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* Below 64 bits there is nothing to save; i32 and u32 expressions end up here as operands of
- * conversions. */
+/* Expressions of fewer than 64 bits are converted from their value. i32 and u32 expressions come
+ * here as operands of conversions. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 {
   if (expr->kind != KJ_T_CONST && kl_scalar_bytes(l, expr->type) < 8)
@@ -139,7 +141,7 @@ LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dim
   KJ_ASSERT(dimension < kl_type_info(l, array->type)->rank);
   if (array->extents[dimension]) return kl_as_i64(l, array->extents[dimension]);
   const ki_type_info *info = kl_type_info(l, array->type);
-  /* an argument's: the plan found no use of the result */
+  /* an unused extent of an argument; parameter.c found no use of it */
   if (info->space != KJ_SPACE_SHARED) return LLVMGetPoison(l->i64);
   return kl_own_extent(l, kl_scalar_bytes(l, info->element));
 }
@@ -153,14 +155,14 @@ LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dim
 
 /* ---- addresses ---- */
 
-/* index * stride, of the index's type. */
+/* Returns index * stride in the type of the index. */
 static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValueRef index,
                            uint32_t dimension)
 {
-  /* of a view: the stride may be one that was not asked for */
+  /* the stride of a view may be missing if it is not needed */
   if (LLVMIsAConstantInt(index) && LLVMIsNull(index)) return index;
   LLVMValueRef stride = array->strides[dimension];
-  KJ_ASSERT(stride); /* lower/parameter.c has found that it is needed */
+  KJ_ASSERT(stride); /* parameter.c has found that the stride is needed */
   if (kl_is_one(stride)) return index;
   stride = LLVMTypeOf(index) == l->i32 ? kl_as_i32(l, stride) : kl_as_i64(l, stride);
   return no_wrap(kl_mul(l, index, stride), true);
@@ -174,9 +176,10 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
   return kl_inbounds_gep(l, type, pointer, &offset, 1);
 }
 
-/* Offsets in 32 bits are added up, which takes half the instructions; each partial sum is that of
- * an element [i, .., 0, ..] and does not wrap. In 64 bits one step a dimension, outermost first, so
- * that what does not change in an inner loop is hoisted. */
+/* Returns the address of an element. 32-bit offsets are added first, which takes half as many
+ * instructions; each partial sum is the offset of an element [i, .., 0, ..] and does not wrap.
+ * 64-bit offsets are added in one step for each dimension, the outermost first, so that LLVM hoists
+ * the steps that are invariant in an inner loop. */
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {
@@ -191,9 +194,9 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
   return sum ? step_to(l, type, pointer, sum) : pointer;
 }
 
-/* i32 arithmetic modulo 2^32 is right for arguments under offsets32, and for arrays of the block
- * and the thread, which are small. On the CPU 64 bits take no longer, and neighbours are seen to be
- * neighbours, which they are not where an index may wrap. */
+/* Returns whether offsets may be computed modulo 2^32. They may for arguments under offsets32, and
+ * for shared and local arrays, which are small. The CPU uses 64 bits, which take no longer: LLVM
+ * recognizes adjacent addresses only if the index cannot wrap. */
 static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (l->c->request->target.kind == KJ_TARGET_CPU) return false;
@@ -203,7 +206,7 @@ static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
   return l->c->request->signature->offsets32;
 }
 
-/* Global memory is that of arguments, also where it is not known of which. */
+/* Records that the code relies on offsets32. Global memory always belongs to arguments. */
 static void note_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (kl_type_info(l, array->type)->space == KJ_SPACE_GLOBAL) l->c->used_offsets32 = true;
@@ -212,14 +215,14 @@ static void note_offsets(kl_lowering *l, const kl_array_value *array)
 static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_small)
 {
   if (is_small) return kl_lower_index32(l, index);
-  /* the product with the stride may need more */
+  /* the product with the stride may need 64 bits */
   if (index->is_narrow) return kl_as_i64(l, kl_lower_index32(l, index));
   if (index->type == KJIT_I64 || index->type == KJIT_U64) return kl_lower_expr(l, index);
   return kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
 }
 
-/* The element that a copy of a vectorized body touches, written so that neighbouring copies are
- * seen to be neighbours. */
+/* Returns the address of the element of the current copy of a vectorized body. The address is
+ * written so that LLVM recognizes the addresses of adjacent copies as adjacent. */
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {
   KJ_ASSERT(l->vector_variable && l->vector_step < l->vector_count);
@@ -251,7 +254,7 @@ LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
   return kl_element_pointer_at(l, array, values, (uint32_t)indices->count);
 }
 
-/* All of an index, in 64 bits. */
+/* Returns the exact index, in 64 bits. */
 LLVMValueRef kl_lower_exact_index(kl_lowering *l, const kt_expr *index)
 {
   if (index->kind != KJ_T_CONST && index->is_narrow)
@@ -298,8 +301,9 @@ uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const
 
 /* ---- views ---- */
 
-/* Exact in 64 bits, where the optimizer finds what 32 are enough for: a step that is too large for
- * the fact "offsets fit" only fits a dimension of at most one element. */
+/* Multiplies a step by a stride, exactly, in 64 bits; LLVM narrows it if 32 bits suffice. A step
+ * that is too large for the fact "offsets fit" can only belong to a dimension with at most one
+ * element. */
 static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   if (kl_is_one(x)) return y;
@@ -340,8 +344,8 @@ static void set_new_shape(kl_lowering *l, const kt_expr *expr, uint32_t rank, kl
   }
 }
 
-/* The dimension of the view that dimension `source` of the array becomes; NULL: it is indexed away.
- */
+/* Returns the dimension of the view that comes from dimension `source` of the array. NULL means
+ * that an index removes the dimension. */
 static const kt_view_dimension *kept_dimension(const kt_expr *view, uint32_t rank, uint32_t source)
 {
   for (uint32_t d = 0; view->dimensions && d < rank; d++)
@@ -353,7 +357,7 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
                        LLVMValueRef first, LLVMValueRef extent)
 {
   if (kept->extent == KJ_VIEW_SAME) return;
-  KJ_ASSERT(!view->is_left_out); /* pass/prove.c does not look at slices */
+  KJ_ASSERT(!view->is_left_out); /* pass/prove.c does not handle slices */
   kl_checked_slice slice = { .location = view->location,
                              .first = first ? first : kl_const64(l, 0),
                              .extent = extent };
@@ -362,7 +366,8 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
   kl_check_slice(l, &slice);
 }
 
-/* A reshaped view has no start; its shape is made of extents. */
+/* Checks the indices and slices of a view. A reshaped view has no start indices; its shape consists
+ * of extents. */
 static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_array_value *array,
                                   uint32_t rank)
 {
@@ -381,7 +386,8 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
   return exact_pointer(l, array, &view->args, values);
 }
 
-/* The bytes of an array, modulo 2^64; *overflows: they are more. */
+/* Returns the size of an array in bytes, modulo 2^64. *overflows receives whether the true size is
+ * larger. */
 static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
                                 LLVMValueRef *overflows)
 {
@@ -397,8 +403,8 @@ static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
   return bytes;
 }
 
-/* That all of a new shape is there, and that its elements lie where they may. An extent below 0 is
- * too large. */
+/* Checks that the memory is large enough for the new shape and that its elements are aligned. A
+ * negative extent counts as too large. */
 static void check_new_shape(kl_lowering *l, const kt_expr *expr, const kl_array_value *array,
                             const kl_array_value *view)
 {

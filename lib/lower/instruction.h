@@ -1,5 +1,5 @@
-/* LLVM's instructions without a name, at the place where code is being built:
- * LLVMBuildAdd(kl_next(l), x, y, "") is kl_add(l, x, y). The names are those of LLVM IR. */
+/* Shorthands for LLVM's instructions at the current place, without a name: LLVMBuildAdd(kl_next(l),
+ * x, y, "") is kl_add(l, x, y). The names are those of LLVM IR. */
 #ifndef KJ_LOWER_INSTRUCTION_H
 #define KJ_LOWER_INSTRUCTION_H
 
@@ -8,7 +8,8 @@
 #include "lower/lower.h"
 #include "lower/lower_target.h"
 
-/* The builder, for an instruction: counted as often as unrolling copies it. */
+/* Returns the builder for one instruction. The instruction counts once for each copy that unrolling
+ * makes of it. */
 static inline LLVMBuilderRef kl_next(kl_lowering *l)
 {
   l->instruction_count += l->copies;
@@ -152,7 +153,7 @@ static inline LLVMValueRef kl_cond_br(kl_lowering *l, LLVMValueRef condition,
 
 static inline LLVMBasicBlockRef kl_here(kl_lowering *l) { return LLVMGetInsertBlock(l->builder); }
 
-/* x where it comes from the block x_from, else y. */
+/* Returns a phi: x if control comes from block x_from, y from y_from. */
 static inline LLVMValueRef kl_join(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
                                    LLVMValueRef y, LLVMBasicBlockRef y_from)
 {
@@ -167,7 +168,7 @@ static inline bool kl_is_one(LLVMValueRef value)
   return LLVMIsAConstantInt(value) && LLVMConstIntGetZExtValue(value) == 1;
 }
 
-/* A float of the type of `like`. */
+/* Returns a constant of the type of `like`. */
 static inline LLVMValueRef kl_real_like(LLVMValueRef like, double value)
 {
   return LLVMConstReal(LLVMTypeOf(like), value);
@@ -204,13 +205,13 @@ static inline unsigned kl_bits_of(kl_lowering *l, LLVMTypeRef type)
   return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
 }
 
-/* The integer of a scalar's size. */
+/* Returns the integer type of a scalar's size. */
 static inline LLVMTypeRef kl_bits_type(kl_lowering *l, kjit_type type)
 {
   return LLVMIntTypeInContext(l->context, 8 * kl_scalar_bytes(l, type));
 }
 
-/* A math function of two arguments. */
+/* Calls a math function with two arguments. */
 static inline LLVMValueRef kl_call_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef x,
                                         LLVMValueRef y)
 {

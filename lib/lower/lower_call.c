@@ -1,13 +1,13 @@
-/* Calls. Functions are inlined as trees, so that a callee sees the constants and the arguments that
- * the caller hands it; recursive ones, @noinline ones and those that would make the code explode
- * become LLVM functions. */
+/* Lowers calls. Functions are inlined as trees, so that a callee sees the constants and arguments
+ * of its caller. Recursive functions, @noinline functions, and functions whose inlining would make
+ * the code too large become LLVM functions. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* In expressions. A body that a call would not be smaller than is inlined past MOST_INLINED, but
- * not without end: calls of calls double at every level. */
+/* Limits, in expressions. A body that is not larger than a call is inlined beyond MOST_INLINED, up
+ * to MOST_SMALL_INLINED: nested calls can double the size at every level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };
 
 struct kl_call_plan {
@@ -49,7 +49,8 @@ bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
   const ki_attributes *attributes = &instance->function->attributes;
   bool is_needed = kt_holds_local(l->c->types, instance->result),
        is_asked = is_needed || ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE);
-  /* its local array would end with it; what calls itself says that it returns none */
+  /* its local array would end with the function; typing rejects a recursive function that returns
+   * one */
   KJ_ASSERT(!(is_needed && instance->is_recursive));
   if (instance->is_recursive || (!is_needed && ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)))
     return false;
@@ -105,7 +106,7 @@ static const kt_stmt *last_stmt(const kt_instance *instance)
   return instance->body.count ? instance->body.items[instance->body.count - 1] : NULL;
 }
 
-/* The only return is the last statement: its value needs no memory. */
+/* Returns whether the only return is the last statement. The result then needs no memory. */
 static bool has_plain_return(kl_lowering *l, const kt_instance *instance)
 {
   const kt_stmt *last = last_stmt(instance);
@@ -170,9 +171,9 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
           (l->target->context_has_positions && instance->uses_positions));
 }
 
-/* A thread whose recursion is too deep fails: there is a record to say so in wherever
- * there is a kernel around. Functions between two recursions hand the limit on: together they stay
- * within it. */
+/* Returns whether the function checks the depth of the stack. A thread fails if its recursion is
+ * too deep, and inside a kernel there is a record for the failure. Functions between two recursive
+ * ones pass the limit on, so that all of them share it. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;
@@ -184,7 +185,8 @@ uint32_t kl_recursion_bytes(const kl_lowering *l)
   return has_parts ? l->target->part_recursion_bytes : l->target->recursion_bytes;
 }
 
-/* The least value that the stack's pointer may have: handed on by functions that have one. */
+/* Returns the lowest address that the stack may reach. Functions pass the limit on to their
+ * callees. */
 static LLVMValueRef make_stack_limit(kl_lowering *l)
 {
   if (l->stack_limit) return l->stack_limit;
@@ -220,8 +222,8 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
   return LLVMFunctionType(kl_register_type(l, instance->result), params, count, false);
 }
 
-/* The symbol of a func that is called. The version of a kernel without hoisted checks has funcs of
- * its own in the same module, and so has a C function that calls itself: its symbol belongs to the
+/* Returns the symbol of a called func. The unchecked version of a kernel has its own funcs in the
+ * same module. A recursive C function has a second symbol, because its own name belongs to the
  * function with C's calling convention. */
 static const char *symbol_of(const kl_lowering *l, const kt_instance *instance)
 {
@@ -303,7 +305,7 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   else LLVMBuildRetVoid(kl_next(l));
 }
 
-/* A function's body may call for more. */
+/* A body may add further functions to the list. */
 void kl_lower_pending(kl_lowering *l)
 {
   for (size_t i = 0; i < l->pending.count; i++) lower_function(l, l->pending.items[i]);
@@ -324,7 +326,7 @@ kl_array_value kl_lower_array_call(kl_lowering *l, const kt_expr *expr)
                                           : kl_unpack_array(l, expr->type, call_function(l, expr));
 }
 
-/* The kernel's own frame, with its parameters bound to what the target made of the plan. */
+/* Makes the kernel's frame and binds its parameters to the values that the target has made. */
 static void bind_kernel_array(kl_lowering *l, const kt_var *param)
 {
   KJ_ASSERT(param->kind == KJ_V_PARAM);
@@ -345,8 +347,8 @@ static void bind_kernel_array(kl_lowering *l, const kt_var *param)
   kl_set_array(l, param, &array);
 }
 
-/* A pointer of the host is to global memory, as far as the kernel's own code can tell; from here on
- * it is one that may be to any. */
+/* Casts a pointer argument to the generic address space. Arguments point to global memory, but
+ * after the cast the pointer may be used like one to any memory. */
 static LLVMValueRef as_generic(kl_lowering *l, LLVMValueRef pointer)
 {
   LLVMTypeRef global = LLVMPointerTypeInContext(l->context, l->target->global_space);
@@ -356,7 +358,7 @@ static LLVMValueRef as_generic(kl_lowering *l, LLVMValueRef pointer)
   return pointer;
 }
 
-/* From the planned parameters at *at on, in the order of plan_value. */
+/* Binds a value from the planned parameters starting at *at, in the order of plan_value. */
 static LLVMValueRef bind_value(kl_lowering *l, kjit_type type, uint32_t argument, size_t *at)
 {
   bool is_pointer = kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;

@@ -1,11 +1,11 @@
-/* Values made of others: structs, arrays inside structs, vectors, complex numbers, tuples,
- * pointers. How they are held in registers, how they lie in memory, and access to their parts.
+/* Aggregates: structs, arrays inside structs, vectors, complex numbers, tuples and pointers. Their
+ * register form, their memory layout, and access to their components.
  *
- * In registers: a struct, a complex number and a tuple are LLVM structs of their parts' register
- * types, an array inside a struct an LLVM array (row-major), a vector an LLVM vector, a pointer a
- * generic pointer. In memory they lie as ir/composed_type.c says, which is not always how LLVM
- * would lay them out: an array of them is one of bytes for LLVM, and they are read and written part
- * by part, vectors in one access. */
+ * In registers, a struct, a complex number and a tuple are LLVM structs of their components'
+ * register types. An array inside a struct is an LLVM array (row-major), a vector an LLVM vector, a
+ * pointer a generic pointer. ir/composed_type.c defines the layout in memory, which sometimes
+ * differs from LLVM's. For LLVM an array of aggregates is therefore an array of bytes. Aggregates
+ * are loaded and stored component by component, and vectors in one access. */
 #include "lower/instruction.h"
 
 bool kl_is_composed_type(kl_lowering *l, kjit_type type)
@@ -42,7 +42,8 @@ LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type)
   }
 }
 
-/* Three lanes are read and written one by one: LLVM would take the room of four. */
+/* Returns whether the type is loaded in one access. Vectors of three lanes are accessed lane by
+ * lane, because LLVM would access four. */
 static bool is_one_access(const ki_type_info *info)
 {
   return info->class_ == KJ_CLASS_VECTOR && info->count != 3;
@@ -88,7 +89,7 @@ LLVMValueRef kl_set_part(kl_lowering *l, kjit_type type, LLVMValueRef value, LLV
   return kl_insert_value(l, value, part, index);
 }
 
-/* Components of any composed type, elements of arrays inside structs too. */
+/* Returns the number of components. An array inside a struct has its elements as components. */
 uint32_t kl_part_count(kl_lowering *l, kjit_type type)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -128,8 +129,8 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
     LLVMValueRef load = kl_load(l, kl_memory_type(l, type), pointer);
     LLVMSetAlignment(load, alignment);
     kl_annotate_load(l, load, object);
-    /* What LLVM finds to be undefined, a check and the access behind it have to see as one value:
-     * memory that nothing has written, or that another thread writes meanwhile. */
+    /* Memory may be unwritten, or another thread may write it meanwhile. Freezing makes a check and
+     * the following access see the same value. */
     bool is_frozen = l->c->module->has_guest;
     return kl_from_memory(l, type, is_frozen ? LLVMBuildFreeze(l->builder, load, "") : load);
   }
@@ -185,7 +186,7 @@ LLVMValueRef kl_lower_item(kl_lowering *l, const kt_expr *expr)
   return kl_get_part(l, expr->x->type, kl_lower_expr(l, expr->x), expr->dimension);
 }
 
-/* The row-major place of an element, i64; checked where the node asks for it. */
+/* Returns the row-major index of an element, i64. Checks it if the node is checked. */
 static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 {
   const ki_type_info *info = kl_type_info(l, expr->x->type);
@@ -200,8 +201,8 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
   return place;
 }
 
-/* An array of which an element is chosen at run time goes through memory; the element at that
- * place. */
+/* Stores an array to memory, because an element with a run-time index is accessed. Returns the
+ * address of the element. */
 static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place,
                           LLVMTypeRef element, LLVMValueRef *memory)
 {
@@ -238,7 +239,7 @@ LLVMValueRef kl_lower_insert(kl_lowering *l, const kt_expr *expr)
   return kl_load(l, LLVMTypeOf(value), memory);
 }
 
-/* ---- places ---- */
+/* ---- lvalues ---- */
 
 kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 {
@@ -253,7 +254,7 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
   return member;
 }
 
-/* Pointers are generic: they may have been taken of any memory. */
+/* Returns a generic pointer, because a pointer may point to any memory. */
 LLVMValueRef kl_lower_address(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_ADDRESS);

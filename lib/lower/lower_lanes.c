@@ -1,8 +1,9 @@
 /* Operators and conversions on vectors and complex numbers.
  *
- * Vectors: what LLVM's instructions do on whole vectors as they do it on scalars is done so; all
- * else lane by lane. Complex numbers: sums part by part; products and quotients as C's Annex G has
- * them (infinities stay infinite, quotients do not overflow on the way) unless @fastmath. */
+ * Vectors: LLVM instructions that work on whole vectors are used directly; all other operations are
+ * built lane by lane. Complex numbers: sums are computed part by part. Products and quotients
+ * follow C's Annex G unless @fastmath: infinities stay infinite, and quotients do not overflow in
+ * between. */
 #include <math.h>
 
 #include "lower/instruction.h"
@@ -25,8 +26,7 @@ kjit_type kl_part_of(kl_lowering *l, kjit_type type)
 
 /* ---- vectors ---- */
 
-/* f16 and bf16 go through f32, whose instructions take vectors; only the forms are changed lane by
- * lane. */
+/* f16 and bf16 are converted to f32 lane by lane and computed as f32 vectors. */
 static bool is_plain_float(kjit_type lane) { return lane == KJIT_F32 || lane == KJIT_F64; }
 
 static bool is_plain_operation(kl_lowering *l, kjit_op op, kjit_type lane)
@@ -61,7 +61,7 @@ static LLVMValueRef binary_vectors(kl_lowering *l, kjit_op op, kjit_type lane, L
   }
   uint32_t count = LLVMGetVectorSize(LLVMTypeOf(y));
   LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(y));
-  /* the count is taken modulo the width */
+  /* the shift count is taken modulo the width */
   y = kl_and(l, y, splat(l, LLVMConstInt(type, LLVMGetIntTypeWidth(type) - 1, false), count));
   if (op == KJIT_OP_SHL) return kl_shl(l, x, y);
   return kl_is_signed_type(l, lane) ? kl_ashr(l, x, y) : kl_lshr(l, x, y);
@@ -77,7 +77,7 @@ static LLVMValueRef put_lane(kl_lowering *l, LLVMValueRef vector, LLVMValueRef v
   return kl_insert_element(l, vector, value, kl_const32(l, lane));
 }
 
-/* Through f32, rounding once; LLVM makes one instruction of it where the target has it. */
+/* Computes in f32 and rounds once. LLVM uses one instruction if the target has it. */
 static LLVMValueRef half_vectors(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                  LLVMValueRef y)
 {
@@ -134,7 +134,7 @@ static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 static LLVMValueRef is_nan(kl_lowering *l, LLVMValueRef x) { return kl_fcmp(l, LLVMRealUNO, x, x); }
 
-/* x, or the size given with the sign of x. */
+/* Returns a number with the sign of x and the given absolute value. */
 static LLVMValueRef with_size(kl_lowering *l, LLVMValueRef x, LLVMValueRef size)
 {
   return kl_intrinsic2(l, "llvm.copysign", size, x);
@@ -144,8 +144,7 @@ static LLVMValueRef zero_if_nan(kl_lowering *l, LLVMValueRef x)
   return kl_select(l, is_nan(l, x), with_size(l, x, kl_real_like(x, 0)), x);
 }
 
-/* An infinite number as a point of the unit square's corners and sides: 1 where a part is infinite,
- * 0 where not. */
+/* Maps an infinite complex part to 1 and a finite part to 0, with its sign. */
 static LLVMValueRef box(kl_lowering *l, LLVMValueRef x)
 {
   return with_size(l, x,
@@ -170,7 +169,7 @@ static LLVMValueRef has_infinite(kl_lowering *l, kl_complex_value z)
   return kl_or(l, kl_is_infinite(l, z.real), kl_is_infinite(l, z.imaginary));
 }
 
-/* C, Annex G.5.1, example 1: what a product that came out as NaN + i NaN should be. */
+/* C, Annex G.5.1, example 1: corrects a product whose parts are both NaN. */
 static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                         kl_complex_value product)
 {
@@ -197,7 +196,7 @@ static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_c
 typedef kl_complex_value (*recovery)(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                      kl_complex_value result);
 
-/* Where both parts are NaN, which is rare: a branch. */
+/* Corrects a result whose parts are both NaN, which is rare, under a branch. */
 static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x,
                                 kl_complex_value y, kl_complex_value result)
 {
@@ -213,8 +212,8 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
                              kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
 }
 
-/* The power of two that brings the larger part of z to [2^(to - 1), 2^to); 0 where it is infinite
- * or NaN. */
+/* Returns the exponent of the power of two that scales the larger part of z to [2^(to - 1), 2^to),
+ * or 0 if that part is infinite or NaN. */
 static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value z, int to)
 {
   LLVMValueRef largest =
@@ -230,14 +229,15 @@ static kl_complex_value scale(kl_lowering *l, kl_complex_value x, LLVMValueRef e
   return (kl_complex_value){ kl_ldexp(l, x.real, exponent), kl_ldexp(l, x.imaginary, exponent) };
 }
 
-/* As large as products with numbers of up to 2 allow. */
+/* Returns the exponent that makes the dividend as large as products with numbers of up to 2
+ * allow. */
 static LLVMValueRef dividend_exponent(kl_lowering *l, kl_complex_value x)
 {
   return scale_exponent(l, x, LLVMTypeOf(x.real) == l->f64 ? 1018 : 120);
 }
 
-/* C, Annex G.5.1, example 2. That example multiplies 0 with a sum that may overflow, which makes
- * NaN of a finite number by an infinite one; here the dividend is scaled, so that the sum is
+/* C, Annex G.5.1, example 2. The example multiplies 0 by a sum that may overflow, so a finite
+ * number divided by an infinite one can give NaN. Here the dividend is scaled, so the sum is
  * finite. */
 static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                          kl_complex_value quotient)
@@ -264,9 +264,10 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
   return choose_complex(l, by_zero, pole, result);
 }
 
-/* The divisor becomes about 1, its size from a quarter to 2. The dividend becomes as large as its
- * products allow, so that its smaller part keeps its bits. So only the last step overflows or
- * rounds to a subnormal number, and only where the quotient itself is that large or that small. */
+/* Divides after scaling. The divisor is scaled to about 1, with an absolute value between a quarter
+ * and 2. The dividend is made as large as its products allow, so that its smaller part keeps its
+ * bits. Only the last step can then overflow or round to a subnormal number, and only if the
+ * quotient itself does. */
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef of_y = scale_exponent(l, y, 0), of_x = dividend_exponent(l, x);
@@ -287,7 +288,8 @@ static kl_complex_value divide_plain(kl_lowering *l, kl_complex_value x, kl_comp
   return (kl_complex_value){ divide(l, product.real, size), divide(l, product.imaginary, size) };
 }
 
-/* Products of two f32 are exact in f64 and far from its limits. GPUs have few units for f64. */
+/* Divides two f32 numbers in f64, where products are exact and far from its limits. It is used only
+ * on the CPU, because GPUs have few f64 units. */
 static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   kl_complex_value q = divide_plain(
@@ -321,7 +323,7 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
   return kl_join_complex(l, type, z);
 }
 
-/* ---- all of them ---- */
+/* ---- vectors and complex numbers ---- */
 
 LLVMValueRef kl_build_binary_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                    LLVMValueRef y, kj_location location)
@@ -354,7 +356,8 @@ static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef lef
   return op == KJIT_OP_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
 }
 
-/* kl_build_compare's instructions take vectors of all but the types that are converted first. */
+/* Compares. kl_build_compare's instructions take vectors, except of types that are converted
+ * first. */
 LLVMValueRef kl_build_compare_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                     LLVMValueRef y)
 {

@@ -1,4 +1,4 @@
-/* The whole of a lowering: parameters, kernel, functions. */
+/* Lowers a whole module: parameters, kernel, functions. */
 #include <llvm-c/DebugInfo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ const kl_lower_builtin kl_lower_table[KJ_BUILTIN_COUNT] = {
 #undef X
 };
 
-/* Built-ins that inference folds away. */
+/* Lowers built-ins that inference folds, so that they must not reach lowering. */
 LLVMValueRef kl_lower_none(kl_lowering *l, const kt_expr *expr)
 {
   kt_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering",
@@ -47,7 +47,8 @@ void kl_begin_body(kl_lowering *l)
   l->entry = kl_new_block(l, "entry");
   LLVMBasicBlockRef start = kl_new_block(l, "start");
   kl_move_to(l, l->entry);
-  LLVMSetCurrentDebugLocation2(l->builder, NULL); /* it would be one of another function */
+  /* the current location belongs to another function */
+  LLVMSetCurrentDebugLocation2(l->builder, NULL);
   l->alloca_end = kl_br(l, start);
   kl_move_to(l, start);
   kl_begin_debug_function(l);
@@ -56,9 +57,10 @@ void kl_begin_body(kl_lowering *l)
 static LLVMValueRef define_constant(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   const ki_type_info *info = kl_type_info(l, var->type);
-  LLVMTypeRef element = kl_is_composed_type(l, info->element) ? l->i8 /* bytes to LLVM */
-                                                              : kl_memory_type(l, info->element);
-  /* LLVM's C API takes no half data: the same bits as i16 */
+  /* an array of bytes for LLVM */
+  LLVMTypeRef element =
+    kl_is_composed_type(l, info->element) ? l->i8 : kl_memory_type(l, info->element);
+  /* LLVM's C API accepts no half data: the same bits as i16 */
   LLVMValueRef data = LLVMConstDataArray(element == l->f16 ? l->i16 : element, var->data, bytes);
   LLVMValueRef global =
     kl_add_variable(l, var->name, "const", LLVMTypeOf(data), l->target->constant_space);
@@ -77,7 +79,8 @@ static _Noreturn void refuse_name(kl_lowering *l, const kt_var *var, const char 
           var->name, other);
 }
 
-/* A variable of the program that loads the code. The functions of one compilation share it. */
+/* Declares a variable that the program which loads the code defines. The functions of one
+ * compilation share it. */
 static LLVMValueRef declare_outside(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   LLVMTypeRef type = LLVMArrayType2(l->i8, bytes);
@@ -101,7 +104,7 @@ LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var)
   if (var->lowered) return var->lowered;
   const ki_type_info *info = kl_type_info(l, var->type);
   uint64_t count = ki_element_count(info);
-  if (!count) count = 1; /* ptxas takes no variable without bytes */
+  if (!count) count = 1; /* ptxas rejects a variable of size 0 */
   uint64_t bytes = count * kl_scalar_bytes(l, info->element),
            limit = l->target->most_constant_bytes;
   l->constant_bytes += (bytes + 15) / 16 * 16;
@@ -128,8 +131,8 @@ static void lower_kernel(kl_lowering *l)
   l->target->end_kernel(l);
 }
 
-/* An unchecked version is called with the other's parameters, and adds to its tables of failures
- * and lines. */
+/* Copies the plan of the checked version into an unchecked one. The unchecked version is called
+ * with the same parameters, and adds to the tables of failures and printed lines. */
 static void take_plan(kl_lowering *l)
 {
   KJ_ASSERT(l->checked);
@@ -187,7 +190,7 @@ void kl_lower(kl_lowering *l)
   kl_finish_debug(l);
 }
 
-/* ---- what the runtime learns ---- */
+/* ---- information for the runtime ---- */
 
 static char *describe_facts(const kt_compilation *c)
 {
@@ -215,7 +218,8 @@ static bool has_local_array(const kt_compilation *c)
   return false;
 }
 
-/* The compiler's own are the last ones. */
+/* Returns the number of planned parameters without those that the compiler adds, which come
+ * last. */
 static size_t count_planned(const kl_lowering *l)
 {
   size_t count = l->parameters.count;
@@ -223,7 +227,8 @@ static size_t count_planned(const kl_lowering *l)
   return count;
 }
 
-/* What the frames that do not repeat may take: local arrays, each once. */
+/* Returns the size of the local arrays, each counted once. This covers the frames that are not
+ * recursive. */
 static uint32_t measure_locals(kl_lowering *l)
 {
   uint64_t bytes = 0;

@@ -1,9 +1,10 @@
-/* Operators on scalars, and values as bits. Nothing is undefined here: division by zero gives 0,
+/* Operators on scalars, and values as bits. No operation is undefined: division by zero gives 0,
  * shift counts are taken modulo the width, integers wrap. */
 #include "lower/instruction.h"
 
-/* Values as bits: what lanes of a warp exchange and compare, and what bitcast reads anew. A value
- * of n bytes is an integer of 8 * n bits, laid out as in memory; what pads a struct is 0. */
+/* Values as bits, for exchange and comparison between lanes of a warp, and for bitcast. A value of
+ * n bytes is an integer of 8 * n bits, laid out as in memory, where the padding of a struct is
+ * 0. */
 
 static bool has_parts(kl_lowering *l, kjit_type type)
 {
@@ -16,7 +17,7 @@ static bool is_pointer(kl_lowering *l, kjit_type type)
   return kl_is_composed_type(l, type) && kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
 }
 
-/* Lanes of bool are bytes in memory. */
+/* Converts a vector to memory form, in which lanes of bool are bytes. */
 static LLVMValueRef lanes_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_vector_type(l, type)) return kl_to_memory(l, type, value);
@@ -92,7 +93,7 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 
 uint32_t kl_count_words(LLVMTypeRef type) { return (LLVMGetIntTypeWidth(type) + 31) / 32; }
 
-/* Operators on scalars. Nothing is undefined here: division by zero gives 0, shift counts are taken
+/* Operators on scalars. No operation is undefined: division by zero gives 0, shift counts are taken
  * modulo the width, integers wrap. */
 
 static LLVMValueRef constant_of(LLVMValueRef like, int64_t value)
@@ -111,13 +112,13 @@ static LLVMValueRef is_negative(kl_lowering *l, LLVMValueRef x)
 /* ---- integer division ---- */
 
 typedef struct division {
-  LLVMValueRef divisor; /* never one that traps */
+  LLVMValueRef divisor; /* a divisor that does not trap */
   LLVMValueRef quotient, remainder;
-  /* the true quotient lies above, below the truncated one */
+  /* the exact quotient is above, or below, the truncated one */
   LLVMValueRef is_inexact_up, is_inexact_down;
 } division;
 
-/* 1 in place of 0, and of -1 for signed numbers: the quotient is put right afterwards, and the
+/* Replaces the divisors 0 and, for signed numbers, -1 by 1. The caller corrects the quotient; the
  * remainder 0 is right for both. */
 static LLVMValueRef safe_divisor(kl_lowering *l, bool is_signed, LLVMValueRef y)
 {
@@ -144,7 +145,7 @@ static division truncating_division(kl_lowering *l, bool is_signed, LLVMValueRef
   return d;
 }
 
-/* log2 of a positive constant power of two, else -1 */
+/* Returns log2 of a positive constant power of two, and -1 otherwise. */
 static int power_of_two(LLVMValueRef y)
 {
   if (!LLVMIsAConstantInt(y)) return -1;
@@ -181,8 +182,8 @@ LLVMValueRef kl_build_remainder(kl_lowering *l, bool is_signed, kl_rounding roun
 
 /* ---- powers and remainders ---- */
 
-/* base ** exponent by squaring. Negative exponents: 1 / base**-exponent rounded to zero, which is 0
- * but for bases 1 and -1; 0 for base 0. */
+/* Returns base ** exponent by squaring. For a negative exponent the result is 1 / base**-exponent
+ * rounded to zero: 0 except for the bases 1 and -1. Base 0 gives 0. */
 static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef base,
                                   LLVMValueRef exponent)
 {
@@ -209,8 +210,9 @@ static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef b
   return kl_select(l, is_negative(l, exponent), small, result);
 }
 
-/* The exponent is rounded to the type that is computed in: its lowest bit, which decides on the
- * sign of the result, is looked at before. */
+/* Computes a float to the power of an integer. The lowest bit of the exponent decides the sign of
+ * the result. It is read first, because the exponent is then rounded to the type of the
+ * computation. */
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent)
 {
@@ -227,8 +229,8 @@ typedef struct float_division {
   LLVMValueRef quotient, remainder;
 } float_division;
 
-/* As CPython's float_divmod: fmod, corrected to the divisor's sign, and the floor that goes with
- * it. CPython refuses a divisor of 0: the quotient is x / y then, as NumPy's and Numba's. */
+/* Divides like CPython's float_divmod: fmod corrected to the divisor's sign, and the matching
+ * floor. CPython rejects a divisor of 0; here the quotient is then x / y, as in NumPy and Numba. */
 static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
@@ -318,7 +320,7 @@ LLVMValueRef kl_build_binary(kl_lowering *l, kjit_op op, kjit_type type, LLVMVal
 typedef struct comparison {
   LLVMIntPredicate signed_, unsigned_;
   LLVMRealPredicate real;
-  bool if_less; /* the result where x is less than y */
+  bool if_less; /* the result if x is less than y */
 } comparison;
 
 static comparison comparison_of(kjit_op op)
@@ -335,8 +337,8 @@ static comparison comparison_of(kjit_op op)
   }
 }
 
-/* A signed number with an unsigned one: as 64-bit numbers they compare unsigned, except that a
- * negative one is less than all unsigned ones. */
+/* Compares a signed number with an unsigned one: as unsigned 64-bit numbers, except that a negative
+ * number is less than all unsigned ones. */
 static LLVMValueRef compare_mixed(kl_lowering *l, comparison how, kjit_type x_type,
                                   kjit_type y_type, LLVMValueRef x, LLVMValueRef y)
 {

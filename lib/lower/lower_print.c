@@ -1,14 +1,14 @@
-/* print: a line's text stays with the host (kj_code.prints), its values go there as 64-bit words.
- * How they go is the target's.
+/* Lowers print. The text of a line stays in kj_code.prints; only its values are sent, as 64-bit
+ * words. Each target sends them in its own way.
  *
- * Values are taken apart here: tuples, vectors, structs and complex numbers become text around
+ * Aggregates are taken apart here: tuples, vectors, structs and complex numbers become text around
  * their scalars. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "native/support_routines.h"
 
-/* A line and its values while they are collected. */
+/* A line and its values during collection. */
 typedef struct line {
   kl_lowering *l;
   kj_location location;
@@ -29,7 +29,7 @@ static void add_word(line *p, LLVMValueRef word)
   p->words[p->count++] = word;
 }
 
-/* The bits of a scalar in its register or memory form. */
+/* Returns the bits of a scalar in its register or memory form as an i64. */
 static LLVMValueRef make_word(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
   LLVMTypeRef type = LLVMTypeOf(value);
@@ -45,7 +45,7 @@ static char letter_of(const line *p, const ki_type_info *info, kjit_type type)
 {
   const kt_instance *instance = p->l->frame->instance;
   switch (KJ_AMONG(info->class_)) {
-  /* Where Numba's rules hold, as Python prints it. */
+  /* Under Numba's rules, print a bool as Python does. */
   case KJ_CLASS_BOOL:
     return ki_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NUMBA) ? 'B' : 'b';
   case KJ_CLASS_SIGNED: return 'i';
@@ -89,7 +89,7 @@ static void put_parts(line *p, const ki_type_info *info, LLVMValueRef value)
   put(p, info->class_ == KJ_CLASS_TUPLE && info->count == 1 ? ",)" : ")");
 }
 
-/* Members of structs, any rank: nested lists. */
+/* Prints an array inside a struct as nested lists. */
 static void put_array(line *p, const ki_type_info *info, uint32_t dimension, LLVMValueRef value,
                       uint32_t *next)
 {
@@ -174,7 +174,7 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt)
   l->print_count++;
 }
 
-/* ---- who prints ---- */
+/* ---- instances that print ---- */
 
 static void find_print(void *data, kt_stmt *stmt)
 {

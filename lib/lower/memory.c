@@ -1,15 +1,16 @@
-/* Loads, stores and variables.
+/* Loads, stores, variables, and the layout of dynamic shared memory.
  *
- * Alias scopes: one for each array argument. An access carries its own argument's scope and, as
- * noalias, those of the arguments that were checked to be disjoint from it. Views and inlined
- * functions keep the argument; where it is not known, an access carries nothing and may alias
- * anything. */
+ * Each array argument has an alias scope. An access carries the scope of its own argument and, as
+ * noalias, the scopes of the arguments that were checked to be disjoint from it. Views and inlined
+ * functions keep the argument. If the argument is not known, the access carries no scope and may
+ * alias any other. */
 #include <string.h>
 
 #include "lower/debug.h"
 #include "lower/instruction.h"
 
-/* The same shape as a loop id: distinct, itself first. */
+/* Returns a domain. It has the same form as a loop id: a distinct node whose first operand is the
+ * node itself. */
 LLVMMetadataRef kl_make_domain(kl_lowering *l, const char *name)
 {
   LLVMMetadataRef text = kl_metadata_string(l, name);
@@ -39,7 +40,8 @@ static void set_list(kl_lowering *l, LLVMValueRef instruction, const char *kind,
   if (count) kl_set_metadata(l, instruction, kind, LLVMMDNodeInContext2(l->context, items, count));
 }
 
-/* Only arguments that the kernel accesses take part: a relation to any other says nothing. */
+/* Collects the scopes of the arguments that are disjoint from the given one. Arguments that the
+ * kernel does not access are left out. */
 static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef *items)
 {
   KJ_ASSERT(argument < l->c->request->signature->count);
@@ -137,10 +139,12 @@ static LLVMTypeRef variable_type(kl_lowering *l, const kt_var *var)
   return var->is_narrow ? l->i32 : kl_register_type(l, var->type);
 }
 
-/* Registers do for what is assigned once: a use is always below the assignment in the tree. */
+/* Returns whether the variable is held in a register. A variable that is assigned once is, because
+ * every use is below the assignment in the tree. */
 static bool is_register(const kt_var *var) { return var->kind != KJ_V_VAR && !var->is_slot; }
 
-/* Slots of scalars are of the memory type, so that a bool takes a byte; narrow ones are i32. */
+/* Returns whether the slot has the memory type of a scalar, so that a bool takes one byte. Slots of
+ * narrow variables are i32. */
 static bool is_plain_slot(kl_lowering *l, const kt_var *var)
 {
   return !var->is_narrow && ki_is_scalar(var->type) && !kl_is_composed_type(l, var->type);
@@ -239,10 +243,10 @@ void kl_set_array(kl_lowering *l, const kt_var *var, const kl_array_value *array
   kl_debug_array(l, var, array);
 }
 
-/* What lies where in dynamic shared memory: static arrays that static shared memory has no room
- * for, arrays whose extents the dispatcher evaluates, the array of the launch's own size. The
- * dispatcher lays them out in that order (kj_shared_array) and hands extents and offsets over as
- * parameters, so that both sides mean the same. */
+/* Layout of dynamic shared memory: static arrays that do not fit into static shared memory, then
+ * arrays whose extents the dispatcher evaluates, then the array whose size the launch sets. The
+ * dispatcher computes the layout in this order (kj_shared_array) and passes extents and offsets as
+ * parameters, so that both sides agree. */
 
 enum { LEAST_ALIGNMENT = 16 };
 
@@ -312,7 +316,7 @@ static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dim
 {
   size_t known = l->checked ? find_parameter(l, kind, row, dimension) : 0;
   KJ_ASSERT(!l->checked ||
-            known < l->parameters.count); /* the same parameters as the other version */
+            known < l->parameters.count); /* both versions have the same parameters */
   if (l->checked) return known;
   kj_parameter parameter = { .argument = (uint16_t)row,
                              .dimension = (uint8_t)dimension,
@@ -322,7 +326,7 @@ static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dim
   return l->parameters.count - 1;
 }
 
-/* A new row where there is none for the declaration. */
+/* Returns the row of the declaration, or the index of a new row if it has none. */
 static uint32_t find_row(const kl_lowering *l, uint32_t declaration)
 {
   uint32_t row = 0;
@@ -349,7 +353,7 @@ static void place_sized(kl_lowering *l, const ki_type_info *info, struct kl_shar
   }
 }
 
-/* All of them are the same memory. */
+/* Places the array whose size the launch sets. All such arrays are at the same address. */
 static void place_own(kl_lowering *l, const ki_type_info *info, struct kl_shared_place *place)
 {
   KJ_ASSERT(!info->is_static);
@@ -394,10 +398,11 @@ static uint64_t place_all(kl_lowering *l, uint64_t static_limit)
   return p.static_bytes;
 }
 
-/* The driver's linker puts dynamic shared memory right behind static one and aligns it to 16 bytes
- * only (seen with driver 580: machine code that it linked; code that it compiled from PTX was
- * aligned as asked). At the start of the block's memory it is aligned to 1024: where more than 16
- * is wanted, all arrays go there. */
+/* Plans dynamic shared memory. The driver's linker places dynamic shared memory directly after
+ * static shared memory and aligns it to only 16 bytes. This was seen with driver 580 for machine
+ * code that the driver links; code that it compiles from PTX was aligned as requested. The start of
+ * the block's memory is aligned to 1024. If more than 16 bytes are needed, all arrays therefore go
+ * into dynamic shared memory. */
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit)
 {
   size_t parameters = l->parameters.count;
@@ -420,7 +425,7 @@ bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var)
   return find_place(l, var)->kind != KJ_PLACED_STATIC;
 }
 
-/* ---- its values ---- */
+/* ---- offsets and extents ---- */
 
 static LLVMValueRef own_offset(kl_lowering *l, const struct kl_shared_place *place)
 {
@@ -451,7 +456,7 @@ LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes)
     if (place->kind != KJ_PLACED_OWN) continue;
     LLVMValueRef before = own_offset(l, place);
     if (!LLVMIsNull(before)) bytes = kl_sub(l, bytes, before);
-    break; /* they begin at the same place */
+    break; /* all of them begin at the same address */
   }
   return kl_udiv(l, bytes, kl_const64(l, element_bytes));
 }
@@ -463,7 +468,8 @@ static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return product;
 }
 
-/* A block has less than 2 GiB of it: strides fit i32 too. */
+/* Returns the array. A block has less than 2 GiB of dynamic shared memory, so strides fit in an i32
+ * as well. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
   const struct kl_shared_place *place = find_place(l, var);

@@ -1,4 +1,5 @@
-/* The kernel's parameters: what it needs of its arguments (parameter.c), one after the other. */
+/* The kernel's parameters: analyzes which parts of its arguments the kernel needs, and lays the
+ * parameters out one after the other. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -15,12 +16,13 @@
 typedef struct finder {
   kl_lowering *l;
   const kj_signature *signature;
-  kt_instance *instance; /* being walked */
-  size_t words;          /* of a set of sources */
-  size_t part_words;     /* of a set of dimensions of arguments */
-  uint64_t ***sources;   /* [instance][variable]; NULL: none */
-  uint64_t **results;    /* [instance] */
-  bool writes_anywhere;  /* through a pointer, or code that is not seen here writes */
+  kt_instance *instance; /* the instance being walked */
+  size_t words;          /* number of 64-bit words of a set of sources */
+  size_t part_words;     /* number of words of a set of argument dimensions */
+  uint64_t ***sources;   /* [instance][variable]; NULL means the empty set */
+  uint64_t **results;    /* [instance]: sources of the result */
+  /* the kernel may write any memory, through a pointer or in an external function */
+  bool writes_anywhere;
   bool changed;
 } finder;
 
@@ -30,8 +32,9 @@ static bool may_hold_array(finder *p, kjit_type type)
   return kl_is_array_type(p->l, type) || kl_is_tuple_type(p->l, type);
 }
 
-/* A set of sources: the dimensions [d] of arguments (argument * KJ_MAX_RANK + dimension) that the
- * extent of dimension d is made of, those of its stride, and the arguments. */
+/* Returns a new set of sources. For each dimension d, the set holds the argument dimensions
+ * (argument * KJ_MAX_RANK + dimension) from which the extent of dimension d may come, and those
+ * from which its stride may come. It also holds the arguments that the array may be a part of. */
 static uint64_t *new_set(finder *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
 static size_t part_of(const finder *p, uint32_t d, bool is_extent)
 {
@@ -78,7 +81,8 @@ static void add_view_sources(finder *p, const kt_expr *view, uint64_t *set)
   for (uint32_t d = 0; d < info_of(p, view->type)->rank; d++) {
     const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
     const kt_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
-    if (dimension->source == KJ_VIEW_SAME) continue; /* reshaped: made of extents that are there */
+    /* a reshaped dimension; its extent is an expression of its own */
+    if (dimension->source == KJ_VIEW_SAME) continue;
     uint32_t source = (uint32_t)dimension->source;
     if (dimension->extent == KJ_VIEW_SAME)
       note_part(p, set + part_of(p, d, true), from + part_of(p, source, true));
@@ -86,7 +90,8 @@ static void add_view_sources(finder *p, const kt_expr *view, uint64_t *set)
   }
 }
 
-/* Which item of a tuple is which dimension's is not kept: any may be any. */
+/* Adds the sources of a tuple. The set does not record which item a dimension belongs to, so every
+ * dimension of the set may come from every item. */
 static void add_tuple_sources(finder *p, const kt_expr *tuple, uint64_t *set)
 {
   uint64_t *from = new_set(p), *all = new_set(p);
@@ -97,7 +102,7 @@ static void add_tuple_sources(finder *p, const kt_expr *tuple, uint64_t *set)
   for (uint32_t d = 0; d < 2 * KJ_MAX_RANK; d++) note_part(p, set + d * p->part_words, all);
 }
 
-/* Adds what expr may denote. */
+/* Adds the arrays that the expression may denote. */
 static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
 {
   switch (expr->kind) {
@@ -130,7 +135,7 @@ static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
   case KJ_T_INSERT:
   case KJ_T_ADDRESS:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* no array argument, nor part of one */
+  case KJ_T_EMPTY: return; /* not an array argument or a view of one */
   }
 }
 
@@ -142,7 +147,7 @@ static uint64_t *sources_of(finder *p, const kt_expr *expr)
   return set;
 }
 
-/* ---- which variable denotes what ---- */
+/* ---- sources of variables ---- */
 
 static void flow_expr(void *data, kt_expr **at)
 {
@@ -178,9 +183,10 @@ static void seed_arguments(finder *p, kt_instance *kernel)
   }
 }
 
-/* ---- what is done with them ---- */
+/* ---- uses ---- */
 
-/* The extent or the stride of dimension d of an array with these sources is asked for. */
+/* Records that the extent or the stride of dimension d is needed, for an array with these
+ * sources. */
 static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_extent)
 {
   const uint64_t *part = set + part_of(p, d, is_extent);
@@ -195,7 +201,7 @@ static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_e
 
 typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access;
 
-/* Indices are compared with the extents. */
+/* Records that a bounds check needs the extents. */
 static void mark_checked(finder *p, const kt_expr *array)
 {
   const uint64_t *set = sources_of(p, array);
@@ -215,13 +221,13 @@ static void mark_access(finder *p, const kt_expr *array, size_t index_count, acc
   }
 }
 
-/* Where pointers lead is not known: a store through one may be to any argument. */
+/* Records a store through a pointer, which may write any argument. */
 static void note_pointed(finder *p, const kt_expr *array)
 {
   if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
 }
 
-/* Where a view starts. */
+/* Records the strides that the start of a view needs. */
 static void mark_start(finder *p, const kt_expr *view)
 {
   const uint64_t *set = sources_of(p, view->x);
@@ -231,8 +237,8 @@ static void mark_start(finder *p, const kt_expr *view)
   }
 }
 
-/* A function of the host gets all of an array, and does with it what its type allows; and it may
- * write memory that nobody handed it now. */
+/* Records that an external function receives an array. The function may read it and, if its type
+ * allows, write it. It may also write memory that was passed to it earlier. */
 static void mark_handed_out(finder *p, const kt_expr *call)
 {
   p->writes_anywhere = true;
@@ -264,7 +270,8 @@ static void add_map(finder *p, const kt_expr *copy, kj_tensor_map map)
   l->c->code->tensor_maps[l->c->code->tensor_map_count++] = map;
 }
 
-/* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
+/* Records a tensor copy. On a GPU the map contains the address and the extents of the array; on the
+ * CPU the copy needs them. */
 static void mark_tensor_copy(finder *p, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,
@@ -293,7 +300,7 @@ static void mark_expr(void *data, kt_expr **at)
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
-  case KJ_T_ADDRESS: /* whoever has it may do anything */
+  case KJ_T_ADDRESS: /* the pointer may be used for any access */
     if (info_of(p, expr->x->type)->space == KJ_SPACE_LOCAL) p->l->points_to_local = true;
     mark_access(p, expr->x, expr->args.count, ACCESS_READ);
     if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
@@ -325,7 +332,7 @@ static void mark_expr(void *data, kt_expr **at)
   case KJ_T_INSERT:
   case KJ_T_MEMBER:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* nothing of their own */
+  case KJ_T_EMPTY: return; /* these have no use of their own */
   }
 }
 
@@ -368,13 +375,13 @@ static void find_uses(finder *p)
   walk_instances(p, mark_stmt, mark_expr);
 }
 
-/* Loads of an array that nothing in the kernel can write are invariant. */
+/* Finds arguments whose loads are invariant, because the kernel cannot write their memory. */
 static void find_constant_arguments(finder *p)
 {
   kl_argument_use *uses = p->l->uses;
   for (uint32_t a = 0; a < p->signature->count; a++) {
-    /* What waits for the launch before it must not load before it has waited: invariant loads go
-     * anywhere. */
+    /* A programmatic launch must not load data before it has waited for the previous launch, but an
+     * invariant load may move before the wait. */
     bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic &&
                        !p->writes_anywhere,
          relied = false;
@@ -392,7 +399,7 @@ void kl_find_uses(kl_lowering *l)
 {
   finder p = { .l = l, .signature = l->c->request->signature };
   l->uses = KJ_NEW_ARRAY(l->c->arena, kl_argument_use, p.signature->count + 1);
-  if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
+  if (l->c->request->symbol) return; /* parameters of a C function, see abi.c */
   find_uses(&p);
   find_constant_arguments(&p);
 }
@@ -416,7 +423,7 @@ static void add_part(kl_lowering *l, int kind, uint32_t argument, uint32_t dimen
   kl_add_parameter(l, parameter, KJIT_VOID, size);
 }
 
-/* The limits of a plain number; of any other parameter there are none. */
+/* Sets the limits of an untyped number. Other parameters have none. */
 static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *parameter)
 {
   const kt_vars *params = &l->kernel->params;
@@ -424,14 +431,14 @@ static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *p
     const kt_var *param = params->items[i];
     bool is_number = param->type == KJ_WEAK_INT || param->wide != KJIT_ANY;
     if (param->argument != argument || !is_number) continue;
-    /* an integer of the host that has no type is one of 32 bits, unless it is a wide one */
+    /* an untyped integer from the application has 32 bits unless it is a wide one */
     bool is_wide = param->wide != KJIT_ANY;
     if (is_wide || param->least.value > INT32_MIN) parameter->least = param->least;
     if (is_wide || param->most.value < INT32_MAX) parameter->most = param->most;
   }
 }
 
-/* part: see kj_parameter. */
+/* Adds a scalar parameter. part: see kj_parameter. */
 static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t part)
 {
   uint32_t size = kl_scalar_bytes(l, type);
@@ -443,8 +450,8 @@ static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32
   kl_add_parameter(l, parameter, type, size);
 }
 
-/* The parts of a value one by one, each at its natural alignment, whatever the alignment of the
- * whole. */
+/* Plans the components of a value as separate parameters, each with its natural alignment, whatever
+ * the alignment of the whole. */
 static void plan_value(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
 {
   bool is_whole =
@@ -501,7 +508,8 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
-/* A C function has the parameters of abi.c. A call of the host needs the limits of its numbers. */
+/* Adds the untyped numbers of a C function as parameters: its real parameters are those of abi.c,
+ * but kjit_call_function needs the limits of the numbers. */
 static void plan_limits(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;
@@ -541,7 +549,7 @@ static kj_location location_of(const kl_lowering *l, const kj_parameter *paramet
   return function->params.items[parameter->argument]->location;
 }
 
-/* The CPU takes what a new GPU does. */
+/* Checks the size of the parameters. The CPU has the limit of a new GPU. */
 void kl_check_parameters(kl_lowering *l)
 {
   bool is_cpu = l->c->request->target.kind == KJ_TARGET_CPU,

@@ -1,14 +1,15 @@
-/* Statements: a table by kind. What follows a break, continue or return in its list is dead and not
- * lowered. */
+/* Lowers statements: a table of functions by kind. Statements after a break, continue or return in
+ * the same list are dead and not lowered. */
 #include "lower/debug.h"
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-/* Loops in two versions (pass/loop_versions.c): without the checks that were hoisted to their
- * start, and with them.
+/* Loops in two versions (pass/loop_versions.c): without the checks that were hoisted to the start
+ * of the loop, and with them.
  *
- * Both are lowered from the same tree. What the first one need not check is not marked meanwhile; a
- * function that is not inlined is lowered when all marks are back. */
+ * Both versions are lowered from the same tree. While the unchecked version is lowered, the marks
+ * of its hoisted checks are removed. Functions that are not inlined are lowered after all marks are
+ * restored. */
 
 static void lower_version(kl_lowering *l, const kt_stmt *loop)
 {
@@ -16,9 +17,10 @@ static void lower_version(kl_lowering *l, const kt_stmt *loop)
   else l->target->range(l, loop);
 }
 
-/* ---- marks ---- */
+/* ---- marks of checks ---- */
 
-/* In the unchecked version of a loop around this one some are gone already. */
+/* Collects the marks to remove. In the unchecked version of a surrounding loop, some have been
+ * removed already. */
 static kt_loop_checks take_marks(kl_lowering *l, const kt_loop_checks *hoisted)
 {
   kt_loop_checks taken = { 0 };
@@ -81,8 +83,8 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
 
 /* while and for.
  *
- * `for` visits what Python's range does, for every first, stop and step, without overflow: a step
- * of 1 cannot; other steps count down what is left. */
+ * `for` visits the same values as Python's range for every first, stop and step, without overflow.
+ * A step of 1 cannot overflow; loops with other steps count down the remaining distance. */
 
 /* ---- properties ---- */
 
@@ -105,7 +107,8 @@ LLVMMetadataRef kl_no_unrolling(kl_lowering *l)
   return LLVMMDNodeInContext2(l->context, &text, 1);
 }
 
-/* Vectors are copies, too, with others for the iterations that do not fill them. */
+/* Returns the id of a loop without copies. Vectorization counts as copying, and needs another copy
+ * for the remaining iterations. */
 LLVMMetadataRef kl_one_copy_id(kl_lowering *l)
 {
   LLVMMetadataRef properties[] = { kl_no_unrolling(l),
@@ -113,7 +116,7 @@ LLVMMetadataRef kl_one_copy_id(kl_lowering *l)
   return kl_loop_id(l, properties, 2);
 }
 
-/* A version that runs only to fail is not copied. */
+/* Sets the unrolling of a loop. A version that runs only to fail is not unrolled. */
 static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
 {
   if (unroll == KJ_UNROLL_NONE && !l->is_checked_version) return;
@@ -125,7 +128,8 @@ static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
   kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
 }
 
-/* In expressions, all copies together: what is unrolled without being asked. */
+/* Limits for loops that are unrolled without @unroll; MOST_UNROLLED counts the expressions of all
+ * copies. */
 enum { MOST_UNROLLED = 1024, MOST_ITERATIONS = 64 };
 
 static void count_expr(void *data, kt_expr **expr)
@@ -134,7 +138,7 @@ static void count_expr(void *data, kt_expr **expr)
   ++*(uint64_t *)data;
 }
 
-/* Loops within and calls may be far larger than they look. */
+/* Counts statements. An inner loop counts as MOST_UNROLLED, because its size is not known here. */
 static void count_stmt(void *data, kt_stmt *stmt)
 {
   *(uint64_t *)data += stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE ? MOST_UNROLLED : 1;
@@ -164,8 +168,8 @@ static void count_plain_stmt(void *data, kt_stmt *stmt)
   ++*(uint64_t *)data;
 }
 
-/* Called before a loop is lowered: loops in loops multiply. Returns what to put back into l->copies
- * after it. */
+/* Enters a loop before it is lowered and updates l->copies, because nested unrolling multiplies.
+ * Returns the old value, which the caller restores. */
 static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t outer = l->copies, copies = stmt->unroll > 0 ? (uint64_t)stmt->unroll : 1, size = 0,
@@ -189,8 +193,9 @@ static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
   return outer;
 }
 
-/* A kernel with a version without checks beside it is for the edges of arrays and for what fails:
- * large copies are made in the other only. */
+/* Returns whether the loop is not unrolled in this version. If the kernel also has an unchecked
+ * version, this checked version runs only at array edges and for failing threads, and large loops
+ * are unrolled in the unchecked version only. */
 static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t size = 0;
@@ -199,8 +204,8 @@ static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
   return size && l->copies > MOST_UNROLLED / size;
 }
 
-/* Small loops with constant bounds are unrolled without being asked: LLVM's own threshold is lower,
- * and the addresses of a tile's rows become constants. */
+/* Returns how a loop is unrolled. Small loops with constant bounds are always unrolled: LLVM's own
+ * threshold is lower, and the addresses of a tile's rows become constants. */
 static int unrolling_of(const kl_lowering *l, const kt_stmt *stmt)
 {
   if (is_left_whole(l, stmt)) return KJ_UNROLL_NEVER;
@@ -214,15 +219,15 @@ static int unrolling_of(const kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- while ---- */
 
-/* Where a round of iterations begins and the next one, of how many: they are copies of each other,
- * with one look behind the last. */
+/* A `while` loop that is unrolled into rounds of `count` iterations, with one interrupt poll at the
+ * end of each round. `head` starts a round; `at` is the index of the iteration within the round. */
 typedef struct rounds {
   uint64_t count;
   LLVMBasicBlockRef head;
   LLVMValueRef at;
 } rounds;
 
-/* Not where loops around it make copies of it already. */
+/* Begins rounds, unless surrounding loops already make many copies. */
 static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
 {
   enum { MOST_ROUNDS = 64 };
@@ -239,7 +244,8 @@ static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
   return r;
 }
 
-/* Behind an iteration: the others of the round. Returns where the next round begins. */
+/* Ends an iteration and branches to the next one of the round. Returns the block where the next
+ * round begins. */
 static LLVMBasicBlockRef end_rounds(kl_lowering *l, const rounds *r, LLVMBasicBlockRef head)
 {
   LLVMBasicBlockRef here = kl_here(l), over = kl_new_block(l, "while.over");
@@ -277,8 +283,8 @@ static void lower_while_version(kl_lowering *l, const kt_stmt *stmt)
   kl_move_to(l, end);
 }
 
-/* Where there are no iterations the distance wraps, and it makes no difference which version that
- * is. */
+/* Lowers a while in two versions. If it has no iterations, the distance wraps, and either version
+ * is right. */
 static void lower_while_twice(kl_lowering *l, const kt_stmt *stmt)
 {
   kl_polled_twice t = { .loop = stmt };
@@ -328,7 +334,8 @@ void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
 {
   KJ_ASSERT(l->loop == &loop->loop);
   if (kl_here(l) != loop->loop.next)
-    /* a thread loop is there already: lower_threads ends each thread in it */
+    /* the builder is already at the end of a thread loop, because lower_threads ends each thread
+     * itself */
     kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
@@ -361,7 +368,7 @@ static LLVMValueRef less(kl_lowering *l, const bounds *b, LLVMValueRef x, LLVMVa
   return kl_icmp(l, b->is_signed ? LLVMIntSLT : LLVMIntULT, x, y);
 }
 
-/* Returns the block that the iteration ends in. */
+/* Lowers the body and returns the block in which an iteration ends. */
 static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop,
                                          LLVMValueRef value, bool polls)
 {
@@ -374,9 +381,9 @@ static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl
   return kl_here(l);
 }
 
-/* The loop in chunks, if it looks less often than in each iteration: then *b are the bounds of one.
- * It has fewer iterations than a chunk where that is no number of the counter's type. Returns where
- * it goes when it ends at its stop. */
+/* Divides the loop into chunks if it polls less often than in each iteration, and sets *b to the
+ * bounds of a chunk. If the span of a chunk does not fit the counter's type, the loop has fewer
+ * iterations than a chunk. Returns the block that the loop branches to at its stop. */
 static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
                                       LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
 {
@@ -390,8 +397,8 @@ static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bound
   return chunks->end;
 }
 
-/* Steps up by what cannot pass the largest number of the type: for (i = first; i < stop; i +=
- * step). */
+/* Lowers for (i = first; i < stop; i += step) with a step that cannot pass the largest number of
+ * the type. */
 static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
 {
   LLVMBasicBlockRef head = kl_new_block(l, "for"), body = kl_new_block(l, "for.body");
@@ -417,8 +424,8 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
   kl_move_to(l, loop.leave);
 }
 
-/* How far it is to stop, and the size of a step, as unsigned numbers: they fit even where the
- * signed difference does not. */
+/* Computes the distance to stop and the absolute value of the step as unsigned numbers, which fit
+ * even if the signed difference does not. */
 static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMValueRef *distance,
                     LLVMValueRef *size)
 {
@@ -432,8 +439,8 @@ static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMVal
   *size = kl_select(l, down, kl_sub(l, zero, b->step), b->step);
 }
 
-/* A constant step: the number of iterations by a division that becomes a multiplication, a counter
- * from 0, i = first + counter * step. */
+/* Lowers a loop with a constant step: i = first + counter * step with a counter from 0. The number
+ * of iterations needs a division, which LLVM turns into a multiplication. */
 static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -470,7 +477,7 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Any step: tested before it is taken. */
+/* Lowers a loop with any step: the distance is tested before each step. */
 static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -495,7 +502,7 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* The range that pass/range.c found leaves room for one more step. */
+/* Returns whether one more step fits the counter's type, by the range that pass/range.c found. */
 static bool has_room(const kt_stmt *stmt, LLVMValueRef step)
 {
   if (!LLVMIsAConstantInt(step) || !stmt->var->range.known) return false;
@@ -671,7 +678,7 @@ void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(!kl_is_terminated(l));
   l->location = stmt->location;
-  /* its statements have places of their own */
+  /* statements in a thread loop have their own locations */
   if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);
   l->polling_loops += stmt->poll != 0;
   l->product_loops += stmt->has_products;

@@ -1,12 +1,12 @@
-/* grid_range and block_range where threads are numbered: a thread visits the elements rank, rank +
- * count, ... of the linear order in which the last index is contiguous.
+/* grid_range and block_range over numbered threads: a thread visits the elements rank, rank +
+ * count, ... in the linear order in which the last index is contiguous.
  *
- * One dimension may be vectorized: each thread takes as many neighbouring elements as make 16
- * bytes, in copies of the body that follow each other in one basic block, so that the backend joins
- * their loads and their stores. Needs that every access is at the loop variable itself, in aligned
- * contiguous arguments of which each that is written is disjoint from, or the same as, each other:
- * then the copies are independent, which their alias scopes say. Atomics may be anywhere in shared
- * memory, which no argument is part of, or in arguments of which the same holds. */
+ * A range of one dimension may be vectorized: each thread handles enough adjacent elements for
+ * 16-byte accesses. The body is copied for each element within one basic block, so that the backend
+ * combines the loads and the stores of the copies. The copies must be independent, which alias
+ * scopes express: every access is at the loop variable itself, in aligned contiguous arguments, and
+ * each written argument is disjoint from, or the same as, each other one. Atomics may access any
+ * element of shared memory, or of arguments with the same relations. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -14,13 +14,13 @@
 
 /* ---- whether a loop can be vectorized ---- */
 
-/* cost of all copies of the body together; of a math function */
+/* limit for the cost of all copies of the body; cost of a math function */
 enum { MOST_COPIED = 640, MATH_COST = 12 };
 
 typedef struct scan {
   kl_lowering *l;
   const kt_var *var;
-  uint64_t *touched, *written, *updated; /* sets of arguments; updated: by atomics */
+  uint64_t *touched, *written, *updated; /* sets of arguments; updated means by atomics */
   uint32_t cost, largest;
   bool fails;
 } scan;
@@ -32,7 +32,7 @@ static void scan_list(scan *s, const kt_exprs *list)
   for (size_t i = 0; i < list->count && !s->fails; i++) scan_expr(s, list->items[i]);
 }
 
-/* The pointer of an argument itself: its view would not be aligned. */
+/* Returns whether the array is an argument itself. A view would not be aligned. */
 static bool is_whole_argument(kl_lowering *l, const kl_array_value *array)
 {
   for (size_t i = 0; i < l->parameters.count; i++)
@@ -47,8 +47,7 @@ static bool is_uniform_index(const kt_expr *expr)
   return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
 }
 
-/* Memory that no argument is part of and that the body, where it is vectorized, does not store to.
- */
+/* Returns whether the memory belongs to no argument. A vectorized body does not store to it. */
 static bool is_own_memory(const kt_expr *x)
 {
   return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST);
@@ -80,15 +79,16 @@ static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, bool
       !is_whole_argument(s->l, &array))
     return;
   kjit_type element = ki_type(s->l->c->types, array.type)->element;
-  if (kl_is_composed_type(s->l, element)) return; /* one access is as wide as several of scalars */
+  /* one access is already as wide as several scalar ones */
+  if (kl_is_composed_type(s->l, element)) return;
   uint32_t size = kl_scalar_bytes(s->l, element);
   if (size > s->largest) s->largest = size;
   if (is_store) s->written[argument / 64] |= (uint64_t)1 << argument % 64;
   s->fails = false;
 }
 
-/* Math functions that are straight code: others have branches, which would part the copies' loads.
- */
+/* Returns whether a math function is code without branches. Branches would separate the loads of
+ * the copies. */
 static bool is_straight_math(ki_builtin_id id)
 {
   return ki_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
@@ -104,8 +104,8 @@ static bool calls_library(const ki_builtin *builtin)
   return false;
 }
 
-/* A relaxed one that is one instruction: loops around compare-and-swap, and fences, would part the
- * copies' loads. */
+/* Returns whether an atomic is relaxed and a single instruction. Compare-and-swap loops and fences
+ * would separate the loads of the copies. */
 static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
 {
   if (kl_lower_table[expr->builtin->id] != kl_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
@@ -115,7 +115,7 @@ static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
   return !kl_is_float_type(l, expr->type) || op == KJ_COMBINE_ADD || op == KJ_COMBINE_SUB;
 }
 
-/* Its place, with any indices. */
+/* Scans an atomic with any indices. */
 static void scan_atomic(scan *s, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
@@ -222,7 +222,7 @@ static bool in_set(const uint64_t *set, uint32_t argument)
   return set[argument / 64] >> argument % 64 & 1;
 }
 
-/* Every pair of which one is written. */
+/* Returns whether every pair of arguments, one of which is written, is disjoint or the same. */
 static bool are_independent(scan *s)
 {
   const kj_signature *signature = s->l->c->request->signature;
@@ -251,7 +251,7 @@ static bool is_empty(const kl_lowering *l, const uint64_t *set)
   return true;
 }
 
-/* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
+/* Returns the number of elements that a thread may handle at once with 16-byte accesses, or 1. */
 static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduction)
 {
   KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
@@ -276,13 +276,14 @@ static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduc
 
 typedef struct range {
   const kt_stmt *stmt;
-  LLVMTypeRef type;                  /* of counters */
-  LLVMValueRef rank, count;          /* in it */
-  LLVMValueRef extents[KJ_MAX_RANK]; /* in it; evaluated once, and not negative */
+  LLVMTypeRef type;                  /* type of the counters */
+  LLVMValueRef rank, count;          /* in this type */
+  LLVMValueRef extents[KJ_MAX_RANK]; /* in this type; evaluated once, not negative */
   LLVMMetadataRef id;
 } range;
 
-/* Mostly one iteration a thread: copies of the body would only cost compile time. */
+/* Returns the id of a loop without unrolling. Most threads run one iteration, so unrolling would
+ * only cost compile time. */
 static LLVMMetadataRef no_unrolling(kl_lowering *l)
 {
   LLVMMetadataRef property = kl_no_unrolling(l);
@@ -294,7 +295,7 @@ static LLVMValueRef number(const range *r, uint64_t value)
   return LLVMConstInt(r->type, value, false);
 }
 
-/* A negative extent has no elements. */
+/* Returns an extent; a negative extent becomes 0. */
 static LLVMValueRef lower_extent(kl_lowering *l, const range *r, size_t dimension)
 {
   const kt_expr *expr = r->stmt->extents.items[dimension];
@@ -335,7 +336,7 @@ static void make_iteration_scopes(kl_lowering *l, uint32_t count)
     l->iteration_scopes[i] = kl_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
 }
 
-/* Copies of a body that writes no array need no scopes. */
+/* Lowers the copies of the body. Copies without stores need no alias scopes. */
 static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint32_t count,
                          bool has_stores)
 {
@@ -356,13 +357,14 @@ static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint
 
 enum { IN_FLIGHT = 4, WARP = 32 };
 
-/* Loops that only read run many iterations a thread: IN_FLIGHT groups of a thread at once, so that
- * their loads are in flight together, and those of a warp side by side: groups a whole grid apart
- * were seen to meet in the same channels of the memory (an eighth of the speed, under some numbers
- * of threads). Where the threads are no whole warps, groups are a grid apart all the same, since
- * each must be visited once. Runs while a round of the grid has all its groups; returns the first
- * group that is left. The bound is computed in 64 bits: a round may be longer than 2^32, and then
- * nothing runs. */
+/* Lowers the main part of a loop that only reads. Such a loop has many iterations in each thread,
+ * so a thread processes IN_FLIGHT groups at once, whose loads are then in flight together. The
+ * groups of a warp are adjacent: groups that are a whole grid apart were measured to use the same
+ * memory channels for some numbers of threads, which was eight times slower. If the number of
+ * threads is not a multiple of the warp size, the groups are a grid apart, so that each is visited
+ * once. The loop runs while a round of the grid has all its groups. Returns the first remaining
+ * group. The bound is computed in 64 bits: a round may be longer than 2^32, and then the loop does
+ * not run. */
 static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {
@@ -388,8 +390,8 @@ static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMV
   return kl_add(l, loop.counter, r->rank);
 }
 
-/* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay
- * below the extent, so nothing overflows. */
+/* Lowers groups of `count` elements and then the remaining elements. Group numbers and element
+ * numbers stay below the extent, so nothing overflows. */
 static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef extent, uint32_t count,
                               bool is_reduction)
 {
@@ -421,7 +423,7 @@ static void lower_line(kl_lowering *l, const range *r)
 
 /* ---- two and three dimensions ---- */
 
-/* Splits a linear number into the digits of the extents. */
+/* Splits a linear index into one index for each extent. */
 static void split(kl_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank,
                   LLVMValueRef *digits)
 {
@@ -447,9 +449,9 @@ static void advance(kl_lowering *l, LLVMValueRef const *at, LLVMValueRef const *
   }
 }
 
-/* The position is kept as digits and advanced with carries: the divisions are made once a thread,
- * not once an element. Digits, steps and carries are below 2^31 in 32 bits, so sums are exact as
- * unsigned numbers. */
+/* Lowers a range of several dimensions. The indices are advanced with carries, so that the
+ * divisions are made once for each thread and not for each element. In 32 bits, indices, steps and
+ * carries are below 2^31, so their sums are exact as unsigned numbers. */
 static void lower_box(kl_lowering *l, const range *r)
 {
   KJ_ASSERT(r->stmt->vars.count <= KJ_MAX_RANK);
@@ -504,8 +506,8 @@ static void lower_range_version(kl_lowering *l, const range *r)
   else lower_box(l, r);
 }
 
-/* extent / 2^few < count. The number of elements of a box may be larger than 2^64: the product is
- * one of f32, which is infinite then. */
+/* Returns whether extent / 2^few < count. A box may have more than 2^64 elements, so the product is
+ * computed in f32, where it becomes infinite. */
 static LLVMValueRef has_few_rounds(kl_lowering *l, const range *r)
 {
   unsigned few = kl_few_iterations(l, r->stmt);
@@ -537,8 +539,8 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
   KJ_ASSERT(LLVMTypeOf(rank) == LLVMTypeOf(count));
   bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
-  /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each
-   * loop. */
+  /* Frozen, because LLVM would otherwise split the sums and products of positions and compute them
+   * again for each loop. */
   r.rank = LLVMBuildFreeze(kl_next(l), is_narrow ? rank : kl_extend_position(l, rank), "");
   r.count = LLVMBuildFreeze(kl_next(l), is_narrow ? count : kl_extend_position(l, count), "");
   KJ_ASSERT(stmt->extents.count <= KJ_MAX_RANK);

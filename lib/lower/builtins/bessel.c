@@ -1,21 +1,22 @@
-/* Bessel functions of a high order n, on every target, in a time that has a bound for every n and
- * x. The libraries compute jn and yn by a recurrence of n steps, which is 2^31 steps for a large n.
+/* Bessel functions of a high order n, on every target, in a time that is bounded for every n and x.
+ * The libraries compute jn and yn by a recurrence of n steps, up to 2^31 steps.
  *
  * Far from x = n, Debye's expansions give the value (NIST DLMF 10.19.3 and 10.19.6). Their terms
  * are polynomials u_k of t = p/s divided by p^k, with the order p and s = sqrt(|p^2 - x^2|). Every
- * u_k(t) is t^k v_k(t^2), so that the term is v_k(+-t^2) / s^k. Near x = n, the recurrence over the
- * order begins where the expansion is exact enough and goes to n: from above for jn, from below for
- * yn, as both are stable in that direction. It has at most about 22 n^(1/3) steps, 30,000 for the
- * largest n. */
+ * u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. Near x = n, a recurrence over the order
+ * runs to n from an order at which the expansion is exact enough: downwards for jn, upwards for yn,
+ * because each is stable in that direction. The recurrence has at most about 22 n^(1/3) steps,
+ * 30,000 for the largest n. */
 #include <math.h>
 #include <string.h>
 
 #include "lower/instruction.h"
 
-enum { TERMS = 9 /* of an expansion */, KIND_COUNT = 2 };
+enum { TERMS = 9 /* number of terms of an expansion */, KIND_COUNT = 2 };
 
 static const double PI = 3.141592653589793;
-/* The recurrence is for |x - n| < NEAR n^(1/3); it begins at BEGIN times this distance from x. */
+/* The recurrence is used if |x - n| < NEAR n^(1/3). It begins at BEGIN times this distance from
+ * x. */
 static const double NEAR = 9.5, BEGIN = 1.25;
 
 /* The coefficients of v_k, by DLMF 10.41.9. */
@@ -37,11 +38,11 @@ static const double terms[TERMS][TERMS] = {
 
 typedef LLVMValueRef value;
 
-/* The function that is being made. */
+/* The function that is being built. */
 typedef struct bessel {
   kl_lowering *l;
-  value function, x, order; /* order: f64 */
-  bool is_second;           /* yn */
+  value function, x, order; /* order is an f64 */
+  bool is_second;           /* yn instead of jn */
 } bessel;
 
 static value real(const bessel *f, double x) { return LLVMConstReal(f->l->f64, x); }
@@ -55,7 +56,7 @@ static value root(const bessel *f, value x) { return kl_intrinsic1(f->l, "llvm.s
 
 /* ---- the expansion ---- */
 
-/* The sum of all terms k of terms_of that have k % step == first, times powers of ratio. */
+/* Returns the sum of all terms_of[k] with k % step == first, times powers of ratio. */
 static value add_terms(const bessel *f, value const *terms_of, int first, int step, value ratio)
 {
   int k = TERMS - 1;
@@ -74,8 +75,9 @@ static void compute_terms(const bessel *f, value square, value *terms_of)
   }
 }
 
-/* s - p acosh(p/x), or s - p acos(p/x) where x > p: as computed in direct, but near x = p, where
- * direct loses the digits that cancel, -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2. */
+/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is this value, but near x = p it
+ * loses digits by cancellation. There the result is the series -s q (1/3 + q/5 + q^2/7 ...) with q
+ * = (p^2 - x^2) / p^2. */
 static value find_exponent(const bessel *f, value p, value s, value direct)
 {
   enum { COUNT = 12 };
@@ -89,7 +91,8 @@ static value find_exponent(const bessel *f, value p, value s, value direct)
   return kl_select(l, kl_fcmp(l, LLVMRealOLT, square, real(f, most)), series, direct);
 }
 
-/* x < p: the exponential of +-(s - p acosh(p/x)), with the logarithm of an argument near 1. */
+/* Expands for x < p: the exponential of +-(s - p acosh(p/x)). The logarithm is computed by log1p,
+ * because its argument is near 1. */
 static value expand_below(const bessel *f, value p, value s, value const *terms_of)
 {
   kl_lowering *l = f->l;
@@ -114,7 +117,7 @@ static turned turn_by(const bessel *f, turned a, turned b)
                    kl_fadd(l, kl_fmul(l, a.sine, b.cosine), kl_fmul(l, a.cosine, b.sine)) };
 }
 
-/* Back by p quarters of a turn. */
+/* Rotates back by p quarter turns. */
 static turned turn_back(const bessel *f, turned at, value p)
 {
   kl_lowering *l = f->l;
@@ -127,8 +130,9 @@ static turned turn_back(const bessel *f, turned at, value p)
                    kl_select(l, is_half, kl_fneg(l, odd.sine), odd.sine) };
 }
 
-/* The phase s - p acos(p/x) - pi/4. For a large x the library reduces x exactly, and the rest of
- * the phase, p (asin(r) - r / (1 + sqrt(1 - r^2))) with r = p/x, is smaller than p. */
+/* Returns cosine and sine of the phase s - p acos(p/x) - pi/4. For a large x the library reduces x
+ * exactly. The rest of the phase, p (asin(r) - r / (1 + sqrt(1 - r^2))) with r = p/x, is smaller
+ * than p. */
 static turned find_phase(const bessel *f, value p, value s)
 {
   kl_lowering *l = f->l;
@@ -148,7 +152,7 @@ static turned find_phase(const bessel *f, value p, value s)
   return turn_by(f, back, small);
 }
 
-/* x >= p. */
+/* Expands for x >= p. */
 static value expand_above(const bessel *f, value p, value s, value const *terms_of)
 {
   kl_lowering *l = f->l;
@@ -184,9 +188,9 @@ static value expand(const bessel *f, value p)
 
 /* ---- the recurrence ---- */
 
-/* From the orders first + step and first to the order of the function. Each step adds the
- * difference of two neighbours: 2 (k - x) / x times a value is small and loses little to rounding.
- */
+/* Runs the recurrence from the orders first + step and first to the order of the function. Each
+ * step adds to the difference of two adjacent values: the term 2 (k - x) / x times a value is
+ * small, so little is lost to rounding. */
 static value recur(const bessel *f, value first, value beyond, value at_first)
 {
   kl_lowering *l = f->l;
@@ -223,7 +227,7 @@ static value compute_near(const bessel *f, value distance)
 
 /* ---- the function ---- */
 
-/* order > KL_LOW_ORDERS and x >= 0 or not a number. */
+/* Computes the value for order > KL_LOW_ORDERS and x >= 0 or NaN. */
 static value compute(const bessel *f)
 {
   kl_lowering *l = f->l;
@@ -242,7 +246,8 @@ static value compute(const bessel *f)
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* jn of -x has the sign of (-1)^n; yn is not a number there. At infinity both are 0. */
+/* Builds the function for any x. jn of -x has the sign of (-1)^n, and yn of -x is NaN. At infinity
+ * both are 0. */
 static void fill(bessel *f)
 {
   kl_lowering *l = f->l;
@@ -258,7 +263,8 @@ static void fill(bessel *f)
   LLVMBuildRet(kl_next(l), kl_select(l, is_negative, reflected, result));
 }
 
-/* Once for a module; @fastmath's calls make another one. */
+/* Returns the function, which is built once for a module, and once more for calls under
+ * @fastmath. */
 static value get_function(kl_lowering *l, bool is_second)
 {
   bool is_fast = l->frame->instance->modes.is_fastmath;

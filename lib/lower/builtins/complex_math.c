@@ -1,8 +1,8 @@
-/* Elementary functions of complex numbers, made of real ones; branch cuts, signed zeros and values
- * at infinity as C's Annex G has them. The inverse functions follow Kahan, "Branch cuts for complex
- * elementary functions". Everything is selected, nothing branches: the rare cases cost little
- * beside the real functions. Sums and products are not fused, which would lose the signs of zeros
- * that the formulas rely on; @fastmath allows it. */
+/* Elementary functions of complex numbers, composed of real functions. Branch cuts, signed zeros
+ * and values at infinity follow C's Annex G. The inverse functions follow Kahan, "Branch cuts for
+ * complex elementary functions". Special cases use selects and not branches, because they cost
+ * little compared with the real functions. Sums and products are not fused unless @fastmath: fusing
+ * would lose the signs of zeros that the formulas rely on. */
 #include <math.h>
 
 #include "lower/instruction.h"
@@ -48,7 +48,7 @@ static LLVMValueRef larger(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 
 static bool is_double(kl_lowering *l, LLVMValueRef x) { return LLVMTypeOf(x) == l->f64; }
-/* A constant that depends on the width. */
+/* Returns a constant that depends on the width of the type. */
 static LLVMValueRef limit(kl_lowering *l, LLVMValueRef like, double of_float, double of_double)
 {
   return kl_real_like(like, is_double(l, like) ? of_double : of_float);
@@ -68,7 +68,7 @@ static LLVMValueRef is_zero(kl_lowering *l, LLVMValueRef x)
   return is_equal(l, x, kl_real_like(x, 0));
 }
 
-/* i * z and -i * z */
+/* turn returns i * z, turn_back returns -i * z. */
 static complex_value turn(kl_lowering *l, complex_value z)
 {
   return (complex_value){ kl_fneg(l, z.imaginary), z.real };
@@ -80,14 +80,15 @@ static complex_value turn_back(kl_lowering *l, complex_value z)
 
 /* ---- exp and the hyperbolic functions ---- */
 
-/* The logarithm of a quarter of the largest number: up to there cosh and exp do not overflow. */
+/* Returns the logarithm of a quarter of the largest number. Up to it cosh and exp do not
+ * overflow. */
 static LLVMValueRef exponent_limit(kl_lowering *l, LLVMValueRef like)
 {
   return limit(l, like, 87.33654475055310, 708.3964185322641);
 }
 
-/* x closer to 0 by 1 where it is so large that e to it might overflow although the product with a
- * sine does not, and the factor that makes up for it. */
+/* Moves x towards 0 by 1 if it is so large that exp(x) might overflow although the product with a
+ * sine does not. *factor receives the factor that compensates. */
 static LLVMValueRef reduce_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *factor)
 {
   LLVMValueRef is_large = is_above(l, kl_fabs(l, x), exponent_limit(l, x));
@@ -160,9 +161,9 @@ static complex_value complex_tanh(kl_lowering *l, complex_value z)
 
 /* ---- logarithms and roots ---- */
 
-/* The size of z times a power of two: numbers that are large or lose bits come far from either end
- * of what floats have, where no library's hypot and log has cases of its own. *exponent is what is
- * to be taken off again. */
+/* Returns the absolute value of z times a power of two, whose exponent *exponent receives. Very
+ * large and very small numbers are scaled to the middle of the range, where hypot and log of no
+ * library have special cases. */
 static LLVMValueRef scaled_size(kl_lowering *l, complex_value z, LLVMValueRef *exponent)
 {
   LLVMValueRef most = larger(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
@@ -175,7 +176,7 @@ static LLVMValueRef scaled_size(kl_lowering *l, complex_value z, LLVMValueRef *e
                       kl_ldexp(l, z.imaginary, *exponent));
 }
 
-/* log(size * 2^twos) */
+/* Returns log(size * 2^twos). */
 static LLVMValueRef log_of_product(kl_lowering *l, LLVMValueRef size, LLVMValueRef twos)
 {
   LLVMValueRef added = kl_sitofp(l, twos, LLVMTypeOf(size));
@@ -183,7 +184,8 @@ static LLVMValueRef log_of_product(kl_lowering *l, LLVMValueRef size, LLVMValueR
              mul(l, added, kl_real_like(size, 0.69314718055994530942)));
 }
 
-/* log of the size: near 1 by log1p, as hypot has lost what matters there. */
+/* Returns the logarithm of the absolute value. Near 1 it uses log1p, because the rounding of hypot
+ * loses the significant digits there. */
 static LLVMValueRef log_size(kl_lowering *l, complex_value z)
 {
   LLVMValueRef exponent, size = scaled_size(l, z, &exponent), one = kl_real_like(z.real, 1);
@@ -211,8 +213,8 @@ static complex_value complex_log10(kl_lowering *l, complex_value z)
   return (complex_value){ divide(l, w.real, ln10), divide(l, w.imaginary, ln10) };
 }
 
-/* sqrt((abs(x) + abs(z)) / 2) and what makes the product with it y / 2; x and y are scaled by an
- * even power of two, so that nothing overflows and subnormals keep their bits. */
+/* Computes sqrt((abs(x) + abs(z)) / 2) and the number whose product with it is y / 2. x and y are
+ * scaled by an even power of two, so that nothing overflows and subnormals keep their bits. */
 static complex_value complex_sqrt(kl_lowering *l, complex_value z)
 {
   LLVMValueRef x = kl_fabs(l, z.real), y = kl_fabs(l, z.imaginary), most = larger(l, x, y);
@@ -237,13 +239,12 @@ static complex_value complex_sqrt(kl_lowering *l, complex_value z)
   return w;
 }
 
-/* ---- inverse functions ----
- * The formulas give NaN wherever one part is; what Annex G has for the axes, whatever lies along
- * them, is chosen afterwards. */
+/* ---- inverse functions ---- The formulas give NaN if one part is NaN. The values of Annex G on
+ * the axes, which do not depend on the other part, are selected afterwards. */
 
 static const double HALF_PI = 1.57079632679489661923;
 
-/* Beyond this the squares in the formulas would overflow. */
+/* Returns whether the squares in the formulas would overflow. */
 static LLVMValueRef is_huge(kl_lowering *l, complex_value z)
 {
   LLVMValueRef bound = limit(l, z.real, 0x1p126, 0x1p1022);
@@ -251,7 +252,7 @@ static LLVMValueRef is_huge(kl_lowering *l, complex_value z)
                is_above(l, kl_fabs(l, z.imaginary), bound));
 }
 
-/* log of twice the size. */
+/* Returns the logarithm of twice the absolute value. */
 static LLVMValueRef log_twice(kl_lowering *l, complex_value z)
 {
   LLVMValueRef exponent, size = scaled_size(l, z, &exponent);
@@ -315,7 +316,7 @@ static complex_value complex_acos(kl_lowering *l, complex_value z)
   };
 }
 
-/* For a real part that is not negative: the function is odd. */
+/* Returns atanh of a z with a nonnegative real part. The function is odd. */
 static complex_value atanh_right(kl_lowering *l, complex_value z)
 {
   LLVMValueRef x = z.real, y = z.imaginary, height = kl_fabs(l, y), one = kl_real_like(x, 1),
@@ -360,7 +361,7 @@ static complex_value complex_atanh(kl_lowering *l, complex_value z)
   return (complex_value){ kl_copysign(l, w.real, z.real), mul(l, w.imaginary, sign) };
 }
 
-/* ---- circular functions: the hyperbolic ones of i z ---- */
+/* ---- circular functions, by the hyperbolic functions of i z ---- */
 
 static complex_value complex_sin(kl_lowering *l, complex_value z)
 {
@@ -385,8 +386,9 @@ static complex_value complex_atan(kl_lowering *l, complex_value z)
 
 /* ---- pow ---- */
 
-/* What x is scaled by, a power of two: its size would overflow, or lose bits as a subnormal number,
- * before its power does. The power of the scale is made up for. */
+/* Returns the exponent of the power of two that x is scaled by, because its absolute value could
+ * overflow, or lose bits as a subnormal, although its power does not. The caller multiplies by the
+ * power of the scale. */
 static LLVMValueRef power_exponent(kl_lowering *l, complex_value x)
 {
   LLVMValueRef most = larger(l, kl_fabs(l, x.real), kl_fabs(l, x.imaginary));

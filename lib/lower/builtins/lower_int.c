@@ -1,11 +1,11 @@
-/* Functions of integers and of 32-bit words; abs, min and max of any number. */
+/* Functions of integers and of 32-bit words, and abs, min and max of all numbers. */
 #include <string.h>
 
 #include "lower/instruction.h"
 
-/* Integer bit functions and divisions, and the built-ins on any number: abs, min, max. */
+/* Integer bit functions and divisions, and abs, min and max of all numbers. */
 
-/* The result type of bit counts is i32 whatever is counted in. */
+/* Converts a bit count to the result type i32, whatever type was counted. */
 static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
 {
   LLVMTypeRef type = kl_register_type(l, expr->type);
@@ -14,7 +14,8 @@ static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef 
   return from > to ? kl_trunc(l, value, type) : kl_zext(l, value, type);
 }
 
-/* An LLVM intrinsic overloaded on the type of the operands: bit counts, sqrt, floor, fma. */
+/* Lowers built-ins to LLVM intrinsics overloaded on the operand type: bit counts, sqrt, floor,
+ * fma. */
 LLVMValueRef kl_lower_intrinsic(kl_lowering *l, const kt_expr *expr)
 {
   static const char *const names[] = {
@@ -50,7 +51,8 @@ LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
   return as_result(l, expr, count_leading(l, kl_lower_arg(l, expr, 0)));
 }
 
-/* Not llvm.cttz, which makes a branch on nvptx. 0 has as many zeros as bits. */
+/* Counts trailing zeros without llvm.cttz, which needs a branch on nvptx. For 0 the result is the
+ * number of bits. */
 static LLVMValueRef count_trailing(kl_lowering *l, LLVMValueRef x)
 {
   return count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x));
@@ -70,9 +72,9 @@ LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
   return as_result(l, expr, kl_select(l, is_zero, zero, position));
 }
 
-/* The upper half of a product of 64 bits from products of 32 (Hacker's Delight, 8-2): LLVM 22
- * vectorizes i128 for x86 only to take it apart again, and loses bits of operands that were
- * extended from fewer. */
+/* Returns the upper half of a 64-bit product, from 32-bit products (Hacker's Delight, 8-2). For
+ * i128, LLVM 22 vectorizes on x86 and then splits the vectors again, and it loses bits of operands
+ * that were extended from narrower types. */
 static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == l->i64 && LLVMTypeOf(y) == l->i64);
@@ -108,7 +110,8 @@ LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
   return kl_trunc(l, upper, LLVMTypeOf(x));
 }
 
-/* Both operands, in 32 bits when the range pass found that these hold them. */
+/* Lowers both operands, in 32 bits if the range pass has found that they fit. Returns whether they
+ * are 32-bit values. */
 static bool lower_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef *x, LLVMValueRef *y)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -153,8 +156,8 @@ LLVMValueRef kl_lower_abs(kl_lowering *l, const kt_expr *expr)
                       2);
 }
 
-/* Functions of 32-bit words that CUDA's processors have as instructions. On other targets the same
- * is spelled out. */
+/* Functions of 32-bit words that are instructions on NVIDIA GPUs. Other targets use ordinary
+ * operations. */
 
 static void lower_args(kl_lowering *l, const kt_expr *expr, LLVMValueRef *args)
 {
@@ -167,7 +170,8 @@ static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
   return kl_or(l, upper, kl_zext(l, low, l->i64));
 }
 
-/* Byte i of the result: bits 4*i to 4*i + 2 of the selector number a byte of y:x. */
+/* Returns byte i of the result: bits 4*i to 4*i + 2 of the selector are the number of a byte of
+ * y:x. */
 static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
   KJ_ASSERT(i >= 0 && i < 4);
@@ -177,7 +181,7 @@ static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef se
   return kl_shl(l, byte, kl_const32(l, 8 * i));
 }
 
-/* The instruction would spread the sign of a byte where bit 3 of its number is set. */
+/* Masks bit 3 of each byte number, because the instruction would replicate the sign of the byte. */
 LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 3);
@@ -203,7 +207,7 @@ static LLVMValueRef shift_clamped(kl_lowering *l, bool is_left, LLVMValueRef *ar
   return kl_trunc(l, kl_lshr(l, kl_shl(l, both, count), kl_const64(l, 32)), l->i32);
 }
 
-/* LLVM names the upper word first. */
+/* Lowers a funnel shift. LLVM's intrinsic takes the upper word first. */
 LLVMValueRef kl_lower_funnel(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 3);

@@ -1,4 +1,4 @@
-/* Functions of <math.h>. On f32 and f64 by the target's library; f16 and bf16 through f32. */
+/* Functions of <math.h>. f32 and f64 use the target's library; f16 and bf16 are computed as f32. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -27,8 +27,9 @@ LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
 }
 
-/* The library's function for the orders 0 to KL_LOW_ORDERS, for which it takes a short time. A
- * negative order must not reach the library either: there it takes as long as a high one. */
+/* Calls the library's function for the orders 0 to KL_LOW_ORDERS, which it computes quickly. A
+ * negative order is replaced by 0, because the library would take as long for it as for a high
+ * order. */
 static LLVMValueRef low_bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLVMValueRef x)
 {
   LLVMValueRef args[] = { kl_intrinsic2(l, "llvm.smax", n, kl_const32(l, 0)), x };
@@ -53,7 +54,8 @@ static LLVMValueRef bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLV
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* n, x. The C library and CUDA's differ below 0: not a number on both targets. */
+/* Lowers jn or yn, with operands n and x. For n < 0 the C library and CUDA differ, so the result is
+ * NaN on both targets. */
 LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -64,8 +66,7 @@ LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, kl_select(l, is_defined, value, LLVMConstReal(type, NAN)));
 }
 
-/* The next f16 or bf16, by its bits: through f32 it would be the next f32, which rounds to x again.
- */
+/* Returns the next f16 or bf16 by its bits. The next f32 would round to x again. */
 static LLVMValueRef next_small(kl_lowering *l, const kt_expr *expr)
 {
   const kt_expr *from = expr->args.items[0], *to = expr->args.items[1];
@@ -91,7 +92,7 @@ LLVMValueRef kl_lower_nextafter(kl_lowering *l, const kt_expr *expr)
                                                            : kl_lower_math(l, expr);
 }
 
-/* The CPU's are functions of lib/native. */
+/* Lowers fma with directed rounding. The CPU calls functions of lib/native. */
 LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 3);
@@ -105,7 +106,7 @@ LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
   return native ? native : l->target->math(l, id, args, 3, LLVMTypeOf(args[0]));
 }
 
-/* x / y by an approximate reciprocal, in f32 and where there is such an instruction. */
+/* Lowers x / y with an approximate reciprocal, for f32 if the target has the instruction. */
 LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -116,7 +117,7 @@ LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
                          quotient ? quotient : kl_fast(l, kl_fdiv(l, args[0], args[1])));
 }
 
-/* Comparisons that fail for a NaN: it becomes 0, as does -0. */
+/* Clamps to [0, 1]. The comparisons are false for NaN, which becomes 0, as does -0. */
 LLVMValueRef kl_lower_saturate(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0),
@@ -138,7 +139,8 @@ LLVMValueRef kl_lower_round_to_int(kl_lowering *l, const kt_expr *expr)
                           kl_intrinsic1(l, is_to_even ? "llvm.roundeven" : "llvm.round", x));
 }
 
-/* n is an i32 for LLVM: larger ones saturate, which gives the same infinity or zero. */
+/* Lowers ldexp. LLVM takes n as an i32; larger values saturate, which gives the same infinity or
+ * zero. */
 LLVMValueRef kl_lower_ldexp(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -181,7 +183,8 @@ static LLVMValueRef split_exponent(kl_lowering *l, LLVMValueRef x)
   return kl_intrinsic(l, "llvm.frexp", overloads, 2, &x, 1);
 }
 
-/* C leaves the exponent of infinities and NaNs open: 0 on both targets. */
+/* Lowers frexp. C does not define the exponent of infinities and NaNs; here it is 0 on both
+ * targets. */
 LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
@@ -191,7 +194,7 @@ LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
   return make_pair(l, expr, kl_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
 }
 
-/* As glibc: INT_MIN for 0 and NaN, INT_MAX for infinities. */
+/* Lowers ilogb like glibc: INT_MIN for 0 and NaN, INT_MAX for infinities. */
 LLVMValueRef kl_lower_ilogb(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), size = kl_intrinsic1(l, "llvm.fabs", x);
@@ -203,7 +206,7 @@ LLVMValueRef kl_lower_ilogb(kl_lowering *l, const kt_expr *expr)
   return kl_select(l, is_number, exponent, special);
 }
 
-/* The fraction of an infinity is a zero; both parts have the sign of x. */
+/* Lowers modf. The fraction of an infinity is zero; both parts have the sign of x. */
 LLVMValueRef kl_lower_modf(kl_lowering *l, const kt_expr *expr)
 {
   kjit_type type = expr->args.items[0]->type;
@@ -234,8 +237,8 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
   return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
-/* Of the quotient 8 * k + n, n is left by fmod(x, 8 * y), which is exact; where 8 * y overflows the
- * quotient is small. */
+/* Lowers remquo. fmod(x, 8 * y), which is exact, leaves the low bits n of the quotient 8 * k + n.
+ * If 8 * y overflows, the quotient is small. */
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);

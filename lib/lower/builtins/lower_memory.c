@@ -1,10 +1,10 @@
-/* Hinted accesses, prefetching, clocks, traps, assumptions; positions, bitcast, select. */
+/* Accesses with cache hints, prefetches, clocks, traps, assumptions; positions, bitcast, select. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-/* Accesses with a hint for the caches, prefetching; clocks, traps, assumptions. */
+/* Accesses with cache hints, prefetches, clocks, traps, assumptions. */
 
 typedef struct element {
   kl_array_value array;
@@ -24,7 +24,8 @@ static element lower_element(kl_lowering *l, const kt_expr *expr, uint32_t how)
   return e;
 }
 
-/* The instructions with hints move one number. Structs, vectors and complex numbers go without. */
+/* Returns whether the type is one scalar, which instructions with cache hints require. Structs,
+ * vectors and complex numbers are accessed without hints. */
 static bool is_one_number(kl_lowering *l, kjit_type type)
 {
   ki_type_class class_ = kl_type_info(l, type)->class_;
@@ -81,7 +82,7 @@ LLVMValueRef kl_lower_nanosleep(kl_lowering *l, const kt_expr *expr)
   return NULL;
 }
 
-/* On the CPU it would end the host's process. */
+/* Rejects traps on the CPU, because they would end the application's process. */
 LLVMValueRef kl_lower_trap(kl_lowering *l, const kt_expr *expr)
 {
   if (l->c->request->target.kind == KJ_TARGET_CPU)
@@ -101,7 +102,7 @@ LLVMValueRef kl_lower_assume(kl_lowering *l, const kt_expr *expr)
   return NULL;
 }
 
-/* Positions, and what works on any scalar: bitcast, select. */
+/* Positions, and operations on any scalar: bitcast, select. */
 
 LLVMValueRef kl_lower_position(kl_lowering *l, const kt_expr *expr)
 {
@@ -109,8 +110,8 @@ LLVMValueRef kl_lower_position(kl_lowering *l, const kt_expr *expr)
   return expr->is_narrow ? kl_as_i32(l, value) : kl_extend_position(l, value);
 }
 
-/* In 32 bits under grid32, when the range pass says so; blockIdx * blockDim can be larger
- * otherwise. */
+/* Lowers grid and gridsize: in 32 bits if the range pass allows it (grid32), and otherwise in 64
+ * bits, because blockIdx * blockDim may be larger. */
 LLVMValueRef kl_lower_grid(kl_lowering *l, const kt_expr *expr)
 {
   bool is_size = expr->builtin->id == KJ_BUILTIN_GRIDSIZE;
@@ -132,7 +133,7 @@ LLVMValueRef kl_lower_grid(kl_lowering *l, const kt_expr *expr)
   return thread ? kl_nsw_add(l, product, thread) : product;
 }
 
-/* T, v: the types have the same size. */
+/* Lowers bitcast(T, v). The types have the same size. */
 LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
 {
   const kt_expr *x = expr->args.items[expr->args.count - 1];
@@ -142,8 +143,9 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   return kl_from_memory(l, expr->type, kl_bitcast(l, value, kl_memory_type(l, expr->type)));
 }
 
-/* Where a parameter of the kernel says how it is aligned, LLVM knows the answer, if it is asked
- * about the address in global memory, which is the generic one. */
+/* Tests an alignment. The address is taken from the pointer in the global address space if there is
+ * one: LLVM then knows the result if the kernel's parameter states its alignment. The address in
+ * the generic space is the same. */
 LLVMValueRef kl_lower_is_aligned(kl_lowering *l, const kt_expr *expr)
 {
   unsigned global = kl_address_space(l, KJ_SPACE_GLOBAL);
@@ -165,7 +167,7 @@ LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);
   LLVMValueRef x = kl_lower_expr(l, expr->args.items[1]), y = kl_lower_expr(l, expr->args.items[2]);
   LLVMValueRef chosen = kl_select(l, condition, x, y);
-  /* who writes select and not ?: wants no branch */
+  /* a program that uses select instead of ?: wants no branch */
   if (LLVMIsASelectInst(chosen))
     kl_set_metadata(l, chosen, "unpredictable", LLVMMDNodeInContext2(l->context, NULL, 0));
   return chosen;

@@ -1,11 +1,10 @@
-/* Barriers, warp operations, and what threads of several warps or blocks do together. */
+/* Barriers, warp operations, and cooperation of several warps or blocks. */
 #include <string.h>
 
 #include "lower/builtins/tensor_copy.h"
 #include "lower/instruction.h"
 
-/* Barriers, fences and warp functions: what is common to the targets that execute them as
- * instructions. */
+/* Barriers, fences and warp functions, for targets that have instructions for them. */
 
 static LLVMValueRef arg32(kl_lowering *l, const kt_expr *expr, size_t i)
 {
@@ -37,7 +36,7 @@ LLVMValueRef kl_lower_fence(kl_lowering *l, const kt_expr *expr)
   return NULL;
 }
 
-/* ---- shuffles, in 32-bit pieces ---- */
+/* ---- shuffles, in 32-bit words ---- */
 
 enum { MOST_WORDS = 32 };
 
@@ -46,7 +45,7 @@ static LLVMValueRef shuffle_word(kl_lowering *l, const kl_shuffle *s, LLVMValueR
   return l->target->shuffle(l, s->mode, s->mask, word, s->lane, s->width);
 }
 
-/* Lanes that fill whole words stay in them. */
+/* Shuffles a vector whose elements fill whole words, element by element. */
 static LLVMValueRef shuffle_vector(kl_lowering *l, const kl_shuffle *s, LLVMValueRef value,
                                    uint32_t count)
 {
@@ -109,7 +108,7 @@ LLVMValueRef kl_lower_activemask(kl_lowering *l, const kt_expr *expr)
   return l->target->activemask(l);
 }
 
-/* Lanes by their relation to this one: lt, le, eq, ge, gt. */
+/* Returns the mask of the lanes with the given relation to this lane: lt, le, eq, ge, gt. */
 static LLVMValueRef lanemask(kl_lowering *l, kjit_op relation)
 {
   static const char *const registers[] = { [KJIT_OP_EQ] = "read.ptx.sreg.lanemask.eq",
@@ -134,16 +133,16 @@ LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
   return lanemask(l, (kjit_op)expr->builtin->operation);
 }
 
-/* The lowest lane of the mask, the same on all targets. */
+/* Elects the lowest lane of the mask, on all targets. */
 LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0), lanes = kl_and(l, mask, lanemask(l, KJIT_OP_LE));
   return kl_icmp(l, LLVMIntEQ, lanes, lanemask(l, KJIT_OP_EQ));
 }
 
-/* match and reduce among the lanes of a warp, for targets that execute them. */
+/* match and reduce among the lanes of a warp, for targets that execute them as instructions. */
 
-/* In 32, 64 or 128 bits. */
+/* The result has 32, 64 or 128 bits. */
 LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   LLVMValueRef bits = kl_value_bits(l, type, value);
@@ -176,7 +175,8 @@ static LLVMValueRef match_bits(kl_lowering *l, bool is_any, LLVMValueRef mask, L
                        0, args, 2);
 }
 
-/* What is equal in both halves; of match_all, where it holds of both. */
+/* Combines the matches of the two halves of a value. The lanes of the result are equal in both
+ * halves; match_all holds if it holds for both. */
 static LLVMValueRef join_matches(kl_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
 {
   if (is_any) return kl_and(l, x, y);
@@ -231,7 +231,8 @@ static LLVMValueRef without_lowest(kl_lowering *l, LLVMValueRef mask)
   return kl_and(l, mask, kl_sub(l, mask, kl_const32(l, 1)));
 }
 
-/* The lanes of the mask go around the loop together, from the lowest one up. */
+/* Reduces over the lanes of the mask, from the lowest to the highest. All lanes of the mask run the
+ * loop together. */
 static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                 LLVMValueRef value)
 {
@@ -295,7 +296,7 @@ LLVMValueRef kl_lower_reduce(kl_lowering *l, const kt_expr *expr)
   return native ? native : reduce_by_shuffles(l, expr, mask, value);
 }
 
-/* ---- families of which each target has its own ---- */
+/* ---- families that each target lowers itself ---- */
 
 #define F(family) \
   LLVMValueRef kl_lower_##family(kl_lowering *l, const kt_expr *expr) \
@@ -312,8 +313,8 @@ static LLVMValueRef field(kl_lowering *l, LLVMValueRef bytes, int64_t mask, int6
   return kl_shl(l, sixteenths, kl_const64(l, shift));
 }
 
-/* As the PTX manual describes it: address, leading and stride distance in units of 16 bytes, 14
- * bits each, and the kind of swizzle in the top two bits. */
+/* Builds a matrix descriptor as in the PTX manual: address, leading and stride offset in units of
+ * 16 bytes, 14 bits each, and the swizzle mode in the top two bits. */
 LLVMValueRef kl_lower_matrix_descriptor(kl_lowering *l, const kt_expr *expr)
 {
   enum { MASK = 0x3ffff, LEADING = 16, STRIDE = 32, SWIZZLE = 62 };
@@ -325,7 +326,7 @@ LLVMValueRef kl_lower_matrix_descriptor(kl_lowering *l, const kt_expr *expr)
   return kl_or(l, word, LLVMConstInt(l->i64, kind << SWIZZLE, false));
 }
 
-/* ---- for the targets ---- */
+/* ---- helpers for the targets ---- */
 
 LLVMValueRef kl_lower_source(kl_lowering *l, const kt_expr *copy, kl_array_value *array)
 {

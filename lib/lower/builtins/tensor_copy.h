@@ -1,11 +1,11 @@
-/* Asynchronous copies and tensor copies, of lower_sync.c, as the targets take them. */
+/* Asynchronous copies and tensor copies: functions of lower_sync.c for the targets. */
 #ifndef KJ_LOWER_BUILTINS_TENSOR_COPY_H
 #define KJ_LOWER_BUILTINS_TENSOR_COPY_H
 
 #include "lower/lower.h"
 
-/* A tensor copy: the box of an array, where it starts, the tile; what is_whole and box say of the
- * map. */
+/* A tensor copy between a box of an array, which starts at `start`, and a tile. map describes the
+ * box. */
 typedef struct kl_tensor_copy {
   kl_array_value array, tile;
   const kt_exprs *start;
@@ -13,10 +13,11 @@ typedef struct kl_tensor_copy {
   bool is_store;
 } kl_tensor_copy;
 kl_tensor_copy kl_lower_tensor_copy(kl_lowering *l, const kt_expr *copy);
-/* The map of an array argument for a typed copy, but for the argument. */
+/* Returns the map for a typed copy of an array argument; its field argument is not set. */
 kj_tensor_map kl_describe_map(kl_lowering *l, const kt_expr *copy);
 bool kl_is_tensor_copy(const kt_expr *expr);
-/* Where an asynchronous copy reads and writes; bytes of an element. */
+/* Return the addresses that an asynchronous copy reads and writes, and the size of an element in
+ * bytes. */
 LLVMValueRef kl_lower_source(kl_lowering *l, const kt_expr *copy, kl_array_value *array);
 LLVMValueRef kl_lower_destination(kl_lowering *l, const kt_expr *copy, kl_array_value *array);
 uint32_t kl_copied_bytes(kl_lowering *l, const kt_expr *copy);

@@ -1,4 +1,4 @@
-/* CPU: the table of the target, with the rows that need no file of their own. */
+/* CPU: the target's table of functions, and the functions that are small enough to be here. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
@@ -7,8 +7,8 @@
 #include "native/architecture.h"
 #include "native/support_routines.h"
 
-/* CPU: what functions that stay functions are told of the thread that calls them, and how they tell
- * that it has failed. */
+/* The thread context of functions that are not inlined: the calling thread's position, and the flag
+ * by which a function reports that the thread has failed. */
 
 enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD, SINK_FIELD };
 enum {
@@ -52,7 +52,7 @@ static void context_numbers(kl_cpu_state *s, LLVMValueRef **numbers)
 LLVMValueRef kl_cpu_thread_context(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
-  /* a function's own: nothing in it differs for what the function calls */
+  /* a function passes on its own context, because its callees need the same values */
   if (s->context) return s->context;
   LLVMValueRef context = kl_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
@@ -84,8 +84,9 @@ void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
 
 /* ---- failing threads ---- */
 
-/* In a function: the caller is told, and whoever called goes on leaving. In the kernel the thread
- * ends its part of the loop, and is off from then on. */
+/* Makes the current thread leave the kernel. In a function, the flag in the context is set, and
+ * each caller leaves as well. In the kernel, the thread ends its iteration of the thread loop and
+ * is inactive afterwards. */
 void kl_cpu_leave_kernel(kl_lowering *l)
 {
   KJ_ASSERT(l->frame);
@@ -98,7 +99,7 @@ void kl_cpu_leave_kernel(kl_lowering *l)
   l->frame = inner;
 }
 
-/* The launch goes on without all that stands here. */
+/* Leaves the code of an interrupted launch; the call does not return. */
 static void leave_interrupted(kl_lowering *l)
 {
   static const char *const attributes[] = { "noreturn", "nounwind", "cold" };
@@ -111,7 +112,7 @@ static void leave_interrupted(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
-/* The product of three extents of the launch. */
+/* Returns the product of three extents of the launch. */
 static LLVMValueRef load_volume(kl_lowering *l, size_t offset)
 {
   LLVMValueRef volume = kl_const64(l, 1);
@@ -122,9 +123,10 @@ static LLVMValueRef load_volume(kl_lowering *l, size_t offset)
   return volume;
 }
 
-/* A tenth of a second about. The blocks of a grid run on several cores: there a block may have to
- * wait while another one computes for long, so that it takes some seconds. The only thread of a
- * launch waits for the host, or for another launch, as long as that takes. */
+/* Returns the number of iterations after which a waiting thread fails, about a tenth of a second.
+ * With several blocks it is a few seconds: blocks run on several cores, and a block may wait while
+ * another one computes. The only thread of a launch waits for the application or for another
+ * launch, so it has no limit. */
 static LLVMValueRef most_turns(kl_lowering *l)
 {
   enum { OF_BLOCK = 1 << 22, OF_GRID = 1 << 28 };
@@ -179,7 +181,8 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 
 /* ---- printing threads ---- */
 
-/* The number of the block goes along, for lines in the order of blocks. */
+/* Prints a line. The block number is passed as well, so that lines can be printed in block
+ * order. */
 static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
 {
   (void)count;
@@ -200,7 +203,7 @@ static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
           (LLVMValueRef[]){ l->print_sink, kl_const64(l, (int64_t)header), block, words }, 4);
 }
 
-/* ---- what the pass over the typed IR has removed, and the rest ---- */
+/* ---- operations that do nothing or that the SIMT pass has removed, and others ---- */
 
 static void no_barrier(kl_lowering *l)
 {
@@ -243,14 +246,14 @@ static LLVMValueRef no_activemask(kl_lowering *l)
   return NULL;
 }
 
-/* One worker runs a block: within it program order is all that a fence orders. */
+/* Builds a fence. One worker runs a block, so within the block program order is sufficient. */
 static void fence(kl_lowering *l, ki_memory_scope scope)
 {
   if (scope != KJ_SCOPE_BLOCK)
     LLVMBuildFence(kl_next(l), LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
-/* LLVM calls functions of a library where the instruction is missing. */
+/* Without these instructions LLVM would call library functions. */
 static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_wide_atomics; }
 static bool has_unsigned_conversion(kl_lowering *l) { return kl_cpu(l)->features->has_avx512; }
 
@@ -264,15 +267,15 @@ static void prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
                4);
 }
 
-/* Asynchronous copies and products are over at once, in program order: there is nothing to fence or
- * to wait for. */
+/* Asynchronous copies and products are executed at once, in program order, so fences and waits do
+ * nothing. */
 static LLVMValueRef nothing(kl_lowering *l, const kt_expr *expr)
 {
   (void)l, (void)expr;
   return NULL;
 }
 
-/* The processor's cycles; the clock of the system through a function of native/host_math.c. */
+/* Returns the cycle counter, or the system clock by a function of native/host_math.c. */
 static LLVMValueRef clock_value(kl_lowering *l, ki_builtin_id clock)
 {
   static const char timer[] = "kj_nanoseconds";

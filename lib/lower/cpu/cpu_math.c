@@ -1,15 +1,16 @@
-/* CPU: the functions of <math.h>, as calls of the C library, each with the names of libmvec's
- * variants for the vectorizer.
+/* CPU: the functions of <math.h> as calls of the C library. Each call names libmvec's variants for
+ * the vectorizer.
  *
- * Until the code is optimized a function has a name that LLVM does not know: of `fmod`, `pow` or
- * `sinf` it believes what it has learnt about the C library, and some of that is wrong or differs
- * from what the function returns (docs/llvm-notes.md). `nobuiltin` forbids the same, but the
- * vectorizer takes no variants for such calls: it is added with the real names.
+ * Until the code is optimized, each function has a name that LLVM does not know. About `fmod`,
+ * `pow` or `sinf` LLVM makes assumptions, some of which are wrong or differ from the results of the
+ * function (docs/llvm-notes.md). The attribute `nobuiltin` would prevent the assumptions too, but
+ * then the vectorizer would not use the variants. The attribute is added together with the real
+ * names.
  *
  * A call site names its variants in the attribute vector-function-abi-variant
  * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
- * e AVX-512); their declarations are kept alive by llvm.compiler.used. Only variants that this C
- * library has and this processor runs are named. */
+ * e AVX-512). llvm.compiler.used keeps their declarations. Only variants that this C library has
+ * and this processor can run are named. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@
 #include "lower/cpu/cpu.h"
 #include "native/functions.h"
 
-/* Has a `$`, so that no kernel or func begins with it. */
+/* Contains a `$`, so that the name of no kernel or func begins with it. */
 #define MATH_PREFIX "kj$math_"
 
 static bool runs_here(const kl_cpu_features *features, char isa)
@@ -27,7 +28,7 @@ static bool runs_here(const kl_cpu_features *features, char isa)
   return isa == 'c' ? features->has_avx && !features->has_avx2 : true;
 }
 
-/* Declares a variant and keeps the declaration. */
+/* Declares a variant and keeps the declaration from being removed. */
 static void keep(kl_lowering *l, const char *name, LLVMTypeRef element, unsigned lanes,
                  unsigned count)
 {
@@ -49,7 +50,7 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
                           unsigned count)
 {
   const kl_cpu_features *features = kl_cpu(l)->features;
-  const char *variants = ""; /* in the arena: what makes it may jump */
+  const char *variants = ""; /* in the arena, because a failure may jump out of this function */
   kl_cpu(l)->asks_vector_functions = true;
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kn_vector_variant *variant = &kn_vector_variants[v];
@@ -76,7 +77,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
   function = kl_add_function(l, name, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
-  /* none: errno is not looked at */
+  /* no memory access: nothing reads errno */
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "memory", 0);
   return function;
 }
@@ -85,7 +86,8 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
                                  unsigned count)
 {
   KJ_ASSERT(count >= 1 && count <= 3);
-  LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]); /* the first one may be an integer */
+  /* the first argument may be an integer */
+  LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]);
   bool is_f64 = result == l->f64;
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, params, count, false);

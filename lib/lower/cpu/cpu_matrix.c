@@ -1,9 +1,8 @@
-/* CPU: matrix products of a warp, and fragments from and to shared memory: the lanes' fragments are
- * gathered into matrices, multiplied as C would, and handed out again.
+/* CPU: matrix products of a warp, and fragments from and to shared memory. The lanes' fragments are
+ * gathered into matrices, which are multiplied as in C; the result is distributed to the lanes.
  *
- * Products of 16-bit, tf32 and fp8 elements are summed in f32, in the order of k after what c
- * holds; a result in f16 is rounded at the end. Integers are summed exactly, then wrapped or
- * clamped. */
+ * Products of 16-bit, tf32 and fp8 elements are summed in f32, starting from c, in the order of k.
+ * A result in f16 is rounded at the end. Integers are summed exactly, then wrapped or clamped. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu_matrix.h"
 
@@ -28,7 +27,7 @@ static bool is_float(ki_mma_kind kind)
          kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
 }
 
-/* What is computed with: f32, f64, or i64 (bits: words of 32). */
+/* Returns the type of the computation: f32, f64, or i64 (for bits: words of 32). */
 static LLVMTypeRef compute_type(kl_lowering *l, ki_mma_kind kind)
 {
   return is_float(kind) ? l->f32 : kind == KJ_MMA_F64 ? l->f64 : l->i64;
@@ -40,8 +39,8 @@ static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
   return kl_fpext(l, kl_bitcast(l, moved, l->f16), l->f32);
 }
 
-/* Bytes: e5m2 is the upper half of an f16; e4m3 has its exponent 8 lower, and a NaN where both are
- * all ones. */
+/* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is smaller by
+ * 8, and its NaN has all bits set except the sign. */
 static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
   LLVMValueRef wide = kl_zext(l, byte, l->i16);
@@ -61,7 +60,8 @@ static LLVMValueRef drop_low_bits(kl_lowering *l, LLVMValueRef x)
   return kl_bitcast(l, and32(l, bits, 0xffffe000u), l->f32);
 }
 
-/* Element `part` of a fragment's element, where that is packed. */
+/* Converts a fragment's element to the type of the computation; `part` selects one of several
+ * packed elements. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part)
 {
   switch (KJ_AMONG(kind)) {
@@ -130,7 +130,8 @@ LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef 
   return kl_load(l, m->type, kl_matrix_element_at(l, m, row, column));
 }
 
-/* Where a lane's element is. transposed: an operand that lies k by n is described n by k. */
+/* Returns the address of a lane's element. transposed: an operand stored as k by n is described as
+ * n by k. */
 static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place place,
                              LLVMValueRef lane, bool is_transposed)
 {
@@ -204,7 +205,7 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
     LLVMValueRef sum = kl_load(l, c->type, place_at(l, c, kt_place_result(i), lane, false));
     fragment = kl_insert_element(l, fragment, kl_matrix_narrow(l, mma, sum), kl_const32(l, i));
   }
-  /* lanes that are not there have left their part of the matrices undefined (kl_load_value) */
+  /* inactive lanes have left their part of the matrices undefined (kl_load_value) */
   if (l->c->module->has_guest) fragment = LLVMBuildFreeze(l->builder, fragment, "");
   kl_set_lane_result(l, stmt, rank, fragment);
 }
@@ -213,7 +214,7 @@ kl_parallel kl_matrix_begin_dependent_lanes(kl_lowering *l, kl_counted_loop *loo
                                             LLVMValueRef first, LLVMValueRef stop)
 {
   kl_parallel p = kl_begin_lanes(l, loop, first, stop);
-  l->parallel_loop = NULL; /* the lanes have the matrices in common */
+  l->parallel_loop = NULL; /* the lanes share the matrices, so they are not independent */
   return p;
 }
 
@@ -242,8 +243,8 @@ void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- fragments from and to shared memory ---- */
 
-/* Where lane `lane` has its 4 bytes of matrix `index` (16 bits of them, `half`, where it is
- * transposed): in the row that another lane has given. */
+/* Returns the address of the 4 bytes that lane `lane` has of matrix `index`, or of 2 of them,
+ * `half`, if the matrix is transposed. Another lane has given the address of the row. */
 static LLVMValueRef fragment_pointer(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                      LLVMValueRef lane, uint32_t index, uint32_t half)
 {

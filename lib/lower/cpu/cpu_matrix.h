@@ -1,5 +1,4 @@
-/* CPU: matrices that the lanes of a warp multiply together; what cpu_matrix.c and cpu_wgmma.c
- * share. */
+/* CPU: matrices that the lanes of a warp multiply together, for cpu_matrix.c and cpu_wgmma.c. */
 #ifndef KJ_LOWER_CPU_CPU_MATRIX_H
 #define KJ_LOWER_CPU_CPU_MATRIX_H
 
@@ -8,25 +7,25 @@
 
 typedef struct kl_matrix {
   ki_mma_kind kind;
-  uint32_t rows, columns; /* as they lie; of bits: words */
+  uint32_t rows, columns; /* in memory order; for bits in words */
   LLVMValueRef memory;
   LLVMTypeRef type;
 } kl_matrix;
 
 kl_matrix kl_new_matrix(kl_lowering *l, ki_mma_kind kind, uint32_t rows, uint32_t columns);
-/* row, column: i32 */
+/* row and column are i32 */
 LLVMValueRef kl_matrix_element_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                   LLVMValueRef column);
 LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                LLVMValueRef column);
-/* An element of a fragment as it is computed with; `part` of it where it is packed. And a sum as
- * the element of a result. */
+/* kl_matrix_widen converts a fragment's element to the type of the computation; `part` selects one
+ * of several packed elements. kl_matrix_narrow converts a sum to the type of the result. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part);
 LLVMValueRef kl_matrix_narrow(kl_lowering *l, const kt_mma *mma, LLVMValueRef sum);
-/* c += a * b, elements as mma says. */
+/* Computes c += a * b with the element types of mma. */
 void kl_matrix_multiply(kl_lowering *l, const kt_mma *mma, const kl_matrix *a, const kl_matrix *b,
                         const kl_matrix *c);
-/* A loop over lanes that have memory in common. */
+/* Begins a loop over lanes that share memory. */
 kl_parallel kl_matrix_begin_dependent_lanes(kl_lowering *l, kl_counted_loop *loop,
                                             LLVMValueRef first, LLVMValueRef stop);
 

@@ -1,33 +1,33 @@
-/* CPU: iterations of a grid_range whose only checks are of float divisors, which do not trap:
- * divide first and look afterwards, so that the loop is vectorized.
+/* CPU: speculative execution of a grid_range whose only checks are of float divisors. Float
+ * division does not trap, so the loop divides first and checks later, and can be vectorized.
  *
- * An iteration notes whether a divisor was 0, and does not store then. The loop keeps the number of
- * the first such iteration, as a minimum, which is vectorized too. Behind the loop that iteration
- * is run again with its checks: it has had no effect, and no other iteration writes what its checks
- * read, variables and arrays of the thread's own neither, so that it fails where it would have
- * failed. The iterations after it have been done, as other
- * threads of a GPU would have.
+ * An iteration records whether a divisor was 0, and then does not store. The loop computes the
+ * number of the first such iteration as a minimum, which is vectorized as well. After the loop,
+ * this iteration runs again with its checks. It has had no effect, and no other iteration writes
+ * memory, variables or thread-local arrays that its checks read, so it fails at the same place as
+ * without speculation. Later iterations have been executed, as other threads of a GPU would have
+ * been.
  *
- * What is computed from the quotient of a divisor of 0 is never seen by the program, so it may not
- * decide what is loaded, nor how long a loop runs. Nor may what is loaded behind a store that was
- * left out, or what is left of the quotient in a later iteration, in variables and arrays of the
- * thread's own. */
+ * The program must never observe a value computed from a quotient with a zero divisor. Such a value
+ * may therefore not decide what is loaded, or how long a loop runs. The same holds for values
+ * loaded after a store that may have been skipped, and for values that a later iteration finds in
+ * variables or thread-local arrays. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
 
-/* ---- which bodies ---- */
+/* ---- loops that can be speculated ---- */
 
 typedef struct scan {
   kl_lowering *l;
   bool has_store, has_check, fails;
-  bool is_decided;       /* a quotient has decided whether the rest is done */
-  bool is_stale;         /* a store may have been left out, so that memory holds what was there */
-  bool was_stale;        /* the same in an iteration before, of the thread's own arrays */
-  uint32_t depth;        /* of funcs that are looked into */
-  uint64_t *is_quotient; /* by variable of the kernel: made of a quotient */
-  /* What a later iteration changes: variables from outside of the loop and what is made of them,
-   * arrays of the thread's own; whether one has decided whether the rest is done. */
+  bool is_decided;       /* a quotient has decided whether the following code runs */
+  bool is_stale;         /* a store may have been skipped, so that memory holds an old value */
+  bool was_stale;        /* the same for thread-local arrays in an earlier iteration */
+  uint32_t depth;        /* nesting depth of the analyzed funcs */
+  uint64_t *is_quotient; /* indexed by variable of the kernel: its value depends on a quotient */
+  /* Bit set of the variables whose value comes from an earlier iteration. These are variables from
+   * outside of the loop and variables computed from them. */
   uint64_t *is_carried;
   bool stores_own, is_carried_decided;
 } scan;
@@ -57,7 +57,7 @@ static void set_bit(uint64_t *set, const kt_var *var)
   set[var->index / 64] |= (uint64_t)1 << var->index % 64;
 }
 
-/* A pointer may be to a local array. */
+/* Returns whether the array is local to the thread; a pointer may point to a local array. */
 static bool is_own_array(const scan *s, const kt_expr *array)
 {
   const ki_type_info *info = ki_type(s->l->c->types, array->type);
@@ -72,7 +72,8 @@ static bool loads_stale(const scan *s, const kt_expr *e)
   return (s->is_stale && is_array) || (s->was_stale && is_own_array(s, e->x));
 }
 
-/* In a func that may fail no parameter is. */
+/* Returns whether the value comes from an earlier iteration. Parameters of a func that may fail
+ * never do. */
 static bool is_carried(const scan *s, const kt_expr *e)
 {
   if (!e) return false;
@@ -83,7 +84,7 @@ static bool is_carried(const scan *s, const kt_expr *e)
   return false;
 }
 
-/* In a func every variable may be. */
+/* Returns whether the value may depend on a quotient. In a func, every variable may. */
 static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
   if (!e) return false;
@@ -101,7 +102,8 @@ static void scan_list(scan *s, const kt_exprs *list)
   for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
 }
 
-/* A func that cannot fail may do anything that has no effect, unless a quotient is in play. */
+/* Returns whether a call of a func that cannot fail is allowed: it must have no effect, and it may
+ * read memory or loop only if no quotient is involved. */
 static bool is_harmless(scan *s, const kt_expr *call)
 {
   kt_effects effects = { 0 };
@@ -125,14 +127,15 @@ static void scan_call(scan *s, const kt_expr *call)
     return;
   }
   bool had_store = s->has_store;
-  s->has_check |= is_any_of_quotient(s, call); /* its parameters may be */
+  s->has_check |= is_any_of_quotient(s, call); /* parameters may depend on a quotient */
   s->depth++;
   scan_stmts(s, &call->instance->body);
   s->depth--;
-  s->fails |= s->has_store && !had_store; /* stores of a func that also checks */
+  s->fails |= s->has_store && !had_store; /* the func both checks and stores */
 }
 
-/* A check behind a store would find it done. */
+/* Scans an expression. A check after a store is not allowed, because the store would be executed
+ * already. */
 static void scan_expr(scan *s, const kt_expr *e)
 {
   if (!e || s->fails) return;
@@ -186,7 +189,7 @@ static void count_assignment(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_ASSIGN) ((uint32_t *)data)[stmt->var->index]++;
 }
 
-/* Variables that the loop assigns, and that are assigned outside of it too. */
+/* Finds the variables that are assigned both inside and outside of the loop. */
 static void find_carried(scan *s, const kt_stmts *body, size_t variables)
 {
   const kt_instance *kernel = s->l->kernel;
@@ -209,7 +212,7 @@ bool kl_can_speculate(kl_lowering *l, const kt_stmts *body)
   scan_stmts(&s, body);
   if (!s.has_check) return false;
   s.was_stale = s.is_stale;
-  s.has_store = s.has_check = s.is_decided = s.is_stale = false; /* a later iteration */
+  s.has_store = s.has_check = s.is_decided = s.is_stale = false; /* scan a later iteration */
   find_carried(&s, body, variables);
   scan_stmts(&s, body);
   return !s.fails;
@@ -253,7 +256,7 @@ LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueR
   return first;
 }
 
-/* ---- what check.c and statement.c do in them ---- */
+/* ---- hooks of check.c and statement.c in such iterations ---- */
 
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero)
 {

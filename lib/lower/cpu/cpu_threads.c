@@ -1,11 +1,11 @@
 /* CPU: loops over the threads of a block, and grid_range and block_range over pieces.
  *
- * A thread loop is a nest, z, y, x, of constant trip counts, x innermost and consecutive, so that
- * LLVM's vectorizer takes it: it must not be unrolled before, and between two barriers what one
- * thread writes no other reads. Accesses for which that is known carry the id of a parallel loop
- * (kl_annotate_access). That is not so for memory that the iterations have in common: local arrays
- * of one region, shared memory that atomics change by plain loads and stores, whatever else is
- * accessed without saying so. Lowering only proposes that the loop is parallel:
+ * A thread loop is a nest over z, y and x with constant trip counts, with x innermost and
+ * consecutive, so that LLVM's vectorizer accepts it. It must not be unrolled before, and between
+ * two barriers no thread may read memory that another thread writes. Accesses for which this is
+ * known carry the id of a parallel loop (kl_annotate_access). Memory that iterations share has no
+ * such annotation: local arrays of one region, shared memory that atomics change by plain loads and
+ * stores, and every access that is not marked. Lowering only proposes that the loop is parallel;
  * target/host_parallel.c decides. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
@@ -13,8 +13,8 @@
 
 /* ---- loops ---- */
 
-/* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
- * which may then interleave. */
+/* Returns the id of a loop that may be vectorized. may_unroll: the trip count is not constant, so
+ * nothing unrolls the loop before the vectorizer, which may then interleave it. */
 static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
   LLVMMetadataRef properties[] = { kl_flag_property(l, "llvm.loop.vectorize.enable", true),
@@ -30,7 +30,7 @@ static LLVMMetadataRef plain_loop_id(kl_lowering *l)
 
 kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id)
 {
-  KJ_ASSERT(!l->parallel_loop); /* parallel loops do not nest */
+  KJ_ASSERT(!l->parallel_loop); /* parallel loops are not nested */
   kl_parallel p = { .outer = l->parallel_loop, .id = id };
   l->parallel_loop = id;
   return p;
@@ -65,7 +65,7 @@ void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 
 /* ---- thread loops ---- */
 
-/* A loop nest over the threads of a block; loops over one thread are left out. */
+/* A loop nest over the threads of a block, without loops over a single thread. */
 typedef struct thread_nest {
   kl_counted_loop loops[3];
   bool has_loop[3];
@@ -96,7 +96,7 @@ static LLVMValueRef scale_and_add(kl_lowering *l, LLVMValueRef base, uint32_t sc
   return no_wrap(kl_add(l, scaled, more));
 }
 
-/* One loop over the threads of a warp, wherever they lie in the block. */
+/* Begins one loop over the threads of a warp, whatever their positions in the block are. */
 static void begin_warp(kl_lowering *l, thread_nest *nest)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -131,7 +131,8 @@ static void begin_nest(kl_lowering *l, thread_nest *nest)
   kl_set_rank(l, rank);
 }
 
-/* x may have no loop of its own: then the next one out is the innermost. */
+/* Returns the dimension of the innermost loop. x may have no loop; then it is the next
+ * dimension. */
 static int innermost(const thread_nest *nest)
 {
   for (int d = 0; d < 3; d++)
@@ -157,7 +158,7 @@ static void guard(kl_lowering *l, LLVMBasicBlockRef otherwise)
   kl_go_on_if(l, kl_is_active(l), active, otherwise);
 }
 
-/* Where a thread's part of the body ends: the latch of the loop, if there is one. */
+/* Returns the block where a thread's iteration ends: the latch of the loop if there is one. */
 static LLVMBasicBlockRef end_of_thread(kl_lowering *l, const thread_nest *nest)
 {
   int d = innermost(nest);
@@ -209,9 +210,9 @@ enum { MAX_RANGE_RANK = 3, ROUNDED_PIECE = 64, LEAST_ROUNDED = 1024 };
 typedef struct range {
   const kt_stmt *stmt;
   uint32_t rank;
-  LLVMValueRef extents[MAX_RANGE_RANK]; /* i64, not negative */
+  LLVMValueRef extents[MAX_RANGE_RANK]; /* i64, nonnegative */
   LLVMValueRef total;
-  LLVMValueRef first, last; /* the block's piece of the elements in linear order; i64 */
+  LLVMValueRef first, last; /* i64; the block's piece of the elements, in linear order */
 } range;
 
 static LLVMValueRef select_less(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
@@ -223,15 +224,16 @@ static LLVMValueRef mul64(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return no_wrap(kl_mul(l, x, y));
 }
 
-/* Of two extents: 2^63 - 1 where there are more elements, which nobody will see the end of. */
+/* Multiplies two extents and saturates at 2^63 - 1. No range with more elements can end. */
 static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return kl_intrinsic(l, "llvm.smul.fix.sat", &l->i64, 1,
                       (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
 }
 
-/* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line.
- * There may be 2^63 - 1 elements: what is rounded up, and sums, are unsigned. */
+/* Computes the block's piece. Large pieces start at multiples of 64 elements, so that no two
+ * workers write to the same cache line. There may be 2^63 - 1 elements, so rounded numbers and sums
+ * are unsigned. */
 static void find_piece(kl_lowering *l, range *r)
 {
   const kl_cpu_state *s = kl_cpu(l);
@@ -262,7 +264,7 @@ static range start_range(kl_lowering *l, const kt_stmt *stmt)
   return r;
 }
 
-/* Outer variables from the number of a row. */
+/* Sets the outer variables from the number of a row. */
 static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
 {
   KJ_ASSERT(r->rank > 1);
@@ -273,7 +275,8 @@ static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
   }
 }
 
-/* It fails: there is no way on. */
+/* Runs the first failing iteration again with its checks. It fails, so control does not come
+ * back. */
 static void run_failing(kl_lowering *l, const range *r, const kl_speculation *speculation)
 {
   LLVMValueRef has_any, first = kl_find_failing(l, speculation, &has_any);
@@ -284,8 +287,8 @@ static void run_failing(kl_lowering *l, const range *r, const kl_speculation *sp
   kl_go_on_in(l, none);
 }
 
-/* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive.
- */
+/* Lowers one row. The variable itself is the loop counter, in its own width, so that LLVM
+ * recognizes subscripts with it as consecutive. */
 static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
   const kt_var *var = r->stmt->vars.items[r->rank - 1];
@@ -323,7 +326,8 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   if (is_speculated) run_failing(l, r, &speculation);
 }
 
-/* Whoever runs the iterations: the rows of the piece, the first and the last one in part. */
+/* Lowers the rows of a piece, for any executing thread. The first and the last row may be
+ * partial. */
 static void lower_rows(kl_lowering *l, const range *r)
 {
   if (r->rank == 1) {
@@ -356,7 +360,7 @@ static void set_element(kl_lowering *l, const range *r, LLVMValueRef element)
   set_row(l, r, kl_udiv(l, element, r->extents[r->rank - 1]));
 }
 
-/* base + rank, in the width of the variable. */
+/* Returns base + rank in the width of the variable. */
 static LLVMValueRef add_rank(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   LLVMValueRef rank = kl_cpu(l)->rank;
@@ -365,7 +369,7 @@ static LLVMValueRef add_rank(kl_lowering *l, const range *r, LLVMValueRef base)
   return no_wrap(kl_add(l, base, kl_extend_position(l, rank)));
 }
 
-/* end: where a thread goes that fails. */
+/* Lowers the body. A failing thread branches to `end`. */
 static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef end)
 {
   LLVMBasicBlockRef leave = l->frame->leave;
@@ -374,8 +378,8 @@ static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef e
   l->frame->leave = leave;
 }
 
-/* One round of a block whose threads lie along x: only as many threads as there are elements left.
- */
+/* Lowers one round of a block whose threads are along x. In the last round only as many threads run
+ * as elements are left. */
 static void lower_linear_round(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -412,8 +416,8 @@ static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base
   end_nest(l, &nest, kl_end_parallel(l, &p));
 }
 
-/* Threads may fail in any round; without this question the rest of a range of any size would be
- * counted through for no thread. */
+/* Leaves the rounds if no thread is active. Threads may fail in any round; without this test the
+ * remaining rounds would run without threads. */
 static void leave_rounds_unless_any(kl_lowering *l, const range *r, const kl_counted_loop *rounds)
 {
   if (!r->stmt->is_guarded || !l->kernel->may_fail) return;
@@ -422,7 +426,7 @@ static void leave_rounds_unless_any(kl_lowering *l, const range *r, const kl_cou
   kl_move_to(l, some);
 }
 
-/* Element first + k belongs to thread k mod threads. */
+/* Lowers a block_range: element first + k belongs to thread k mod the number of threads. */
 static void lower_rounds(kl_lowering *l, const range *r)
 {
   kl_cpu_state *s = kl_cpu(l);

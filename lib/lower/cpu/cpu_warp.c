@@ -1,8 +1,8 @@
 /* CPU: warp operations and counting barriers, between the thread loops.
  *
- * A warp is 32 consecutive threads of the block, the last one maybe fewer. Operands are slots,
- * uniform or constant, so that they can be read for any thread; inactive lanes take no part in
- * votes, and a shuffle from one gives what it last had there. */
+ * A warp is 32 consecutive threads of the block; the last warp may have fewer. Operands are slots,
+ * uniform or constant, so that they can be read for any thread. Inactive lanes do not take part in
+ * votes. A shuffle from an inactive lane returns the last value that the lane had. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -33,8 +33,8 @@ static LLVMValueRef condition(kl_lowering *l, const kt_stmt *stmt, size_t i, LLV
                           kl_warp_operand(l, stmt, i, rank));
 }
 
-/* A loop over threads [first, stop) of the block; what they have in common in it is memory that is
- * accessed without saying that it is independent. */
+/* Begins a loop over the threads [first, stop) of the block. Only accesses that are marked as
+ * independent may be executed in parallel. */
 kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop)
 {
@@ -56,7 +56,8 @@ static LLVMValueRef first_thread(kl_lowering *l) { return kl_cpu(l)->unit_first;
 static LLVMValueRef last_thread(kl_lowering *l) { return kl_cpu(l)->unit_stop; }
 static bool has_full_warps(kl_lowering *l) { return kl_cpu(l)->thread_count % WARP == 0; }
 
-/* No minimum where all warps are full: loops over their lanes then have constant trip counts. */
+/* Returns the end of a warp. Without a minimum if all warps are full, so that loops over their
+ * lanes have constant trip counts. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first)
 {
   LLVMValueRef stop = kl_nuw_add(l, first, kl_const32(l, WARP));
@@ -78,7 +79,7 @@ LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef
   return stmt->is_guarded ? kl_is_active(l) : LLVMConstInt(l->i1, 1, false);
 }
 
-/* Writes are for active threads only. */
+/* Sets the result of a thread if the thread is active. */
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value)
 {
   if (!stmt->var) return;
@@ -96,7 +97,7 @@ void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, 
 
 /* ---- shuffles: PTX's shfl ---- */
 
-/* The lane read by `lane`, and whether it is inside the segment. */
+/* Returns the lane that `lane` reads from. *is_inside receives whether it is inside the segment. */
 static LLVMValueRef source_lane(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef lane,
                                 LLVMValueRef by, LLVMValueRef width, LLVMValueRef *is_inside)
 {
@@ -126,7 +127,7 @@ static LLVMValueRef source_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValue
   LLVMValueRef from = source_lane(l, (ki_shuffle_mode)stmt->value->builtin->operation, lane,
                                   kl_warp_operand32(l, stmt, 2, rank), width, &is_inside);
   LLVMValueRef thread = kl_add(l, base, from);
-  /* any number may be given as a width */
+  /* the width may be any number */
   if (stmt->value->args.count == 4 || !has_full_warps(l))
     is_inside = kl_and(l, is_inside, kl_icmp(l, LLVMIntULT, thread, all_threads(l)));
   return kl_select(l, is_inside, thread, rank);
@@ -144,8 +145,8 @@ static void lower_shuffle(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- votes ---- */
 
-/* Bits of the active lanes of the warp that starts at base, and of those among them for which
- * operand 1 holds. */
+/* Bits of the active lanes of the warp that starts at base, and of the active lanes for which
+ * operand 1 is true. */
 typedef struct ballot {
   LLVMValueRef active, holds;
 } ballot;
@@ -168,7 +169,7 @@ static LLVMValueRef no_bits(kl_lowering *l, const char *name)
   return bits;
 }
 
-/* Of the threads [first, stop) of one warp. */
+/* Returns the bits of the threads [first, stop) of one warp. */
 static LLVMValueRef bits_of_lanes(kl_lowering *l, LLVMValueRef first, LLVMValueRef stop)
 {
   if (has_full_warps(l)) return kl_const32(l, -1);
@@ -223,9 +224,9 @@ static void lower_vote(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- match and reduce: for each lane, over the lanes of its mask ---- */
 
-/* What the lanes of a warp look at. */
+/* The values that the lanes of a warp compare or combine. */
 typedef struct lanes {
-  LLVMValueRef values, active; /* memory: one value a lane; their bits: i32 */
+  LLVMValueRef values, active; /* memory: one value for each lane; i32: bits of the active lanes */
   LLVMTypeRef type;
 } lanes;
 
@@ -268,7 +269,7 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
   return all;
 }
 
-/* A loop over lane numbers; the body is taken for those of the members. */
+/* A loop over lane numbers whose body runs only for members. */
 typedef struct member_loop {
   kl_counted_loop loop;
 } member_loop;
@@ -286,7 +287,7 @@ static LLVMValueRef begin_members(kl_lowering *l, member_loop *m, LLVMValueRef m
 
 static void end_members(kl_lowering *l, member_loop *m) { kl_end_vector_loop(l, &m->loop); }
 
-/* Bits of the members that hold what the lane holds. */
+/* Returns the bits of the members whose value equals that of the lane. */
 static LLVMValueRef find_equal(kl_lowering *l, const lanes *all, LLVMValueRef members,
                                LLVMValueRef lane)
 {
@@ -311,7 +312,7 @@ static LLVMValueRef match_result(kl_lowering *l, const kt_stmt *stmt, const lane
   return kl_insert_value(l, pair, is_all, 1);
 }
 
-/* As the GPU's butterfly pairs them. */
+/* Reduces in the same order as the GPU's butterfly shuffles. */
 static LLVMValueRef reduce_tree(kl_lowering *l, const kt_stmt *stmt, const lanes *all)
 {
   LLVMValueRef values[WARP];
@@ -340,7 +341,8 @@ static void reduce_members(kl_lowering *l, const kt_stmt *stmt, const lanes *all
   end_members(l, &m);
 }
 
-/* Neighbouring lanes nearly always have one mask: its result is kept. */
+/* Returns the result for the members. Adjacent lanes nearly always have the same mask, so the last
+ * result is kept. */
 static LLVMValueRef reduce_result(kl_lowering *l, const kt_stmt *stmt, const lanes *all,
                                   LLVMValueRef members, LLVMValueRef kept_members,
                                   LLVMValueRef result)
@@ -381,9 +383,9 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
   kl_end_vector_loop(l, &warps);
 }
 
-/* ---- what watched memory is told ---- */
+/* ---- synchronizations of watched memory ---- */
 
-/* Calls the function with a number of each thread of the block. */
+/* Calls the watch function with one number for each thread of the block. */
 static void tell_watch(kl_lowering *l, const kt_stmt *stmt, const char *function,
                        LLVMValueRef (*number)(kl_lowering *l, const kt_stmt *stmt,
                                               LLVMValueRef rank))
@@ -405,7 +407,8 @@ static LLVMValueRef mask_of_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValu
   return kl_select(l, kl_is_lane_active(l, stmt, rank), mask, kl_const32(l, 0));
 }
 
-/* Threads that have left the kernel do not hold up a barrier. */
+/* Returns 1 if the thread waits at the barrier or has left the kernel, because a barrier does not
+ * wait for threads that have left. */
 static LLVMValueRef meets_at_barrier(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
   KJ_ASSERT(stmt->is_guarded);
@@ -422,7 +425,7 @@ static void watch_barrier(kl_lowering *l, const kt_stmt *stmt)
   else kl_watch_synchronization(l, KJ_WATCH_BARRIER_FUNCTION, NULL);
 }
 
-/* The boundary between two thread loops is enough. */
+/* Lowers syncwarp. The boundary between two thread loops implements it. */
 static void lower_syncwarp(kl_lowering *l, const kt_stmt *stmt)
 {
   if (kl_is_watched(l)) tell_watch(l, stmt, KJ_WATCH_WARPS_FUNCTION, mask_of_thread);
@@ -476,7 +479,8 @@ LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   return kl_icmp(l, LLVMIntNE, kl_load(l, l->i32, any), kl_const32(l, 0));
 }
 
-/* Over all warps of the block, which run as parts; a warp without active threads is not there. */
+/* Sums over all warps of the block, which run as fibers. A warp without active threads does not
+ * take part. */
 static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef count)
 {
   LLVMValueRef zero = kl_const32(l, 0), is_here = kl_has_active_lane(l, stmt), before = count;
@@ -490,7 +494,7 @@ static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   return kl_join(l, before, start, sum, last);
 }
 
-/* Combines a number from each thread; the result stays in memory that the optimizer turns into a
+/* Combines a number from each thread. The result is in memory that the optimizer turns into a
  * register. */
 static LLVMValueRef reduce(kl_lowering *l, const kt_stmt *stmt)
 {

@@ -1,9 +1,9 @@
-/* CPU: matrix products of a warpgroup. Each warp computes its own 16 rows when it comes there: what
- * the other three do makes no difference to it.
+/* CPU: matrix products of a warpgroup. Each warp computes its own 16 rows when it reaches the
+ * product, because its result does not depend on the other three warps.
  *
- * Where a matrix lies follows from its descriptor as in the PTX manual ("strides", "swizzling
- * modes"): rows of 8 along the dimension that is not k, of 16 bytes or of the swizzle's width; the
- * swizzle exchanges groups of 16 bytes by bits of the address. */
+ * The layout of a matrix follows from its descriptor as in the PTX manual ("strides", "swizzling
+ * modes"). There are groups of 8 rows along the dimension other than k. A row has 16 bytes, or the
+ * width of the swizzle. The swizzle exchanges groups of 16 bytes by bits of the address. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -14,11 +14,11 @@ enum { WARP = 32, WARPGROUP = 4 };
 
 /* ---- descriptors ---- */
 
-/* What a descriptor says, in bytes; all i64. */
+/* The fields of a descriptor, in bytes; all i64. */
 typedef struct described {
   LLVMValueRef start, leading, stride;
-  LLVMValueRef width; /* of a swizzled row; 16 where nothing is swizzled */
-  LLVMValueRef mask;  /* of the address bits that the swizzle changes */
+  LLVMValueRef width; /* width of a swizzled row; 16 without a swizzle */
+  LLVMValueRef mask;  /* mask of the address bits that the swizzle changes */
 } described;
 
 static LLVMValueRef field(kl_lowering *l, LLVMValueRef word, int shift)
@@ -27,7 +27,7 @@ static LLVMValueRef field(kl_lowering *l, LLVMValueRef word, int shift)
   return kl_shl(l, bits, kl_const64(l, 4));
 }
 
-/* Kinds 0 to 3: none, 128, 64, 32 bytes. */
+/* Reads a descriptor. Swizzle kinds 0 to 3 mean none, 128, 64 and 32 bytes. */
 static described read_descriptor(kl_lowering *l, LLVMValueRef word)
 {
   LLVMValueRef kind = kl_lshr(l, word, kl_const64(l, 62)),
@@ -41,10 +41,11 @@ static described read_descriptor(kl_lowering *l, LLVMValueRef word)
                       .mask = kl_and(l, kl_sub(l, width, kl_const64(l, 1)), kl_const64(l, 0x70)) };
 }
 
-/* Groups of 8 along `outer`, rows of `width` bytes along `inner`. Where k is the inner dimension,
- * stride goes from group to group; without a swizzle the leading distance goes along k. Where k is
- * outer, the leading distance goes along the other one and stride along k; without a swizzle the
- * other way round. */
+/* Returns the offset of an element in groups of 8 rows along `outer`, with rows of `width` bytes
+ * along `inner`. If k is the inner dimension, stride is the distance of groups, and without a
+ * swizzle the leading offset is the distance along k. If k is the outer dimension, the leading
+ * offset is the distance along the other dimension and stride the distance along k; without a
+ * swizzle they are exchanged. */
 static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValueRef outer,
                                    LLVMValueRef inner_bytes, bool is_transposed)
 {
@@ -60,7 +61,7 @@ static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValue
   return kl_xor(l, offset, exchange);
 }
 
-/* Element (row, k) of a, or (column, k) of b, as it is computed with. */
+/* Loads element (row, k) of a, or (column, k) of b, in the type of the computation. */
 static LLVMValueRef load_operand(kl_lowering *l, const kt_wgmma *w, const described *d,
                                  LLVMValueRef row, LLVMValueRef k, bool is_transposed)
 {
@@ -114,7 +115,8 @@ static void fill_from_fragment(kl_lowering *l, const kt_wgmma *w, const kl_matri
   }
 }
 
-/* A lane's elements of d: pairs of neighbours, then 8 rows further, then 8 columns further. */
+/* Returns the address of a lane's element i of d: two adjacent columns, then 8 rows further, then 8
+ * columns further. */
 static LLVMValueRef result_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef lane, uint32_t i)
 {
   return place_at(l, m, lane, 8 * (i / 2 % 2), 2, 8 * (i / 4) + i % 2);
@@ -169,7 +171,7 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
   kl_counted_loop warps, loop;
   LLVMValueRef stop, first = kl_begin_warps(l, &warps, &stop);
   LLVMBasicBlockRef some = kl_new_block(l, "some"), none = kl_new_block(l, "none");
-  /* descriptors of a warp that is not there may say anything */
+  /* the descriptors of a warp without active threads may be invalid */
   kl_go_on_if(l, kl_has_active_among(l, stmt, first, stop), some, none);
   LLVMValueRef warp = kl_urem(l, kl_lshr(l, first, kl_const32(l, 5)), kl_const32(l, WARPGROUP));
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);

@@ -1,36 +1,39 @@
-/* Lowering to nvptx: what lib/target/nvptx.c tells it and learns from it, and the rows of nvptx's
- * table that are instructions and library calls; nvptx_kernel.c puts the table together. */
+/* Lowering to nvptx: the interface to lib/target/nvptx.c, and the functions of nvptx's table that
+ * are instructions and library calls; nvptx_kernel.c contains the table. */
 #ifndef KJ_LOWER_NVPTX_LOWER_NVPTX_H
 #define KJ_LOWER_NVPTX_LOWER_NVPTX_H
 
 #include "lower/lower.h"
 
-/* Lowering to nvptx: what lib/target/nvptx.c tells it and learns from it. */
+/* The interface to lib/target/nvptx.c. */
 
 /* kl_lowering.target_state */
 typedef struct kl_nvptx_lowering {
-  kj_math_library library; /* whose names to call */
-  bool calls_library;      /* out */
-  bool asks_library;       /* out: the code depends on which library it is */
-  bool has_branches;       /* out: of what is called, something is worth the passes over loops */
+  kj_math_library library; /* library that is called */
+  bool calls_library;      /* output: the code calls the library */
+  bool asks_library;       /* output: the code depends on which library it is */
+  /* output: a called function has loops or branches, so that the loop passes are worth their
+   * time */
+  bool has_branches;
 } kl_nvptx_lowering;
 
 extern const kl_lower_target kl_nvptx_lowering_target;
 
-/* nvptx: instructions written as text. */
+/* Inline assembly. */
 
 typedef struct kl_asm {
   const char *text, *constraints;
   LLVMTypeRef result;
-  LLVMTypeRef place;  /* args[0], a "*m", is the address of one; no other memory is accessed.
-                         NULL: any may be, unless is_pure */
-  bool orders_others; /* has a place, and accesses to any memory keep their side of it */
-  bool is_pure;       /* no effect: may be moved and dropped */
+  /* args[0], a "*m", is the address of a value of this type, and no other memory is accessed. NULL
+   * means that any memory may be accessed, unless is_pure */
+  LLVMTypeRef place;
+  bool orders_others; /* only with a place: accesses to any memory must not move across it */
+  bool is_pure;       /* no effect; may be moved and removed */
   bool is_convergent; /* threads execute it together */
 } kl_asm;
 
 LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args, unsigned count);
-/* An address in shared memory as PTX takes it: i32. */
+/* Returns an address in shared memory in the form of PTX, an i32. */
 LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 
 /* nvptx_group.c, nvptx_matrix.c */
@@ -40,28 +43,29 @@ LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
 /* nvptx_group.c */
-/* Builds `ask` again and again until it gives something other than 0. Interruptible code looks in
- * between whether its launch was interrupted. */
+/* Executes `ask` repeatedly until it returns a value other than 0. Interruptible code polls in
+ * between. */
 void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
                          LLVMValueRef *args, unsigned count);
-/* Shared memory of the module's own, without a value at first. */
+/* Returns a shared variable of the module, without an initial value. */
 LLVMValueRef kl_nvptx_shared_words(kl_lowering *l, const char *name, LLVMTypeRef word,
                                    uint32_t count, uint32_t word_bytes);
 
 /* nvptx_grid.c */
-/* The kernel has a grid_sync, and so counts the threads that leave it. */
+/* Returns whether the kernel has a grid_sync, so that it counts the threads that leave it. */
 bool kl_nvptx_counts_threads(kl_lowering *l);
-/* For such kernels: before the body, and on each way out, in threads that leave the kernel. */
+/* For such kernels: call kl_nvptx_begin_grid before the body, and kl_nvptx_leave_grid wherever a
+ * thread leaves the kernel. */
 void kl_nvptx_begin_grid(kl_lowering *l);
 void kl_nvptx_leave_grid(kl_lowering *l);
 void kl_nvptx_sync_grid(kl_lowering *l, kj_location location);
 
-/* The rows of nvptx's table that are instructions and library calls; nvptx_kernel.c puts the table
- * together. */
+/* The functions of nvptx's table that are instructions and library calls; nvptx_kernel.c contains
+ * the table. */
 
 /* nvptx_memory.c */
 void kl_nvptx_barrier(kl_lowering *l);
-/* Before the body: the state that barriers of the block and of the grid start with. */
+/* Initializes the state of block and grid barriers. Call it before the body. */
 void kl_nvptx_begin_block(kl_lowering *l);
 LLVMValueRef kl_nvptx_barrier_reduce(kl_lowering *l, ki_barrier_reduction reduction,
                                      LLVMValueRef predicate);
@@ -107,7 +111,7 @@ LLVMValueRef kl_nvptx_rsqrt(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x);
 
-/* nvptx_math.c: of f32; values: sine, cosine */
+/* nvptx_math.c: for f32; values receives sine and cosine */
 LLVMValueRef kl_nvptx_sine(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_cosine(kl_lowering *l, LLVMValueRef x);
 void kl_nvptx_sine_and_cosine(kl_lowering *l, LLVMValueRef x, LLVMValueRef values[2]);

@@ -15,7 +15,8 @@ static LLVMValueRef copy_effect(kl_lowering *l, const char *text, const char *co
   return NULL;
 }
 
-/* Bytes of the elements before `valid`, none below 0 and no more than there are. */
+/* Returns the size in bytes of the elements before `valid`, which is clamped to 0 and the number of
+ * elements. */
 static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t size)
 {
   LLVMValueRef valid = kl_lower_expr(l, expr->args.items[1]),
@@ -25,7 +26,7 @@ static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t si
   return kl_mul(l, kl_as_i32(l, some), kl_const32(l, size));
 }
 
-/* 16 bytes go past L1, which they would only crowd. */
+/* Lowers cp_async. Copies of 16 bytes bypass L1, where they would displace other data. */
 LLVMValueRef kl_nvptx_cp_async(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value to, from;
@@ -84,9 +85,9 @@ static LLVMValueRef find_map(kl_lowering *l, const kj_tensor_map *wanted)
   return NULL;
 }
 
-/* Coordinates are signed numbers of 32 bits. A box that starts further out than they reach is as
- * far outside as one that ends where the array begins, or as one that starts at the largest extent.
- */
+/* Returns a coordinate as an i32. A box that starts beyond the range of i32 is outside of the
+ * array. It is moved to a start just before the array or at the largest extent, which is outside as
+ * well. */
 static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy, uint32_t d)
 {
   const kt_expr *index = copy->start->items[d];
@@ -99,7 +100,7 @@ static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy,
   return kl_as_i32(l, kl_intrinsic2(l, "llvm.smax", kl_intrinsic2(l, "llvm.smin", at, end), first));
 }
 
-/* Coordinates go from the innermost dimension out. */
+/* Lowers a tensor copy. Coordinates are passed from the innermost dimension outwards. */
 LLVMValueRef kl_nvptx_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
 {
   kl_tensor_copy copy = kl_lower_tensor_copy(l, expr);
@@ -143,9 +144,10 @@ LLVMValueRef kl_nvptx_copy_group(kl_lowering *l, const kt_expr *expr)
   return copy_effect(l, texts[expr->builtin->id], is_wait ? "n" : "", &count, is_wait);
 }
 
-/* nvptx: barriers between warps and blocks, mbarriers, clusters. LLVM's intrinsics for some of them
- * say that they touch the barrier's own memory only, so that accesses to what is waited for could
- * be moved across: all are written as text that touches any memory. */
+/* nvptx: barriers between warps and blocks, mbarriers, clusters. Some of LLVM's intrinsics declare
+ * that they access only the memory of the barrier, so LLVM could move accesses of the protected
+ * data across them. All of these operations are therefore inline assembly that accesses any
+ * memory. */
 
 LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args, unsigned count)
 {
@@ -187,7 +189,7 @@ static LLVMValueRef effect(kl_lowering *l, const char *text, const char *constra
 void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
                          LLVMValueRef *args, unsigned count)
 {
-  enum { COST = 4096 }; /* of asking once, which may take long, in expressions */
+  enum { COST = 4096 }; /* cost of one `ask`, which may take long, in expressions */
   LLVMBasicBlockRef again = kl_new_block(l, "wait"), over = kl_new_block(l, "over"),
                     waits = kl_new_block(l, "waits");
   kl_go_on_in(l, again);
@@ -202,10 +204,11 @@ void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask
 
 /* ---- named barriers of interruptible code ----
  *
- * The hardware's wait for a number of threads, and who has left is not among them: threads that
- * stayed would wait forever. So these are words of shared memory, a round in the upper half and in
- * the lower one how many threads have come to it. Who is the last of a round starts the next one;
- * threads that come meanwhile are of that already. */
+ * The hardware's barrier waits for a number of threads, and a thread that has left does not count,
+ * so the other threads would wait forever. Interruptible code therefore uses words of shared
+ * memory. The upper half is the number of the round, the lower half the number of threads that have
+ * arrived. The last thread of a round starts the next one; threads that arrive later belong to that
+ * round. */
 
 enum { NAMED_BARRIERS = 16 };
 
@@ -229,9 +232,9 @@ static LLVMValueRef named_barriers(kl_lowering *l)
   return kl_nvptx_shared_words(l, "kjit_named_barriers", l->i64, NAMED_BARRIERS, 8);
 }
 
-/* A wait for the cluster of a thread that has not arrived would never end, nor would the others' if
- * it arrived twice. So in interruptible code each thread has a byte of shared memory: whether it
- * has arrived and not yet waited. */
+/* A cluster wait by a thread that has not arrived would never end, and neither would the waits of
+ * other threads if it arrived twice. In interruptible code each thread therefore has a byte of
+ * shared memory: whether it has arrived and not waited yet. */
 enum { MOST_THREADS = 1024 };
 
 static LLVMValueRef cluster_arrival(kl_lowering *l)
@@ -363,7 +366,7 @@ LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 
 typedef struct phase_text {
   ki_builtin_id id;
-  bool is_other, is_counted; /* of another block; with a count */
+  bool is_other, is_counted; /* for an mbarrier of another block; with a count */
   const char *text, *constraints;
 } phase_text;
 
@@ -411,8 +414,8 @@ LLVMValueRef kl_nvptx_mbarrier(kl_lowering *l, const kt_expr *expr)
                       args, 1 + is_counted);
 }
 
-/* The scope of what is made known: the cluster's where there is one, whose other blocks may have
- * arrived too. */
+/* Returns the scope of an acquire. It is the cluster if there is one, because other blocks of the
+ * cluster may have arrived as well. */
 static const char *scope_text(kl_lowering *l)
 {
   return l->c->has_cluster || l->c->code->cluster[0] ? ".acquire.cluster" : "";
@@ -489,7 +492,7 @@ LLVMValueRef kl_nvptx_map_shared_rank(kl_lowering *l, const kt_expr *expr)
   return kl_pack_array(l, &array);
 }
 
-/* Where an architecture has no clusters, every block is one. */
+/* Returns a cluster position. On architectures without clusters, every block is a cluster. */
 LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension)
 {
   if (l->c->request->target.arch < 90) {
@@ -516,7 +519,7 @@ LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, u
                       NULL, 0, NULL, 0);
 }
 
-/* ---- text of the kernel's own ---- */
+/* ---- the built-ins ptx and ptx_effect ---- */
 
 static char constraint_of(kl_lowering *l, kjit_type type)
 {
@@ -526,7 +529,7 @@ static char constraint_of(kl_lowering *l, kjit_type type)
   return bytes == 8 ? 'l' : bytes == 4 ? 'r' : 'h';
 }
 
-/* f16 is handed over as its bits, bytes in 16 of them. */
+/* Returns the type of an operand: f16 is passed as its bits, a byte in 16 bits. */
 static LLVMTypeRef operand_type(kl_lowering *l, kjit_type type)
 {
   return type == KJIT_F32 || type == KJIT_F64 || kl_scalar_bytes(l, type) > 2
@@ -549,7 +552,7 @@ static LLVMValueRef from_result(kl_lowering *l, kjit_type type, LLVMValueRef val
   return kl_trunc(l, value, kl_register_type(l, type));
 }
 
-/* The types of the results: the items of a tuple, or the type itself. */
+/* Returns the types of the results: the items of a tuple, or the type itself. */
 static const kjit_type *list_results(kl_lowering *l, const kt_expr *expr, size_t *count)
 {
   bool is_tuple = kl_is_tuple_type(l, expr->type);
@@ -565,8 +568,8 @@ static LLVMTypeRef result_type(kl_lowering *l, const kjit_type *types, size_t co
   return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, (unsigned)count, false);
 }
 
-/* The value of the call as the built-in's: LLVM has one result as it is, and several in a struct.
- */
+/* Converts the value of the call to the value of the built-in. LLVM returns a single result
+ * directly and several in a struct. */
 static LLVMValueRef take_results(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
 {
   size_t count;

@@ -60,7 +60,7 @@ static const char *parameter_name(kl_lowering *l, const kl_planned_parameter *p)
   }
 }
 
-/* A constant of the grid: it is read where the parameters lie. */
+/* Marks a tensor map as a grid constant, so that the kernel uses it in parameter memory. */
 static void describe_map(kl_lowering *l, unsigned index)
 {
   static const char constant[] = "nvvm.grid_constant";
@@ -76,14 +76,14 @@ static void describe_map(kl_lowering *l, unsigned index)
   kl_add_attribute(l, l->function, index, "readonly", 0);
 }
 
-/* Of the array argument that the parameter is a part of: all of them. */
+/* Returns whether the array argument that the parameter belongs to has all of the facts. */
 static bool has_facts(const kl_lowering *l, const kl_planned_parameter *p, uint32_t facts)
 {
   return (l->c->request->signature->arguments[p->parameter.argument].facts & facts) == facts;
 }
 
-/* noalias holds for what nothing in the kernel writes only: LLVM lets noalias memory be unchanged
- * across barriers. */
+/* Sets the attributes of a parameter. noalias is used only for memory that the kernel does not
+ * write: LLVM assumes that noalias memory does not change across barriers. */
 static void describe_parameter(kl_lowering *l, size_t i)
 {
   const kl_planned_parameter *p = &l->parameters.items[i];
@@ -105,8 +105,8 @@ static void describe_parameter(kl_lowering *l, size_t i)
   kl_add_attribute(l, l->function, param_index(i), "readonly", 0);
 }
 
-/* Rows of whole groups of 16 bytes: so many elements as make one are a divisor of each stride that
- * is a parameter. It is of use where the first row is aligned. */
+/* Assumes that rows have a multiple of 16 bytes: each stride parameter is a multiple of the number
+ * of elements in 16 bytes. This helps only if the first row is aligned. */
 static void assume_aligned_rows(kl_lowering *l)
 {
   for (size_t i = 0; i < l->parameters.count; i++) {
@@ -116,7 +116,7 @@ static void assume_aligned_rows(kl_lowering *l)
       continue;
     kjit_type type = l->c->request->signature->arguments[p->parameter.argument].type;
     uint32_t bytes = kl_scalar_bytes(l, kl_type_info(l, type)->element),
-             power = bytes & -bytes; /* the largest that divides it */
+             power = bytes & -bytes; /* the largest power of two that divides it */
     if (power >= KJ_FACT_WIDTH) continue;
     LLVMValueRef mask = LLVMConstInt(LLVMTypeOf(p->value), KJ_FACT_WIDTH / power - 1, false),
                  rest = kl_and(l, p->value, mask),
@@ -179,8 +179,8 @@ static void begin_kernel(kl_lowering *l)
     kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "programmatic launches need sm_%d, the target is sm_%u", PROGRAMMATIC_FROM,
             l->c->request->target.arch);
-  /* The next launch may be prepared from now on; this one waits until all before it has ended and
-   * what it wrote can be seen. */
+  /* The next launch may start from here on. This launch waits until all earlier launches have ended
+   * and their writes are visible. */
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
@@ -255,9 +255,9 @@ static LLVMValueRef threads_of_block(kl_lowering *l)
   return kl_nsw_mul(l, kl_nsw_mul(l, block_size(l, 0), block_size(l, 1)), block_size(l, 2));
 }
 
-/* As text that LLVM does not merge with other reads of the register: in a mandelbrot that can be
- * interrupted, six registers held the position through the loop, and a quarter fewer threads ran.
- */
+/* Reads a position as inline assembly, which LLVM does not merge with other reads of the register.
+ * In an interruptible Mandelbrot kernel, merged reads held the position in six registers through
+ * the loop, and a quarter fewer threads were resident. */
 static LLVMValueRef failing_position(kl_lowering *l, ki_builtin_id id, uint32_t dimension)
 {
   bool is_thread = id == KJ_BUILTIN_THREAD_IDX;
@@ -302,7 +302,8 @@ static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef ty
   return global;
 }
 
-/* One symbol for all of it: every symbol without a size starts at the same address. */
+/* Returns the symbol of dynamic shared memory. One symbol is enough, because all symbols without a
+ * size start at the same address. */
 static LLVMValueRef dynamic_shared(kl_lowering *l)
 {
   static const char name[] = "kjit_dynamic_shared";
@@ -353,8 +354,8 @@ static LLVMValueRef dynamic_shared_bytes(kl_lowering *l)
 
 /* ---- ranges ---- */
 
-/* Blocks in their order, threads in theirs: neighbouring threads of a block have neighbouring
- * numbers whatever the block's shape. */
+/* Numbers the threads of the grid by block, then by thread, so that adjacent threads of a block
+ * have adjacent numbers for any block shape. */
 static void number_grid_threads(kl_lowering *l, LLVMValueRef *rank, LLVMValueRef *count)
 {
   bool is_small = l->c->request->signature->grid32;
@@ -388,7 +389,7 @@ static void lower_range(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- recursion ---- */
 
-/* Of local memory. */
+/* Returns the stack pointer in local memory. */
 static LLVMValueRef stack_pointer(kl_lowering *l)
 {
   static const char text[] = "stacksave.u64 $0;", constraints[] = "=l";
@@ -401,7 +402,7 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 
 /* ---- failing threads ---- */
 
-/* A thread that has exited no longer counts at barriers. */
+/* Makes the thread exit. Barriers no longer wait for it. */
 static void leave_kernel(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) kl_nvptx_leave_grid(l);
@@ -409,8 +410,9 @@ static void leave_kernel(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
-/* Where threads are counted, the kernel's end is code that the lanes of a warp would come together
- * for: one that has returned would wait there for those that wait for it to exit. */
+/* Returns from the kernel. If threads are counted, the thread exits at once: at a common end of the
+ * kernel the lanes of a warp would wait for each other, while other threads wait for the exit of
+ * the returned ones. */
 static void return_early(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) leave_kernel(l);

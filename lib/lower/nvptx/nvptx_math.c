@@ -1,16 +1,17 @@
-/* nvptx: math functions: sine and cosine of f32 of our own, the others of libdevice or libclc. */
+/* nvptx: math functions. Sine and cosine of f32 are implemented here; the others come from
+ * libdevice or libclc. */
 #include <math.h>
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
-/* nvptx: sine and cosine of f32, at most 1.6 ULP from the exact result. A library's reduce large
- * arguments by a loop and local memory, which assemblers take longer for than for all the rest of
- * an element-wise kernel; here that is a few instructions.
+/* Sine and cosine of f32, at most 1.6 ULP from the exact result. The libraries reduce large
+ * arguments with a loop and local memory, which assemblers need longer for than for the rest of an
+ * element-wise kernel. Here the reduction takes a few instructions.
  *
- * x = quarters * pi/2 + rest, with rest in [-pi/4, pi/4]; then a polynomial for the sine or the
- * cosine of the rest. */
+ * x = quarters * pi/2 + rest, with rest in [-pi/4, pi/4]; a polynomial then gives the sine or
+ * cosine of rest. */
 
 enum { DIGIT_WORDS = 7 };
 
@@ -30,9 +31,9 @@ static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t mask)
 }
 static LLVMValueRef to_bits(kl_lowering *l, LLVMValueRef x) { return kl_bitcast(l, x, l->i32); }
 
-/* Quarters below 2^16. The sum with 1.5 * 2^23 has the nearest integer in its last bits. pi/2 comes
- * in three parts that are cut off, not rounded, so that the sign of a zero stays; the first
- * difference is exact. */
+/* Reduces arguments below 2^16 quarter turns. The sum with 1.5 * 2^23 has the nearest integer in
+ * its last bits. pi/2 has three parts, which are truncated instead of rounded, so that the sign of
+ * a zero stays; the first difference is exact. */
 static turn turn_near(kl_lowering *l, LLVMValueRef x)
 {
   static const double parts[] = { 0x1.921fb4p+0, 0x1.4442dp-24, 0x1.84698ap-48 };
@@ -44,7 +45,7 @@ static turn turn_near(kl_lowering *l, LLVMValueRef x)
   return (turn){ .quarters = to_bits(l, shifted), .rest = rest };
 }
 
-/* 2 / pi in words of 32 bits after a word of zeros. */
+/* Returns the table of 2 / pi in 32-bit words, after one word of zeros. */
 static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
 {
   static const char name[] = "kjit_two_over_pi";
@@ -61,9 +62,10 @@ static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
   return global;
 }
 
-/* 96 bits of 2 / pi, such that the upper 64 of the lower 96 bits of the product with the mantissa
- * have 2^62 a quarter: what is before gives multiples of 4 quarters. With a word of zeros before,
- * they start at the biased exponent - 128, which is from 15 to 127. */
+/* Loads 96 bits of 2 / pi. They are chosen so that in the lower 96 bits of the product with the
+ * mantissa, the upper 64 represent a quarter turn as 2^62; the bits before would only give
+ * multiples of 4 quarters. With the word of zeros, the 96 bits start at bit (biased exponent -
+ * 128), which is from 15 to 127. */
 static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
   LLVMTypeRef type = LLVMArrayType2(l->i32, DIGIT_WORDS);
@@ -77,8 +79,9 @@ static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef wind
     window[i] = kl_intrinsic3(l, "llvm.fshl", words[i], words[i + 1], bit);
 }
 
-/* The product of mantissa and 2 / pi modulo 4 in 64 bits, 2^62 a quarter: its upper two bits,
- * rounded, are the quarters, all others the rest. */
+/* Reduces large arguments: computes the product of mantissa and 2 / pi modulo 4 in 64 bits, where
+ * 2^62 is a quarter turn. The upper two bits, rounded, are the quarters, and the others the
+ * rest. */
 static turn turn_far(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef bits = to_bits(l, x), window[3],
@@ -117,8 +120,9 @@ static turn find_turn(kl_lowering *l, LLVMValueRef x)
   return both;
 }
 
-/* Odd quarters: the cosine of the rest. The polynomials have the least relative error at worst. The
- * sum with 0 makes the product of a zero positive, so that the sine of -0 is -0. */
+/* Returns the sine; for odd quarters this is the cosine of the rest. The polynomials minimize the
+ * maximum relative error. The sum with 0 makes the product of a zero positive, so that the sine of
+ * -0 is -0. */
 static LLVMValueRef sine(kl_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
 {
   LLVMValueRef is_odd = kl_icmp(l, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0));
@@ -157,8 +161,8 @@ void kl_nvptx_sine_and_cosine(kl_lowering *l, LLVMValueRef x, LLVMValueRef value
   values[1] = sine(l, next_quarter(l, at.quarters), at.rest);
 }
 
-/* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is
- * linked is lib/target/math_library.c's business. */
+/* Math functions from libdevice, or from libclc without it, by their names.
+ * lib/target/math_library.c links the library. */
 
 static kl_nvptx_lowering *state_of(kl_lowering *l) { return l->target_state; }
 
@@ -170,7 +174,7 @@ static const char *libdevice_name(kl_lowering *l, const ki_math *math, bool is_f
                    is_float ? "f" : "");
 }
 
-/* As OpenCL C's functions are mangled by the Itanium ABI. */
+/* Returns the name of OpenCL C's function, mangled by the Itanium ABI. */
 static const char *libclc_name(kl_lowering *l, const char *name, unsigned count, bool is_float)
 {
   KJ_ASSERT(count <= 3);
@@ -179,7 +183,7 @@ static const char *libclc_name(kl_lowering *l, const char *name, unsigned count,
   return kj_format(l->c->arena, "_Z%zu%s%s", strlen(name), name, types);
 }
 
-/* Whoever asks depends on the answer, and so does the code. */
+/* Returns whether libdevice is used, and records that the code depends on it. */
 static bool has_libdevice(kl_lowering *l)
 {
   state_of(l)->asks_library = true;
@@ -199,8 +203,8 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   return kl_fast(l, kl_call(l, type, function, args, count));
 }
 
-/* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32
- * functions of libdevice that do not run in loops, and those that are straight code in every
+/* Returns whether the loop passes and the optimizations of code generation do not help the
+ * function: f32 functions of libdevice without loops, and functions that have no branches in any
  * library. */
 static bool is_simple(const ki_math *math, bool is_libdevice)
 {
@@ -212,7 +216,7 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
 {
   KJ_ASSERT(count >= 1);
   const ki_math *math = &ki_math_table[id];
-  bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
+  bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first argument may be an integer */
   bool is_libdevice = has_libdevice(l);
   state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
   if (is_libdevice) return call_library(l, libdevice_name(l, math, is_float), args, count, result);
@@ -227,14 +231,15 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
   return call_library(l, libclc_name(l, math->libclc, count, is_float), args, count, result);
 }
 
-/* Those of nvptx_math.c, but for libdevice's approximations under @fastmath. */
+/* Returns whether this file implements the function. libdevice's approximations are used under
+ * @fastmath. */
 static bool has_own_form(kl_lowering *l, ki_builtin_id id, LLVMTypeRef type)
 {
   if (type != l->f32 || (has_libdevice(l) && l->frame->instance->modes.is_fastmath)) return false;
   return id == KJ_BUILTIN_SIN || id == KJ_BUILTIN_COS;
 }
 
-/* libdevice's writes through two pointers. */
+/* Lowers sincos. libdevice's function returns its results through two pointers. */
 static LLVMValueRef call_sincos(kl_lowering *l, LLVMValueRef x, LLVMTypeRef result)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
@@ -255,8 +260,8 @@ static LLVMValueRef call_sincos(kl_lowering *l, LLVMValueRef x, LLVMTypeRef resu
   return kl_insert_value(l, both, values[1], 1);
 }
 
-/* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the
- * series, (x / 2)^n / n!, is exact enough. */
+/* Lowers jn. libdevice's recurrence overflows for small x and gives NaN. There, the first term of
+ * the series, (x / 2)^n / n!, is exact enough. */
 static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   bool is_float = type == l->f32;
@@ -281,7 +286,7 @@ static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* libdevice gives the infinity of -0 the sign of a pole that C does not know. */
+/* Lowers yn. For -0 libdevice returns an infinity with the wrong sign; C defines it as for +0. */
 static LLVMValueRef call_yn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   LLVMValueRef is_zero = kl_fcmp(l, LLVMRealOEQ, args[1], LLVMConstNull(type));
@@ -324,7 +329,8 @@ LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsig
   return kl_intrinsic(l, is_unsigned ? "llvm.nvvm.f2ui.rz" : "llvm.nvvm.f2i.rz", NULL, 0, &x, 1);
 }
 
-/* One operand, a result of its type, no effect: what LLVM shall not look into. */
+/* Builds inline assembly with one operand, a result of the same type and no effect. LLVM cannot
+ * analyze it. */
 static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text64, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x), function = LLVMFunctionType(type, &type, 1, false);
@@ -336,18 +342,18 @@ static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text6
   return kl_call(l, function, code, &x, 1);
 }
 
-/* ptxas takes the result of PTX's abs, and of the usual ways to write it, to be non-negative, and
- * converts the minimum to a positive number. Of the greater of x, -x and a third number ptxas 13.0
- * makes one instruction of 32 bits on sm_90 that forgets the minus sign. So 32 bits are multiplied
- * by 1 or -1. */
+/* Returns the absolute value. ptxas assumes that the result of PTX's abs, and of the usual
+ * equivalents, is nonnegative, and then converts the minimum to a positive number. For the maximum
+ * of x, -x and a third number, ptxas 13.0 emits one 32-bit instruction on sm_90 that omits the
+ * negation. So 32-bit values are multiplied by 1 or -1. */
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
 {
   return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; or.b32 s, s, 1; mul.lo.s32 $0, $1, s; }",
                 "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
 }
 
-/* sm_80 rounds to bf16 and has fma on it, of which LLVM makes sums and products with one rounding;
- * sm_90 has all of them. */
+/* sm_80 has the conversion to bf16 and fma on bf16, from which LLVM builds sums and products with
+ * one rounding. sm_90 has instructions for all of them. */
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }
 
 bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type)

@@ -5,7 +5,7 @@
 #include "lower/nvptx/lower_nvptx.h"
 #include "typing/mma.h"
 
-/* nvptx: matrix products of a warp, and their fragments from and to shared memory. */
+/* Matrix products of a warp, and their fragments from and to shared memory. */
 
 enum { MOST_REGISTERS = 16 };
 
@@ -32,7 +32,7 @@ static unsigned split(kl_lowering *l, LLVMValueRef fragment, char constraint, LL
   return count;
 }
 
-/* The fragment in the registers of a result: one, or a struct of several. */
+/* Joins the registers of a result, one or a struct of several, to a fragment. */
 static LLVMValueRef join(kl_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
 {
   if (count == 1) return kl_bitcast(l, result, fragment);
@@ -51,7 +51,8 @@ static LLVMTypeRef result_type(kl_lowering *l, char constraint, unsigned count)
   return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, count, false);
 }
 
-/* "{$4, $5}", and its constraints appended with a comma: "=f,=f,". */
+/* Returns the text of registers, such as "{$4, $5}", and appends their constraints with a comma,
+ * such as "=f,=f,". */
 static const char *registers_text(kl_lowering *l, unsigned *next, unsigned count)
 {
   const char *text = "";
@@ -150,13 +151,13 @@ LLVMValueRef kl_nvptx_stmatrix(kl_lowering *l, const kt_expr *expr)
   return NULL;
 }
 
-/* nvptx: matrix products of a warpgroup, sm_90a. The accumulators are registers that the
- * instruction goes on writing until wgmma_wait: each of these instructions takes all of them and
- * gives them back, so that nothing reads or moves one in between. */
+/* Matrix products of a warpgroup, sm_90a. The instruction writes the accumulator registers
+ * asynchronously until wgmma_wait. Each of these instructions therefore takes all accumulators and
+ * returns them, so that no code reads or moves one in between. */
 
 enum { MOST_WGMMA_REGISTERS = 128 };
 
-/* The local array in registers: elements, for f16 pairs of them. */
+/* A local array of accumulators in registers: single elements, or pairs of f16. */
 typedef struct accumulator {
   LLVMValueRef pointer;
   LLVMTypeRef type;
@@ -181,8 +182,8 @@ static LLVMValueRef element_at(kl_lowering *l, const accumulator *d, unsigned i)
   return kl_inbounds_gep(l, d->type, d->pointer, &index, 1);
 }
 
-/* The instruction with the accumulators as operands 0 and on, in and out; then args, whose
- * constraints are given. */
+/* Runs the instruction. The accumulators are its first operands, as inputs and outputs; args
+ * follow, with the given constraints. */
 static void run_with(kl_lowering *l, const accumulator *d, const char *text, const char *more,
                      LLVMValueRef *args, unsigned count)
 {
@@ -223,7 +224,7 @@ static unsigned take_fragment(kl_lowering *l, LLVMValueRef fragment, LLVMValueRe
   return REGISTERS;
 }
 
-/* Signs, and for elements of 16 bits which matrix is transposed. */
+/* Returns the signs and, for 16-bit elements, the transposition of each matrix. */
 static const char *suffix_text(kl_lowering *l, const kt_wgmma *w)
 {
   if (w->result == KJ_MMA_S32) return "";

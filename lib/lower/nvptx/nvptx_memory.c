@@ -4,8 +4,7 @@
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
-/* nvptx: barriers, fences, shuffles and votes as intrinsics. All of them are convergent by LLVM's
- * own declaration. */
+/* Barriers, fences, shuffles and votes as intrinsics, which LLVM declares as convergent. */
 
 static LLVMValueRef call(kl_lowering *l, const char *name, LLVMValueRef *args, unsigned count)
 {
@@ -42,8 +41,8 @@ void kl_nvptx_fence(kl_lowering *l, ki_memory_scope scope)
   call(l, names[scope], NULL, 0);
 }
 
-/* The last operand: the lane bound in bits 0 to 4 (of `up` the lower one), and from bit 8 on which
- * bits of a lane's number name its part of the warp. */
+/* Returns the last operand of a shuffle. Bits 0 to 4 are the bound of the lane, a lower one for
+ * `up`. From bit 8 on follows the mask of the lane-number bits that select the segment. */
 static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef width)
 {
   int bound = mode == KJ_SHUFFLE_UP ? 0 : 31;
@@ -78,9 +77,9 @@ LLVMValueRef kl_nvptx_activemask(kl_lowering *l)
   return call(l, "llvm.nvvm.activemask", NULL, 0);
 }
 
-/* nvptx: atomics that LLVM makes something else of, written as instructions: its atomicrmw becomes
- * an instruction at the scope of the device whatever it says, its cmpxchg of 16 bits a loop around
- * one of 32 bits that begins with a plain load. */
+/* Atomics as inline assembly, where LLVM emits another instruction: its atomicrmw always gets
+ * device scope, and its 16-bit cmpxchg becomes a loop of 32-bit ones that begins with a plain
+ * load. */
 
 static const char *const scopes[] = {
   [KJ_SCOPE_DEVICE] = "gpu", [KJ_SCOPE_BLOCK] = "cta", [KJ_SCOPE_SYSTEM] = "sys"
@@ -109,8 +108,8 @@ static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type,
                       args, count);
 }
 
-/* The types of the instructions on a type: as bits, as a number, as what has an order; NULL: there
- * is no such instruction. */
+/* The PTX type of each kind of instruction on a type: on bits, on numbers, and with an order (min,
+ * max). NULL means that there is no such instruction. */
 typedef struct atomic_types {
   const char *bits, *number, *order;
   char constraint;
@@ -164,9 +163,9 @@ LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValue
   return build_atom(l, "cas", "b16", 'h', scope, (LLVMValueRef[]){ pointer, expected, desired }, 3);
 }
 
-/* Loads and stores of 16 bytes: LLVM makes a compare-and-swap of the one, which writes, and an
- * exchange of the other, both from sm_90 on only. What is seq_cst has a fence in front, as LLVM's
- * own of 64 bits have. */
+/* Loads and stores of 16 bytes. LLVM implements the load by a compare-and-swap, which writes, and
+ * the store by an exchange, both only from sm_90 on. A seq_cst access has a fence before it, as
+ * LLVM's 64-bit ones have. */
 
 static const char *begin_wide(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                               const char *ordered)
@@ -210,8 +209,8 @@ bool kl_nvptx_adds_small_float(kl_lowering *l, kjit_type type)
   return type == KJIT_F16 || l->c->request->target.arch >= 90;
 }
 
-/* nvptx: cache hints and clocks. LLVM has no form for hints: they are written as instructions,
- * which order all memory accesses of the thread around them. */
+/* Cache hints and clocks. LLVM has no cache hints, so these accesses are inline assembly, which
+ * orders all memory accesses of the thread around it. */
 
 static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *constraints,
                               LLVMTypeRef result, LLVMValueRef *args, unsigned count)
@@ -225,7 +224,7 @@ static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *cons
   return kl_call(l, type, code, args, count);
 }
 
-/* Bytes are kept in registers of 16 bits. */
+/* Bytes are in 16-bit registers. */
 static unsigned register_bits(unsigned bits) { return bits < 16 ? 16 : bits; }
 static char bits_constraint(unsigned bits) { return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h'; }
 static const char *space_of(LLVMValueRef pointer)
@@ -233,7 +232,7 @@ static const char *space_of(LLVMValueRef pointer)
   return LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 1 ? ".global" : "";
 }
 
-/* NC loads are left to LLVM, which knows that nothing writes there. */
+/* NC loads are built by LLVM, which then knows that the memory is not written. */
 static const char *const hint_texts[] = {
   [KJ_CACHE_CA] = "ca", [KJ_CACHE_CG] = "cg", [KJ_CACHE_CS] = "cs", [KJ_CACHE_LU] = "lu",
   [KJ_CACHE_CV] = "cv", [KJ_CACHE_NC] = "nc", [KJ_CACHE_WB] = "wb", [KJ_CACHE_WT] = "wt"
