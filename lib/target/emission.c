@@ -1,4 +1,4 @@
-/* What the targets share: diagnostics of LLVM, target machines, optimization, emission. */
+/* The code that all targets share: LLVM diagnostics, target machines, optimization, emission. */
 #include "target/emission.h"
 #include "support/host_process.h"
 
@@ -15,14 +15,14 @@
 #include "target/llvm.h"
 #include "target/target.h"
 
-/* What the targets share of LLVM. */
+/* LLVM set-up that all targets share. */
 
-/* ---- the last net ----
- * LLVM ends the process on what it cannot select. kjit refuses all of that beforehand; should
- * something have been missed, the compilation in this thread fails instead. */
+/* ---- protection against fatal errors ---- LLVM ends the process if it cannot select code for an
+ * operation. kjit rejects all such operations first. If it misses one, the compilation in this
+ * thread fails instead. */
 
 static _Thread_local struct {
-  kt_compilation *c; /* NULL: none is inside LLVM */
+  kt_compilation *c; /* NULL means that this thread is not inside LLVM */
   kg_llvm_errors *errors;
 } running;
 
@@ -44,15 +44,15 @@ void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
 
 void kg_leave_llvm(void) { running.c = NULL; }
 
-/* What LLVM-C can say in no other way.
+/* Sets options that LLVM-C offers in no other way.
  *
- * A pass of code generation for NVPTX makes sums of others where they are the same but for their
- * order: it takes up to a tenth of a kernel's emission and finds next to nothing, as LLVM's other
- * passes and ptxas have been there. No other target here has it.
+ * One pass of code generation, for NVPTX only among kjit's targets, reassociates sums to share
+ * equal parts. It takes up to a tenth of a kernel's emission and finds almost nothing, because
+ * other passes of LLVM and ptxas do the same.
  *
- * The scheduler of code generation for the CPU compares each load and store of a block with those
- * before it, up to 1000 of them as LLVM has it: that takes seconds. Above this number the older
- * half of them stays in order. */
+ * The scheduler of CPU code generation compares each load and store of a block with up to 1000
+ * earlier ones by default, which takes seconds. Above the number set here, the older half of them
+ * keeps its order. */
 static void set_options(void)
 {
   static const char *const options[] = { "kjit", "-opt-disable=nary-reassociate",
@@ -82,11 +82,11 @@ void kg_start_llvm(void)
 
 /* ---- errors ---- */
 
-/* LLVM-C tells the size of a frame in no other way than by the warning that it is over a limit,
- * behind its place. */
+/* Reads the size of a frame from a warning. LLVM-C reports the size only in the warning that a
+ * frame exceeds a limit. */
 static void note_frame(kg_llvm_errors *errors, const char *warning)
 {
-  enum { CALL_BYTES = 64 }; /* of the return address, and of alignment */
+  enum { CALL_BYTES = 64 }; /* for the return address and alignment */
   static const char start[] = "stack frame size (";
   const char *at = strstr(warning, start);
   unsigned long long bytes = at ? strtoull(at + sizeof start - 1, NULL, 10) : 0;
@@ -159,7 +159,8 @@ void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 #endif
 }
 
-/* Analysis of scalars sorts what depends on loops by each of these. */
+/* Returns the size class of the module. Many loops count as large, because scalar evolution sorts
+ * the values that depend on loops by each loop. */
 kg_module_size kg_measure_emission(const kg_emission *e)
 {
   enum { MOST_LOOPS = 128 };
@@ -180,7 +181,8 @@ void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipel
   kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "optnone", 0);
 }
 
-/* false: out of memory, which the caller reports after it has let go of what it copies from. */
+/* Copies the data. Returns false if there is no memory; the caller reports this after it has freed
+ * the source. */
 static bool set_data(kt_compilation *c, const char *start, size_t size)
 {
   char *copy = malloc(size + 1);
@@ -318,8 +320,8 @@ static void prepare(kg_emission *e)
   LLVMSetModuleDataLayout(e->module, e->machine->layout);
 }
 
-/* The layout is the module's: it remembers structs by their address, which another context may use
- * again. */
+/* Lowers the kernel. The data layout is the one of the module: a layout caches structs by address,
+ * and another context may use the same address again. */
 static void lower(kg_emission *e)
 {
   e->lowering = (kl_lowering){ .c = e->c,
@@ -333,7 +335,8 @@ static void lower(kg_emission *e)
   kg_check_module(e->c, e->module);
 }
 
-/* The machine for emission differs from that for lowering in its level only. */
+/* Takes a machine without optimization for code generation, if that is enough. It differs from the
+ * machine for lowering only in its level. */
 static void select_emission(kg_emission *e)
 {
   if (!kg_is_unoptimized(e) && !e->steps->is_emitted_unoptimized(e)) return;

@@ -1,4 +1,4 @@
-/* One emission: the way of a typed kernel to code, the same for all targets.
+/* An emission: the steps from a typed kernel to code, the same for all targets.
  *
  *   lower (lib/lower) -> optimize -> emit */
 #ifndef KJ_TARGET_EMISSION_H
@@ -9,23 +9,23 @@
 
 typedef struct kg_emission kg_emission;
 
-/* What a target does in it. */
+/* The steps that differ between the targets. */
 typedef struct kg_emission_steps {
   const kl_lower_target *lowering;
-  /* After kl_lower; NULL: nothing. */
+  /* Called after kl_lower. May be NULL. */
   void (*finish_lowering)(kg_emission *e);
   void (*optimize)(kg_emission *e);
-  /* Whether code generation needs no optimizing level: asked after optimizing; full debug
-   * information has none anyway. */
+  /* Called after optimize: returns whether code generation needs no optimization. Full debug
+   * information never has any. */
   bool (*is_emitted_unoptimized)(const kg_emission *e);
-  /* Before code generation without an optimizing level, but for full debug information; NULL:
-   * nothing. */
+  /* Called before code generation without optimization, except with full debug information. May be
+   * NULL. */
   void (*prepare_unoptimized)(kg_emission *e);
-  /* The target's own; called after a failure too. NULL: nothing. */
+  /* Releases state of the target; called after a failure as well. May be NULL. */
   void (*finish)(kg_emission *e);
 } kg_emission_steps;
 
-/* The first member of a target's own emission, in the compilation's arena. */
+/* First member of the target's own emission struct, which is in the compilation's arena. */
 struct kg_emission {
   /* set by the target */
   kt_compilation *c;
@@ -41,17 +41,17 @@ struct kg_emission {
   kl_lowering lowering;
 };
 
-/* Fails through kt_fail; LLVM's objects are freed on the way. */
+/* Emits the code. Fails through kt_fail and frees LLVM's objects in that case. */
 void kg_emit_code(kg_emission *e);
-bool kg_is_unoptimized(const kg_emission *e); /* for debuggers */
+bool kg_is_unoptimized(const kg_emission *e); /* full debug information was requested */
 
-/* Optimizes the function by a pipeline of function passes and by nothing later: it is not part of
- * the module's size, and code generation takes short cuts for it alone. */
+/* Optimizes the function with a pipeline of function passes and excludes it from later passes. It
+ * no longer counts in the size of the module, and its code generation is the fast one. */
 void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipeline);
-/* The size of the module as it is now. */
+/* Returns the size class of the module in its current state. */
 kg_module_size kg_measure_emission(const kg_emission *e);
-/* Whether loops that LLVM unrolls may make a small function a large one: it is measured again after
- * that. */
+/* Returns whether unrolling may make a small function large, so that the size has to be measured
+ * again afterwards. */
 bool kg_unrolls_much(const kg_emission *e);
 
 #endif

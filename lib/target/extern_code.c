@@ -1,4 +1,4 @@
-/* LLVM IR of the host for extern funcs: read under a guard, checked, linked. */
+/* Application code for extern funcs, as LLVM IR: reads it under a guard, checks it and links it. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
@@ -12,18 +12,19 @@
 #include "target/llvm.h"
 #include "target/target.h"
 
-/* LLVM's bitcode reader believes much of what it reads: a damaged file may make it follow a wild
- * pointer. What reads files of others runs under a guard, as LLVM's own tools do it: a fault of
- * this thread meanwhile comes back as a failure, and what the reader has begun is left as it is.
- * Faults of other threads go where they always went. */
+/* LLVM's bitcode reader trusts its input, and a damaged file may make it follow an invalid pointer.
+ * Untrusted input is therefore read under a guard, as in LLVM's own tools. A fault of this thread
+ * becomes a failure, and the reader's state is leaked. Faults of other threads are passed to the
+ * previous handlers. */
 
-/* a handler that is called because the stack is full needs another one */
+/* a handler for a stack overflow needs a stack of its own */
 enum { STACK_BYTES = 64 * 1024 };
 
 static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the handlers are ours */
+/* held while kjit's handlers are installed */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction previous[SIGNALS];
 static _Thread_local sigjmp_buf *target;
 
@@ -37,7 +38,8 @@ static void on_fault(int signal)
   kg_fault_guarded();
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
-  if (signal == SIGABRT) raise(signal); /* the others happen again */
+  /* the other signals occur again when the instruction is repeated */
+  if (signal == SIGABRT) raise(signal);
 }
 
 static bool run_guarded(void (*run)(void *data), void *data)
@@ -69,20 +71,20 @@ bool kg_run_guarded(void (*run)(void *data), void *data)
   return has_returned;
 }
 
-/* LLVM IR of the host for extern funcs: read, checked and linked into a kernel's module, of which
- * it is a part from then on.
+/* Reads the application's LLVM IR for extern funcs, checks it and links it into the kernel's
+ * module.
  *
- * LLVM's reader reports what it does not understand, a newer version's bitcode too; what it
- * understands is verified. A function with other types than the declared ones would make the call
- * undefined, so types are compared. Nothing of the host's module stays visible, so that what is not
- * called vanishes. */
+ * LLVM's reader reports input that it does not support, such as bitcode of a newer version;
+ * everything else is verified. A call would be undefined if the function had other types than the
+ * declaration, so the types are compared. All symbols of the application's module become internal,
+ * so that functions without calls are removed. */
 
 typedef struct linking {
   kt_compilation *c;
   LLVMModuleRef module;
   kg_llvm_errors *errors;
   const kt_instance *instance;
-  LLVMModuleRef source; /* being looked at: ours to dispose of */
+  LLVMModuleRef source; /* module being checked; owned by this struct */
 } linking;
 
 static _Noreturn void fail(linking *k, const char *what, const char *detail)
@@ -93,7 +95,7 @@ static _Noreturn void fail(linking *k, const char *what, const char *detail)
           what, *detail ? ": " : "", detail);
 }
 
-/* One line of LLVM's message, in the arena; the message is disposed. */
+/* Returns the first line of LLVM's message, in the arena, and disposes the message. */
 static const char *take_message(linking *k, char *message)
 {
   if (!message) return "";
@@ -102,21 +104,21 @@ static const char *take_message(linking *k, char *message)
   return copy;
 }
 
-/* Code in a context of its own: reading it and looking at it once, to see that it can be done. */
+/* A trial: the code is read and verified in a separate context, to find out whether this works. */
 typedef struct trial {
   ki_code_kind kind;
   LLVMContextRef context;
   LLVMMemoryBufferRef buffer;
   LLVMModuleRef module;
-  char *message; /* the reader's */
-  char *invalid; /* the verifier's */
+  char *message; /* message of the reader */
+  char *invalid; /* message of the verifier */
   LLVMBool has_failed, is_invalid;
 } trial;
 
 static void read_code(trial *t)
 {
   if (t->kind == KJ_CODE_LLVM_TEXT) {
-    /* which text cannot be read with */
+    /* the parser of text needs value names */
     LLVMBool discards = LLVMContextShouldDiscardValueNames(t->context);
     LLVMContextSetDiscardValueNames(t->context, false);
     t->has_failed = LLVMParseIRInContext2(t->context, t->buffer, &t->module, &t->message);
@@ -140,7 +142,8 @@ static LLVMMemoryBufferRef make_buffer(const linking *k, const ki_bound_extern *
                                                bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
-/* What faults is lost with its context; what comes through can be read again. */
+/* Tries to read the code. If this faults, only the trial's context is lost. Otherwise the code can
+ * be read again. */
 static void try_source(linking *k, const ki_bound_extern *bound)
 {
   kg_llvm_errors *errors = KJ_NEW(k->c->arena, kg_llvm_errors);
@@ -196,7 +199,7 @@ static void check_types(linking *k, LLVMValueRef function)
   fail(k, "has another type than its declaration", detail);
 }
 
-/* Attributes of another processor would keep the functions from being inlined. */
+/* Removes the attributes of another processor, which would prevent inlining. */
 static void forget_processor(LLVMValueRef function)
 {
   static const char *const names[] = { "target-cpu", "target-features" };
@@ -205,8 +208,8 @@ static void forget_processor(LLVMValueRef function)
                                      names[i], (unsigned)strlen(names[i]));
 }
 
-/* What the kernel's module defines is nothing that the code may call: a declaration in the code
- * would otherwise become the kernel, if it had the same name. */
+/* Rejects a call of a function that the code does not define. Otherwise the declaration could be
+ * linked to the kernel or another function of the kernel's module with the same name. */
 static void check_call(linking *k, LLVMValueRef declaration)
 {
   size_t length;
@@ -223,8 +226,8 @@ static void hide(LLVMValueRef value)
     LLVMSetLinkage(value, LLVMInternalLinkage);
 }
 
-/* Functions and variables of one name in two codes, or in a code and in the kernel, are different
- * ones: the linker renames internal ones that have the same name. */
+/* Makes all symbols of the code internal. Functions and variables with the same name in two codes,
+ * or in the kernel, are different ones, and the linker renames internal symbols. */
 static void hide_source(linking *k)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {
@@ -248,8 +251,8 @@ static bool is_llvm_ir(const ki_bound_extern *bound)
   return bound && (bound->kind == KJ_CODE_BITCODE || bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
-/* The function of the instance under the instance's symbol, visible to the kernel. The function has
- * the symbol already if two extern funcs are bound to it. */
+/* Makes the function of the instance visible under the instance's symbol. The function already has
+ * this symbol if two extern funcs are bound to it. */
 static void show_function(linking *k)
 {
   const char *name = k->instance->function->decl->name, *symbol = k->instance->symbol;
@@ -263,7 +266,7 @@ static void show_function(linking *k)
   LLVMSetLinkage(function, LLVMExternalLinkage);
 }
 
-/* Calls back for each instance that is bound to the same code, from this one on. */
+/* Calls `call` for each instance that is bound to the same code, from this one on. */
 static void for_each_bound(linking *k, size_t first, void (*call)(linking *k))
 {
   const ki_bound_extern *bound = k->c->instances.items[first]->function->bound;
@@ -287,7 +290,7 @@ static void link_source(linking *k)
   LLVMSetTarget(k->source, LLVMGetTarget(k->module));
   LLVMSetDataLayout(k->source, LLVMGetDataLayoutStr(k->module));
   LLVMModuleRef source = k->source;
-  k->source = NULL; /* taken */
+  k->source = NULL; /* the linker owns the module now */
   kg_llvm_errors before = *k->errors;
   LLVMBool has_failed = LLVMLinkModules2(k->module, source);
   const char *detail = kj_copy_string(k->c->arena, k->errors->first, strlen(k->errors->first));
@@ -295,7 +298,8 @@ static void link_source(linking *k)
   if (has_failed) fail(k, "cannot be linked", detail);
 }
 
-/* One code may be bound to several functions. */
+/* Returns whether the code has been linked for an earlier instance. One code may be bound to
+ * several funcs. */
 static bool is_linked(const kt_compilation *c, size_t index)
 {
   const ki_bound_extern *bound = c->instances.items[index]->function->bound;

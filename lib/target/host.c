@@ -1,5 +1,5 @@
-/* The CPU target: a typed kernel, made into loops over threads, to native code of this machine
- * (PIC, small code model). */
+/* The CPU target: compiles a typed kernel, which has been turned into loops over threads, to native
+ * code of this machine (PIC, small code model). */
 #include "target/host.h"
 
 #include <llvm-c/Core.h>
@@ -20,7 +20,7 @@ static bool has_feature(const char *features, const char *name)
   return false;
 }
 
-/* The features of this machine, to be disposed as a message of LLVM. */
+/* Returns the features of this machine. Dispose the result like an LLVM message. */
 static char *find_features(void)
 {
   static const char own[] = KJ_OWN_FEATURES;
@@ -35,7 +35,7 @@ static char *find_features(void)
 
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-/* LLVM knows the features of a level by the name of its processor. */
+/* Describes the named levels. LLVM knows the features of a level by the name of a processor. */
 static void describe_levels(kg_processor *processors)
 {
 #define KJ_CPU_LEVEL(NAME, text, name, avx, avx2, avx512, bytes) \
@@ -113,8 +113,8 @@ typedef struct host_emission {
 
 static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 
-/* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody
- * before it. */
+/* Inner loops are unrolled before the loop vectorizer. Loops over threads and pieces are not
+ * unrolled before it. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 #define UNROLLING \
   "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>," \
@@ -124,7 +124,7 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 #define VECTORS \
   "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
   "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
-/* LARGE: no pass that compares blocks or conditions in pairs. */
+/* LARGE has no pass that compares blocks or conditions pairwise. */
 #define LARGE SCALAR ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 static const char *const pipelines[] = {
@@ -133,7 +133,7 @@ static const char *const pipelines[] = {
   [KJ_SIZE_LARGE] = "function(" LARGE "),globaldce",
   [KJ_SIZE_HUGE] = "function(" HUGE_ "),globaldce",
 };
-/* After what unrolls. */
+/* The passes after unrolling. */
 static const char *const remaining[] = {
   [KJ_SIZE_USUAL] = "function(" UNROLLED ")",
   [KJ_SIZE_LONG] = "function(" UNROLLED "),globaldce",
@@ -141,7 +141,7 @@ static const char *const remaining[] = {
   [KJ_SIZE_HUGE] = "function(" HUGE_ "),globaldce",
 };
 
-/* What it relies on the whole relies on. */
+/* Adds the facts that the unchecked version relies on, because the whole code relies on them. */
 static void join_facts(kt_compilation *c, const kt_compilation *unchecked)
 {
   c->used_aligned16 |= unchecked->used_aligned16;
@@ -178,9 +178,8 @@ static void finish_lowering(kg_emission *e)
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
-/* The version with all checks runs at the edges of arrays, where the one without them cannot, and
- * before it fails: a large one is made simple and left at that. Above KJ_SIZE_LARGE nothing of the
- * module gets more. */
+/* Simplifies a large checked version and excludes it from later passes. It runs only at array edges
+ * and before a failure. From KJ_SIZE_LARGE on, no part of the module gets more passes. */
 static void settle_checked(kg_emission *e, const char *pipeline)
 {
   enum { MOST_BLOCKS = 128, MOST_INSTRUCTIONS = 1024 };
@@ -193,7 +192,7 @@ static void settle_checked(kg_emission *e, const char *pipeline)
     kg_settle_function(e, function, pipeline);
 }
 
-/* Returns the size that decides what else is done. */
+/* Runs the first passes. Returns the size class that decides which passes follow. */
 static kg_module_size simplify(kg_emission *e)
 {
   LLVMTargetMachineRef machine = e->machine->machine;
@@ -216,9 +215,10 @@ static void optimize(kg_emission *e)
   kg_module_size size = simplify(e);
   settle_checked(e, HUGE_);
   bool vectorizes = size == KJ_SIZE_USUAL && !kg_has_long_block(e->module);
-  /* A guest's kernel may have races, after which values are any and nothing is worse. */
+  /* An untrusted kernel may have races, whose effects are limited to wrong values; the assertions
+   * would end the process. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
-  /* what is asserted makes code longer */
+  /* assertions make the code longer */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
     kg_settle_parallel_loops(&e->lowering, asserts);
   if (!kg_is_unoptimized(e) && vectorizes && !kg_has_many_paths(e->c->arena, e->module)) {
@@ -232,15 +232,16 @@ static void optimize(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Code of many loads and stores in one block is generated without scheduling; code of many blocks
- * without the register allocator that splits live ranges between them. */
+/* Returns whether code generation runs without optimization. For blocks with many loads and stores
+ * this skips the scheduler. For many blocks it skips the register allocator that splits live ranges
+ * between them. */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   return kg_is_dense(e->module) || kg_measure_emission(e) >= KJ_SIZE_LARGE;
 }
 
-/* What a thread needs that runs the code: all frames once, as a function that does not call itself
- * is in a chain of calls once, and what recursion may take. */
+/* Computes the stack size of a thread that runs the code: all frames once, because a function that
+ * is not recursive occurs only once in a chain of calls, plus the limit for recursion. */
 static void bound_stack(kg_emission *e)
 {
   const kl_lowering *lowerings[] = { &e->lowering, &own_of(e)->unchecked };

@@ -1,4 +1,4 @@
-/* What the files of the CPU's target share. */
+/* Declarations that the files of the CPU target share. */
 #ifndef KJ_TARGET_HOST_H
 #define KJ_TARGET_HOST_H
 
@@ -8,9 +8,9 @@
 
 typedef struct kg_jit kg_jit;
 
-/* What code is compiled for. */
+/* The processor that code is compiled for. */
 typedef struct kg_processor {
-  const char *cpu, *features; /* as LLVM has them */
+  const char *cpu, *features; /* LLVM's names */
   kl_cpu_features lowering;
   uint32_t vector_bytes;
 } kg_processor;
@@ -19,24 +19,26 @@ struct kg_host {
   kg_machines machines;
   char *cpu, *features; /* LLVM's names of this processor */
   kg_processor processors[KJ_CPU_LEVEL_COUNT];
-  pthread_mutex_t mutex; /* protects what follows */
-  kg_jit *jit;           /* made at the first load */
+  pthread_mutex_t mutex; /* protects the fields below */
+  kg_jit *jit;           /* created at the first load */
 };
 
 void kg_destroy_jit(kg_jit *jit);
 
-/* host_parallel.c: in front of the vectorizer. asserts: calls in the loops look whether what they
- * are marked for holds; then nothing vectorizes them. */
+/* host_parallel.c: call it before the vectorizer. asserts: adds calls to the loops that check
+ * whether their iterations are independent; such loops are not vectorized. */
 void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 
-/* host_wrapping.c: in front of the vectorizer, which is wrong about what counts in few bits. */
+/* host_wrapping.c: call it before the vectorizer, which handles counters of few bits
+ * incorrectly. */
 void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);
 
-/* host_paths.c: whether the vectorizer would take exponential time for a loop of the module. */
+/* host_paths.c: returns whether the vectorizer would take exponential time for a loop of the
+ * module. */
 bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
 
-/* host_products.c: after the passes. High bits of products of 16-bit numbers, which LLVM's code
- * generation gets wrong, are written so that it gets them right. */
+/* host_products.c: call it after the passes. Rewrites the high bits of products of 16-bit numbers,
+ * which LLVM's code generation computes incorrectly. */
 void kg_narrow_products(LLVMModuleRef module);
 
 #endif

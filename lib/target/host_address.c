@@ -1,5 +1,5 @@
-/* CPU: addresses in a loop that is proposed as parallel, as linear functions of the number of the
- * iteration where they are. Needs and guarantees: as host_parallel.c. */
+/* CPU: expresses addresses in a proposed parallel loop as linear functions of the iteration number,
+ * if possible. Needs and guarantees: see host_parallel.c. */
 #include "target/host_parallel.h"
 
 enum { MOST_DEPTH = 24 };
@@ -45,7 +45,7 @@ static kg_linear sum(kg_linear x, kg_linear y)
 
 static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t depth);
 
-/* A number that goes up by a constant from one iteration to the next. */
+/* Evaluates a phi that increases by a constant in each iteration. */
 static kg_linear evaluate_counter(const kg_loop_view *v, LLVMValueRef phi)
 {
   KJ_ASSERT(LLVMIsAPHINode(phi));
@@ -57,7 +57,7 @@ static kg_linear evaluate_counter(const kg_loop_view *v, LLVMValueRef phi)
     LLVMValueRef by = LLVMGetOperand(next, LLVMGetOperand(next, 0) == phi);
     if (LLVMGetOperand(next, 0) != phi && LLVMGetOperand(next, 1) != phi) break;
     if (!LLVMIsAConstantInt(by) || LLVMGetIntTypeWidth(LLVMTypeOf(by)) > 64) break;
-    kg_linear counter = term_of(phi); /* where it starts */
+    kg_linear counter = term_of(phi); /* its start value */
     counter.step = LLVMConstIntGetSExtValue(by);
     return counter;
   }
@@ -118,13 +118,13 @@ static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t de
 
 /* ---- addresses that have no constant step ---- */
 
-/* What is not kg_linear may still become so: `x & 31` is x where x stays below 32. So it is
- * computed for the first iterations, with 0 for all that the loop is handed, which is what any fact
- * about that allows: a multiple, a bound, a sum that does not overflow. */
+/* A value that is not kg_linear may still be simplified later: `x & 31` is x if x stays below 32.
+ * The value is therefore computed for the first iterations, with 0 for all inputs of the loop. 0
+ * satisfies every fact about an input: a multiple, a bound, a sum that does not overflow. */
 typedef struct sample {
   const kg_loop_view *v;
   int64_t iteration;
-  uint32_t budget; /* of operations; 0: given up */
+  uint32_t budget; /* remaining operations; 0 means that the evaluation was given up */
 } sample;
 
 enum { MOST_ITERATIONS = 40, MOST_OPERATIONS = 4000 };
@@ -148,7 +148,7 @@ static int64_t as_signed(LLVMValueRef value, uint64_t x)
   return (int64_t)(x << shift) >> shift;
 }
 
-/* Numbers are kept sign-extended from their width. */
+/* Computes a value. Numbers are sign-extended from their width. */
 static int64_t compute(sample *s, LLVMValueRef value);
 
 static int64_t compute_operation(sample *s, LLVMValueRef value)
@@ -212,7 +212,7 @@ static int64_t compute_address(sample *s, LLVMValueRef pointer)
   return at;
 }
 
-/* The step from one iteration to the next is not the same everywhere. */
+/* Returns whether the address does not change by the same step in every iteration. */
 static bool has_no_step(const kg_loop_view *v, LLVMValueRef pointer)
 {
   int64_t before = 0, step = 0;

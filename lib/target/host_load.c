@@ -1,8 +1,8 @@
-/* Native objects into this process, through ORC.
+/* Loads native objects into this process with ORC.
  *
- * Every object gets a bare JITDylib of its own, so that two specializations of one kernel do not
- * meet; those of unloaded objects are used again. What an object may call is the list of
- * native/functions.def, nothing else of the process. */
+ * Every object has its own empty JITDylib, so that the symbols of two specializations of a kernel
+ * do not collide. JITDylibs of unloaded objects are reused. An object may call only the functions
+ * of native/functions.def, and nothing else in the process. */
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/LLJITUtils.h>
@@ -27,7 +27,7 @@ struct dylib {
 struct kg_jit {
   LLVMOrcLLJITRef lljit;
   LLVMOrcExecutionSessionRef session;
-  pthread_mutex_t mutex; /* protects what follows */
+  pthread_mutex_t mutex; /* protects the fields below */
   dylib *idle;
   unsigned dylib_count;
   bool tells_debuggers;
@@ -39,7 +39,7 @@ struct kj_loaded {
   LLVMOrcResourceTrackerRef tracker;
 };
 
-/* Errors also come back from the call that they belong to. */
+/* Ignores an error report, because the call that failed returns the error as well. */
 static void ignore_error(void *data, LLVMErrorRef error)
 {
   (void)data;
@@ -54,7 +54,7 @@ static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, vo
   (void)generator, (void)data, (void)state, (void)kind, (void)flags;
   LLVMOrcCSymbolMapPair *pairs = calloc(count + 1, sizeof *pairs);
   size_t used = 0;
-  if (!pairs) return LLVMErrorSuccess; /* the lookup fails then, by name */
+  if (!pairs) return LLVMErrorSuccess; /* the lookup then fails and reports the name */
   for (size_t i = 0; i < count; i++) {
     void *address = kn_find_library_function(LLVMOrcSymbolStringPoolEntryStr(set[i].Name));
     if (!address) continue;
@@ -139,7 +139,7 @@ static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_
   if (!error && count == 1) found->address = result[0].Sym.Address;
 }
 
-/* The callback runs before the call returns. */
+/* Looks up a name. The callback runs before LLVM's function returns. */
 static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 {
   lookup found = { 0 };
@@ -153,12 +153,14 @@ static lookup look_up(kg_jit *jit, dylib *d, const char *name)
   return found;
 }
 
-/* Functions of the host; before those of the list, which is asked for what is not defined. */
+/* Defines the functions of the application. They come before the functions of the list, which is
+ * used only for undefined names. */
 static LLVMErrorRef define_outside(kg_jit *jit, dylib *d, const kj_outside *outside)
 {
   size_t count = outside ? outside->count : 0;
   LLVMOrcCSymbolMapPair *pairs = count ? calloc(count, sizeof *pairs) : NULL;
-  if (!pairs) return LLVMErrorSuccess; /* out of memory: the lookup fails then, by name */
+  /* out of memory; the lookup then fails and reports the name */
+  if (!pairs) return LLVMErrorSuccess;
   for (size_t i = 0; i < count; i++) {
     pairs[i].Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, outside->items[i].name);
     pairs[i].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)outside->items[i].address;
@@ -203,7 +205,7 @@ static kjit_status start_jit(kg_host *host, kj_diagnostics *diagnostics)
   return is_made ? KJIT_OK : report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* From here on every object is made known to debuggers, which takes some milliseconds each. */
+/* Makes every later object known to debuggers, which takes some milliseconds for each. */
 static LLVMErrorRef tell_debuggers(kg_jit *jit)
 {
   pthread_mutex_lock(&jit->mutex);

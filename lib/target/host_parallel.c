@@ -1,14 +1,14 @@
-/* CPU: the loops that lowering proposes as parallel are handed to the vectorizer.
+/* CPU: prepares the loops that lowering proposes as parallel for the vectorizer.
  *
- * LLVM takes a loop as parallel if every access in it carries the loop's id; then the iterations
- * are independent. But it concludes more: loads and stores at a constant step are joined into
- * groups (interleaved accesses), where loads move up to the first of their group and stores down to
- * the last, past other accesses of the same iteration, and in a parallel loop no dependence holds
- * them back. So where a store comes before an access of what may be the same memory in the same
- * iteration, the steps of both addresses are hidden: they are in no group then.
+ * LLVM treats a loop as parallel if every access in it carries the loop's id, and then assumes that
+ * the iterations are independent. But it assumes more. It combines loads and stores with a constant
+ * step into groups (interleaved accesses). Loads move up to the first load of their group and
+ * stores move down to the last store, past other accesses of the same iteration; in a parallel loop
+ * no dependence prevents this. So if a store precedes an access to possibly the same memory in the
+ * same iteration, this file hides the steps of both addresses, and neither is in a group.
  *
- * Needs: scalar code after all passes that come before the vectorizer. Guarantees: a loop that is
- * not understood here is not parallel, and an access that is not understood is in no group. */
+ * Needs: scalar code after all passes that precede the vectorizer. Guarantees: a loop that this
+ * file cannot analyze is not parallel, and an access that it cannot analyze is in no group. */
 #include <string.h>
 
 #include "native/support_routines.h"
@@ -26,7 +26,8 @@ size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block)
   return i;
 }
 
-/* The latch and all that leads to it without passing the header; false: the header is none. */
+/* Collects the blocks of the loop: the latch and all blocks from which control reaches it without
+ * passing the header. Returns false if `header` is not the header of a loop. */
 static bool collect_blocks(kg_loop_view *v)
 {
   v->blocks.count = 0;
@@ -47,14 +48,14 @@ static bool collect_blocks(kg_loop_view *v)
 }
 
 typedef struct block_order {
-  char *states; /* by number in kg_loop_view.blocks */
+  char *states; /* indexed like kg_loop_view.blocks */
   LLVMBasicBlockRef *blocks;
-  size_t first; /* of those in order */
+  size_t first; /* index of the first ordered block */
 } block_order;
 enum { IS_NEW, IS_OPEN, IS_DONE };
 
-/* Puts a block, and all of the loop that comes behind it, in front of those that are in order
- * already. false: there is a loop within the loop. */
+/* Puts a block and all blocks of the loop that follow it before the ordered ones. Returns false if
+ * the loop contains another loop. */
 static bool order_from(kg_loop_view *v, block_order *o, size_t at)
 {
   KJ_ASSERT(at < v->blocks.count && o->first);
@@ -105,7 +106,7 @@ static void find_order(kg_loop_view *v)
   }
 }
 
-/* One of the two ways on from the latch leads back to the header. */
+/* Finds the loop of a latch: one of the latch's two successors is the header. */
 static bool find_loop(kg_loop_view *v, LLVMValueRef branch)
 {
   v->latch = LLVMGetInstructionParent(branch);
@@ -156,7 +157,8 @@ static bool has_operand(LLVMValueRef list, LLVMValueRef wanted)
   return i < count;
 }
 
-/* As alias scopes say it (kl_annotate_access): all of b's are among those that a is apart from. */
+/* Returns whether alias scopes (kl_annotate_access) separate the accesses: all scopes of b are
+ * among the noalias scopes of a. */
 static bool are_scopes_apart(const kg_loop_view *v, LLVMValueRef a, LLVMValueRef b)
 {
   LLVMValueRef scopes = LLVMGetMetadata(b, v->scope_kind),
@@ -170,8 +172,8 @@ static bool are_scopes_apart(const kg_loop_view *v, LLVMValueRef a, LLVMValueRef
   return true;
 }
 
-/* The kernel's scratch memory, or memory of this function, and an address that was handed to it
- * among the kernel's parameters. */
+/* is_own: the root is the kernel's scratch memory or memory of this function. is_handed: the root
+ * is an address in the kernel's parameters. */
 static bool is_own(LLVMValueRef root) { return LLVMIsAArgument(root) || LLVMIsAAllocaInst(root); }
 static bool is_handed(LLVMValueRef root)
 {
@@ -191,7 +193,7 @@ static bool has_same_terms(const kg_linear *x, const kg_linear *y)
   return true;
 }
 
-/* In one iteration. */
+/* Returns whether two accesses of one iteration may overlap. */
 static bool may_meet(const kg_loop_view *v, const kg_access *a, const kg_access *b)
 {
   KJ_ASSERT(a->block == b->block || comes_behind(v, a->block, b->block));
@@ -204,7 +206,8 @@ static bool may_meet(const kg_loop_view *v, const kg_access *a, const kg_access 
   return !(is_own(a->root) && is_handed(b->root)) && !(is_own(b->root) && is_handed(a->root));
 }
 
-/* Which accesses may be in no group, so that those of an iteration keep their order. */
+/* Finds accesses that must not be in a group, so that the accesses of an iteration keep their
+ * order. */
 static void find_ordered(const kg_loop_view *v)
 {
   for (size_t i = 0; i < v->accesses.count; i++) {
@@ -220,7 +223,7 @@ static void find_ordered(const kg_loop_view *v)
   }
 }
 
-/* Hides the steps of their addresses. */
+/* Hides the steps of their addresses with a freeze. */
 static void hide_steps(const kg_loop_view *v, LLVMContextRef context)
 {
   LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
@@ -235,15 +238,16 @@ static void hide_steps(const kg_loop_view *v, LLVMContextRef context)
   LLVMDisposeBuilder(builder);
 }
 
-/* ---- what a loop is marked for, asserted in it ---- */
+/* ---- assertions that iterations are independent ---- */
 
 typedef struct asserter {
   const kg_loop_view *v;
   LLVMModuleRef module;
   LLVMContextRef context;
   LLVMBuilderRef builder;
-  LLVMValueRef id;    /* of the parallel loop */
-  bool is_vectorized; /* so that accesses of one iteration may be joined, and move */
+  LLVMValueRef id; /* id of the parallel loop */
+  /* the loop will be vectorized, so accesses of one iteration may be combined and move */
+  bool is_vectorized;
   LLVMTypeRef i64, i32, pointer;
 } asserter;
 
@@ -256,7 +260,7 @@ static void call_routine(asserter *a, const char *name, LLVMTypeRef *types, LLVM
   LLVMBuildCall2(a->builder, type, routine, args, count, "");
 }
 
-/* Iterations are numbered by a counter of their own: what the loop has may be of any form. */
+/* Adds a counter that numbers the iterations, because the loop's own counter may have any form. */
 static void number_iterations(asserter *a)
 {
   KJ_ASSERT(LLVMGetBasicBlockTerminator(a->v->latch));
@@ -289,7 +293,8 @@ static const char *find_place(const asserter *a, LLVMValueRef access)
   return place ? LLVMGetMDString(text, &length) : LLVMGetValueName2(function, &name_length);
 }
 
-/* In front of each access that carries the id: LLVM takes those for independent. */
+/* Adds an assertion before each access that carries the loop's id, because LLVM treats these
+ * accesses as independent. */
 static void assert_loop(asserter *a)
 {
   unsigned kind = LLVMGetMDKindIDInContext(a->context, PARALLEL_ACCESS, sizeof PARALLEL_ACCESS - 1);
@@ -328,9 +333,9 @@ static void assert_claims(const kg_loop_view *v, LLVMModuleRef module, LLVMValue
   LLVMDisposeBuilder(a.builder);
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
-/* The id that the loop is to get; NULL: none is proposed. */
+/* Returns the id that the loop is to get, or NULL if none is proposed. */
 static LLVMValueRef find_proposal(LLVMValueRef id)
 {
   LLVMValueRef properties[8], parts[2];
@@ -349,7 +354,8 @@ static LLVMValueRef find_proposal(LLVMValueRef id)
   return NULL;
 }
 
-/* LLVM copies the id of a loop to that of the loop around it where their last blocks become one. */
+/* Returns whether the id was copied from an inner loop. LLVM copies an id when the last blocks of
+ * an inner and an outer loop are merged. */
 static bool is_copied_from_inner(const kg_loop_view *v, unsigned kind, LLVMValueRef proposal)
 {
   for (size_t i = 0; i < v->blocks.count; i++) {
@@ -360,9 +366,9 @@ static bool is_copied_from_inner(const kg_loop_view *v, unsigned kind, LLVMValue
   return false;
 }
 
-/* For each access in a branch the vectorizer writes a branch for each lane, where it has no masked
- * form: of a loop of many branches it makes thousands of blocks, in seconds, that are hardly faster
- * than one lane at a time. */
+/* Returns whether the loop has too many branches. If an access has no masked form, the vectorizer
+ * emits a branch for each lane. A loop with many branches then has thousands of blocks, takes
+ * seconds to compile, and is hardly faster than scalar code. */
 static bool is_branchy(const kg_loop_view *v)
 {
   enum { MOST_BLOCKS = 48 };

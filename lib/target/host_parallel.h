@@ -1,4 +1,4 @@
-/* CPU: the loops that are proposed as parallel, as host_parallel.c and host_address.c see them. */
+/* CPU: a view of a loop that is proposed as parallel, for host_parallel.c and host_address.c. */
 #ifndef KJ_TARGET_HOST_PARALLEL_H
 #define KJ_TARGET_HOST_PARALLEL_H
 
@@ -6,9 +6,9 @@
 
 enum { KJ_MOST_TERMS = 8 };
 
-/* An address or a number in an iteration: constant + step * number of the iteration + scale * value
- * for each term, all in bytes. kind: whether terms change in the loop; OTHER: so that there is no
- * constant step. LOST: nothing is known. */
+/* An address or number in an iteration: constant + step * number of the iteration + scale * value
+ * for each term, all in bytes. kind tells whether terms change in the loop. OTHER means that there
+ * is no constant step, LOST that nothing is known. */
 typedef struct kg_linear {
   enum { KJ_LINEAR_KNOWN, KJ_LINEAR_OTHER, KJ_LINEAR_UNKNOWN, KJ_LINEAR_LOST } kind;
   int64_t constant, step;
@@ -20,8 +20,8 @@ typedef struct kg_linear {
 } kg_linear;
 
 typedef struct kg_access {
-  LLVMValueRef instruction, root; /* what the address is counted from */
-  size_t block;                   /* its number */
+  LLVMValueRef instruction, root; /* the address that `at` is relative to */
+  size_t block;                   /* number of its block */
   bool is_store, may_be_grouped, is_hidden;
   int64_t size;
   kg_linear at;
@@ -30,17 +30,17 @@ typedef struct kg_access {
 typedef struct kg_loop_view {
   kt_compilation *c;
   LLVMTargetDataRef layout;
-  int64_t start, iterations;         /* of the counter; 0: not known */
-  unsigned scope_kind, noalias_kind; /* of metadata */
+  int64_t start, iterations;         /* of the counter; iterations 0 means not known */
+  unsigned scope_kind, noalias_kind; /* metadata kinds */
   LLVMBasicBlockRef header, latch;
-  bool is_innermost;                 /* else nothing has an order */
-  KJ_LIST(LLVMBasicBlockRef) blocks; /* in an order in which each comes before its successors */
-  KJ_LIST(kg_access) accesses;       /* in that order */
+  bool is_innermost;                 /* if false, the blocks and accesses have no order */
+  KJ_LIST(LLVMBasicBlockRef) blocks; /* topological order: each block comes before its successors */
+  KJ_LIST(kg_access) accesses;       /* in the same order */
   size_t words;
-  uint64_t *behind; /* for each block, which come behind it in the same iteration */
+  uint64_t *behind; /* bit sets: for each block the blocks that follow it in the same iteration */
 } kg_loop_view;
 
-/* blocks.count: of none of the loop. */
+/* Returns blocks.count if the block is not in the loop. */
 size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block);
 static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
 {
@@ -49,9 +49,9 @@ static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
 
 /* ---- host_address.c ---- */
 
-/* start, iterations: of a loop whose only counter goes from one constant to another; else none. */
+/* Sets start and iterations if the only counter of the loop runs between two constants. */
 void kg_count_iterations(kg_loop_view *v);
-/* The address in each iteration, counted from *root. */
+/* Returns the address in each iteration, relative to *root. */
 kg_linear kg_find_address(const kg_loop_view *v, LLVMValueRef pointer, LLVMValueRef *root);
 kg_linear kg_subtract_linear(kg_linear x, kg_linear y);
 

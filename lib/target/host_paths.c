@@ -1,28 +1,28 @@
-/* Loops for which LLVM's loop vectorizer would take exponential time.
+/* Finds loops for which LLVM's loop vectorizer would take exponential time.
  *
- * VPlanTransforms::materializePacksAndUnpacks asks of each value whether it is the same in all
- * lanes. The question goes through the operands, from the first one to the first that differs
- * between lanes, and nothing is remembered: it follows every path from a value that does not change
- * in the loop to what it is made of. Masks of blocks are such values where the conditions of the
- * loop's branches do not change. A chain of 18 conditional assignments took more than four minutes
- * (LLVM 22).
+ * VPlanTransforms::materializePacksAndUnpacks asks for each value whether it is the same in all
+ * lanes. The query visits the operands recursively, up to the first operand that differs between
+ * lanes, and caches nothing. For a value that does not change in the loop, it follows every path to
+ * the inputs of the value. Block masks are such values if the conditions of the loop's branches do
+ * not change. A chain of 18 conditional assignments took more than four minutes (LLVM 22).
  *
- * The paths are counted here, in innermost loops. The blocks of a function are put into reverse
- * postorder. A loop is what is between the target of a branch to the back and the branch. */
+ * This file counts the paths in innermost loops. The blocks of a function are put into reverse
+ * postorder. A loop consists of the blocks between the target of a backward branch and the
+ * branch. */
 #include "target/host.h"
 
-/* What the question takes for a value, or for the mask of a block. */
+/* The cost of the query for a value or for the mask of a block. */
 typedef struct path_count {
   double steps;
-  bool varies; /* differs between lanes */
+  bool varies; /* the value differs between lanes */
 } path_count;
 
 typedef struct path_walk {
   kj_arena *arena;
-  kj_map numbers; /* of blocks, from 1 on, in a function */
+  kj_map numbers; /* number of each block in a function, from 1 */
   KJ_LIST(LLVMBasicBlockRef) blocks;
-  kj_map values, masks; /* path_count, in a loop */
-  size_t last;          /* block of the loop */
+  kj_map values, masks; /* path_count of each value, or block mask, of a loop */
+  size_t last;          /* number of the last block of the loop */
   double total;
 } path_walk;
 
@@ -44,7 +44,7 @@ static size_t number_of(const path_walk *w, LLVMBasicBlockRef block)
   return entry ? (size_t)(uintptr_t)entry->value : 0;
 }
 
-/* Of an operand: 1 step for what is not of the loop. */
+/* Returns the cost of an operand. An operand from outside of the loop costs 1 step. */
 static path_count count_of(const path_walk *w, LLVMValueRef value)
 {
   const void *key = value;
@@ -52,7 +52,7 @@ static path_count count_of(const path_walk *w, LLVMValueRef value)
   return entry ? *(path_count *)entry->value : (path_count){ 1, false };
 }
 
-/* `count` also goes through `other`, if it comes so far. */
+/* Adds the cost of `other` to `count`, if the query gets that far. */
 static void go_through(path_count *count, path_count other)
 {
   if (count->varies) return;
@@ -65,7 +65,7 @@ static path_count count_phi(path_walk *w, LLVMValueRef phi, LLVMBasicBlockRef bl
   path_count count = { 1, false };
   for (unsigned n = 0; n < LLVMCountIncoming(phi); n++) {
     size_t from = number_of(w, LLVMGetIncomingBlock(phi, n));
-    if (from >= number_of(w, block)) return (path_count){ 1, true }; /* of a loop's head */
+    if (from >= number_of(w, block)) return (path_count){ 1, true }; /* a phi of a loop header */
     go_through(&count, count_of(w, LLVMGetIncomingValue(phi, n)));
   }
   go_through(&count, *get_count(w, &w->masks, block));
@@ -78,11 +78,12 @@ static path_count count_instruction(path_walk *w, LLVMValueRef i, LLVMBasicBlock
   path_count count = { 1, false };
   for (int n = 0; n < LLVMGetNumOperands(i); n++)
     go_through(&count, count_of(w, LLVMGetOperand(i, (unsigned)n)));
-  if (LLVMIsALoadInst(i) || LLVMIsACallInst(i)) count.steps = 1; /* a recipe of its own */
+  /* a separate recipe, at which the query stops */
+  if (LLVMIsALoadInst(i) || LLVMIsACallInst(i)) count.steps = 1;
   return count;
 }
 
-/* The masks of the blocks that a block branches to. */
+/* Propagates the mask of a block to its successors. */
 static void pass_mask_on(path_walk *w, LLVMBasicBlockRef block)
 {
   LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);
@@ -127,7 +128,7 @@ static bool is_innermost(const path_loop *loops, size_t count, size_t at)
   return true;
 }
 
-/* A block that the search has reached, and the next of its successors. */
+/* A block that the depth-first search has reached, and the index of its next successor. */
 typedef struct path_visit {
   LLVMBasicBlockRef block;
   unsigned next;

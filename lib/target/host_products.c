@@ -1,13 +1,12 @@
-/* CPU: products of 16-bit numbers whose high bits are taken.
+/* CPU: rewrites products of 16-bit numbers of which only high bits are used.
  *
- * LLVM up to 22.1 makes `trunc <n x i16> (lshr (mul x, y), c)` a multiplication that keeps the high
- * 16 bits of 32 (pmulhw), and shifts its result by the rest of c. That is right for a product of 32
- * bits. Of a product of 64 bits, bits above 32 are copies of the sign, which that shift replaces by
- * zeros, and a shift by 32 and more has no defined result (llvm-project issue 218844, mended in
- * LLVM's pull request 219996). The high half of products of i16 is such a value:
- * `i16(mulhi(a[i], b[i]))`. So the product is computed in 32 bits, which hold it, and shifted
- * arithmetically. Operands count as numbers of 16 bits if they are extended from such or constant.
- */
+ * LLVM up to 22.1 turns `trunc <n x i16> (lshr (mul x, y), c)` into a multiplication that returns
+ * the high 16 of 32 bits (pmulhw), and shifts its result by the rest of c. This is right for a
+ * 32-bit product. In a 64-bit product, bits above 32 are copies of the sign, which that shift
+ * replaces by zeros; a shift by 32 or more has no defined result (llvm-project issue 218844, fixed
+ * in LLVM's pull request 219996). The high half of an i16 product is such a value: `i16(mulhi(a[i],
+ * b[i]))`. This file computes the product in 32 bits, which hold it, and uses an arithmetic shift.
+ * An operand counts as a 16-bit number if it is a constant or extended from such a number. */
 #include "target/host.h"
 
 enum { NARROW_BITS = 16, PRODUCT_BITS = 32 };
@@ -17,7 +16,7 @@ static bool has_opcode(LLVMValueRef value, LLVMOpcode opcode)
   return LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == opcode;
 }
 
-/* The type of the lanes; NULL: no vector of integers. */
+/* Returns the lane type, or NULL if the value is not a vector of integers. */
 static LLVMTypeRef integer_lanes(LLVMValueRef value)
 {
   LLVMTypeRef type = LLVMTypeOf(value);
@@ -38,7 +37,7 @@ static bool is_narrow_constant(LLVMValueRef value)
   return true;
 }
 
-/* Whether every lane is a signed number of 16 bits. */
+/* Returns whether every lane is a signed 16-bit number. */
 static bool is_narrow(LLVMValueRef value)
 {
   if (LLVMIsConstant(value)) return is_narrow_constant(value);
@@ -47,7 +46,7 @@ static bool is_narrow(LLVMValueRef value)
   return LLVMGetIntTypeWidth(integer_lanes(LLVMGetOperand(value, 0))) + is_unsigned <= NARROW_BITS;
 }
 
-/* The number that all lanes of a constant are; false: there is none. */
+/* Finds the number that all lanes of a constant have. Returns false if the lanes differ. */
 static bool find_splat(LLVMValueRef value, unsigned long long *number)
 {
   if (!LLVMIsConstant(value)) return false;
@@ -62,8 +61,8 @@ static bool find_splat(LLVMValueRef value, unsigned long long *number)
   return true;
 }
 
-/* The product whose high bits the truncation has, and by how many bits it is shifted; NULL: it is
- * something else, or LLVM is right about it. */
+/* Returns the product of which the truncation takes high bits, and sets *count to the shift.
+ * Returns NULL for other values and for products that LLVM handles correctly. */
 static LLVMValueRef find_product(LLVMValueRef truncation, unsigned long long *count)
 {
   LLVMTypeRef narrow = LLVMIsATruncInst(truncation) ? integer_lanes(truncation) : NULL;
@@ -79,7 +78,7 @@ static LLVMValueRef find_product(LLVMValueRef truncation, unsigned long long *co
            : NULL;
 }
 
-/* A vector of as many lanes as the value has, all of them the number. */
+/* Returns a vector of `count` lanes that all have the number. */
 static LLVMValueRef make_splat(LLVMTypeRef lane, unsigned count, unsigned long long number)
 {
   enum { MOST_LANES = 1024 };
@@ -103,7 +102,7 @@ static LLVMValueRef multiply_in_32_bits(LLVMBuilderRef builder, LLVMValueRef i)
                y = LLVMBuildTrunc(builder, LLVMGetOperand(product, 1), type, ""),
                by = make_splat(i32, lanes, count < PRODUCT_BITS ? count : PRODUCT_BITS - 1),
                high = LLVMBuildAShr(builder, LLVMBuildMul(builder, x, y, ""), by, "");
-  /* what the logical shift has brought in from above */
+  /* the bits that the logical shift has inserted */
   if (bits < NARROW_BITS)
     high = LLVMBuildAnd(builder, high, make_splat(i32, lanes, (1u << bits) - 1), "");
   return kg_replace(i, LLVMBuildTrunc(builder, high, LLVMTypeOf(i), ""));

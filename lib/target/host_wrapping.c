@@ -1,13 +1,14 @@
-/* CPU: counters that wrap around in few bits are hidden from the loop vectorizer.
+/* CPU: hides counters that wrap around in few bits from the loop vectorizer.
  *
- * The vectorizer takes an index such as `a + ((k + t) & 31)` for one that grows by 1 as long as
- * neither the sum nor its last 5 bits wrap around, and asks for both in front of the loop. But LLVM
- * (22, SCEVWrapPredicate::implies) compares the starts and steps of such conditions whatever their
- * widths: the sum's condition, in 32 bits, counts as one that holds for the 5 bits, too, which is
- * then never asked for. The loop reads and writes where the program does not. Conditions of one
- * width are compared rightly. So those of other widths than 32 and 64 are kept from arising: what
- * is made wider from such a width, and counts, is frozen, which scalar evolution does not look
- * through. Indices of few bits really wrap around, so the loops that are lost are next to none. */
+ * The vectorizer assumes that an index such as `a + ((k + t) & 31)` grows by 1 as long as neither
+ * the sum nor its last 5 bits wrap around, and tests both conditions before the loop. But LLVM (22,
+ * SCEVWrapPredicate::implies) compares the starts and steps of two such conditions without their
+ * widths. It concludes that the condition on the 32-bit sum implies the one on the 5 bits, and
+ * drops the latter. The loop then accesses the wrong elements. Conditions of equal width are
+ * compared correctly. This file therefore prevents conditions of widths other than 32 and 64: a
+ * value that is extended from such a width and counts is frozen, because scalar evolution does not
+ * look through a freeze. Indices of few bits usually do wrap around, so almost no vectorized loops
+ * are lost. */
 #include "target/host.h"
 
 enum { MOST_STEPS = 64 };
@@ -18,16 +19,16 @@ static unsigned bits_of(LLVMValueRef value)
   return LLVMGetTypeKind(type) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(type) : 0;
 }
 
-/* The constant's bits, or 0: it is none of at most 64. */
+/* Returns the bits of a constant of at most 64 bits, and 0 for other values. */
 static uint64_t constant_of(LLVMValueRef value)
 {
   unsigned bits = bits_of(value);
   return bits && bits <= 64 && LLVMIsAConstantInt(value) ? LLVMConstIntGetZExtValue(value) : 0;
 }
 
-/* How many bits of the instruction's first operand scalar evolution takes it to make wider; 0: it
- * does not. A mask is from its first to its last bit: `(2 * k) & 31` has become `(2 * k) & 30`, and
- * is 4 bits of k. */
+/* Returns the width from which scalar evolution sees the instruction's first operand as extended,
+ * or 0. For a mask this is the distance from its first to its last bit: `(2 * k) & 31` becomes `(2
+ * * k) & 30`, which is 4 bits of k. */
 static unsigned kept_bits(LLVMValueRef instruction)
 {
   LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -58,7 +59,8 @@ static bool is_number_from_numbers(LLVMValueRef value)
   }
 }
 
-/* Whether the value may be made of a loop's counter. A walk that does not end soon says so, too. */
+/* Returns whether the value may depend on a loop's counter. A walk that takes too many steps also
+ * returns true. */
 static bool may_count(LLVMValueRef value)
 {
   LLVMValueRef open[MOST_STEPS] = { value };

@@ -1,4 +1,4 @@
-/* How large a module is, and LLVM's passes over it. */
+/* Measures the size of modules and runs LLVM's passes. */
 #include <llvm-c/Core.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <string.h>
@@ -145,9 +145,9 @@ kg_module_size kg_measure_module(LLVMModuleRef module)
 
 /* ---- passes ----
  *
- * LLVM-C gives no way to stop passes that run, so those over a large module are run one by one, and
- * what was spent is looked at between them. What a pass finds out for the next one is found out
- * again then, which is little beside the passes themselves. */
+ * LLVM-C has no way to stop running passes. The passes over a large module therefore run one by
+ * one, and the limits are checked between them. Analyses have to be repeated for each pass, which
+ * is cheap compared with the passes. */
 
 static void check_instructions(kt_compilation *c, LLVMModuleRef module, const char *after)
 {
@@ -156,8 +156,9 @@ static void check_instructions(kt_compilation *c, LLVMModuleRef module, const ch
                  "LLVM has made so many by the end of %s", after);
 }
 
-/* LLVM follows each variable of a function through its blocks, in one pass, until all are in
- * registers: that takes time with the product of both. The steps that it may take. */
+/* Estimates the steps of SROA, which LLVM cannot interrupt: it follows each variable of a function
+ * through all blocks until all variables are in registers, so its time is proportional to the
+ * product. */
 static uint64_t count_steps(LLVMValueRef function)
 {
   uint64_t variables = 0;
@@ -168,7 +169,8 @@ static uint64_t count_steps(LLVMValueRef function)
   return variables * LLVMCountBasicBlocks(function);
 }
 
-/* A step takes about a quarter of a microsecond, so many of them as long as an instruction. */
+/* Checks the steps against the limit of instructions. A step takes about a quarter of a
+ * microsecond; STEPS of them take as long as one instruction. */
 static void check_steps(kt_compilation *c, uint64_t steps)
 {
   enum { STEPS = 32 };
@@ -180,7 +182,7 @@ static void check_steps(kt_compilation *c, uint64_t steps)
 
 typedef struct unit {
   LLVMModuleRef module;
-  LLVMValueRef function; /* NULL: the whole module */
+  LLVMValueRef function; /* NULL means the whole module */
 } unit;
 
 static void run(kt_compilation *c, unit of, LLVMTargetMachineRef machine, const char *pipeline,
@@ -203,7 +205,7 @@ static void run_pass(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineR
   run(c, (unit){ .module = module }, machine, pipeline, errors);
 }
 
-/* Up to the comma that ends the pass which begins here: those in brackets belong to it. */
+/* Returns the length of the first pass in the text, including its parameters in brackets. */
 static size_t measure_pass(const char *text)
 {
   size_t length = 0;
@@ -271,7 +273,7 @@ void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTarget
   run(c, (unit){ .function = function }, machine, pipeline, errors);
 }
 
-/* ---- rewriting after the passes ---- */
+/* ---- rewriting of single instructions ---- */
 
 void kg_rewrite_each(LLVMModuleRef module,
                      LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction))

@@ -1,5 +1,5 @@
-/* Libraries of bitcode, libdevice or libclc: found, and what is called of them linked in. libclc is
- * part of the compiler library, so that math functions for GPUs are always there. */
+/* The GPU math library: finds libdevice or libclc and links the functions that a kernel calls.
+ * libclc is part of the compiler library, so GPU math functions are always available. */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Linker.h>
@@ -12,25 +12,25 @@
 #include "target/llvm.h"
 #include "target/nvptx.h"
 
-/* Libraries of bitcode: libdevice, libclc. A library has hundreds of functions, of which a kernel
- * calls a few: for each function ever called, a small module of its own (the function and what it
- * needs) is cut out once and kept; later kernels read only that. */
+/* Bitcode libraries: libdevice, libclc. A library has hundreds of functions, and a kernel calls
+ * only a few. For each function that is called for the first time, a small module with the function
+ * and its dependencies is extracted and kept. Later kernels read only this module. */
 
 typedef struct piece piece;
 struct piece {
   piece *next;
   char *name;
-  LLVMMemoryBufferRef bitcode; /* NULL: the library has no such function */
+  LLVMMemoryBufferRef bitcode; /* NULL means that the library has no such function */
 };
 
 struct kg_bitcode {
   LLVMMemoryBufferRef library;
   void (*simplify)(LLVMModuleRef module);
-  pthread_mutex_t mutex; /* protects pieces; held while one is cut out */
+  pthread_mutex_t mutex; /* protects pieces; held while a piece is extracted */
   piece *pieces;
 };
 
-/* Takes the buffer. NULL: out of memory. */
+/* Takes ownership of the buffer. Returns NULL if there is no memory. */
 static kg_bitcode *make_bitcode(LLVMMemoryBufferRef library, void (*simplify)(LLVMModuleRef module))
 {
   kg_bitcode *bitcode = calloc(1, sizeof *bitcode);
@@ -77,9 +77,9 @@ void kg_close_bitcode(kg_bitcode *bitcode)
   free(bitcode);
 }
 
-/* ---- cutting out ---- */
+/* ---- extraction ---- */
 
-/* Read lazily: bodies are parsed only when the linker asks for them. */
+/* Reads the library lazily: LLVM parses a body only when the linker needs it. */
 static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef context)
 {
   const char *start = LLVMGetBufferStart(bitcode->library);
@@ -90,8 +90,8 @@ static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef cont
   return LLVMGetBitcodeModuleInContext2(context, view, &module) ? NULL : module;
 }
 
-/* Functions that may be dropped when nobody calls them are linked on demand. Several pieces may
- * hold the same helpers and constants: those of any of them do. */
+/* Makes functions link-once, so that they are linked on demand and removed without calls. Several
+ * pieces may contain the same helpers and constants; one copy of each is linked. */
 static void make_droppable(LLVMModuleRef module)
 {
   for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g))
@@ -107,8 +107,8 @@ static void make_droppable(LLVMModuleRef module)
   }
 }
 
-/* A reference keeps the function alive through linking: an array of pointers, deleted afterwards.
- */
+/* Extracts a function. An array of pointers keeps the function alive during linking, and is deleted
+ * afterwards. */
 static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
 {
   kg_llvm_errors errors = { 0 };
@@ -125,7 +125,7 @@ static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
     LLVMSetInitializer(anchor, wanted);
     make_droppable(library);
     bool is_linked = !LLVMLinkModules2(module, library);
-    library = NULL; /* taken */
+    library = NULL; /* the linker owns the module now */
     if (is_linked && errors.count == 0) {
       LLVMDeleteGlobal(LLVMGetNamedGlobal(module, "anchor"));
       if (bitcode->simplify) bitcode->simplify(module);
@@ -194,12 +194,12 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
   }
 }
 
-/* nvptx: the math functions of a library of bitcode. */
+/* nvptx: the math functions of a bitcode library. */
 
-/* ---- its questions ---- */
+/* ---- calls of __nvvm_reflect ---- */
 
-/* libdevice asks its environment by name. Answered here and not by LLVM's pass, which takes the
- * square root to be approximate. */
+/* Answers libdevice's queries about its environment by name. LLVM's own pass is not used because it
+ * assumes an approximate square root. */
 static bool is_about_gpu(const char *question, size_t length)
 {
   static const char arch[] = "__CUDA_ARCH";
@@ -211,7 +211,7 @@ static uint64_t answer(uint32_t gpu, const char *question, size_t length)
   static const char sqrt[] = "__CUDA_PREC_SQRT", division[] = "__CUDA_PREC_DIV";
   if (is_about_gpu(question, length)) return gpu * 10;
   if (length >= sizeof sqrt - 1 && strncmp(question, sqrt, sizeof sqrt - 1) == 0) return 1;
-  /* __CUDA_FTZ: 0 */
+  /* __CUDA_FTZ is 0 */
   return length >= sizeof division - 1 && strncmp(question, division, sizeof division - 1) == 0;
 }
 
@@ -223,7 +223,8 @@ static LLVMValueRef question_of(LLVMValueRef call)
   return text && LLVMIsConstantString(text) ? text : NULL;
 }
 
-/* gpu 0: not known; questions about it stay. */
+/* Replaces the queries by their answers. gpu 0 means not known; queries about the GPU then
+ * remain. */
 static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
 {
   LLVMValueRef reflect = LLVMGetNamedFunction(module, "__nvvm_reflect");
@@ -231,7 +232,7 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
   while (use) {
     LLVMValueRef call = LLVMGetUser(use), text = LLVMIsACallInst(call) ? question_of(call) : NULL;
     use = LLVMGetNextUse(use);
-    if (!text) continue; /* LLVM's pass takes it */
+    if (!text) continue; /* LLVM's pass handles it */
     size_t length;
     const char *question = LLVMGetAsString(text, &length);
     if (!gpu && is_about_gpu(question, length)) continue;
@@ -241,7 +242,8 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
   }
 }
 
-/* Once a function and process: most of a function's code are answers that are not given. */
+/* Simplifies a function, once in a process. Most of its code is for other answers and is
+ * removed. */
 static void simplify(LLVMModuleRef module)
 {
   answer_reflection(module, 0);
@@ -254,9 +256,9 @@ static void simplify(LLVMModuleRef module)
   LLVMDisposePassBuilderOptions(options);
 }
 
-/* ---- where it is ---- */
+/* ---- location of the library ---- */
 
-/* Made by cmake/Libclc.cmake. */
+/* Created by cmake/Libclc.cmake. */
 extern const char kg_libclc[], kg_libclc_end[];
 
 static kg_bitcode *open_first(const char *pattern)
@@ -265,7 +267,7 @@ static kg_bitcode *open_first(const char *pattern)
   const char *reason;
   kg_bitcode *library = NULL;
   (void)kj_find_paths(&found, pattern);
-  /* the highest version comes last */
+  /* the highest version is the last */
   for (size_t i = found.count; i-- > 0 && !library;)
     library = kg_open_bitcode(found.items[i], simplify, &reason);
   kj_free_paths(&found);
@@ -330,7 +332,7 @@ void kg_close_library(kg_nvptx_library *library)
 
 /* ---- linking ---- */
 
-/* Functions that every driver has. */
+/* Returns whether every driver has the function. */
 static bool is_of_driver(const char *name)
 {
   static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail",

@@ -1,8 +1,8 @@
-/* The nvptx target: a typed kernel to PTX.
+/* The nvptx target: compiles a typed kernel to PTX.
  *
- *   lower (lib/lower) -> link the math functions called -> optimize (a short pipeline) -> emit
+ *   lower (lib/lower) -> link the called math functions -> optimize (a short pipeline) -> emit
  *
- * LLVM ends the process on what a target cannot do, so everything of that kind is refused here
+ * LLVM ends the process on operations that a target does not support, so this file rejects them
  * first. */
 #include "target/nvptx.h"
 
@@ -11,10 +11,10 @@
 
 #include "target/target.h"
 
-/* nvptx: architectures and PTX versions. LLVM ends the process on those that it does not know or
- * that do not fit, so a table of our own refuses them first. */
+/* nvptx: architectures and PTX versions. LLVM ends the process on unknown architectures and on
+ * versions that do not match, so this table rejects them first. */
 
-/* Ascending; those without a suffix run on everything newer of their kind. */
+/* Ascending. Architectures without a suffix run on all newer ones. */
 static const kg_nvptx_arch arches[] = {
   { 75, 0, 63 },    { 80, 0, 70 },    { 86, 0, 71 },    { 87, 0, 74 },    { 88, 0, 90 },
   { 89, 0, 78 },    { 90, 0, 78 },    { 90, 'a', 80 },  { 100, 0, 86 },   { 100, 'a', 86 },
@@ -24,7 +24,7 @@ static const kg_nvptx_arch arches[] = {
 };
 enum { ARCH_COUNT = sizeof arches / sizeof *arches };
 
-/* The versions that LLVM can write, ascending. */
+/* PTX versions that LLVM can write, ascending. */
 static const uint32_t ptx_versions[] = { 63, 64, 65, 70, 71, 72, 73, 74, 75, 76, 77,
                                          78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90 };
 enum { PTX_COUNT = sizeof ptx_versions / sizeof *ptx_versions };
@@ -36,7 +36,8 @@ static const kg_nvptx_arch *find_arch(uint32_t arch, char suffix)
   return NULL;
 }
 
-/* Newer than the table: the newest without suffix that the PTX version allows. */
+/* Returns the architecture for a GPU that is newer than the table: the newest one without suffix
+ * that the PTX version allows. */
 static const kg_nvptx_arch *newest_arch(uint32_t ptx_limit)
 {
   const kg_nvptx_arch *best = NULL;
@@ -79,10 +80,11 @@ static bool has_recursion(const kt_compilation *c)
   return false;
 }
 
-/* At most: which parameters the kernel needs is found later. */
+/* Returns an upper bound of the size of the parameters, because the parameters that the kernel
+ * needs are determined later. */
 static uint64_t count_parameter_bytes(const kt_compilation *c)
 {
-  enum { OTHERS = 1024 /* of shared arrays, failures and lines that are printed */ };
+  enum { OTHERS = 1024 /* for shared arrays, failures and printed lines */ };
   uint64_t bytes = OTHERS + (c->module->has_tensor_copies ? KJ_MOST_MAPS * KJ_MAP_BYTES : 0);
   for (uint32_t i = 0; i < c->request->signature->count; i++) {
     const kj_argument *argument = &c->request->signature->arguments[i];
@@ -93,11 +95,11 @@ static uint64_t count_parameter_bytes(const kt_compilation *c)
   return bytes;
 }
 
-/* stacksave */
+/* PTX version of stacksave */
 enum { STACK_PTX = 73 };
 
-/* Built-ins and facts of the language need PTX 6.2 at most, which every architecture here has; the
- * labels in the sections of debug information need 7.5. */
+/* Chooses architecture and PTX version. Built-ins and facts need PTX 6.2 at most, which every
+ * supported architecture has. The labels in debug sections need 7.5. */
 kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
 {
   enum { LEAST_FOR_DEBUG = 75 };
@@ -110,7 +112,8 @@ kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
             "full debug information needs PTX 7.5 or later, but PTX %u.%u was requested",
             limit / 10, limit % 10);
   if (has_recursion(c) && least < STACK_PTX) least = STACK_PTX;
-  if (c->least_ptx > least) least = c->least_ptx; /* a lower limit was refused by name */
+  /* a lower limit has been rejected with the name of the built-in */
+  if (c->least_ptx > least) least = c->least_ptx;
   if (!limit && least < KJ_LARGE_PARAMETER_PTX &&
       count_parameter_bytes(c) > KJ_SMALL_PARAMETER_BYTES)
     least = KJ_LARGE_PARAMETER_PTX;
@@ -179,46 +182,45 @@ typedef struct nvptx_emission {
   bool is_dense; /* see kg_is_dense, kg_has_many_addresses and kg_is_lengthy */
 } nvptx_emission;
 
-/* ---- pipelines ----
- * default<O3> takes two to three times as long and gives no better code for kernels: the trees were
- * inlined already, and ptxas optimizes once more.
+/* ---- pipelines ---- default<O3> takes two to three times as long and gives no better code for
+ * kernels, because the functions have been inlined as trees and ptxas optimizes again.
  *
- * A kernel without loops of its own and without shared memory (element-wise ones are) gains nothing
- * from code generation's optimizing level either: what it needs of it, the joining of loads and
- * stores, is in the pipeline, wide products for offsets are made by kg_widen_offsets, and
- * emission then takes a third of the time. So with f32 functions of a library but for those with
- * loops: the machine code of each was compared, with and without. */
+ * A kernel without loops and without shared memory, such as an element-wise kernel, gains nothing
+ * from optimizing code generation. The pipeline already combines loads and stores, and
+ * kg_widen_offsets makes wide products for offsets. Emission without optimization takes a third of
+ * the time. The same holds for f32 functions of a library, except those with loops: the machine
+ * code of each was compared with and without. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
-/* The vectorizer joins accesses where the first is known to be aligned. What `assume` says of a
- * generic pointer is found before pointers are told to be global, what the parameters say of
- * arrays after it. */
+/* The vectorizer combines accesses if the first one is known to be aligned. Alignment from `assume`
+ * on a generic pointer is found before pointers are inferred to be global; alignment from
+ * parameters is found afterwards. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
-/* What is unrolled fully is so before its induction variables are looked at, which takes long and
- * finds nothing that the copies do not show. */
+/* Full unrolling runs before the analysis of induction variables, which takes long and finds
+ * nothing that the copies do not show. */
 #define UNROLLING "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion)"
 #define UNROLLED_BY(options) \
   "sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
   ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define UNROLLED UNROLLED_BY("")
-/* Copies of the bodies of loops whose numbers of iterations are known at launch only are most of
- * the code where there are many loops; ptxas makes such copies too. */
+/* Without unrolling of loops whose trip count is known only at launch. In code with many loops most
+ * of the code would be such copies, and ptxas makes them as well. */
 #define UNROLLED_LITTLE UNROLLED_BY(";no-runtime")
 #define LOOPS UNROLLING "," UNROLLED
 #define MANY_LOOPS UNROLLING "," UNROLLED_LITTLE
-/* no pass that compares blocks or conditions in pairs */
+/* without passes that compare blocks or conditions pairwise */
 #define LARGE EARLY ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
   "load-store-vectorizer,nvptx-tag-invariant-loads"
-/* What code generation would do with accesses, but for the search for addresses that differ by a
- * multiple of one value, which compares each with all before it. */
+/* The optimizations of accesses in code generation, except the search for addresses that differ by
+ * a multiple of one value, which compares each address with all earlier ones. */
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
 /* Code generation moves the addresses of guarded accesses before their branches, and then searches
- * all that are there for ones that differ by a multiple of one value. It does so before it removes
- * those that are equal, so that the search takes most of a compilation where many guarded accesses
- * are unrolled: 0.8 of 0.9 s for the tiles of a product. */
+ * for addresses that differ by a multiple of one value. It removes equal addresses only afterwards.
+ * If many guarded accesses are unrolled, the search would take most of a compilation: 0.8 of 0.9 s
+ * for the tiles of a matrix product. */
 #define SPECULATED "speculative-execution,separate-const-offset-from-gep,early-cse"
 #define LIBRARY "nvvm-reflect,always-inline,"
 
@@ -239,7 +241,7 @@ static void run(kg_emission *e, const char *pipeline)
   kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
 }
 
-/* The rest of a pipeline whose first part has unrolled loops. */
+/* Runs the rest of a pipeline whose first part has unrolled loops. */
 static void finish_unrolled(nvptx_emission *own)
 {
   kg_module_size size = kg_measure_emission(&own->e);
@@ -286,7 +288,7 @@ static void optimize(kg_emission *e)
   kg_rewrite_for_ptx(e->module);
 }
 
-/* codegen level 0, see above */
+/* code generation level 0, see above */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

@@ -1,4 +1,4 @@
-/* What the files of the nvptx target share. */
+/* Declarations that the files of the nvptx target share. */
 #ifndef KJ_TARGET_NVPTX_H
 #define KJ_TARGET_NVPTX_H
 
@@ -10,61 +10,61 @@
 typedef struct kg_nvptx_arch {
   uint32_t arch;
   char suffix;
-  uint32_t least_ptx; /* what LLVM asks for; a lower version ends the process */
+  uint32_t least_ptx; /* minimum PTX version of LLVM; a lower one ends the process */
 } kg_nvptx_arch;
 
-/* What code is made for. */
+/* The target of a compilation. */
 typedef struct kg_nvptx_choice {
   const kg_nvptx_arch *arch;
   uint32_t ptx;
 } kg_nvptx_choice;
 
-/* Fails for what there is no code for. */
+/* Fails if the request has no supported target. */
 kg_nvptx_choice kg_choose_nvptx(kt_compilation *c);
 
 /* ---- math_library.c ---- */
 
-/* The math functions: libdevice, or libclc's. */
+/* The math library: libdevice or libclc. */
 typedef struct kg_nvptx_library {
-  pthread_mutex_t mutex; /* protects what follows */
-  kg_bitcode *bitcode;   /* NULL: none was found, or it was not looked for yet */
+  pthread_mutex_t mutex; /* protects the fields below */
+  kg_bitcode *bitcode;   /* NULL if no library was found, or if kjit has not searched for one yet */
   kj_math_library kind;
   bool has_looked;
 } kg_nvptx_library;
 
-/* path NULL: it is looked for when first needed. */
+/* path NULL means that the library is searched when it is first needed. */
 kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
                             kj_diagnostics *diagnostics);
 void kg_close_library(kg_nvptx_library *library);
-/* Looks for it where that was not done yet. */
+/* Searches for the library, unless that has been done. */
 void kg_find_library(kg_nvptx_library *library);
-/* Links what the module calls, of the library and of the host's own code (extern funcs). True:
- * there is code of the host. arch: 90 for sm_90. */
+/* Links the functions that the module calls, from the library and from the application's code for
+ * extern funcs. Returns whether there is application code. arch: 90 for sm_90. */
 bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch);
 
 /* ---- nvptx_rewrites.c ---- */
 
-/* Before the passes, of a kernel that is @fastmath: instructions on f32 take and give zeros for
- * subnormal numbers, as all of its functions then do. */
+/* For @fastmath kernels, before the passes: f32 instructions then treat subnormal inputs and
+ * results as zero, as all functions of such a kernel do. */
 void kg_flush_subnormals(LLVMModuleRef module);
-/* nvptx_branches.c: in the functions of a math library. */
+/* nvptx_branches.c: replaces short branches in math library functions by selects. */
 void kg_flatten_branches(LLVMModuleRef module);
-/* After the passes: of what LLVM's code generation or ptxas would make something wrong or too long.
- */
+/* After the passes: rewrites code that LLVM's code generation or ptxas would translate incorrectly
+ * or inefficiently. */
 void kg_rewrite_for_ptx(LLVMModuleRef module);
-/* For code generation without optimization: offsets of elements by an index of 32 bits become wide
+/* For code generation without optimization: computes element offsets from 32-bit indices with wide
  * products. */
 void kg_widen_offsets(LLVMModuleRef module);
 
-/* ---- nvptx_float_bits.c: a part of kg_rewrite_for_ptx ---- */
+/* ---- nvptx_float_bits.c: called by kg_rewrite_for_ptx ---- */
 
-/* What takes the bits of floats is written so that ptxas takes them for integers. */
+/* Rewrites uses of the bits of floats so that ptxas treats them as integers. */
 void kg_keep_float_bits(LLVMModuleRef module);
 
-/* ---- nvptx_high_words.c: a part of kg_rewrite_for_ptx ---- */
+/* ---- nvptx_high_words.c: called by kg_rewrite_for_ptx ---- */
 
-/* Sums of multiples of 2^32 that are shifted to the right are computed in 32 bits. */
+/* Computes right-shifted sums of multiples of 2^32 in 32 bits. */
 void kg_compute_high_words(LLVMModuleRef module);
 
 #endif

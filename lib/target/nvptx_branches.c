@@ -1,15 +1,16 @@
-/* Functions of the math library whose rare cases are a few instructions behind a branch: both
- * sides are computed, and a selection takes the place of the branch. Iterations of a loop that
- * calls such a function can then be computed side by side. */
+/* Flattens branches in math library functions whose special cases are a few instructions: both
+ * sides are computed, and a select replaces the branch. Iterations of a loop that calls such a
+ * function can then overlap. */
 #include <string.h>
 
 #include "target/nvptx.h"
 
-/* A selection costs as much as an instruction; longer sides stay behind their branch. */
+/* Limit for one side. A select costs as much as an instruction, so longer sides keep their
+ * branch. */
 enum { MOST_INSTRUCTIONS = 8 };
 
-/* Whether an instruction may be computed although its result is not needed: it has no effect,
- * cannot fail, and takes few cycles. */
+/* Returns whether an instruction may be executed although its result is not needed: it has no
+ * effect, cannot fail, and takes few cycles. */
 static bool is_cheap(LLVMValueRef instruction)
 {
   static const char *const calls[] = { "llvm.fma.",      "llvm.fabs.",     "llvm.copysign.",
@@ -45,7 +46,8 @@ static bool is_cheap(LLVMValueRef instruction)
   return false;
 }
 
-/* The block that a branch without a condition leads to from a block of few cheap instructions. */
+/* Returns the successor of a block that has few cheap instructions and an unconditional branch, or
+ * NULL. */
 static LLVMBasicBlockRef target_of_side(LLVMBasicBlockRef side)
 {
   LLVMValueRef last = LLVMGetBasicBlockTerminator(side);
@@ -56,7 +58,7 @@ static LLVMBasicBlockRef target_of_side(LLVMBasicBlockRef side)
   return LLVMGetSuccessor(last, 0);
 }
 
-/* How many branches lead to a block. */
+/* Returns the number of branches to a block. */
 static int count_ways(LLVMBasicBlockRef block)
 {
   int count = 0;
@@ -66,7 +68,7 @@ static int count_ways(LLVMBasicBlockRef block)
   return count;
 }
 
-/* A phi of the block that two ways lead to becomes a selection. */
+/* Replaces the phis of a block with two predecessors by selects. */
 static void replace_phis(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef side,
                          LLVMValueRef condition, bool is_side_first)
 {
@@ -82,7 +84,7 @@ static void replace_phis(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBa
   }
 }
 
-/* The block that ends in a branch around a side. False: it does not. */
+/* Flattens the branch at the end of a block, if it skips a cheap block. Returns whether it did. */
 static bool flatten(LLVMBuilderRef builder, LLVMBasicBlockRef block)
 {
   LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);

@@ -1,13 +1,12 @@
-/* The bits of floats as ptxas takes them. */
+/* nvptx: makes ptxas treat the bits of floats as integers. */
 #include <string.h>
 
 #include "target/nvptx.h"
 
-/* Bits of floats. LLVM stores the low bits of a float as a narrow store of the float's register
- * (`st.b16` or `st.b8` of an f32). ptxas 13.0 takes that for a conversion and stores the float's
- * integer value. A move between the two makes the register one of an integer. It costs no
- * instruction, but LLVM cannot look through it. So only those bits get it of which something
- * narrower may be stored. */
+/* LLVM stores the low bits of a float as a narrow store of the float's register (`st.b16` or
+ * `st.b8` of an f32). ptxas 13.0 treats this as a conversion and stores the float's integer value.
+ * A move between the two makes the register an integer register. The move costs no instruction, but
+ * LLVM cannot optimize across it, so only bits of which a narrower part may be stored get one. */
 
 static bool is_float_kind(LLVMTypeKind kind)
 {
@@ -20,7 +19,8 @@ static LLVMTypeRef lane_type(LLVMTypeRef type)
   return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
 }
 
-/* 0: neither an integer, nor a float, nor a vector of them. */
+/* Returns the number of bits, or 0 for a type that is not an integer, a float, or a vector of
+ * these. */
 static unsigned count_bits(LLVMModuleRef module, LLVMTypeRef type)
 {
   LLVMTypeKind kind = LLVMGetTypeKind(lane_type(type));
@@ -28,7 +28,8 @@ static unsigned count_bits(LLVMModuleRef module, LLVMTypeRef type)
   return (unsigned)LLVMSizeOfTypeInBits(LLVMGetModuleDataLayout(module), type);
 }
 
-/* A store to an address that is aligned to less than the value's size becomes several. */
+/* Returns whether the store is split. LLVM splits a store if its alignment is less than its
+ * size. */
 static bool is_stored_in_pieces(LLVMValueRef store)
 {
   LLVMModuleRef module =
@@ -38,7 +39,7 @@ static bool is_stored_in_pieces(LLVMValueRef store)
 
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses);
 
-/* is_cut: the value is narrower than the float whose bits it has. */
+/* is_cut: the value is narrower than the float that it comes from. */
 static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses)
 {
   LLVMValueRef user = LLVMGetUser(use);
@@ -61,7 +62,8 @@ static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses
   }
 }
 
-/* Where there are more uses than can be followed the answer is yes, which is never wrong. */
+/* Returns whether a part of the value may be stored. If there are too many uses to follow, the
+ * answer is yes, which is always safe. */
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
@@ -72,7 +74,7 @@ static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses
   return false;
 }
 
-/* An integer of 16, 32 or 64 bits behind a move. */
+/* Builds a move of a 16-, 32- or 64-bit integer. */
 static LLVMValueRef build_move(LLVMBuilderRef builder, LLVMValueRef bits)
 {
   LLVMTypeRef type = LLVMTypeOf(bits), i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(type));
@@ -95,8 +97,8 @@ static LLVMValueRef move_float_bits(LLVMBuilderRef builder, LLVMValueRef x, unsi
   return build_move(builder, LLVMBuildBitCast(builder, x, type, ""));
 }
 
-/* The float, or the vector of floats, whose bits the instruction takes or stores in pieces; NULL:
- * none. */
+/* Returns the float, or vector of floats, whose bits the instruction takes or stores in parts; NULL
+ * for other instructions. */
 static LLVMValueRef find_float_in_pieces(LLVMModuleRef module, LLVMValueRef i)
 {
   enum { MOST_USES = 64 };
@@ -113,7 +115,7 @@ static LLVMValueRef find_float_in_pieces(LLVMModuleRef module, LLVMValueRef i)
   return may_store_piece(i, has_lanes, &most_uses) ? x : NULL;
 }
 
-/* The condition of a float that is 1 or 0; NULL: the float is something else. */
+/* Returns the condition if the float is a condition converted to 1 or 0; otherwise NULL. */
 static LLVMValueRef find_condition(LLVMValueRef x)
 {
   if (!LLVMIsAUIToFPInst(x) && !LLVMIsASIToFPInst(x)) return NULL;
@@ -126,10 +128,10 @@ static LLVMValueRef find_condition(LLVMValueRef x)
   return is_condition && (is_widened || LLVMIsAUIToFPInst(x)) ? from : NULL;
 }
 
-/* The bits of a condition as a float. ptxas up to 13.5 can leave out the conversion between
- * `selp 1, 0` and `cvt.u64.u32` in kernels with a 64-bit remainder, and 1 has the bits 1 instead of
- * those of 1.0. A move does not help. The bits are selected instead, which is one instruction less.
- */
+/* Selects the bits of a condition that is converted to a float. ptxas up to 13.5 can omit the
+ * conversion between `selp 1, 0` and `cvt.u64.u32` in kernels with a 64-bit remainder. The number 1
+ * then has the bits of the integer 1 instead of 1.0, and a move does not help. The select also
+ * saves an instruction. */
 static LLVMValueRef select_float_bits(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef x = LLVMIsABitCastInst(i) ? LLVMGetOperand(i, 0) : NULL;
@@ -168,8 +170,8 @@ static LLVMValueRef build_splat(LLVMTypeRef type, double number)
   return LLVMConstVector(lanes, count);
 }
 
-/* A condition as a signed number: -1 or 0. LLVM 22 gives 1 of it for a bf16 of sm_90 and newer,
- * where it has -1 for the other types. The number is selected instead. */
+/* Selects -1 or 0 for a condition that is converted to a signed bf16. On sm_90 and newer LLVM 22
+ * gives 1 for a bf16, and -1 for other types. */
 static LLVMValueRef keep_sign_of_condition(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMTypeRef type = LLVMTypeOf(i);

@@ -1,15 +1,15 @@
-/* Integers of 64 bits whose low word is 0, as sums of 32 bits. */
+/* nvptx: computes 64-bit integers whose low word is 0 in 32 bits. */
 #include "target/nvptx.h"
 
-/* LLVM's passes make `sext(trunc(x) * 3 + 1)` a sum of multiples of 2^32 and a shift:
- * `(x * 3 * 2^32 + 2^32) >> 32`. ptxas 13.0 computes the high word of such a sum by an IMAD.HI that
- * adds a pair of uniform registers. Where two of them follow each other, ptxas writes the second
- * constant to the same pair too late, so that the second sum gets the first one's constant, and the
- * kernel stores to the wrong element. Here the sums are computed in 32 bits, which takes fewer
- * instructions, too.
+/* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 and a shift: `(x * 3
+ * * 2^32 + 2^32) >> 32`. ptxas 13.0 computes the high word of such a sum by an IMAD.HI that adds a
+ * pair of uniform registers. If two of them follow each other, ptxas writes the second constant to
+ * the same pair too late. The second sum then uses the first constant, and the kernel stores to the
+ * wrong element. This file computes the sums in 32 bits, which also takes fewer instructions.
  *
- * A multiple of 2^32 gets one form, `shl (zext high), 32`. An instruction whose operands have that
- * form gets it, too, until nothing changes. A value around a loop (phi) is not looked through. */
+ * A multiple of 2^32 is written in a normal form, `shl (zext high), 32`. If the operands of an
+ * instruction have this form, the instruction gets it as well, until nothing changes. Phis of loops
+ * are not handled. */
 
 enum { WORD = 32 };
 
@@ -29,7 +29,8 @@ static LLVMTypeRef word_type(LLVMValueRef wide)
   return LLVMInt32TypeInContext(LLVMGetTypeContext(LLVMTypeOf(wide)));
 }
 
-/* The high word of a multiple of 2^32 that is a constant or has the form; else NULL. */
+/* Returns the high word of a constant multiple of 2^32, or of a value in normal form; otherwise
+ * NULL. */
 static LLVMValueRef find_high_word(LLVMValueRef wide)
 {
   if (LLVMIsAConstantInt(wide)) {
@@ -45,7 +46,7 @@ static LLVMValueRef find_high_word(LLVMValueRef wide)
   return LLVMTypeOf(word) == word_type(wide) ? word : NULL;
 }
 
-/* x << n of 64 bits, n from 32 on. */
+/* Returns the high word of x << n for n >= 32. */
 static LLVMValueRef build_shifted_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef by = LLVMGetOperand(i, 1);
@@ -57,7 +58,7 @@ static LLVMValueRef build_shifted_word(LLVMBuilderRef builder, LLVMValueRef i)
                        : LLVMBuildShl(builder, low, LLVMConstInt(type, count - WORD, false), "");
 }
 
-/* x * c of 64 bits, c a multiple of 2^32. */
+/* Returns the high word of x * c for a multiple c of 2^32. */
 static LLVMValueRef build_multiplied_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef factor = LLVMGetOperand(i, 1);
@@ -67,7 +68,7 @@ static LLVMValueRef build_multiplied_word(LLVMBuilderRef builder, LLVMValueRef i
   return LLVMBuildMul(builder, low, word, "");
 }
 
-/* Of two multiples of 2^32. */
+/* Returns the high word of an operation on two multiples of 2^32. */
 static LLVMValueRef build_joined_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef left = find_high_word(LLVMGetOperand(i, 0)),
@@ -76,10 +77,10 @@ static LLVMValueRef build_joined_word(LLVMBuilderRef builder, LLVMValueRef i)
                        : NULL;
 }
 
-/* The instruction's high word where the low one is 0; else NULL. */
+/* Returns the instruction's high word if its low word is 0; otherwise NULL. */
 static LLVMValueRef build_high_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
-  if (find_high_word(i)) return NULL; /* it has the form */
+  if (find_high_word(i)) return NULL; /* it is in normal form already */
   switch ((int)LLVMGetInstructionOpcode(i)) {
   case LLVMShl: return build_shifted_word(builder, i);
   case LLVMMul: return build_multiplied_word(builder, i);
@@ -92,7 +93,7 @@ static LLVMValueRef build_high_word(LLVMBuilderRef builder, LLVMValueRef i)
   }
 }
 
-/* A multiple of 2^32 that is shifted to the right, without a shift of 64 bits; else NULL. */
+/* Returns a right shift of a multiple of 2^32 without a 64-bit shift; otherwise NULL. */
 static LLVMValueRef build_lowered(LLVMBuilderRef builder, LLVMValueRef i)
 {
   bool is_signed = LLVMGetInstructionOpcode(i) == LLVMAShr;
@@ -108,7 +109,7 @@ static LLVMValueRef build_lowered(LLVMBuilderRef builder, LLVMValueRef i)
                        : LLVMBuildShl(builder, wide, LLVMConstInt(type, WORD - count, false), "");
 }
 
-/* Whether the instruction was replaced. */
+/* Returns whether the instruction was replaced. */
 static bool compute_in_words(LLVMBuilderRef builder, LLVMValueRef i)
 {
   if (!is_wide(i)) return false;

@@ -1,14 +1,14 @@
-/* What is rewritten in a module between LLVM's passes and its code generation: of what LLVM or
- * ptxas would make something wrong, and of what they would make more than is needed. */
+/* Rewrites a module between LLVM's passes and its code generation: code that LLVM or ptxas would
+ * translate incorrectly, and code that they would translate inefficiently. */
 #include <stdio.h>
 #include <string.h>
 
 #include "target/nvptx.h"
 
-/* ---- subnormal numbers of f32 become zeros ---- */
+/* ---- flushing of f32 subnormals ---- */
 
-/* llvm.nvvm.sin.approx.f and the like, as libdevice calls them: the one that flushes. NULL: there
- * is none. */
+/* Returns the flushing variant of an intrinsic such as llvm.nvvm.sin.approx.f, which libdevice
+ * calls, or NULL if there is none. */
 static LLVMValueRef find_flushing(LLVMModuleRef module, LLVMValueRef function)
 {
   static const char prefix[] = "llvm.nvvm.", word[] = ".ftz";
@@ -40,9 +40,9 @@ void kg_flush_subnormals(LLVMModuleRef module)
 
 /* ---- offsets ---- */
 
-/* Offsets of elements. Code generation without optimization widens an index of 32 bits and
- * shifts it; of a wide product the assembler makes one instruction with the sum of pointer and
- * offset, where an address takes up to five otherwise. */
+/* Element offsets. Code generation without optimization extends a 32-bit index and shifts it. From
+ * a wide product, the assembler makes one instruction that also adds the pointer; otherwise an
+ * address takes up to five instructions. */
 
 static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t size)
 {
@@ -54,8 +54,8 @@ static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t 
                           false, false, LLVMInlineAsmDialectATT, false);
 }
 
-/* Of a group of elements, an index is its number times their count, which does not overflow: the
- * size of a group instead. */
+/* Moves a left shift of an index that does not overflow, as for a group of elements, into the
+ * element size. Returns the index without the shift. */
 static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *size)
 {
   if (!LLVMIsAInstruction(narrow) || LLVMGetInstructionOpcode(narrow) != LLVMShl ||
@@ -69,7 +69,8 @@ static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *si
   return LLVMGetOperand(narrow, 0);
 }
 
-/* Beside the widened index, so that all that uses it may use the product. */
+/* Returns the product, which is built next to the extended index, so that all its uses can share
+ * it. */
 static LLVMValueRef get_product(LLVMBuilderRef builder, LLVMValueRef wide, uint64_t size)
 {
   LLVMValueRef narrow =
@@ -121,13 +122,12 @@ static LLVMValueRef rewrite_address(LLVMBuilderRef builder, LLVMValueRef address
 
 void kg_widen_offsets(LLVMModuleRef module) { kg_rewrite_each(module, rewrite_address); }
 
-/* Signs of zeros. Code generation makes `x < 0 ? x : 0` a minimum, which gives -0 of -0 and
- * 0, where the select gives 0. It does not where the zeros of comparison and select have different
- * signs, and `x < -0.0` is true of the same x. With `x < -0.0 ? x : -0.0` and `x > 0 ? x : 0` it
- * may do so: the minimum and maximum of PTX take -0 for less than 0, and are what the select gives.
- */
+/* Signs of zeros. Code generation turns `x < 0 ? x : 0` into a minimum, which returns -0 for the
+ * operands -0 and 0, while the select returns 0. It does not do so if the zeros of comparison and
+ * select have different signs; `x < -0.0` is true for the same x. For `x < -0.0 ? x : -0.0` and `x
+ * > 0 ? x : 0` the minimum or maximum is right, because PTX orders -0 before 0. */
 
-/* Of fcmp: -1 for <, 1 for >, else 0. */
+/* Returns -1 for a less-than fcmp, 1 for a greater-than fcmp, and 0 for others. */
 static int get_direction(LLVMRealPredicate predicate)
 {
   bool is_less = predicate == LLVMRealOLT || predicate == LLVMRealULT,
@@ -160,9 +160,10 @@ static LLVMValueRef keep_sign_of_zero(LLVMBuilderRef builder, LLVMValueRef i)
   return LLVMGetNextInstruction(i);
 }
 
-/* Negated numbers of 16 bits. ptxas 13.0 computes neg.s16 in 32 bits and leaves out the
- * conversion that follows it, so that the minimum becomes a positive number. They are negated in 32
- * bits; a zero that LLVM does not know keeps it from making neg.s16 of that, too. */
+/* Negation of 16-bit numbers. ptxas 13.0 computes neg.s16 in 32 bits and omits the conversion that
+ * follows, so that the minimum becomes a positive number. The negation is done in 32 bits here.
+ * LLVM would turn it into neg.s16 again, so the zero comes from inline assembly that LLVM cannot
+ * analyze. */
 
 static LLVMValueRef negate_in_32_bits(LLVMBuilderRef builder, LLVMValueRef x)
 {
@@ -193,10 +194,10 @@ static LLVMValueRef widen_negation(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, negate_in_32_bits(builder, LLVMGetOperand(i, 1)));
 }
 
-/* Numbers of clamps. ptxas 13.0 makes `max(min(x, 1), 0)` one instruction that saturates to
- * [0, 1], which gives 0 of a NaN, where the minimum of a NaN and 1 is 1. The outer one becomes a
- * comparison and a select; the conversion to an unsigned integer, whose code starts with a maximum
- * with 0, too. */
+/* Clamps. ptxas 13.0 turns `max(min(x, 1), 0)` into one saturating instruction, which returns 0 for
+ * NaN, but the minimum of NaN and 1 is 1. The outer operation becomes a comparison and a select.
+ * The same is done for a conversion to an unsigned integer, whose code starts with a maximum with
+ * 0. */
 
 static bool is_constant(LLVMValueRef value, double number)
 {
@@ -212,7 +213,7 @@ static bool is_call_of(LLVMValueRef value, const char *name)
   return strncmp(LLVMGetValueName2(called, &length), name, strlen(name)) == 0;
 }
 
-/* min(x, 1), as a call or as a select: at most 1, or a NaN. */
+/* Returns whether the value is min(x, 1), as a call or as a select: at most 1, or NaN. */
 static bool is_at_most_one(LLVMValueRef value)
 {
   if (is_call_of(value, "llvm.minnum."))
@@ -235,8 +236,8 @@ static bool is_at_most_one(LLVMValueRef value)
   }
 }
 
-/* The operand of max(m, 0) or of the conversion of m to an unsigned integer where m is at most 1;
- * NULL: it is something else. */
+/* Returns the operand m of max(m, 0), or of a conversion of m to an unsigned integer, if m is at
+ * most 1; otherwise NULL. */
 static LLVMValueRef find_clamped(LLVMValueRef i)
 {
   if (is_call_of(i, "llvm.fptoui.sat."))
@@ -261,9 +262,9 @@ static LLVMValueRef keep_number_of_clamp(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, result);
 }
 
-/* Minima and maxima of three integers. ptxas 12.9 and 13.0 make `min(min(x, -y), z)` one
- * instruction for sm_90, and can lose the negation (13.5 is right). A permutation of bytes that
- * changes none, which ptxas does not look through, keeps the negation an instruction of its own. */
+/* Minima and maxima of three integers. ptxas 12.9 and 13.0 turn `min(min(x, -y), z)` into one
+ * instruction for sm_90, and can lose the negation (13.5 is right). A byte permutation without
+ * effect, which ptxas does not look through, keeps the negation separate. */
 
 static bool is_negation(LLVMValueRef value)
 {
@@ -272,7 +273,7 @@ static bool is_negation(LLVMValueRef value)
   return LLVMIsAConstantInt(from) && LLVMIsNull(from);
 }
 
-/* A conversion between widths, which code generation may find to change nothing. */
+/* Returns whether the value is a conversion between widths, which code generation may remove. */
 static bool is_resized(LLVMValueRef value)
 {
   if (!LLVMIsAInstruction(value)) return false;
@@ -288,7 +289,7 @@ static bool is_resized(LLVMValueRef value)
   }
 }
 
-/* Whether a call of the intrinsic uses the value, perhaps in another width. */
+/* Returns whether a call of the intrinsic uses the value, possibly in another width. */
 static bool is_used_by(LLVMValueRef value, const char *name, unsigned steps)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
@@ -305,7 +306,7 @@ static bool is_made_by(LLVMValueRef value, const char *name)
   return is_call_of(value, name);
 }
 
-/* Whether an operand or a user of the call is a call of the same intrinsic. */
+/* Returns whether an operand or a user of the call is a call of the same intrinsic. */
 static bool is_of_three(LLVMValueRef i, const char *name)
 {
   enum { MOST_STEPS = 4 };
@@ -341,10 +342,11 @@ static LLVMValueRef keep_negation(LLVMBuilderRef builder, LLVMValueRef i)
   return LLVMGetNextInstruction(i);
 }
 
-/* Bits that are voted on. Code generation makes `x & 4 != 0` a shift, `x & 4 == 0` a
- * comparison, and ptxas does not see that one is the other's negation: two instructions more for
- * each bit where a vote and a select test it. The comparison is written as text, so that ptxas sees
- * the same two operands in both, and tests neighbouring bits by one instruction. */
+/* Votes on single bits. Code generation turns `x & 4 != 0` into a shift and `x & 4 == 0` into a
+ * comparison, and ptxas does not recognize that one is the negation of the other. If a vote and a
+ * select test a bit, this costs two instructions for each bit. The comparison is written as inline
+ * assembly, so that ptxas sees the same operands in both and tests adjacent bits with one
+ * instruction. */
 
 static bool is_voted_on(LLVMValueRef condition)
 {
@@ -353,7 +355,8 @@ static bool is_voted_on(LLVMValueRef condition)
   return false;
 }
 
-/* What is compared with 0 where that tests one bit of 32 or 64; NULL: something else. */
+/* Returns the value that is compared with 0 if the comparison tests one bit of 32 or 64; otherwise
+ * NULL. */
 static LLVMValueRef find_tested_bit(LLVMValueRef i)
 {
   if (!LLVMIsAICmpInst(i) || !LLVMIsAConstantInt(LLVMGetOperand(i, 1)) ||
@@ -383,7 +386,7 @@ static LLVMValueRef build_bit_test(LLVMBuilderRef builder, LLVMValueRef bit)
   return LLVMBuildCall2(builder, function, code, &bit, 1, "");
 }
 
-/* Its negations become `other`. */
+/* Replaces the negations of the condition by `other`. */
 static void replace_negations(LLVMValueRef condition, LLVMValueRef other)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(condition), next; use; use = next) {
@@ -410,10 +413,10 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, is_negated ? is_clear : is_set);
 }
 
-/* Ballots on several conditions at once. The assembler of driver 580 can end by SIGSEGV where a
- * predicate that and, or, xor make is voted on behind a reciprocal, quotient or square root
- * (ptxas 13.0 does not). It is made the lane's bit, of which the assembler does not know that it is
- * not 0, and that is voted on: two instructions more. */
+/* Votes on combined conditions. The assembler of driver 580 can crash with SIGSEGV if a predicate
+ * from and, or, xor is voted on after a reciprocal, quotient or square root (ptxas 13.0 does not).
+ * The vote uses the lane's bit instead, which the assembler does not know to be nonzero. This costs
+ * two more instructions. */
 
 static bool is_made_of_conditions(LLVMValueRef value)
 {
@@ -430,7 +433,8 @@ static bool is_made_of_conditions(LLVMValueRef value)
   }
 }
 
-/* Code generation makes logic of a comparison of what is selected, too. */
+/* Returns whether code generation would make a logic operation of the condition. It also does so
+ * for comparisons of a select. */
 static bool is_of_several(LLVMValueRef condition)
 {
   if (!LLVMIsAICmpInst(condition)) return is_made_of_conditions(condition);
