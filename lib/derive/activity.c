@@ -1,5 +1,5 @@
-/* Which variables of the prepared body have a derivative: those that a chosen parameter reaches,
- * and that reach the result or the elements of a parameter. */
+/* Finds the variables of the prepared body that have a derivative: they depend on a chosen
+ * parameter, and the result or the elements of a parameter depend on them. */
 #include "derive/derive.h"
 
 bool kd_is_active(const kd_derivation *d, const kt_var *var)
@@ -65,7 +65,8 @@ static void mark(walk *w, bool *flag)
   *flag = w->has_changed = true;
 }
 
-/* An array that a call is handed may be stored anything that another argument leads to. */
+/* Marks arrays that a call may write: any value that depends on another argument may be stored to
+ * them. */
 static void mark_call_arrays(void *data, kt_expr **expr)
 {
   walk *w = data;
@@ -89,7 +90,7 @@ static void find_varying(void *data, kt_stmt *stmt)
     mark(w, &w->d->variables[to->index].varies);
 }
 
-/* All variables that a value depends on in a way that has a derivative. */
+/* Marks all variables that a value depends on in a way that has a derivative. */
 static void need(walk *w, const kt_expr *e)
 {
   if (!e || !kd_varies(w->d, e)) return;
@@ -117,7 +118,7 @@ static void find_mattering(void *data, kt_stmt *stmt)
   if (to && to->index < w->d->count && w->d->variables[to->index].matters) need(w, stmt->value);
 }
 
-/* A call that stays may store to what it is handed. */
+/* Marks the arguments of a call that is not inlined, if it may store to one of them. */
 static void need_call_arguments(void *data, kt_expr **expr)
 {
   walk *w = data;

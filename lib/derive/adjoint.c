@@ -1,23 +1,23 @@
-/* Adjoint kernels: for given derivatives of a number by the elements that a kernel stores, the
- * derivatives of this number by the elements and the scalars that it loads, which are added to
- * those that are there.
+/* Adjoint kernels. Given the derivatives of a number with respect to the elements that a kernel
+ * stores, the adjoint computes the derivatives of this number with respect to the elements and
+ * scalars that the kernel loads, and adds them to existing values.
  *
- * The loops of the kernel follow in the opposite order. The first part of a loop runs it again:
- * each iteration goes forwards through the body, and then backwards. An array that is gathered has
- * a loop of its own over its elements (adjoint_gather.c). What a part does not need is dropped
- * (slice.c).
+ * The loops of the kernel are reversed in order. The first part of a loop runs the loop again: each
+ * iteration runs forward through the body and then backward. An array whose derivatives are
+ * gathered has a separate loop over its elements (adjoint_gather.c). Statements that a part does
+ * not need are removed (slice.c).
  *
- * A kernel without such loops has one part, which is its whole body (adjoint_threads.c).
+ * A kernel without a grid loop has one part, its whole body (adjoint_threads.c).
  *
- * Iterations of different loops of a kernel may run at the same time, unless grid_sync() is between
- * them. The adjoint has a grid_sync() at the same places. */
+ * Iterations of different loops may run at the same time, unless grid_sync() is between the loops.
+ * The adjoint has a grid_sync() at the same places. */
 #include "derive/adjoint.h"
 
 #include <string.h>
 
 /* ---- parts ---- */
 
-/* `instead`: what is in the way, and what to write. */
+/* Rejects the shape of a kernel. `instead` names the obstacle and the replacement. */
 static _Noreturn void refuse_shape(kd_part *part, kj_location location, const char *instead)
 {
   kd_refuse(&part->d, location,
@@ -74,7 +74,7 @@ void kd_take_atomic_sums(kd_derivation *d)
   kt_walk_tstmts(&d->body, take_atomic_sum, NULL, part);
 }
 
-/* The whole body of a kernel without a grid loop, as if it were the body of one. */
+/* Uses the whole body of a kernel without a grid loop as if it were the body of one. */
 static void take_body(kd_part *part)
 {
   part->loop = kt_new_tstmt(part->d.c, KJ_TS_GRID_FOR, part->d.location);
@@ -82,7 +82,7 @@ static void take_body(kd_part *part)
   part->is_last = true;
 }
 
-/* Takes the body apart: the loop of the part, and the statements before it. */
+/* Divides the body: finds the loop of the part, and the statements before it. */
 static void find_loop(kd_part *part)
 {
   kd_derivation *d = &part->d;
@@ -92,7 +92,7 @@ static void find_loop(kd_part *part)
     kt_stmt *stmt = d->body.items[i];
     if (stmt->kind == KJ_TS_GRID_FOR) {
       part->is_last = number == part->number;
-      if (part->is_last) { /* of those so far */
+      if (part->is_last) { /* the last one so far */
         part->loop = stmt;
         part->sync = sync;
       }
@@ -108,7 +108,8 @@ static void find_loop(kd_part *part)
   if (!part->loop) refuse_shape(part, d->location, "this kernel has none");
 }
 
-/* A value that iterations hand on to one another would depend on which thread runs which one. */
+/* Rejects variables that one iteration passes to another, because the value would depend on the
+ * thread that runs each iteration. */
 static void check_carried(kd_part *part)
 {
   const kt_vars *locals = &part->d.record->instance->locals;
@@ -173,7 +174,7 @@ void kd_own_statements(kd_part *part, size_t first)
     KJ_PUSH(part->d.arena, &part->plan->owned, ((kd_owned){ out->items[i], part->number }));
 }
 
-/* ---- the first part of a loop ---- */
+/* ---- the first part of each loop ---- */
 
 static void emit_list(kd_derivation *d, const kt_stmts *stmts)
 {
@@ -211,7 +212,7 @@ kt_stmt *kd_new_grid_loop(kd_derivation *d, const kt_stmt *like)
   return loop;
 }
 
-/* Scalars are summed by each thread, too. */
+/* Adds the sums of scalars, which each thread sums as well. */
 static void add_scalar_sums(kd_part *part)
 {
   kd_derivation *d = &part->d;
@@ -256,7 +257,7 @@ static void emit_first(kd_part *part)
   kd_own_statements(part, first);
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static void make_firsts(const kd_derivation *d, kd_plan *plan)
 {

@@ -201,7 +201,8 @@ void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt
 
 /* ---- adjoint_copies.c ---- */
 
-/* Whether the access is to one of the plan's few elements in every iteration of the grid loop. */
+/* Returns whether the access is to one of the plan's few elements in every iteration of the grid
+ * loop. */
 bool kd_is_copied(const kd_array_plan *plan, const kd_site *site);
 /* Plans a copy for the elements that these loads read, if there are few of them. */
 void kd_plan_copies(kd_array_plan *plan, const kd_sites *loads);
@@ -215,25 +216,25 @@ void kd_add_copies(kd_part *part, kt_var *lanes);
 
 /* Checks a kernel without a grid loop, whose body is prepared and whose activity is known. */
 void kd_start_threads(kd_part *part);
-/* Whether the value may differ between the threads of a block. */
+/* Returns whether the value may differ between the threads of a block. */
 bool kd_differs(const kd_part *part, const kt_expr *e);
-/* Whether all stores are to one element, by one thread. */
+/* Returns whether all stores are to one element, by one thread. */
 bool kd_is_one_thread_element(kd_part *part, const kd_sites *stores);
 
 /* ---- adjoint_shared.c ---- */
 
-/* If the statement is an atomic sum whose result is not used, makes it `a[i] = a[i] + e`. */
+/* Turns an atomic sum whose result is not used into `a[i] = a[i] + e`. */
 void kd_take_atomic_sum(kd_part *part, kt_stmt *stmt);
 /* Returns the atomic that the statement was, or NULL. */
 const kt_expr *kd_find_taken_sum(const kd_part *part, const kt_stmt *stmt);
 void kd_check_shared(kd_part *part);
 void kd_emit_barrier(kd_derivation *d);
-/* Emits the barrier behind the loops that set the derivatives by shared arrays to 0. */
+/* Emits the barrier after the loops that set the derivatives by shared arrays to 0. */
 void kd_begin_shared(kd_part *part);
 
 /* ---- adjoint_rerun.c ---- */
 
-/* Refuses loads that are left in the instance and may find other values than before. */
+/* Rejects remaining loads that may return other values than in the first run. */
 void kd_check_stale(kd_part *part);
 
 /* ---- adjoint_sums.c ---- */
@@ -242,7 +243,7 @@ void kd_add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices
                        const char *name, kj_location location);
 /* GPU: emits a sum over all lanes of the warp; the first lane gets the result. */
 void kd_sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes);
-/* GPU: whether the thread is the first one of its warp. */
+/* GPU: returns whether the thread is the first one of its warp. */
 kt_expr *kd_is_first_lane(kd_derivation *d);
 
 /* Adds t to the derivative by the element that the node loads. */
@@ -257,7 +258,7 @@ void kd_add_thread_sums(kd_part *part);
 
 /* ---- slice.c ---- */
 
-/* Drops the statements and the variables of the instance that no effect outside of the thread
+/* Removes the statements and variables of the instance that no effect outside of the thread
  * needs. */
 void kd_slice(kd_derivation *d);
 

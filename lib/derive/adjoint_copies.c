@@ -1,11 +1,11 @@
-/* Adjoint kernels: weights that an inner loop loads, whatever the iteration of the grid loop is.
- * All iterations add to the same few elements. Each thread sums them in an array of its own, a
- * copy. */
+/* Adjoint kernels: elements that an inner loop loads in every iteration of the grid loop, such as
+ * weights. All iterations add to the same few elements, so each thread sums them in an array of its
+ * own, a copy. */
 #include "derive/adjoint.h"
 
 /* ---- plans ---- */
 
-/* The loads of an inner loop with constant bounds. */
+/* Returns whether the loads are in an inner loop with constant bounds. */
 static bool has_box(const kd_site *site)
 {
   bool has = site->is_whole && !site->is_uniform && !site->is_before;
@@ -104,7 +104,7 @@ void kd_clear_copies(kd_part *part)
       kd_for_elements(&part->d, part->copies[i]->type, clear_element, part->copies[i]);
 }
 
-/* ---- to memory ---- */
+/* ---- adding the sums to memory ---- */
 
 typedef struct adding {
   const kd_array_plan *plan;
@@ -118,8 +118,8 @@ static void enter_if(kd_derivation *d, kt_expr *condition)
   d->s->out = &stmt->body;
 }
 
-/* Constant bounds of an inner loop may be larger than the array, if the loop asks for its extent.
- */
+/* Adds the sum of an element. The constant bounds of an inner loop may be larger than the array if
+ * the body compares the index with the extent. */
 static void add_element(kd_derivation *d, const kt_exprs *indices, void *data)
 {
   const adding *a = data;

@@ -1,5 +1,5 @@
-/* Adjoint kernels: arrays that are gathered. An element runs the iterations that may have loaded
- * it, each in a part of its own, and sums what they contribute to it. */
+/* Adjoint kernels: gathered arrays. For each element, a thread runs the iterations that may have
+ * loaded it, each in its own part, and sums their contributions. */
 #include "derive/adjoint.h"
 
 /* ---- offsets ---- */
@@ -38,8 +38,8 @@ static bool add_offset(const kd_part *part, kd_array_plan *plan, const kd_gather
   return plan->offsets.count <= KD_MOST_GATHERED;
 }
 
-/* All combinations of the offsets that the indices of a site may have, from a variable on. False:
- * there are too many. */
+/* Adds all combinations of the offsets that the indices of a site may have, from variable v on.
+ * Returns false if there are too many. */
 static bool add_offsets(const kd_part *part, kd_array_plan *plan, const kd_site *site, size_t v,
                         kd_gather_offset offset)
 {
@@ -72,7 +72,7 @@ bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *lo
   return true;
 }
 
-/* ---- the iteration of an offset ---- */
+/* ---- the iteration that belongs to an offset ---- */
 
 static kt_expr *extent_of(kd_derivation *d, const kd_array_plan *plan, size_t v)
 {
@@ -99,14 +99,15 @@ static kt_expr *logic(kd_derivation *d, kjit_op op, kt_expr *x, kt_expr *y)
   return both;
 }
 
-/* from 0 to the extent, less 1 */
+/* Returns the condition 0 <= at < extent. */
 static kt_expr *is_in(kd_derivation *d, kt_var *at, kt_expr *extent)
 {
   kt_expr *is_from_0 = binary(d, KJIT_OP_GE, kd_read(d, at), index_number(d, 0));
   return logic(d, KJIT_OP_AND, is_from_0, binary(d, KJIT_OP_LT, kd_read(d, at), extent));
 }
 
-/* The remainder costs a division: most elements do without it. */
+/* Reduces the index modulo the extent under a condition, because most elements do not need the
+ * division. */
 static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent)
 {
   kt_expr *is_out = kt_make_own_unary(d->s, KJIT_OP_NOT, is_in(d, at, extent), d->location);
@@ -118,15 +119,15 @@ static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent)
   d->s->out = outer;
 }
 
-/* The extents of the array and of the grid loop are the same. */
+/* Returns whether the extents of the array and of the grid loop are equal. */
 static bool is_whole(kd_part *part, size_t v)
 {
   return kd_equal_exprs(kd_resolve(part, part->loop->extents.items[v]),
                         extent_of(&part->d, part->gathered, v));
 }
 
-/* The variable of the iteration that contributes. Returns whether there is such an iteration; NULL:
- * there always is. */
+/* Sets the variable to the iteration that contributes. Returns the condition that this iteration
+ * exists; NULL means that it always does. */
 static kt_expr *place_variable(kd_part *part, size_t v)
 {
   kd_derivation *d = &part->d;
@@ -204,7 +205,7 @@ static kd_part *make_part(const kd_part *first, const kd_array_plan *gathered,
   return part;
 }
 
-/* The loop over the elements: in the order of the variables, as the loop that loads them has it. */
+/* Returns the loop over the elements, in the same variable order as the loop that loads them. */
 static kt_stmt *make_loop(kd_part *first, const kd_array_plan *plan)
 {
   kd_derivation *d = &first->d;
@@ -243,11 +244,12 @@ void kd_emit_gather(kd_part *first, const kd_array_plan *plan)
   kt_emit(d->s, loop);
 }
 
-/* ---- two offsets that lead to one iteration ---- */
+/* ---- two offsets with the same iteration ---- */
 
 typedef enum { SAME_NEVER, SAME_ALWAYS, SAME_IF } sameness;
 
-/* Of one variable; *condition: when they do. */
+/* Compares two offsets in one variable. *condition receives the condition under which they are the
+ * same. */
 static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size_t v,
                               kt_expr **condition)
 {
@@ -264,12 +266,12 @@ static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size
   }
   if (turn == other->turn[v] || turn == KD_ROUND || other->turn[v] == KD_ROUND) return SAME_NEVER;
   if (turn == KD_STRAIGHT) distance = -distance;
-  if (distance >= 0) return SAME_NEVER; /* the offset from the end is below the other one */
+  if (distance >= 0) return SAME_NEVER; /* the offset from the end is less than the other one */
   *condition = binary(d, KJIT_OP_EQ, extent_of(d, part->gathered, v), index_number(d, -distance));
   return SAME_IF;
 }
 
-/* The index of the access may have these offsets. */
+/* Returns whether the index of the access may have these offsets. */
 static bool has_offset(const kd_part *part, const kd_site *site, const kd_gather_offset *of)
 {
   bool has = true;
@@ -282,8 +284,8 @@ static bool has_offset(const kd_part *part, const kd_site *site, const kd_gather
   return has;
 }
 
-/* In a short array, two offsets of an access may lead to one iteration, which contributes once.
- * Returns whether an offset before this one leads to the same iteration; NULL: it never does. */
+/* Returns the condition that an earlier offset leads to the same iteration, which must contribute
+ * only once. This happens in short arrays. NULL means never. */
 static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 {
   kd_derivation *d = &part->d;
@@ -304,7 +306,7 @@ static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 
 /* ---- sums ---- */
 
-/* The iteration loads this element: known from the offset, or asked. */
+/* Adds t if the iteration loads this element. This is known from the offset, or tested. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t)
 {
   kd_derivation *d = &part->d;

@@ -1,5 +1,5 @@
-/* Indices of the accesses in a grid loop: a variable of the loop plus a constant, the same for the
- * whole grid, or something else. */
+/* Classifies the indices of accesses in a grid loop: a variable of the loop plus a constant, the
+ * same value for the whole grid, or any other value. */
 #include "derive/adjoint.h"
 
 /* ---- expressions ---- */
@@ -18,7 +18,7 @@ bool kd_equal_exprs(const kt_expr *a, const kt_expr *b)
 
 static bool is_param(const kt_var *var) { return var->kind == KJ_V_PARAM; }
 
-/* The variable has one value wherever the loop reads it, and no other thread has another. */
+/* Returns whether the variable has the same value in all threads and wherever the loop reads it. */
 static bool is_uniform_var(const kd_part *part, const kt_var *var)
 {
   if (is_param(var)) return true;
@@ -44,7 +44,7 @@ static bool is_uniform(kd_part *part, const kt_expr *e)
 
 /* ---- values of variables ---- */
 
-/* Computed again later, the value would be another one. */
+/* Returns whether the value could differ if it were computed again later. */
 static bool may_change(void *data, const kt_expr *e)
 {
   const kd_part *part = data;
@@ -101,7 +101,7 @@ static kd_index offset_index(int64_t least, int64_t most, bool is_exact)
 
 static bool is_small(__int128 value) { return value > -(1 << 30) && value < (1 << 30); }
 
-/* The numbers that the variable of an inner loop can be. */
+/* Returns the range of the variable of an inner loop. */
 static kd_index inner_index(const kd_part *part, const kt_var *var)
 {
   const kt_stmt *loop = var->index < part->d.count ? part->loops[var->index] : NULL;
@@ -129,13 +129,14 @@ static kd_index var_index(kd_part *part, const kt_expr *e)
   return index;
 }
 
-/* It is a sum: no part of it was taken from the other end of the array. */
+/* Returns whether the index is a plain sum, without a part that counts from the end of the
+ * array. */
 static bool is_straight(const kd_index *index)
 {
   return index->is_known && !index->period && !index->is_round;
 }
 
-/* x + y, or x - y. */
+/* Returns x + y, or x - y. */
 static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_difference)
 {
   kd_index sum = *x;
@@ -153,7 +154,7 @@ static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_differen
   return sum;
 }
 
-/* The extent of the grid loop that belongs to a variable. */
+/* Returns the extent of the grid loop in a variable. */
 static kd_index extent_of(kd_part *part, uint32_t variable)
 {
   KJ_ASSERT(variable);
@@ -163,8 +164,9 @@ static kd_index extent_of(kd_part *part, uint32_t variable)
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* max(q + c, L) is L for the iterations q from 0 to L - c - 1: the element L is at most L further
- * than these are. min(q + c, U) is U for the iterations from U - c + 1 to the last one. */
+/* Handles clamped indices. max(q + c, L) is L for the iterations q from 0 to L - c - 1, so element
+ * L is at most L away from these iterations. min(q + c, U) is U for the iterations from U - c + 1
+ * to the last one. */
 static kd_index clamped_index(kd_part *part, kd_index x, kd_index limit, bool is_max)
 {
   bool fits = is_straight(&x) && is_straight(&limit) && x.variable && !x.symbol &&
@@ -198,7 +200,8 @@ static bool is_signed(const kd_part *part, const kt_expr *e)
   return kt_class_of(part->d.c, e->type) == KJ_CLASS_SIGNED;
 }
 
-/* (q + c) % n, where n is the extent of the grid loop: each iteration has an element of its own. */
+/* Handles (q + c) % n, where n is the extent of the grid loop: each iteration accesses an element
+ * of its own. */
 static kd_index round_index(kd_part *part, const kt_expr *e)
 {
   kd_index x = resolved_index(part, e->x), n = resolved_index(part, e->y);
@@ -223,7 +226,7 @@ static bool is_wide_integer(const kd_part *part, kjit_type type)
   return kt_is_integer(part->d.c, type) && ki_type(part->d.c->types, type)->size_bytes >= 4;
 }
 
-/* Python's negative indices: an index below 0 is that plus the extent. */
+/* Handles Python's negative indices: the extent is added to an index below 0. */
 static kd_index wrapped_index(kd_part *part, const kt_expr *e)
 {
   kd_index index = kd_index_of(part, e->z);

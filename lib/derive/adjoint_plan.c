@@ -1,6 +1,6 @@
-/* Which way the derivatives by the elements of each array go: plain sums where one iteration alone
- * adds to an element, gathering where the indices are variables plus constants, atomic sums else.
- * Refuses arrays that are stored to in a way whose derivative is not known. */
+/* Chooses how the derivatives by the elements of each array are summed: plain sums if only one
+ * iteration adds to an element, gathering if the indices are variables plus constants, and atomic
+ * sums otherwise. Rejects arrays that are written in a way whose derivative is not known. */
 #include "derive/adjoint.h"
 
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array)
@@ -30,7 +30,7 @@ static _Noreturn void refuse_twice(kd_part *part, kj_location location, kj_locat
                 part->d.primal->instance->function->decl->name, text);
 }
 
-/* ---- indices that are the same ---- */
+/* ---- equal indices ---- */
 
 static bool is_same_index(const kd_index *a, const kd_index *b)
 {
@@ -43,7 +43,7 @@ static bool is_sum(const kd_index *index)
   return index->is_known && !index->period && !index->is_round;
 }
 
-/* The index is always below the limit, which is the same in the whole grid. */
+/* Returns whether the index is always below the limit, which is the same in the whole grid. */
 static bool is_below(kd_part *part, const kd_index *index, const kd_index *limit)
 {
   if (limit->variable || !index->variable || index->symbol) return false;
@@ -58,8 +58,8 @@ static bool is_above(const kd_index *index, const kd_index *limit)
          index->least > limit->most;
 }
 
-/* The indices are never equal. Those of one iteration if both parts are the same; else those of any
- * two iterations. */
+/* Returns whether the indices are never equal: within one iteration if both parts are the same, and
+ * otherwise in any two iterations. */
 static bool is_never_same(kd_part *of_a, const kd_index *a, kd_part *of_b, const kd_index *b)
 {
   if (!is_sum(a) || !is_sum(b)) return false;
@@ -69,7 +69,7 @@ static bool is_never_same(kd_part *of_a, const kd_index *a, kd_part *of_b, const
   return is_below(of_a, a, b) || is_below(of_b, b, a) || is_above(a, b) || is_above(b, a);
 }
 
-/* The dimension whose index is the variable plus an offset that is the same in all sites. */
+/* Finds the dimension whose index is the variable plus the same offset in all sites. */
 static bool find_own_dimension(const kd_sites *sites, uint32_t variable, uint32_t *dimension)
 {
   const kd_site *first = sites->items[0];
@@ -85,7 +85,7 @@ static bool find_own_dimension(const kd_sites *sites, uint32_t variable, uint32_
   return false;
 }
 
-/* No two iterations access the same element. */
+/* Returns whether no two iterations access the same element. */
 static bool is_one_to_one(const kd_part *part, const kd_sites *sites, uint32_t *dimensions)
 {
   for (uint32_t v = 0; v < part->loop->vars.count; v++)
@@ -93,7 +93,7 @@ static bool is_one_to_one(const kd_part *part, const kd_sites *sites, uint32_t *
   return true;
 }
 
-/* All accesses of an iteration are to one element. */
+/* Returns whether all accesses of an iteration are to one element. */
 static bool is_one_element(const kd_sites *sites)
 {
   const kd_site *first = sites->items[0];
@@ -107,7 +107,7 @@ static bool is_one_element(const kd_sites *sites)
 
 /* ---- stores ---- */
 
-/* The number is another one for each value of the variable. */
+/* Returns whether the number is different for each value of the variable. */
 static bool follows(const kt_expr *e, const kt_var *var)
 {
   switch (KJ_AMONG(e->kind)) {
@@ -126,8 +126,8 @@ static bool follows(const kt_expr *e, const kt_var *var)
 
 static bool is_var(void *data, const kt_expr *e) { return e->kind == KJ_T_VAR && e->var == data; }
 
-/* The same for a sum of which one part follows the variable, and no other part has variables of the
- * loops. */
+/* Returns whether the number is a sum in which one term follows the variable and no other term
+ * contains loop variables. */
 static bool sum_follows(const kd_site *site, const kt_expr *e, const kt_var *var)
 {
   if (e->kind == KJ_T_CONVERT) return sum_follows(site, e->x, var);
@@ -141,7 +141,7 @@ static bool sum_follows(const kd_site *site, const kt_expr *e, const kt_var *var
   return rest != NULL;
 }
 
-/* Each iteration of the loops around the store stores to an element of its own. */
+/* Checks that each iteration of the loops around the store stores to an element of its own. */
 static void check_loops(kd_part *part, const kd_site *store)
 {
   for (uint32_t i = 0; i < store->loops; i++) {
@@ -196,7 +196,7 @@ static bool is_load_of(kd_part *part, const kt_expr *e, const kt_stmt *store)
   return is_same;
 }
 
-/* a[i] += e, a[i] -= e: the load that is an operand; NULL: it is something else. */
+/* Returns the load that is an operand of a[i] += e or a[i] -= e, or NULL for other stores. */
 static const kt_expr *find_accumulated(kd_part *part, const kt_stmt *store)
 {
   const kt_expr *value = store->value;
@@ -219,7 +219,7 @@ static bool only_accumulates(kd_part *part, const kd_sites *loads, const kd_site
   return true;
 }
 
-/* Of an array that one loop loads from and stores to. */
+/* Plans an array that one loop both loads from and stores to. */
 static kd_way plan_changes(kd_part *part, const kd_sites *loads, const kd_sites *stores)
 {
   kd_sites all = { 0 };
@@ -241,7 +241,7 @@ static kd_way plan_changes(kd_part *part, const kd_sites *loads, const kd_sites 
 
 /* ---- several loops ---- */
 
-/* The accesses of a loop to an array. */
+/* The accesses of one loop to an array. */
 typedef struct loop_sites {
   kd_part *part;
   kd_sites loads, stores;
@@ -260,7 +260,7 @@ static all_sites list_all(const kd_plan *plan, const kt_var *array)
   return all;
 }
 
-/* The kernel waits for all iterations of a before it begins b. */
+/* Returns whether the kernel waits for all iterations of a before it begins b. */
 static bool is_synced(const kd_plan *plan, const kd_part *a, const kd_part *b)
 {
   for (uint32_t i = a->number + 1; i <= b->number; i++)
@@ -286,8 +286,9 @@ static _Noreturn void refuse_loops(const kd_plan *plan, const loop_sites *a, con
   refuse_twice(b->part, late->location, early->location, "the other loop accesses it here", text);
 }
 
-/* Two loops access an array. The derivative is right if they do not store to one element, and the
- * second one loads the last values that the first one stores, or adds to them. */
+/* Checks two loops that access an array. The derivative is right if the loops do not store to the
+ * same element, and the second loop loads only the last values that the first one stores, or adds
+ * to them. */
 static void check_loops_apart(const kd_plan *plan, const kd_array_plan *made, const loop_sites *a,
                               const loop_sites *b)
 {
@@ -316,7 +317,8 @@ static bool is_gathered(kd_array_plan *made, const all_sites *all)
   return true;
 }
 
-/* Iterations of two loops that add to one element may run at the same time. */
+/* Plans the loads of an array. Iterations of two loops that add to one element may run at the same
+ * time. */
 static void plan_loads(kd_array_plan *made, const all_sites *all)
 {
   const loop_sites *first = NULL;
@@ -335,7 +337,8 @@ static void plan_loads(kd_array_plan *made, const all_sites *all)
   else made->loads = is_gathered(made, all) ? KD_GATHERED : KD_ATOMIC;
 }
 
-/* Sums of threads for places that are the same in the whole grid, and for a few elements. */
+/* Plans sums of threads: for indices that are the same in the whole grid, and for a few
+ * elements. */
 static void plan_atomics(kd_plan *plan, kd_array_plan *made)
 {
   all_sites all = list_all(plan, made->array);
@@ -349,7 +352,7 @@ static void plan_atomics(kd_plan *plan, kd_array_plan *made)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static void plan_array(kd_plan *plan, const kt_var *array, kj_arena *arena)
 {
@@ -372,7 +375,8 @@ static void plan_array(kd_plan *plan, const kt_var *array, kj_arena *arena)
   KJ_PUSH(arena, &plan->arrays, made);
 }
 
-/* A thread changes derivatives that another one would read. */
+/* Replaces gathering by atomic sums if a thread changes derivatives in place that another thread
+ * would read. */
 static void avoid_gathering(kd_plan *plan)
 {
   bool has_changed = false;
@@ -395,7 +399,7 @@ void kd_make_plan(kd_plan *plan)
   for (size_t i = 0; i < plan->arrays.count; i++) plan_atomics(plan, &plan->arrays.items[i]);
 }
 
-/* ---- for the user ---- */
+/* ---- the remark for the user ---- */
 
 static const char *describe_way(kd_part *part, const kd_array_plan *plan)
 {
@@ -418,7 +422,7 @@ static const char *describe_way(kd_part *part, const kd_array_plan *plan)
   }
 }
 
-/* Bytes of a thread: tapes, and the derivatives of its arrays. */
+/* Returns the memory of a thread in bytes: tapes, and the derivatives of its arrays. */
 static uint64_t count_bytes(const kd_part *part)
 {
   const kt_vars *locals = &part->d.record->instance->locals;

@@ -1,24 +1,24 @@
-/* Loops of adjoint kernels of threads (adjoint_threads.c) whose body runs again in the reverse
- * pass.
+/* Adjoint kernels of threads (adjoint_threads.c): loops whose body runs again in the reverse pass.
  *
- * The loads from a shared array have to find the elements that they found before. They do in two
- * cases: nothing stores to the array in the loop or later; or the body stores to the same elements
- * in every iteration, before it loads any, and these are all elements that change. Then the array
- * is *renewed*, and the stores run again, too. Otherwise the array is *stale*: the loop keeps its
- * values, as with `@keep`, or a load that is needed is refused. */
+ * Loads from a shared array must return the same values as in the first run. This holds in two
+ * cases: no statement in the loop or after it stores to the array; or the body stores to the same
+ * elements in every iteration, before any load, and no other elements change. In the second case
+ * the array is *renewed*, and the stores run again as well. Otherwise the array is *stale*: the
+ * loop keeps its values, as with `@keep`, or a load that is needed is rejected. */
 #include "derive/adjoint.h"
 
-/* ---- the elements that the body of a loop finds when it runs again ---- */
+/* ---- elements that the body finds when it runs again ---- */
 
 typedef struct renewal {
   kd_part *part;
   const kt_var *root;
-  bool *changes; /* by variable: it may differ between iterations of the loop */
+  bool *changes; /* indexed by variable: it may differ between iterations of the loop */
   KJ_LIST(const kt_stmt *)
-  tops;           /* stores to the same elements in every iteration, under no condition */
-  bool has_loads; /* so far */
+  tops;           /* unconditional stores to the same elements in every iteration */
+  bool has_loads; /* a load has been seen so far */
   bool has_stores;
-  const kt_stmt *stale; /* a store to an element that the loop does not store to again */
+  /* a store to an element that the loop does not store to in every iteration */
+  const kt_stmt *stale;
 } renewal;
 
 static bool is_load_of(void *data, const kt_expr *e)
@@ -77,7 +77,7 @@ static bool is_top_place(const renewal *r, const kt_stmt *store)
   return false;
 }
 
-/* is_steady: the statements run in every iteration of the loop, or in none. */
+/* Analyzes a store. is_steady: the statements run in every iteration of the loop, or in none. */
 static void look_at_store(renewal *r, const kt_stmt *stmt, bool is_steady, bool is_top)
 {
   bool is_new =
@@ -121,7 +121,7 @@ static void look_at_later_store(void *data, kt_stmt *stmt)
 
 static bool is_stmt(void *data, const kt_stmt *stmt) { return stmt == data; }
 
-/* The statements behind the loop. Returns whether the loop is in the list. */
+/* Analyzes the statements after the loop. Returns whether the list contains the loop. */
 static bool look_behind(renewal *r, const kt_stmts *stmts, const kt_stmt *loop)
 {
   bool is_behind = false;
@@ -138,7 +138,7 @@ static bool look_behind(renewal *r, const kt_stmts *stmts, const kt_stmt *loop)
   return is_behind;
 }
 
-/* outer: the loop whose body runs again around this one; NULL: there is none. */
+/* Analyzes a loop. outer: the surrounding loop whose body runs again, or NULL. */
 static renewal look_at_loop(kd_part *part, const kt_var *root, const kt_stmt *loop,
                             const kt_stmt *outer)
 {
@@ -202,7 +202,8 @@ static bool is_barrier(void *data, const kt_stmt *stmt)
          stmt->value->builtin->id == KJ_BUILTIN_SYNCTHREADS;
 }
 
-/* Another thread may still load elements that the body is about to store again. */
+/* Begins a body that runs again. A barrier precedes it if another thread may still load elements
+ * that the body stores again. */
 void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop)
 {
   bool is_renewed = false;

@@ -1,7 +1,7 @@
-/* Shared arrays, and loops over a block_range, in adjoint kernels of threads (adjoint_threads.c).
+/* Adjoint kernels of threads (adjoint_threads.c): shared arrays, and loops over a block_range.
  *
- * The derivatives by the elements of a shared array are a shared array, too. A load adds to it, by
- * an atomic sum. A store takes the derivative of its element and sets it to 0. */
+ * The derivatives by the elements of a shared array are in another shared array. A load adds to it
+ * with an atomic sum. A store takes the derivative of its element and sets it to 0. */
 #include "derive/adjoint.h"
 
 /* ---- sums into shared arrays ---- */
@@ -109,7 +109,7 @@ void kd_check_shared(kd_part *part)
   }
 }
 
-/* Loops over the elements, of which the threads of the block run the iterations. */
+/* Sets the elements to 0 in loops whose iterations the threads of the block share. */
 void kd_clear_shared(kd_derivation *d, kt_var *other)
 {
   const ki_type_info *info = ki_type(d->c->types, other->type);
@@ -148,13 +148,14 @@ void kd_begin_shared(kd_part *part)
   if (part->has_shared) kd_emit_barrier(&part->d);
 }
 
-/* ---- loops whose iterations the threads of a block run ---- */
+/* ---- loops over a block_range ---- */
 
 typedef struct uses {
   const kd_part *part;
   const kt_stmt *loop;
-  bool *inside, *outside; /* by variable: the loop assigns it; it is used outside of the loop */
-  bool *reads;            /* by variable: the loop reads it */
+  /* indexed by variable: the loop assigns it; it is used outside of the loop */
+  bool *inside, *outside;
+  bool *reads; /* indexed by variable: the loop reads it */
 } uses;
 
 static void note_read(void *data, kt_expr **place)
@@ -191,8 +192,8 @@ static uses find_uses(kd_derivation *d, const kt_stmt *loop)
   return u;
 }
 
-/* An iteration runs again by itself. So it must not hand on values to other iterations, and what it
- * reads must still be there. */
+/* Checks a variable of a loop whose iterations run again separately: an iteration must not pass
+ * values to other iterations, and the values that it reads must still exist. */
 static void check_iteration(kd_derivation *d, const uses *u, const kt_var *var)
 {
   uint32_t index = var->index;
@@ -205,7 +206,8 @@ static void check_iteration(kd_derivation *d, const uses *u, const kt_var *var)
               var->name);
 }
 
-/* The variables that the loop reads get the values back that they had before the loop. */
+/* Saves the variables that the loop reads. Returns statements that restore their values from before
+ * the loop. */
 static kt_stmts keep_entry(kd_derivation *d, const uses *u)
 {
   kt_stmts restored = { 0 }, *outer = d->s->out;

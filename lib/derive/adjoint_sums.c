@@ -1,4 +1,4 @@
-/* Loads and sums of derivatives in an adjoint kernel, in the way that the plan says. */
+/* Adjoint kernels: loads and sums of derivatives, as planned by adjoint_plan.c. */
 #include "derive/adjoint.h"
 
 static kd_part *part_of(const kd_derivation *d)
@@ -102,7 +102,7 @@ static kt_expr *to_i32(kd_derivation *d, kt_expr *x)
   return kt_convert(d->s, x, KJIT_I32, d->location);
 }
 
-/* How many threads the warp has: the last warp of a block may have fewer. */
+/* Returns the number of threads of the warp. The last warp of a block may have fewer than 32. */
 static kt_var *count_lanes(kd_derivation *d)
 {
   static const char *const fields[] = { "x", "y", "z" };
@@ -236,7 +236,8 @@ void kd_begin_iteration(kd_part *part)
   }
 }
 
-/* The last store counts: the stores before it find that the derivative was taken. */
+/* Returns the derivative for the last store to an element. Earlier stores find that it has been
+ * taken and get 0. */
 static kt_expr *take_once(kd_derivation *d, kt_var *taken, kt_expr *load)
 {
   kt_var *t = kd_new_var(d, "_t", load->type, load->location);

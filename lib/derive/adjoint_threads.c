@@ -1,13 +1,13 @@
-/* Adjoints of kernels whose threads work on their own elements: kernels without a loop over a
- * grid_range. Each thread runs the kernel forwards and then backwards. A barrier is a barrier in
- * both directions.
+/* Adjoints of kernels without a loop over a grid_range, whose threads work on their own elements.
+ * Each thread runs the kernel forward and then backward. A barrier stays a barrier in both
+ * directions.
  *
  * The adjoint is right if the kernel has no races: between two barriers, no thread accesses an
  * element that another thread stores to. Then each thread knows the order of the stores to an
- * element, and the accesses to derivatives have no races either, except for sums, which are atomic.
+ * element, and accesses to derivatives have no races either, except for sums, which are atomic.
  *
- * This file checks the kernel and plans the derivatives of its arrays. Shared arrays and loops over
- * a block_range: adjoint_shared.c. */
+ * This file checks the kernel and plans the derivatives of its arrays. adjoint_shared.c handles
+ * shared arrays and loops over a block_range. */
 #include "derive/adjoint.h"
 
 /* ---- values that differ between the threads of a block ---- */
@@ -37,7 +37,7 @@ static bool differ(kd_part *part, const kt_var *var, bool differs)
   return part->differs[var->index] = true;
 }
 
-/* Whether only some threads run an iteration of the loop. */
+/* Returns whether only some threads may run an iteration of the loop. */
 static bool loop_differs(const kd_part *part, const kt_stmt *loop)
 {
   bool differs = loop->kind == KJ_TS_BLOCK_FOR;
@@ -74,7 +74,7 @@ static bool find_differing(kd_part *part, const kt_stmts *stmts, bool is_diverge
   return has_changed;
 }
 
-/* ---- what a kernel of threads may do ---- */
+/* ---- restrictions of such kernels ---- */
 
 bool kd_is_sync(const kd_derivation *d, const kt_stmt *stmt)
 {
@@ -97,7 +97,7 @@ static bool is_barrier(const kt_stmt *stmt)
          stmt->value->builtin->id == KJ_BUILTIN_SYNCTHREADS;
 }
 
-/* The adjoint computes values again, and would repeat an effect. */
+/* Returns whether the expression has an effect, which the adjoint would repeat. */
 static bool has_own_effect(void *data, const kt_expr *e)
 {
   (void)data;
@@ -110,7 +110,7 @@ static void check_effects(kd_part *part, const kt_stmt *stmt)
   if (kd_is_sync(d, stmt)) return;
   bool is_atomic = stmt->kind == KJ_TS_EVALUATE && kt_accesses_place(stmt->value);
   const kt_var *root = is_atomic ? kd_root(stmt->value->x) : NULL;
-  if (root && root->kind == KJ_V_PARAM) return; /* it has run */
+  if (root && root->kind == KJ_V_PARAM) return; /* it has run in the kernel */
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {
     const kt_expr *operand = kt_stmt_operand(stmt, i);
     if (stmt->kind == KJ_TS_EVALUATE || kt_any_texpr(operand, has_own_effect, NULL))
@@ -141,15 +141,15 @@ static void check_block(kd_part *part, const kt_stmts *stmts, const kt_stmt *div
   }
 }
 
-/* ---- stores that several threads would make ---- */
+/* ---- stores by several threads ---- */
 
 typedef struct walk {
   kd_part *part;
-  /* the outermost `if` around a statement whose condition depends on the thread, and which arm of
-   * it the statement is in; NULL: there is none */
+  /* the outermost `if` around a statement whose condition depends on the thread, and the branch
+   * that contains the statement; NULL means none */
   const kt_stmt *condition;
   bool is_otherwise;
-  const kt_stmt *wanted; /* of find_condition */
+  const kt_stmt *wanted; /* argument of find_condition */
   bool is_found;
 } walk;
 
@@ -189,7 +189,8 @@ static walk condition_of(kd_part *part, const kt_stmt *store)
   return w;
 }
 
-/* Every thread of the block would take the derivative of the one element. */
+/* Rejects a store by all threads of a block to one element, because every thread would take the
+ * derivative of the element. */
 static void check_store(kd_part *part, const kt_stmt *store)
 {
   const kt_var *root = kd_root(store->array);
@@ -231,7 +232,7 @@ static bool is_same_place(kd_part *part, const kd_site *a, const kd_site *b)
   return is_same;
 }
 
-/* Only one thread stores to the element that both stores are to. */
+/* Returns whether only one thread executes both stores, which are to the same element. */
 static bool has_same_thread(kd_part *part, const kd_site *a, const kd_site *b)
 {
   if (any_differs(part, &a->store->indices)) return true;

@@ -1,17 +1,17 @@
-/* Arrays that loops read and change, in reverse derivatives.
+/* Reverse derivatives: logs of arrays that loops read and change.
  *
- * The body of a loop runs again before the derivatives go backwards through it. It then has to read
- * the elements that the arrays had in this iteration. So a store to such an array first keeps the
- * element that it overwrites, and the element's indices, in the log of the array. Backwards, an
- * iteration first undoes all stores since it began, from the last to the first.
+ * The body of a loop runs again before its derivatives are computed backward. It then has to read
+ * the elements that the arrays had in this iteration. A store to such an array therefore first
+ * saves the element that it overwrites, and the element's indices, in the log of the array. In the
+ * reverse pass an iteration first undoes all stores since it began, from the last to the first.
  *
- * An array has two logs: one of the func's own run, and one of bodies that run again. The entries
- * of the first log are never overwritten. Undoing exchanges the kept element and the array's
- * element, so that at the end an array of the caller gets the elements back that the func left in
- * it.
+ * An array has two logs: one for the first run of the func, and one for bodies that run again. The
+ * entries of the first log are never overwritten. Undoing exchanges the saved element with the
+ * array's element. At the end, the caller's arrays can thus get back the elements that the func
+ * stored.
  *
- * Guarantees: behind the reverse statements of a loop, every logged array holds what it held where
- * the loop began. */
+ * Guarantees: after the reverse statements of a loop, every logged array has the contents that it
+ * had at the start of the loop. */
 #include "derive/array_log.h"
 
 static kt_expr *integer(kd_derivation *d, int64_t value)
@@ -54,7 +54,7 @@ static void check_room(kd_derivation *d, const kd_log_memory *memory, kj_locatio
   kd_fail_if(d, is_full, location);
 }
 
-/* The element as it is, which may not be initialized. */
+/* Loads the current element, which may be uninitialized. */
 static kt_expr *load_old(kd_derivation *d, kt_expr *array, const kt_exprs *indices,
                          kj_location location)
 {
@@ -98,9 +98,9 @@ void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt)
   kd_log_store(d, stmt, array, &indices, value);
 }
 
-/* ---- undoing and doing again ---- */
+/* ---- undoing and redoing ---- */
 
-/* Exchanges the kept element of entry `at`, or copies it, and the element of the array. */
+/* Exchanges the saved element of entry `at` with the array's element, or copies it. */
 static void put_back(kd_derivation *d, const kd_log *log, const kd_log_memory *memory, kt_expr *at,
                      const kt_stmt *store, bool exchanges)
 {
@@ -125,7 +125,7 @@ static void put_back(kd_derivation *d, const kd_log *log, const kd_log_memory *m
   kd_store(d, array, &indices, kept);
 }
 
-/* The same for the store that the entry is about. */
+/* Does the same for the store to which the entry belongs. */
 static void put_back_entry(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
                            kt_expr *at, bool exchanges)
 {
@@ -221,7 +221,8 @@ static bool is_used_in(const kd_log *log, const kt_stmt *stmt)
   return kt_any_in_tstmt(stmt, NULL, is_variable, log->root);
 }
 
-/* Whether all stores of an iteration stand in the body itself, and no loop in it undoes some. */
+/* Returns whether all stores of an iteration are directly in the body and no inner loop undoes any
+ * of them. */
 static bool is_straight(const kd_log *log, const kt_stmts *body, const kd_entries *count)
 {
   size_t found = 0;
@@ -283,7 +284,7 @@ void kd_undo_later(kd_derivation *d, const kd_marks *marks)
   }
 }
 
-/* All stores of an iteration stand in its body itself. */
+/* Undoes an iteration whose stores are all directly in the body. */
 static void undo_straight(kd_derivation *d, const kd_mark *mark, const kt_stmts *body)
 {
   const kd_log *log = mark->log;

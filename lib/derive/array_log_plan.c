@@ -1,12 +1,13 @@
-/* Which arrays have a log, which stores it keeps, and how much memory it needs: see array_log.c. */
+/* Plans the logs of array_log.c: the arrays that have one, the stores that it saves, and its
+ * memory. */
 #include "derive/array_log.h"
 
-/* ---- which stores are kept ---- */
+/* ---- stores that are saved ---- */
 
 typedef struct plan {
   kd_derivation *d;
-  bool *is_read;      /* by variable: a loop that has begun reads the array */
-  bool *is_addressed; /* by variable: there is a pointer to it */
+  bool *is_read;      /* indexed by variable: a loop that has begun reads the array */
+  bool *is_addressed; /* indexed by variable: a pointer to it exists */
   bool is_pointed_read;
 } plan;
 
@@ -37,7 +38,8 @@ static bool mark_address(void *data, const kt_expr *e)
   return false;
 }
 
-/* Whether the array may be one that a loop reads and whose earlier elements are not kept. */
+/* Returns whether the array may be one that a loop reads and whose earlier elements are not
+ * saved. */
 static bool is_read_array(void *data, const kt_expr *e)
 {
   const plan *p = data;
@@ -59,7 +61,8 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
-/* Changes of memory that are no stores: atomics, stores with hints, calls that stay. */
+/* Checks changes of memory that are not stores: atomics, stores with cache hints, calls that are
+ * not inlined. */
 static bool check_change(void *data, const kt_expr *e)
 {
   plan *p = data;
@@ -87,9 +90,9 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   kd_derivation *d = p->d;
   kt_var *root = kd_root(stmt->array);
   bool is_known = root && root->index < d->count;
-  /* the stores of an adjoint kernel are not run again: slice.c refuses loads that need them */
+  /* the stores of an adjoint kernel do not run again; slice.c rejects loads that need them */
   if (d->adjoint && root && root->kind == KJ_V_PARAM) return;
-  /* adjoint_rerun.c */
+  /* see adjoint_rerun.c */
   if (d->adjoint && root && root->kind == KJ_V_SHARED) return;
   if (is_known && p->is_read[root->index]) {
     kd_log **log = &d->variables[root->index].log;
@@ -104,8 +107,8 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   }
 }
 
-/* The loops that are not in another one begin one after the other. Of an array that one of them
- * reads, all stores in it and behind it are kept. */
+/* Plans the stores of a block. Outermost loops begin one after the other. For an array that one of
+ * them reads, all stores in this loop and after it are saved. */
 static void plan_block(plan *p, const kt_stmts *stmts, bool is_in_loop)
 {
   for (size_t i = 0; i < stmts->count; i++) {
@@ -120,7 +123,7 @@ static void plan_block(plan *p, const kt_stmts *stmts, bool is_in_loop)
   }
 }
 
-/* ---- how many there are ---- */
+/* ---- number of entries ---- */
 
 enum { MOST_ENTRIES = 1 << 28 };
 
@@ -167,7 +170,7 @@ kd_entries kd_count_entries(kd_derivation *d, const kd_log *log, const kt_stmts 
   return sum;
 }
 
-/* The most entries of one run of the body of a loop that is not in another one. */
+/* Returns the maximum number of entries that the statements of an outermost loop's body add. */
 static kd_entries count_body_entries(kd_derivation *d, const kd_log *log, const kt_stmts *stmts)
 {
   kd_entries most = { .is_sure = true };

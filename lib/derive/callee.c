@@ -1,8 +1,8 @@
-/* Calls of derivatives: `jvp(f)(x, dx)`.
+/* Infers calls of derivatives: `jvp(f)(x, dx)`.
  *
- * The leading arguments are those of f. They are bound as in a call of f, which gives the instance
- * of f whose derivative is called. The remaining arguments are derivatives, one for each chosen
- * parameter of f that holds floats. */
+ * The first arguments are the arguments of f. They are bound as in a call of f, which selects the
+ * instance of f that is differentiated. The remaining arguments are derivatives, one for each
+ * chosen parameter of f that holds floats. */
 #include "derive/derive.h"
 
 bool kd_is_derivative(const ki_expr *expr)
@@ -11,7 +11,7 @@ bool kd_is_derivative(const ki_expr *expr)
          ki_is_derivative(expr->x->builtin);
 }
 
-/* ---- the func that `jvp(f, 0, 2)` is ---- */
+/* ---- the callee `jvp(f, 0, 2)` ---- */
 
 enum { MOST_CHOSEN = 64 };
 
@@ -29,7 +29,7 @@ static uint64_t infer_chosen(kt_scope *s, const ki_expr *expr)
   return chosen;
 }
 
-/* Kernels have an adjoint, funcs the other derivatives. */
+/* Checks that `adjoint` is used for a kernel and the other derivatives for a func. */
 static void check_kind(kt_scope *s, const ki_expr *first, const kt_derived *derived)
 {
   const char *name = derived->of.function->decl->name;
@@ -82,17 +82,19 @@ kt_expr *kt_rule_no_diff(kt_scope *s, const kt_operands *o)
 
 /* ---- the arguments of a call ---- */
 
-/* One call of a derivative while its arguments are taken, from first to last: those of the source,
- * then those that bind_back has captured. */
+/* State of a call of a derivative while its arguments are consumed, first the arguments in the
+ * source and then those captured by bind_back. */
 typedef struct taker {
   kt_scope *s;
   const ki_expr *call;
-  const kt_captured *captured; /* NULL: none */
+  const kt_captured *captured; /* NULL means none */
   bool is_adjoint;
   size_t taken;
   kt_order order;
-  kt_exprs arguments; /* that are handed over at run time, of all that was taken */
-  kt_vars params; /* by argument: the parameter of the instance; NULL: it is no run-time value */
+  kt_exprs arguments; /* the consumed arguments that are passed at run time */
+  /* indexed by argument: the parameter of the instance, or NULL for an argument that is not a
+   * run-time value */
+  kt_vars params;
 } taker;
 
 static size_t captured_count(const kt_captured *captured) { return captured ? captured->count : 0; }
@@ -108,7 +110,7 @@ static _Noreturn void fail_few(const taker *t, const kt_callee *callee, const ch
           kt_callee_text(t->s->c, callee), missing, given_count(t));
 }
 
-/* The run-time parameters for the arguments of a call of f, captured ones aside. */
+/* Lists the run-time parameters for `count` arguments of a call of f. */
 static void list_params(taker *t, const kt_inferred *record, size_t count)
 {
   const ki_decls *params = &record->instance->function->params;
@@ -120,8 +122,8 @@ static void list_params(taker *t, const kt_inferred *record, size_t count)
   }
 }
 
-/* The arguments of f: those of the source as a call of their own, the captured ones in front of
- * what f itself has captured. */
+/* Binds the arguments of f. The arguments in the source form a call of their own; captured
+ * arguments precede the arguments that f itself has captured. */
 static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variable)
 {
   kt_scope *s = t->s;
@@ -156,8 +158,8 @@ static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variab
   return record;
 }
 
-/* The next argument, which is a derivative of that type. An array may have other strides, and lie
- * in other memory, than what it is the derivative of. */
+/* Consumes the next argument, which must be a derivative of the type of `of`. An array may have
+ * other strides than the array that it is the derivative of, and other memory. */
 static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var *of)
 {
   kt_scope *s = t->s;
@@ -210,7 +212,7 @@ static void refuse_chosen(const taker *t, const kt_callee *callee, size_t index)
           kt_callee_text(t->s->c, callee), index);
 }
 
-/* The parameters of the instance by which it is derived. */
+/* Lists the parameters of the instance with respect to which it is differentiated. */
 static kt_vars list_chosen(const taker *t, const kt_callee *callee)
 {
   kt_vars chosen = { 0 }, all = t->params;
@@ -229,8 +231,8 @@ static kt_vars list_chosen(const taker *t, const kt_callee *callee)
   return chosen;
 }
 
-/* A float literal that is an argument by which f is derived is a value of the call: the instance is
- * one for all such literals. */
+/* Returns a bit mask of the arguments with respect to which f is differentiated. A float literal
+ * there is passed at run time, so that one instance serves all such literals. */
 static uint64_t list_variable(const kt_callee *callee)
 {
   uint64_t variable = 0;

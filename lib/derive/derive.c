@@ -1,4 +1,4 @@
-/* Finds the derivative of an instance if it exists already; otherwise makes it, step by step. */
+/* Finds the derivative of an instance if it exists; otherwise creates it. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static kt_inferred *find_derived(const kt_scope *s, const kt_inferred *of, ki_bu
   return NULL;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static kt_var *copy_param(kd_derivation *d, const kt_var *param, const char *name, kjit_type type)
 {
@@ -41,7 +41,7 @@ static kt_var *copy_param(kd_derivation *d, const kt_var *param, const char *nam
   return made;
 }
 
-/* The parameters of the func, then the derivatives of the chosen ones. */
+/* Adds the parameters of the func, and then the derivatives of the chosen ones. */
 static void add_params(kd_derivation *d, const kt_exprs *values)
 {
   const kt_instance *primal = d->primal->instance;
@@ -68,7 +68,7 @@ static void add_params(kd_derivation *d, const kt_exprs *values)
   KJ_ASSERT(at == values->count);
 }
 
-/* Each chosen parameter varies, and its derivative is the parameter for it. */
+/* Marks each chosen parameter as varying and sets its derivative to the corresponding parameter. */
 static void start_variables(kd_derivation *d)
 {
   d->variables = KJ_NEW_ARRAY(d->arena, kd_variable, d->count + 1);
@@ -125,7 +125,7 @@ static void derive(kd_derivation *d)
   else kd_make_reverse(d);
 }
 
-/* Tapes, and the derivatives of arrays of the thread, are arrays of the thread, too. */
+/* Checks the total size of the thread's arrays, including tapes and derivatives of arrays. */
 static void check_size(kd_derivation *d)
 {
   uint64_t bytes = 0;

@@ -1,16 +1,17 @@
-/* Derivatives of funcs, from typed tree to typed tree: what the files of lib/derive share.
+/* Derivatives of funcs, from typed tree to typed tree: declarations that the files of lib/derive
+ * share.
  *
- * The derivative of an instance is an instance of its own. derive.c makes it in four steps:
+ * The derivative of an instance is an instance of its own. derive.c creates it in four steps:
  *
  *   prepare.c   copies the body into the new instance. A call becomes the body of the called func.
  *               `break`, `continue` and early returns become flags, so that control flow nests.
  *   activity.c  finds the variables that depend on the chosen parameters and that the result
  *               depends on. Only these variables have a derivative.
- *   refusals.c  refuses bodies whose derivative would be wrong.
- *   forward.c, or the three reverse*.c, make the statements of the derivative.
- *   array_log*.c keep what loops overwrite in arrays, for reverse derivatives.
+ *   refusals.c  rejects bodies whose derivative would be wrong.
+ *   forward.c, or the three reverse*.c, create the statements of the derivative.
+ *   array_log*.c save elements that loops overwrite in arrays, for reverse derivatives.
  *
- * adjoint.h has the derivatives of kernels, which are made of such derivations. */
+ * adjoint.h has the derivatives of kernels, which consist of such derivations. */
 #ifndef KJ_DERIVE_DERIVE_H
 #define KJ_DERIVE_DERIVE_H
 
@@ -62,19 +63,19 @@ _Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *for
 
 /* ---- composed.c: types and values of derivatives ---- */
 
-/* Whether a value of the type has a derivative: a float, or something that holds one. */
+/* Returns whether values of the type have a derivative: floats, and types that contain them. */
 bool kd_holds_float(const kt_compilation *c, kjit_type type);
-/* Returns the type with f32 in place of f16 and bf16 if it is a number or a vector of these; any
- * other type as it is. */
+/* Replaces f16 and bf16 by f32 in a number or vector type. Returns other types unchanged. */
 kjit_type kd_wide_type(kd_derivation *d, kjit_type type);
-/* kd_zero returns the value whose parts are all 0, kd_one the value whose floats are all 1. */
+/* kd_zero returns the value whose components are all 0. kd_one returns the value whose floats are
+ * all 1. */
 kt_expr *kd_zero(kd_derivation *d, kjit_type type);
 kt_expr *kd_one(kd_derivation *d, kjit_type type);
-/* Returns the value whose floats are all -0. A sum starts with it, because LLVM can remove x + -0
- * but not x + 0. */
+/* Returns the value whose floats are all -0. Sums start with it, because LLVM can remove x + -0 but
+ * not x + 0. */
 kt_expr *kd_nothing(kd_derivation *d, kjit_type type);
-/* Returns the sum of two derivatives, which are atoms. Parts that are not floats are taken from
- * x. */
+/* Returns the sum of two derivatives, which are atoms. Components that are not floats are taken
+ * from x. */
 kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
 
 /* ---- derive.c ---- */
@@ -101,7 +102,8 @@ void kd_take_atomic_sums(kd_derivation *d);
 
 /* ---- kernels without a grid loop: adjoint_threads.c, adjoint_shared.c, adjoint_rerun.c ---- */
 
-/* Whether the statement is a barrier or a fence of such a kernel, which the adjoint repeats. */
+/* Returns whether the statement is a barrier or a fence of such a kernel, which the adjoint
+ * repeats. */
 bool kd_is_sync(const kd_derivation *d, const kt_stmt *stmt);
 /* Returns the atomic sum into a shared array that the statement was, or NULL. */
 const kt_expr *kd_find_shared_sum(const kd_derivation *d, const kt_stmt *stmt);
@@ -110,11 +112,12 @@ void kd_reverse_shared_sum(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
 /* Emits loops that set an array of derivatives by shared elements to 0. */
 void kd_clear_shared(kd_derivation *d, kt_var *other);
 void kd_reverse_block_range(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
-/* Whether the body of a loop, run again, would load elements that are gone. */
+/* Returns whether the body of a loop, if it ran again, would load elements that have been
+ * overwritten. */
 bool kd_must_keep(kd_derivation *d, const kt_stmt *loop);
-/* Whether a store to a shared array is emitted where the derivation is. */
+/* Returns whether the derivation emits a store to a shared array at this point. */
 bool kd_is_stored(const kd_derivation *d, const kt_stmt *store);
-/* Called around the statements of a body that runs again; made: these statements. */
+/* Called before and after the statements of a body that runs again. made: these statements. */
 void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop);
 void kd_end_rerun(kd_derivation *d, kt_stmts *made);
 
@@ -134,7 +137,7 @@ kt_expr *kd_keep(kd_derivation *d, kt_expr *value);
 kt_expr *kd_copy(kd_derivation *d, const kt_expr *expr);
 /* Returns the variable that owns the memory of an array, or NULL if it is not known. */
 kt_var *kd_root(const kt_expr *array);
-/* Whether the elements of the array are imaginary parts of complex numbers. */
+/* Returns whether the elements of the array are imaginary parts of complex numbers. */
 bool kd_is_imaginary(const kd_derivation *d, const kt_expr *array);
 /* Returns the same array expression with its indices stored in variables. */
 kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
@@ -151,17 +154,17 @@ void kd_prepare(kd_derivation *d);
 
 /* ---- repeated.c ---- */
 
-/* Makes variables of the expressions that a statement of the prepared body computes repeatedly. */
+/* Stores expressions that a statement of the prepared body computes repeatedly in variables. */
 void kd_name_repeated(kd_derivation *d);
 
 /* ---- activity.c ---- */
 
 void kd_find_active(kd_derivation *d);
-/* Whether the value depends on a chosen parameter in a way that has a derivative. */
+/* Returns whether the value depends on a chosen parameter in a way that has a derivative. */
 bool kd_varies(const kd_derivation *d, const kt_expr *expr);
 bool kd_is_active(const kd_derivation *d, const kt_var *var);
 
-/* ---- forward_parts.c: expressions whose parts are kept ---- */
+/* ---- forward_parts.c: expressions whose parts are stored in variables ---- */
 
 /* An expression whose value is in an atom, that is, in a variable or a constant. */
 typedef struct kd_node kd_node;
@@ -238,19 +241,18 @@ typedef struct kd_backwards {
 } kd_backwards;
 void kd_begin_backwards(kd_derivation *d, kd_backwards *b);
 void kd_end_backwards(kd_derivation *d, kd_backwards *b, kt_stmts *reverse);
-/* Emits the statements of the prepared body, forwards alone. */
+/* Emits the statements of the prepared body in the forward direction only. */
 void kd_copy_block(kd_derivation *d, const kt_stmts *stmts);
-/* Whether the statement assigns a variable, or stores to an array, that has derivatives. */
+/* Returns whether the statement assigns a variable or stores to an array that has derivatives. */
 bool kd_assigns_active(kd_derivation *d, const kt_stmt *stmt);
 /* Adds t times the derivative of an expression to the derivatives of the variables in it. t is an
  * atom. */
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* Adds t to the derivative by the element that a LOAD loads. */
 void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t);
-/* Whether the statement is `if condition { break }`: the last statement of a loop that leaves it.
- */
+/* Returns whether the statement is `if condition { break }` at the end of a loop. */
 bool kd_is_last_break(const kt_stmt *stmt);
-/* Whether the statement is a loop whose iterations run again in reverse order. */
+/* Returns whether the statement is a loop whose iterations run again in reverse order. */
 bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt);
 /* Returns the maximum number of iterations of a loop, or 0 if it is not known. Sets *is_sure to
  * whether the loop itself guarantees the maximum. */
@@ -261,11 +263,11 @@ void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location);
 
 /* ---- loop_sums.c ---- */
 
-/* Whether a loop does nothing with the values of a variable but add to it. No derivative needs
- * these values. */
+/* Returns whether the loop uses the value of the variable only to add to it. No derivative needs
+ * this value. */
 bool kd_is_sum(const kd_derivation *d, const kt_stmt *loop, const kt_var *var);
 /* Returns the maximum number of iterations of a loop that divides a positive integer by 2 or more
- * in each iteration, or 0 if the loop is another one. */
+ * in each iteration, or 0 for other loops. */
 uint32_t kd_count_halvings(const kd_derivation *d, const kt_stmt *loop);
 
 /* ---- arrays that loops read and change: array_log*.c ---- */
@@ -285,13 +287,14 @@ typedef KJ_LIST(kd_mark) kd_marks;
 
 /* Finds the arrays that loops read and change, and makes an empty log for each of them. */
 void kd_plan_logs(kd_derivation *d);
-/* Whether a store of the body keeps the element that it overwrites. */
+/* Returns whether a store of the body saves the element that it overwrites. */
 bool kd_is_logged(const kd_derivation *d, const kt_stmt *stmt);
-/* Emits a store that keeps the element that it overwrites. The array's indices, indices and value
- * are stored in variables already. */
+/* Emits a store that saves the element that it overwrites. The array's indices, the indices and the
+ * value are stored in variables already. */
 void kd_log_store(kd_derivation *d, const kt_stmt *stmt, const kt_expr *array,
                   const kt_exprs *indices, kt_expr *value);
-/* The same for a store of the prepared body, whose array, indices and value are copied first. */
+/* Does the same for a store of the prepared body, whose array, indices and value are copied
+ * first. */
 void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt);
 /* Forward pass: called before the loop, at the start of an iteration, and after the loop. */
 void kd_begin_marks(kd_derivation *d, const kt_stmt *loop, uint32_t trips, kd_marks *marks);

@@ -1,5 +1,5 @@
-/* Forward derivatives: behind the value of each variable, and in front of its assignment, its
- * derivative is computed. Control flow stays as it is. */
+/* Forward derivatives: the derivative of a variable is computed after its value and before its
+ * assignment. Control flow stays as it is. */
 #include "derive/derive.h"
 
 static void forward_block(kd_derivation *d, const kt_stmts *stmts);
@@ -89,7 +89,7 @@ static void forward_block(kd_derivation *d, const kt_stmts *stmts)
   }
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static void return_both(kd_derivation *d)
 {

@@ -1,8 +1,8 @@
-/* Expressions taken apart, for forward derivatives: each part that has a derivative is kept in a
- * variable, and its derivative in another one. Other parts are kept whole. */
+/* Forward derivatives: splits expressions. Each subexpression with a derivative is stored in a
+ * variable, and its derivative in another one. Other subexpressions stay whole. */
 #include "derive/derive.h"
 
-/* ---- the derivative of a part from those of its operands ---- */
+/* ---- the derivative of an expression from those of its operands ---- */
 
 static kt_expr *tangent_or_zero(kd_derivation *d, const kd_node *node)
 {
@@ -23,7 +23,7 @@ static kt_expr *sum_partials(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* The same of a built-in that returns a pair. */
+/* Returns the sum for a built-in that returns a pair. */
 static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
 {
   kt_expr *sum = NULL;
@@ -35,8 +35,8 @@ static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* The node with the values, or the derivatives, of its operands. Indices, and what chooses between
- * two values, are values in both. */
+/* Returns the node with the values, or the derivatives, of its operands. Indices and conditions are
+ * values in both cases. */
 static kt_expr *with_operands(kd_derivation *d, const kd_node *node, bool is_tangent)
 {
   const kt_expr *e = node->from;
@@ -110,8 +110,8 @@ static void flatten_operands(kd_derivation *d, kd_node *node)
     node->args[i] = kd_flatten(d, e->args.items[i]);
 }
 
-/* Each arm is computed where it is chosen, and so is its derivative: a derivative of the other arm
- * that is not a number does not matter. */
+/* Flattens a conditional expression. Each value and its derivative are computed only if the value
+ * is selected, so that a NaN in the other derivative has no effect. */
 static void flatten_cond(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
@@ -144,7 +144,7 @@ static void flatten_load(kd_derivation *d, kd_node *node)
   node->value = kd_keep(d, load);
 }
 
-/* ---- calls that stay ---- */
+/* ---- calls that are not inlined ---- */
 
 static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
 {
@@ -169,7 +169,7 @@ static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const k
             call->instance->function->decl->name);
 }
 
-/* The arguments of a call that stays. */
+/* Flattens the arguments of a call that is not inlined. */
 static kt_exprs flatten_arguments(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
@@ -188,8 +188,8 @@ static kt_exprs flatten_arguments(kd_derivation *d, kd_node *node)
   return values;
 }
 
-/* A call of a func that has a rule of its own: the rule gives the value and the derivative. In
- * reverse, the func itself gives the value. */
+/* Flattens a call of a func with its own rule. In forward mode the rule gives the value and the
+ * derivative; in reverse mode the func itself gives the value. */
 static void flatten_call(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
@@ -216,7 +216,7 @@ static void flatten_call(kd_derivation *d, kd_node *node)
   node->tangent = kd_keep(d, kt_make_item(d->s, kd_copy(d, both), 1, e->location));
 }
 
-/* ---- all ---- */
+/* ---- entry point ---- */
 
 static bool is_active(const kd_derivation *d, const kt_expr *e)
 {

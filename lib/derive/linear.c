@@ -1,15 +1,15 @@
-/* Whether a prepared body is linear in its chosen parameters, as the rule of a func for `jvp` is in
- * the derivatives that it takes. Only then is its reverse derivative the same for all of their
- * values.
+/* Checks whether a prepared body is linear in its chosen parameters, as a rule for `jvp` must be in
+ * the derivatives that it takes. Only then is its reverse derivative the same for all values of
+ * these parameters.
  *
- * A value that depends on a chosen parameter has to be a sum of such values, each times something
- * that does not depend on one. Conditions, indices and the bounds of loops must not depend on a
- * chosen parameter. */
+ * A value that depends on a chosen parameter must be a sum of such values, each multiplied by a
+ * factor that does not depend on a chosen parameter. Conditions, indices and loop bounds must not
+ * depend on one either. */
 #include "derive/derive.h"
 
 typedef struct linear {
   kd_derivation *d;
-  bool *depends; /* by variable: on a chosen parameter, in any way */
+  bool *depends; /* indexed by variable: it depends on a chosen parameter */
   bool has_changed;
 } linear;
 
@@ -59,7 +59,7 @@ static bool is_zero(const kt_expr *e)
 
 static void check(linear *l, const kt_expr *e);
 
-/* A term of a sum, or one of two values that a condition chooses from. */
+/* Checks a term of a sum, or a value that a condition selects. */
 static void check_term(linear *l, const kt_expr *e)
 {
   if (depends(l, e)) check(l, e);
@@ -111,7 +111,7 @@ static void check_binary(linear *l, const kt_expr *e)
   }
 }
 
-/* A value that depends on a chosen parameter. */
+/* Checks a value that depends on a chosen parameter. */
 static void check(linear *l, const kt_expr *e)
 {
   if (!depends(l, e)) return;

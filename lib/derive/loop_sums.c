@@ -1,13 +1,13 @@
-/* What is known of a loop without running it: variables that it only adds to, and the most
+/* Static properties of loops: variables that a loop only adds to, and the maximum number of
  * iterations of a loop that halves a number. */
 #include "derive/derive.h"
 
 /* ---- variables that a loop only adds to ---- */
 
-/* Members are variables whose values nothing but sums reads: `s = s + e`, `t = s`. */
+/* Members are variables whose values only sums read: `s = s + e`, `t = s`. */
 typedef struct members {
   const kd_derivation *d;
-  bool *is_member; /* by variable */
+  bool *is_member; /* indexed by variable */
   bool has_changed, is_broken;
 } members;
 
@@ -19,7 +19,7 @@ static bool is_member(void *data, const kt_expr *e)
 
 static bool reads(members *m, const kt_expr *e) { return kt_any_texpr(e, is_member, m); }
 
-/* All members in the value are terms of one sum. */
+/* Returns whether all members in the value are terms of one sum. */
 static bool only_adds(members *m, const kt_expr *e)
 {
   if (e->kind == KJ_T_VAR) return true;
@@ -55,7 +55,7 @@ bool kd_is_sum(const kd_derivation *d, const kt_stmt *loop, const kt_var *var)
 
 /* ---- loops that halve a number: `while n > 0 { ...; n = n // 2 }` ---- */
 
-/* The variable of a condition `n > 0` or `n >= 1`, or NULL. */
+/* Returns the variable of a condition `n > 0` or `n >= 1`, or NULL. */
 static const kt_var *positive_var(const kt_expr *condition)
 {
   if (condition->kind != KJ_T_COMPARE || condition->x->kind != KJ_T_VAR ||

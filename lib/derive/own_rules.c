@@ -1,9 +1,9 @@
-/* Rules of the source: `func f(x) @jvp(g) @vjp(h)`.
+/* User-defined derivatives: `func f(x) @jvp(g) @vjp(h)`.
  *
- * g has the parameters of f, then a derivative for each parameter that holds floats; it returns
- * what `jvp(f)` returns. h has the parameters of f, then the derivative by the result of f; it
- * returns what `vjp(f)` returns. Without h, a reverse derivative is made of g, which has to be
- * linear in the derivatives that it takes: linear.c. */
+ * g has the parameters of f and then a derivative for each parameter that holds floats; it returns
+ * the same values as `jvp(f)`. h has the parameters of f and then the derivative by the result of
+ * f; it returns the same values as `vjp(f)`. Without h, kjit makes the reverse derivative from g,
+ * which must be linear in the derivatives that it takes: linear.c. */
 #include "derive/derive.h"
 
 static const ki_function *find_rule(const ki_function *function, ki_attribute_id id)
@@ -78,8 +78,8 @@ static bool is_handed_over(const kt_bound *bound)
   return bound->kind == KJ_BOUND_VALUE || bound->kind == KJ_BOUND_WEAK;
 }
 
-/* Begins a call of a rule with the parameters of the func. values: one for each that is handed over
- * at run time. */
+/* Begins a call of a rule with the parameters of the func. values has one item for each parameter
+ * that is passed at run time. */
 static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_exprs *values)
 {
   const ki_decls *params = &of->instance->function->params;
@@ -92,8 +92,8 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* Returns the instance of the rule that the call means. `what` names the parameters of the rule
- * that follow the func's own parameters, for messages. */
+/* Returns the instance of the rule for the call. `what` names the rule's parameters after those of
+ * the func, for messages. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
 {
@@ -154,9 +154,9 @@ void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const 
 
 /* ---- reverse ---- */
 
-/* The type of the derivative by a parameter of the func that a rule returns: of a run-time value
- * that holds floats, or of a float constant, whose derivative is not used. KJIT_VOID: there is
- * none. */
+/* Returns the type of the derivative that a rule returns for a parameter of the func. A run-time
+ * value that holds floats has one, and so has a float constant, whose derivative is not used.
+ * KJIT_VOID means none. */
 static kjit_type part_type(const kd_derivation *d, const kt_inferred *of, size_t index)
 {
   const kt_vars *params = &of->instance->params;
@@ -176,7 +176,7 @@ static bool has_part(const kd_derivation *d, const kt_inferred *of, size_t index
   return part_type(d, of, index) != KJIT_VOID;
 }
 
-/* Item `index` of what a rule returns, which has to be of the type. */
+/* Returns item `index` of the result of a rule, which must have the type. */
 static kt_expr *take_item(kd_derivation *d, kt_expr *all, uint32_t index, uint32_t count,
                           kjit_type type, const ki_function *rule, kj_location location)
 {
@@ -224,8 +224,8 @@ static kd_parts call_reverse_rule(kd_derivation *d, const kt_inferred *of, const
   return parts;
 }
 
-/* Derives a rule for `jvp` by the derivatives that it takes, backwards. The rule is linear in these
- * derivatives, so that their values do not matter. The call passes 1 for each. */
+/* Transposes a rule for `jvp` with respect to the derivatives that it takes. The rule is linear in
+ * them, so their values do not matter, and the call passes 1 for each. */
 static kd_parts call_transposed_rule(kd_derivation *d, const kt_inferred *of,
                                      const kt_exprs *values, kt_expr *t, kj_location location)
 {
@@ -282,7 +282,7 @@ kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_ex
   return call_transposed_rule(d, of, values, t, location);
 }
 
-/* ---- the derivative of a func that has a rule ---- */
+/* ---- the derivative of a func with a rule ---- */
 
 static kt_var *derivative_of(const kd_derivation *d, const kt_var *param)
 {

@@ -1,10 +1,10 @@
-/* Partial derivatives of operators and built-ins: what a node hands on of the derivative of one of
- * its operands. The rows of derivatives.def become the arms of one switch. */
+/* Partial derivatives of operators and built-ins: the contribution of one operand to the derivative
+ * of a node. The rows of derivatives.def become the cases of one switch. */
 #include "derive/derive.h"
 
-/* ---- which built-ins have a row ---- */
+/* ---- built-ins with a row ---- */
 
-/* The rows of functions that are not among the functions of floats. */
+/* Number of rows of functions outside of the range of float functions. */
 enum { OTHER_ROWS = 4 };
 enum {
   ROW_COUNT = 0
@@ -34,9 +34,9 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin)
   return kinds[builtin->id];
 }
 
-/* ---- the words of the rows ---- */
+/* ---- the words in the rows ---- */
 
-/* A node, and the derivative that is handed on. */
+/* A node, and the derivative that is multiplied. */
 typedef struct terms {
   kd_derivation *d;
   const kd_node *node;
@@ -78,7 +78,7 @@ static kt_expr *binary(const terms *k, kjit_op op, kt_expr *x, kt_expr *y)
   return kt_make_own_binary(k->d->s, op, x, y, k->location);
 }
 
-/* The check of divisors is about the divisions of the source. */
+/* Returns x / y. The check of divisors applies only to divisions in the source. */
 static kt_expr *quotient(const terms *k, kt_expr *x, kt_expr *y)
 {
   kt_expr *made = binary(k, KJIT_OP_DIV, x, y);
@@ -109,14 +109,14 @@ static kt_expr *logic(const terms *k, kjit_op op, kt_expr *x, kt_expr *y)
   return made;
 }
 
-/* Of vectors each lane chooses. */
+/* Selects x or y; for vectors, lane by lane. */
 static kt_expr *choose(const terms *k, kt_expr *condition, kt_expr *x, kt_expr *y)
 {
   if (kt_is_vector(k->d->c, condition->type)) return apply(k, KJ_BUILTIN_SELECT, condition, x, y);
   return kt_make_cond(k->d->s, condition, x, y, k->location);
 }
 
-/* Whether a base of a power has a logarithm. */
+/* Returns whether the base of a power has a logarithm. */
 static kt_expr *has_log(const terms *k, kt_expr *x)
 {
   bool is_complex = kt_is_complex(k->d->c, x->type);
@@ -128,10 +128,10 @@ static kt_expr *guard(const terms *k, kt_expr *value)
   return choose(k, binary(k, KJIT_OP_EQ, derivative(k), number(k, 0)), number(k, 0), value);
 }
 
-/* The derivative of log(abs(tgamma(x))), in f32 or f64. Numbers below 0.5 are reflected, and
- * numbers below 10 are moved up by 10: digamma(x) = digamma(x + 1) - 1 / x. Then Stirling's series
- * has an error of less than a unit in the last place. Near the zeros of digamma this bounds the
- * absolute error. */
+/* Returns the derivative of log(abs(tgamma(x))), in f32 or f64. Numbers below 0.5 are reflected,
+ * and numbers below 10 are moved up by 10: digamma(x) = digamma(x + 1) - 1 / x. Stirling's series
+ * then has an error of less than one unit in the last place. Near the zeros of digamma this bounds
+ * the absolute error. */
 static kt_expr *digamma_of(const terms *k, kt_expr *x)
 {
   static const double series[] = { 1. / 12,  -1. / 120,     1. / 252, -1. / 240,
@@ -169,7 +169,7 @@ static kt_expr *digamma_of(const terms *k, kt_expr *x)
   return choose(k, is_reflected, reflected, value);
 }
 
-/* f16 and bf16 go through f32, as in the function itself. */
+/* Computes f16 and bf16 in f32, like the function itself. */
 static kt_expr *digamma(const terms *k, kt_expr *x)
 {
   kjit_type type = kd_wide_type(k->d, x->type);
@@ -275,7 +275,7 @@ kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt
   return pair;
 }
 
-/* Each item hands on its own derivative. */
+/* Sums the derivatives by both items. */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t)
 {
   kt_expr *sum = NULL;

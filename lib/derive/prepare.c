@@ -1,10 +1,10 @@
-/* The body of a func as derivatives take it: in the instance that is made, with the bodies of the
- * funcs that it calls in the place of the calls, and without jumps.
+/* Prepares the body of a func for differentiation: copies it into the new instance, inlines the
+ * funcs that it calls, and removes jumps.
  *
- * Guarantees: every value of an array is a parameter or an array of the thread, or a view or member
- * of one, with the indices that it was made with; no statement is a RETURN or CONTINUE; BREAK
- * stands only in an IF at the end of a loop. Calls are left of what is extern, of what has a rule
- * of its own, and of what calls itself. */
+ * Guarantees: every array value is a parameter, an array of the thread, or a view or member of one,
+ * with the indices that it was created with. No statement is a RETURN or CONTINUE; BREAK occurs
+ * only in an IF at the end of a loop. Only calls of extern funcs, of funcs with their own rules,
+ * and of recursive funcs remain. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -12,16 +12,17 @@
 typedef struct loop_flags loop_flags;
 struct loop_flags {
   loop_flags *outer;
-  kt_var *is_left;    /* the loop is over */
-  kt_var *is_skipped; /* the rest of the iteration is not run */
+  kt_var *is_left;    /* set when the loop is left */
+  kt_var *is_skipped; /* set when the rest of the iteration is skipped */
 };
 
 typedef struct frame frame;
 struct frame {
   frame *outer;
   const kt_instance *instance;
-  kt_var **vars;    /* by index in the instance */
-  kt_expr **arrays; /* the same: what an array variable stands for */
+  kt_var **vars; /* indexed by variable of the instance */
+  /* indexed by variable of the instance: the expression that an array variable stands for */
+  kt_expr **arrays;
   kt_var *result;
   kt_expr *array_result;
   kt_var *has_returned;
@@ -44,7 +45,7 @@ static bool is_return(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_RETURN;
 }
 
-/* Whether the statement may leave the iteration that it is in, or the function. */
+/* Returns whether the statement may leave its iteration or the function. */
 static bool may_leave(const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE) return true;
@@ -87,7 +88,7 @@ static void set_flag(preparer *p, kt_var *flag, bool value)
 
 /* ---- arrays ---- */
 
-/* The array as it is now: its indices are kept. */
+/* Freezes an array expression: stores its indices in variables. */
 static kt_expr *freeze_array(preparer *p, kt_expr *array)
 {
   kd_derivation *d = p->d;
@@ -166,7 +167,7 @@ static frame new_frame(preparer *p, const kt_instance *instance)
   return made;
 }
 
-/* The body of p->frame, whose parameters are bound. */
+/* Copies the body of p->frame, whose parameters are bound. */
 static void copy_body(preparer *p)
 {
   const kt_instance *instance = p->frame->instance;
@@ -225,7 +226,8 @@ static bool is_call(void *data, const kt_expr *e)
   return e->kind == KJ_T_CALL;
 }
 
-/* x ? y : z, x and y, x or y with a call in what may not be evaluated: an `if`. */
+/* Turns x ? y : z, x and y, or x or y into an `if`, because a call in an operand must not always be
+ * evaluated. */
 static kt_expr *branch_expr(preparer *p, const kt_expr *e)
 {
   kd_derivation *d = p->d;
@@ -335,7 +337,7 @@ typedef struct jumps {
   bool leaves, skips;
 } jumps;
 
-/* Which jumps in the body are about this loop. */
+/* Finds the jumps in the body that belong to this loop. */
 static void find_jumps(const kt_stmts *body, bool is_own, jumps *found)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -357,8 +359,8 @@ static void emit_last_break(preparer *p, const kt_var *is_left)
   kt_emit(p->d->s, leave);
 }
 
-/* The condition of a `while` that needs statements: they run in front of the loop and at its end.
- */
+/* Emits the condition of a `while` that needs statements. They run before the loop and at its
+ * end. */
 static void emit_condition(preparer *p, const kt_stmt *stmt, kt_var *condition,
                            const kt_var *is_left)
 {
@@ -415,7 +417,7 @@ static void copy_loop(preparer *p, const kt_stmt *stmt)
 
 /* ---- blocks ---- */
 
-/* The rest of a block behind a statement that may have left it. */
+/* Copies the rest of a block, after a statement that may have left it. */
 static void copy_guarded(preparer *p, const kt_stmts *stmts, size_t first)
 {
   if (first == stmts->count) return;
@@ -428,8 +430,8 @@ static void copy_guarded(preparer *p, const kt_stmts *stmts, size_t first)
   copy_into(p, &rest->body, stmts, first);
 }
 
-/* An `if` of which one arm always leaves: what follows belongs to the other. Returns whether the
- * rest of the block is done. */
+/* Copies an `if`. If one branch always leaves, the following statements belong to the other branch.
+ * Returns whether the rest of the block is done. */
 static bool copy_if(preparer *p, const kt_stmts *stmts, size_t at)
 {
   const kt_stmt *stmt = stmts->items[at];
@@ -470,7 +472,7 @@ static void copy_block(preparer *p, const kt_stmts *stmts, size_t first)
   }
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 void kd_prepare(kd_derivation *d)
 {

@@ -1,10 +1,10 @@
-/* Refuses a prepared body whose derivative would be wrong: it names what depends on a chosen
- * parameter in a way that no derivative is known of. */
+/* Rejects a prepared body whose derivative would be wrong, and names the expression that depends on
+ * a chosen parameter in a way that has no known derivative. */
 #include "derive/adjoint.h"
 
 typedef struct checker {
   kd_derivation *d;
-  kj_location location; /* of the statement */
+  kj_location location; /* location of the statement */
 } checker;
 
 static bool varies_var(const kd_derivation *d, const kt_var *var)
@@ -18,7 +18,7 @@ static bool is_varying_array(void *data, const kt_expr *e)
   return e->kind == KJ_T_VAR && kt_is_array(d->c, e->type) && varies_var(d, e->var);
 }
 
-/* Whether elements of the array, or of one of the arrays that it may be, depend on a parameter. */
+/* Returns whether elements of the array, or of an array that it may be, depend on a parameter. */
 static bool array_varies(kd_derivation *d, const kt_expr *array)
 {
   return kt_any_texpr(array, is_varying_array, d);
@@ -32,7 +32,8 @@ static const char *name_of(const kt_expr *array)
 
 /* ---- built-ins ---- */
 
-/* A sum whose result nobody uses is a store in an adjoint kernel. */
+/* Rejects an atomic whose result is used. In an adjoint kernel, a sum without a use of its result
+ * counts as a store. */
 static void refuse_atomic(kd_derivation *d, const kt_expr *e)
 {
   bool is_sum = e->builtin->id == KJ_BUILTIN_ATOMIC_ADD || e->builtin->id == KJ_BUILTIN_ATOMIC_SUB;
@@ -91,7 +92,8 @@ static void check_load(kd_derivation *d, const kt_expr *e)
       "write an `if` with a load in each branch");
 }
 
-/* A call that stays may store a value that depends on a parameter to an array that it is handed. */
+/* Rejects a call that is not inlined if it may store a value that depends on a parameter to an
+ * array argument. */
 static void check_call(kd_derivation *d, const kt_expr *call)
 {
   bool varies = false;

@@ -1,6 +1,6 @@
-/* Expressions that a statement of a prepared body computes more than once. Each of them becomes a
- * variable in front of the statement. A reverse derivative then sums the derivatives by this
- * variable, and goes back through the expression once. The values do not change. */
+/* Finds expressions that a statement of a prepared body computes more than once, and replaces each
+ * by a variable before the statement. A reverse derivative then sums the derivatives by this
+ * variable and propagates them through the expression once. The values do not change. */
 #include "derive/adjoint.h"
 
 enum { MOST_NODES = 256 };
@@ -9,7 +9,7 @@ enum { MOST_NODES = 256 };
 typedef struct repeats {
   kd_derivation *d;
   kt_expr **places[MOST_NODES];
-  bool is_certain[MOST_NODES]; /* it is evaluated whatever the conditions in the statement are */
+  bool is_certain[MOST_NODES]; /* it is evaluated under every condition in the statement */
   size_t count;
 } repeats;
 
@@ -20,7 +20,7 @@ static bool is_impure(void *data, const kt_expr *e)
   return e->kind == KJ_T_CALL || e->kind == KJ_T_POINTED || e->kind == KJ_T_ADDRESS;
 }
 
-/* A computation with numbers that has a derivative. */
+/* Returns whether the expression is a numeric computation that has a derivative. */
 static bool may_repeat(const kd_derivation *d, const kt_expr *e)
 {
   bool is_computed =
@@ -41,7 +41,7 @@ static void list_places(repeats *r, kt_expr **place, bool is_certain)
   }
 }
 
-/* Replaces the expression at `first` and the equal ones behind it by a variable. */
+/* Replaces the expression at `first`, and equal ones after it, by a variable. */
 static bool replace(repeats *r, size_t first)
 {
   kd_derivation *d = r->d;
@@ -60,8 +60,8 @@ static bool replace(repeats *r, size_t first)
 
 static void replace_in(kd_derivation *d, kt_expr **value);
 
-/* One replacement at a time, as the places in what was replaced are none of the statement any more.
- */
+/* Replaces one expression. Only one at a time, because the entries for the replaced subexpressions
+ * are no longer part of the statement. */
 static bool replace_one(kd_derivation *d, kt_expr **value)
 {
   repeats *r = KJ_NEW(d->arena, repeats);

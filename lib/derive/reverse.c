@@ -1,6 +1,6 @@
-/* Reverse derivatives: the statements of the body run forwards, and each value that a derivative
- * needs is kept in a variable of its own. Then the derivative by the result goes backwards through
- * them. */
+/* Reverse derivatives: the statements of the body run forward, and each value that a derivative
+ * needs is stored in a variable of its own. Then the derivative by the result is propagated
+ * backward through the statements. */
 #include "derive/adjoint.h"
 
 /* ---- derivatives of variables ---- */
@@ -12,7 +12,8 @@ static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
            kd_nothing(d, ki_type(d->c->types, array->type)->element));
 }
 
-/* Sums of f16 and bf16 are f32, but for those in arrays, structs and tuples. */
+/* Adds the derivative of a variable. Sums of f16 and bf16 are f32, except in arrays, structs and
+ * tuples. */
 void kd_add_derivative(kd_derivation *d, kt_var *var)
 {
   const char *name = kj_format(d->arena, "d_%s", var->name);
@@ -87,8 +88,8 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   kd_end_backwards(d, &b, reverse);
 }
 
-/* A copy of a statement that is not in a loop: stores to memory of the caller have run in a kernel,
- * and stores to shared arrays follow adjoint_rerun.c. */
+/* Returns whether a store is executed in a copy of a statement outside of loops. Stores to memory
+ * of the caller have run already in a kernel. Stores to shared arrays follow adjoint_rerun.c. */
 static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var *root)
 {
   if (root && root->kind == KJ_V_LOCAL) return true;
@@ -96,8 +97,8 @@ static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var 
   return !kd_has_run(d);
 }
 
-/* Stores to memory outside the thread are not done again where the body of a loop is, unless a loop
- * reads them. */
+/* Reverses a store. A body that runs again does not repeat stores to memory outside of the thread,
+ * unless a loop reads this memory. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   kd_backwards b;
@@ -200,7 +201,7 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
   }
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static void return_all(kd_derivation *d, kt_expr *value)
 {

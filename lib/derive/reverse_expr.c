@@ -1,9 +1,9 @@
-/* Reverse derivatives of expressions: the derivative by a value becomes derivatives by the
- * variables and elements that it is made of.
+/* Reverse derivatives of expressions: propagates the derivative by a value to the variables and
+ * elements in the expression.
  *
- * Complex numbers follow JAX's convention: the derivative t by z means that the number that is
- * derived changes by the real part of t dz. There is no conjugate. So the derivative by the
- * imaginary part is minus the imaginary part of t. */
+ * Complex numbers follow JAX's convention: if the derivative by z is t, the differentiated number
+ * changes by the real part of t dz, without a conjugate. The derivative by the imaginary part is
+ * therefore minus the imaginary part of t. */
 #include "derive/adjoint.h"
 
 /* ---- sums ---- */
@@ -36,7 +36,7 @@ static void hand_back(kd_derivation *d, const kd_node *operand, kt_expr *t)
   if (operand && operand->is_active && t) kd_hand_back(d, operand, kd_keep(d, t));
 }
 
-/* ---- values made of others ---- */
+/* ---- aggregates ---- */
 
 static bool is_imaginary(const kd_derivation *d, kjit_type whole, uint32_t index)
 {
@@ -49,7 +49,7 @@ static kt_expr *item_of(kd_derivation *d, const kt_expr *t, uint32_t index)
   return is_imaginary(d, t->type, index) ? negated(d, item) : item;
 }
 
-/* The whole with t at the place of a part. */
+/* Returns the aggregate with t in place of one component. */
 static kt_expr *whole_with(kd_derivation *d, const kd_node *node, kt_expr *whole, kt_expr *t)
 {
   kt_expr *made = kt_new_texpr(d->c, KJ_T_INSERT, whole->type, node->from->location);
@@ -125,7 +125,7 @@ static void hand_back_builtin(kd_derivation *d, const kd_node *node, kt_expr *t)
   }
 }
 
-/* A call of a func that has a rule of its own. */
+/* Propagates through a call of a func with its own rule. */
 static void hand_back_call(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   const kt_expr *e = node->from;

@@ -1,8 +1,8 @@
-/* Loops in reverse derivatives. Forwards, the loop keeps the variables that it changes, as they are
- * where each iteration starts. Backwards, an iteration gets them back, its body runs again, and the
- * derivatives go backwards through the body. Nested loops keep their values while the body of the
- * outer loop runs again: tapes add, they do not multiply. Elements of arrays that a loop changes:
- * array_log.c. */
+/* Reverse derivatives of loops. In the forward pass, the loop saves the variables that it changes
+ * at the start of each iteration. In the reverse pass, each iteration restores them and runs its
+ * body again; then the derivatives are propagated backward through the body. Nested loops save
+ * their values while the outer body runs again, so the sizes of the tapes add up and are not
+ * multiplied. array_log.c handles elements of arrays that a loop changes. */
 #include "derive/adjoint.h"
 
 typedef struct tape {
@@ -12,17 +12,17 @@ typedef struct tape {
 typedef struct loop {
   kd_derivation *d;
   const kt_stmt *source;
-  uint32_t most;         /* 0: it is not known, and nothing is kept */
-  bool is_exact;         /* it never runs more often */
-  bool is_fixed;         /* it always runs that often */
-  bool is_short;         /* the loops that are made are unrolled */
-  kt_expr *first, *step; /* FOR: of its variable, which is computed again */
+  uint32_t most;         /* maximum number of iterations; 0 means not known, and nothing is saved */
+  bool is_exact;         /* the loop never runs more often */
+  bool is_fixed;         /* the loop always runs that often */
+  bool is_short;         /* the generated loops are unrolled */
+  kt_expr *first, *step; /* FOR: start and step of its variable, which is computed again */
   kt_var *count;
-  /* by variable: the body reads it before it assigns it; assigns it */
+  /* indexed by variable: the body reads it before it assigns it; the body assigns it */
   bool *reads, *assigns;
   KJ_LIST(tape) tapes; /* variables that the loop changes */
-  KJ_LIST(tape) entry; /* variables that it only reads, as they are where it starts */
-  kd_marks marks;      /* arrays */
+  KJ_LIST(tape) entry; /* variables that the loop only reads, with their values at its start */
+  kd_marks marks;      /* logged arrays */
 } loop;
 
 /* ---- the variables of a loop ---- */
@@ -35,8 +35,8 @@ static void note_reads(loop *l, const kt_expr *e, const bool *is_assigned)
   for (size_t i = 0; i < kt_operand_count(e); i++) note_reads(l, kt_operand(e, i), is_assigned);
 }
 
-/* Finds the variables that the statements may read before they assign them; *is_assigned: the
- * variables that are assigned by then. */
+/* Finds the variables that the statements may read before they assign them. is_assigned holds the
+ * variables that have been assigned so far. */
 static void find_reads(loop *l, const kt_stmts *stmts, bool *is_assigned)
 {
   size_t count = l->d->count;
@@ -93,8 +93,8 @@ uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sur
     *is_sure = true;
     return halvings;
   }
-  /* `while true`: the iteration that leaves the loop is one more. Inference makes such a loop of a
-   * condition that needs statements. */
+  /* `while true`: the iteration that leaves the loop counts as well. Inference turns a condition
+   * that needs statements into such a loop. */
   bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
   if (most && is_endless) most++;
   if (stmt->kind != KJ_TS_FOR || stmt->first->kind != KJ_T_CONST ||
@@ -119,7 +119,7 @@ static bool count_node(void *data, const kt_expr *e)
   return ++*(uint32_t *)data > MOST_UNROLLED;
 }
 
-/* Expressions that the statements evaluate, loops in them as often as they run. */
+/* Counts the expressions that the statements evaluate; a loop counts once for each iteration. */
 static uint64_t count_work(const kd_derivation *d, const kt_stmts *stmts)
 {
   uint64_t count = 0;
@@ -138,7 +138,7 @@ static uint64_t count_work(const kd_derivation *d, const kt_stmts *stmts)
   return count;
 }
 
-/* A short loop that always runs as often is unrolled in both directions: its tapes become
+/* Unrolls a short loop with a fixed number of iterations in both directions. Its tapes then become
  * registers, and the loop needs no memory. */
 static void find_shape(loop *l)
 {
@@ -154,7 +154,7 @@ static void unroll(const loop *l, kt_stmt *made)
   if (l->is_short) made->unroll = KJ_UNROLL_FULL;
 }
 
-/* ---- forwards ---- */
+/* ---- forward ---- */
 
 static void copy_list(kd_derivation *d, kt_exprs *to, const kt_exprs *from)
 {
@@ -175,7 +175,8 @@ static kt_stmt *copy_head(kd_derivation *d, const kt_stmt *stmt)
   return copy;
 }
 
-/* A loop has a variable of its own wherever it is emitted. Returns the one that took its place. */
+/* Replaces a variable, because a loop has its own variable wherever it is emitted. Returns the
+ * previous replacement. */
 static kt_var *replace_var(kd_derivation *d, kt_var *var, kt_var *by)
 {
   kt_var *before = d->variables[var->index].instead;
@@ -299,7 +300,7 @@ static void emit_forward(loop *l)
   kd_mark_end(d, &l->marks);
 }
 
-/* ---- backwards ---- */
+/* ---- backward ---- */
 
 static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
 {
@@ -313,15 +314,16 @@ static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
   }
 }
 
-/* The loop's variable is known from the number of the iteration, and has no tape. Where the loops
- * are unrolled the indices that it is in become constants in the first pass of the optimizer:
- * arrays of the thread become registers, and a loop around them vector instructions. */
+/* Returns whether the variable is the loop's counter, which is computed from the iteration number
+ * and has no tape. If the loops are unrolled, indices with the counter become constants in the
+ * first pass of the optimizer. Arrays of the thread then become registers, and a loop around them
+ * can be vectorized. */
 static bool is_counted(const loop *l, const kt_var *var)
 {
   return var == l->source->var && l->source->kind == KJ_TS_FOR;
 }
 
-/* first + step * at */
+/* Sets the variable to first + step * at. */
 static void count_again(loop *l, const kt_expr *at, kt_var *loop_var)
 {
   kd_derivation *d = l->d;
@@ -332,13 +334,13 @@ static void count_again(loop *l, const kt_expr *at, kt_var *loop_var)
   kd_assign(d, loop_var, kt_convert(d->s, value, loop_var->type, location));
 }
 
-/* How many iterations there were. */
+/* Returns the number of iterations that have run. */
 static kt_expr *read_trips(const loop *l)
 {
   return l->is_fixed ? integer(l->d, l->most) : kd_read(l->d, l->count);
 }
 
-/* The loop over the iterations, from the last to the first. */
+/* Returns the loop over the iterations, from the last to the first. */
 static kt_stmt *new_backward(const loop *l)
 {
   kd_derivation *d = l->d;
@@ -351,7 +353,7 @@ static kt_stmt *new_backward(const loop *l)
   return made;
 }
 
-/* The number of the iteration that the loop is at, from 0. */
+/* Returns the number of the current iteration, from 0. */
 static kt_expr *iteration_of(const loop *l, const kt_stmt *made)
 {
   kd_derivation *d = l->d;
@@ -390,7 +392,7 @@ static void emit_backward(loop *l)
   if (again) replace_var(d, l->source->var, before);
 }
 
-/* ---- loops that keep their values ---- */
+/* ---- loops that save their values ---- */
 
 static void note_assigned_by(void *data, kt_stmt *stmt)
 {
@@ -414,7 +416,7 @@ static bool has_inner_loop(kd_derivation *d, const kt_stmt *loop)
   return false;
 }
 
-/* Tapes for the variables that the body assigns and that its reverse statements read. */
+/* Lists the variables that the body assigns and its reverse statements read. They get tapes. */
 static void list_kept(loop *l, kt_stmts *body, kt_stmts *reverse)
 {
   kd_derivation *d = l->d;
@@ -432,7 +434,8 @@ static void list_kept(loop *l, kt_stmts *body, kt_stmts *reverse)
   }
 }
 
-/* `@keep`: the body runs once, and the tapes hold what its reverse statements read. */
+/* Emits a loop with `@keep`: the body runs once, and the tapes hold the values that its reverse
+ * statements read. */
 static void emit_kept(loop *l, kt_stmts *own)
 {
   kd_derivation *d = l->d;
@@ -484,11 +487,11 @@ static bool has_effect(void *data, const kt_expr *e)
   return found.writes || found.acts;
 }
 
-/* An effect of an expression would happen again when the body runs again. */
+/* Rejects an expression with an effect, which would happen again when the body runs again. */
 static void check_effect(void *data, kt_stmt *stmt)
 {
   loop *l = data;
-  /* an atomic or a barrier is not run again; a func that is called may store to an array */
+  /* an atomic or a barrier does not run again; a called func may store to an array */
   bool is_builtin = stmt->kind == KJ_TS_EVALUATE && stmt->value->kind == KJ_T_BUILTIN;
   if (is_builtin) return;
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {

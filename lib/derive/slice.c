@@ -1,5 +1,5 @@
-/* Takes the statements that nothing needs out of an adjoint kernel, and its variables with them.
- * What is left must not need a value that the kernel has overwritten.
+/* Removes statements and variables that no effect needs from an adjoint kernel. The remaining
+ * statements must not need a value that the kernel has overwritten.
  *
  * A statement is needed if it changes memory that other threads see, or assigns a variable that a
  * needed statement reads. The order of statements does not matter. */
@@ -7,14 +7,15 @@
 
 typedef struct slicer {
   kd_derivation *d;
-  bool *is_needed; /* by variable of the instance */
+  bool *is_needed; /* indexed by variable of the instance */
   bool has_changed;
-  const kt_stmt **changes; /* by parameter: a store of the kernel, in its last loop with one */
-  uint32_t *changed_in;    /* the number of this loop */
-  uint32_t number;         /* of the loop whose statements are looked at */
+  /* indexed by parameter: a store of the kernel, in the last loop that stores to it */
+  const kt_stmt **changes;
+  uint32_t *changed_in; /* the number of this loop */
+  uint32_t number;      /* number of the loop whose statements are analyzed */
 } slicer;
 
-/* ---- which statements ---- */
+/* ---- needed statements ---- */
 
 static bool is_loop(const kt_stmt *stmt)
 {
@@ -22,7 +23,8 @@ static bool is_loop(const kt_stmt *stmt)
   return flow == KJ_FLOW_LOOP || flow == KJ_FLOW_RANGE;
 }
 
-/* A shared array, too, is needed only if a needed statement loads from it. */
+/* Returns whether the array is needed. A local or shared array is needed only if a needed statement
+ * loads from it. */
 static bool is_needed_array(const slicer *s, const kt_expr *array)
 {
   const kt_var *root = kd_root(array);
@@ -52,7 +54,8 @@ static bool is_needed_any(const slicer *s, const kt_stmts *stmts)
   return false;
 }
 
-/* What decides how often a loop runs is needed where the loop is. */
+/* Returns whether the statement decides how often a loop runs. Such a statement is needed if its
+ * loop is. */
 static bool ends_loop(const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_FAIL) return true;
@@ -69,7 +72,7 @@ static bool is_needed(const slicer *s, const kt_stmt *stmt, bool in_loop)
   return is_needed_alone(s, stmt) || (in_loop && ends_loop(stmt));
 }
 
-/* ---- which variables ---- */
+/* ---- needed variables ---- */
 
 static void need_expr(slicer *s, const kt_expr *e)
 {
@@ -91,9 +94,9 @@ static void need_block(slicer *s, const kt_stmts *stmts, bool in_loop)
   }
 }
 
-/* ---- what is left ---- */
+/* ---- removal ---- */
 
-/* The first barrier in the statements, or NULL. */
+/* Returns the first barrier in the statements, or NULL. */
 static kt_stmt *find_barrier(const slicer *s, const kt_stmts *stmts)
 {
   kt_stmt *found = NULL;
@@ -106,7 +109,7 @@ static kt_stmt *find_barrier(const slicer *s, const kt_stmts *stmts)
   return found;
 }
 
-/* One barrier takes the place of a loop of which nothing but barriers is needed. */
+/* Removes statements. A loop of which only barriers are needed is replaced by one barrier. */
 static void drop_block(const slicer *s, kt_stmts *stmts, bool in_loop)
 {
   size_t count = 0;
@@ -137,7 +140,7 @@ static void note_vars(void *data, kt_stmt *stmt)
   for (size_t i = 0; i < stmt->vars.count; i++) keep_var(data, stmt->vars.items[i]);
 }
 
-/* The variables keep their order, and are numbered again. */
+/* Removes variables. The rest keep their order and are renumbered. */
 static void drop_variables(slicer *s)
 {
   kt_instance *made = s->d->record->instance;
@@ -153,7 +156,7 @@ static void drop_variables(slicer *s)
   for (size_t i = 0; i < count; i++) made->locals.items[i]->index = index++;
 }
 
-/* ---- values that are gone ---- */
+/* ---- overwritten values ---- */
 
 static void note_change(void *data, kt_stmt *stmt)
 {
@@ -176,7 +179,7 @@ static void note_changes(slicer *s)
   }
 }
 
-/* A loop before the last one that stores to an array has other values than those that are there. */
+/* Rejects a load from an array that a later loop of the kernel has overwritten. */
 static void check_load(void *data, kt_expr **place)
 {
   slicer *s = data;
@@ -198,7 +201,8 @@ static const kd_owned *find_owned(const kd_plan *plan, const kt_stmt *stmt)
   return NULL;
 }
 
-/* Statements that belong to no loop alone are the loops in which arrays are gathered. */
+/* Checks the loads of all loops. Statements that belong to no single loop are the loops that gather
+ * arrays. */
 static void check_loads(slicer *s, kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) {

@@ -1,4 +1,4 @@
-/* Makes variables, statements and accesses of a derivative. */
+/* Creates variables, statements and accesses of a derivative. */
 #include "derive/derive.h"
 
 #include <stdio.h>
@@ -132,7 +132,8 @@ kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array)
   return kept;
 }
 
-/* The type is that of the array but for its root, of which it may have other strides. */
+/* Returns the array of derivatives. It has the type of the array, except that its root may have
+ * other strides. */
 static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
 {
   kt_expr *other = KJ_NEW(d->arena, kt_expr);
