@@ -213,7 +213,7 @@ typedef enum kj_cpu_wait {
 struct kj_cpu_grid {
   uint32_t grid[3], block[3];
   uint64_t dynamic_shared_bytes;
-  uint32_t cluster[3]; /* blocks of a cluster; 1 without clusters */
+  uint32_t cluster[3]; /* blocks of a cluster in x, y and z; 1 without clusters */
   /* only for kernels with fibers */
   uint32_t warp;           /* WARPS: number of the fiber's warp in its block */
   uint64_t scratch_stride; /* bytes between the scratch memory of adjacent blocks of a cluster */

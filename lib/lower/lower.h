@@ -151,8 +151,8 @@ struct kl_lowering {
   LLVMValueRef interrupt_word, interrupt_number, budget, read_at, budget_function;
   /* Numbers of loops around the current statement that poll, and that have warpgroup products. */
   uint32_t polling_loops, product_loops;
-  /* For a loop that is lowered twice: the current version is the one that does not poll, or the one
-   * that polls. */
+  /* For a loop that is lowered twice: whether the short version, which does not poll, or the long
+   * version, which polls, is being lowered. */
   bool is_short_version, is_long_version;
 
   /* In the version of a loop that keeps its checks; mostly threads that will fail run it

@@ -326,7 +326,7 @@ kl_array_value kl_lower_array_call(kl_lowering *l, const kt_expr *expr)
                                           : kl_unpack_array(l, expr->type, call_function(l, expr));
 }
 
-/* Makes the kernel's frame and binds its parameters to the values that the target has made. */
+/* Binds an array parameter of the kernel to the parameter values that the target has made. */
 static void bind_kernel_array(kl_lowering *l, const kt_var *param)
 {
   KJ_ASSERT(param->kind == KJ_V_PARAM);

@@ -201,7 +201,7 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
   return place;
 }
 
-/* Stores an array to memory, because an element with a run-time index is accessed. Returns the
+/* Stores an array to memory, so that an element with a run-time index can be accessed. Returns the
  * address of the element. */
 static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place,
                           LLVMTypeRef element, LLVMValueRef *memory)

@@ -144,7 +144,8 @@ struct kl_lower_target {
   /* Returns, as an i64, the number of iterations after which a thread fails in a loop that only
    * waits. NULL means that such loops continue. */
   LLVMValueRef (*most_turns)(kl_lowering *l);
-  /* The interrupt word is far away: see poll.c. */
+  /* Polls count down a budget before they read the interrupt word, which is far away: see poll.c.
+   */
   bool counts_down;
   /* Waits for the products of the warpgroup before a thread leaves. NULL means that there are
    * none. */

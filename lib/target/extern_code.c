@@ -226,8 +226,8 @@ static void hide(LLVMValueRef value)
     LLVMSetLinkage(value, LLVMInternalLinkage);
 }
 
-/* Makes all symbols of the code internal. Functions and variables with the same name in two codes,
- * or in the kernel, are different ones, and the linker renames internal symbols. */
+/* Makes all symbols of the application's module internal. Equal names in two such modules, or in
+ * the kernel, belong to unrelated functions and variables; the linker renames internal symbols. */
 static void hide_source(linking *k)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {

@@ -1,11 +1,12 @@
 /* nvptx: computes 64-bit integers whose low word is 0 in 32 bits. */
 #include "target/nvptx.h"
 
-/* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 and a shift: `(x * 3
- * * 2^32 + 2^32) >> 32`. ptxas 13.0 computes the high word of such a sum by an IMAD.HI that adds a
- * pair of uniform registers. If two of them follow each other, ptxas writes the second constant to
- * the same pair too late. The second sum then uses the first constant, and the kernel stores to the
- * wrong element. This file computes the sums in 32 bits, which also takes fewer instructions.
+/* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 and a shift,
+ * `(x * c + d) >> 32`, where c is 3 * 2^32 and d is 2^32. ptxas 13.0 computes the high word of such
+ * a sum by an IMAD.HI that adds a pair of uniform registers. If two of them follow each other,
+ * ptxas writes the second constant to the same pair too late. The second sum then uses the first
+ * constant, and the kernel stores to the wrong element. This file computes the sums in 32 bits,
+ * which also takes fewer instructions.
  *
  * A multiple of 2^32 is written in a normal form, `shl (zext high), 32`. If the operands of an
  * instruction have this form, the instruction gets it as well, until nothing changes. Phis of loops

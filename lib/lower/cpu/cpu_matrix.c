@@ -40,7 +40,7 @@ static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
 }
 
 /* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is smaller by
- * 8, and its NaN has all bits set except the sign. */
+ * 8, and all bits below the sign are set in its NaN. */
 static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
   LLVMValueRef wide = kl_zext(l, byte, l->i16);
