@@ -169,7 +169,7 @@ typedef struct kj_parameter {
   uint8_t dimension;
   /* 8 for POINTER; 4 (i32) or 8 (i64) for EXTENT and STRIDE; the scalar's size */
   uint8_t size_bytes;
-  uint32_t offset; /* in the parameter block */
+  uint32_t offset; /* offset in the parameter block */
   /* SCALAR that is a component of an aggregate: 1 plus its offset in bytes; 0 means the whole
    * value */
   uint32_t part;
@@ -194,7 +194,7 @@ typedef struct kj_cpu_grid kj_cpu_grid;
 
 /* If blocks or warps of a kernel wait for each other, each runs as a fiber, which is a call of the
  * kernel for one block (and warp) on its own stack. The fibers take turns. */
-typedef enum kj_cpu_parts { KJ_PARTS_NONE, KJ_PARTS_BLOCKS, KJ_PARTS_WARPS } kj_cpu_parts;
+typedef enum kj_cpu_fibers { KJ_FIBERS_NONE, KJ_FIBERS_BLOCKS, KJ_FIBERS_WARPS } kj_cpu_fibers;
 /* The event that a fiber waits for or signals. The comments say which of id, count, address and
  * value are used. The result is 0 unless the comment names another. */
 typedef enum kj_cpu_wait {
@@ -355,7 +355,7 @@ typedef struct kj_code {
   uint64_t scratch_bytes; /* CPU */
   /* CPU: width of the widest vectors in the optimized LLVM IR; 0 means none */
   uint32_t vector_bits;
-  uint32_t cpu_parts; /* CPU: kj_cpu_parts */
+  uint32_t cpu_fibers; /* CPU: kj_cpu_fibers */
   /* CPU: a kn_watch follows the scratch memory and the dynamic shared memory. It is zeroed for each
    * worker (native/watch.h) */
   bool is_watched;
@@ -424,7 +424,7 @@ static inline bool kj_is_own_libclc(const char *libdevice_path)
 }
 
 typedef struct kj_compiler_interface {
-  uint32_t size_bytes; /* of this struct */
+  uint32_t size_bytes; /* size of this struct */
   uint32_t version;    /* KJ_COMPILER_VERSION */
   const char *build;   /* kj_build of the compiler; at this offset in all versions from 5 on */
   /* libdevice_path is a file, KJ_OWN_LIBCLC or NULL */

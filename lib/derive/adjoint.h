@@ -1,4 +1,4 @@
-/* Adjoint kernels: what the files adjoint*.c share.
+/* Adjoint kernels: declarations that the files adjoint*.c share.
  *
  * A kernel is a sequence of grid loops, and statements between them that compute values. Its
  * adjoint is made of parts. A part belongs to one of the loops. It is a prepared copy of the
@@ -78,8 +78,8 @@ typedef struct kd_gather_offset {
 
 typedef struct kd_array_plan {
   const kt_var *array;
-  kd_way loads;   /* of the loads in all loops */
-  kd_way *stores; /* of the stores in each loop */
+  kd_way loads;   /* for the loads in all loops */
+  kd_way *stores; /* for the stores in each loop */
   uint32_t first; /* number of the first loop that loads from the array */
   /* ADDED, GATHERED: for each variable of the grid loop, the array dimension that it indexes */
   uint32_t dimension[KD_MOST_GRID];
@@ -94,7 +94,7 @@ typedef struct kd_array_plan {
 
 typedef struct kd_part kd_part;
 
-/* Statements of the adjoint that were made of a loop. */
+/* A statement of the adjoint, and the number of the loop from which it was generated. */
 typedef struct kd_owned {
   const kt_stmt *stmt;
   uint32_t loop;
@@ -108,7 +108,7 @@ typedef struct kd_plan {
 
 /* A thread's sum for an element whose indices are the same in the whole grid. */
 typedef struct kd_thread_sum {
-  kt_expr *array; /* of derivatives */
+  kt_expr *array; /* array of derivatives */
   kt_exprs indices;
   kt_var *sum;
   kj_location location;
@@ -133,8 +133,9 @@ struct kd_part {
   KJ_LIST(kd_taken_sum) taken_sums;
   /* The kernel has no grid loop. `loop` then stands for the whole body, and has no variables. */
   bool is_by_threads;
-  bool has_shared; /* by threads: there are derivatives by elements of shared arrays */
-  bool *differs;   /* by threads, by variable: it may differ between the threads of a block */
+  bool has_shared; /* only if is_by_threads: elements of shared arrays have derivatives */
+  bool *differs; /* only if is_by_threads; indexed by variable: it may differ between the threads of
+                    a block */
   KJ_LIST(const kt_stmt *)
   reruns; /* the loops whose bodies are emitted again, the outermost first */
   KJ_LIST(kd_stale_load) stale;
@@ -154,8 +155,8 @@ struct kd_part {
   const kd_gather_offset *offset;
   kt_vars position; /* the indices of the element */
   kt_var *sum;      /* NULL if some dimensions of the array have no variable of the grid loop */
-  kt_var **copies;  /* by parameter: the thread's sums for a few elements, or NULL */
-  kt_var **taken;   /* by parameter, OVERWRITTEN: whether a store has read the derivative */
+  kt_var **copies;  /* indexed by parameter: the thread's sums for a few elements, or NULL */
+  kt_var **taken;   /* indexed by parameter; OVERWRITTEN: whether a store has read the derivative */
   KJ_LIST(kd_thread_sum) sums;
 };
 
@@ -178,7 +179,7 @@ kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array);
 /* Reports the plan as a remark. */
 void kd_remark_plan(kd_plan *plan);
 
-/* ---- adjoint.c: what the parts that gather use ---- */
+/* ---- adjoint.c: functions for parts that gather ---- */
 
 /* Makes a part for grid loop `number`. */
 kd_part *kd_make_part(const kd_derivation *of, kd_plan *plan, uint32_t number);

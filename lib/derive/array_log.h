@@ -1,4 +1,5 @@
-/* Logs of arrays that loops read and change: what array_log.c and array_log_plan.c share. */
+/* Logs of arrays that loops read and change: declarations that array_log.c and array_log_plan.c
+ * share. */
 #ifndef KJ_DERIVE_ARRAY_LOG_H
 #define KJ_DERIVE_ARRAY_LOG_H
 
@@ -10,11 +11,11 @@ typedef struct kd_kept_values {
   kt_var *array;
 } kd_kept_values;
 
-/* The variables that hold the entries of a log. An entry is one store: where it wrote, and the
- * element that it overwrote. */
+/* The variables that hold the entries of a log. An entry describes one store: the indices that it
+ * wrote to, and the element that it overwrote. */
 typedef struct kd_log_memory {
-  /* depth: the number of entries at the moment. places: where the store of each entry wrote; NULL
-   * if the entries need no indices */
+  /* depth: the current number of entries. places: the indices of the store of each entry; NULL if
+   * the entries need no indices */
   kt_var *depth, *places;
   KJ_LIST(kd_kept_values) values;
   uint64_t most; /* the maximum number of entries, for which the arrays have space */

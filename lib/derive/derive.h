@@ -36,13 +36,14 @@ typedef struct kd_derivation {
   kj_arena *arena;
   ki_builtin_id kind;
   kt_inferred *record, *primal;
-  kj_location location; /* of the func; used for statements without a more precise location */
-  kt_vars derivatives;  /* parameters: the derivatives of record->chosen */
-  kt_stmts body;        /* the prepared body */
-  kt_var *cotangent;    /* parameter: the derivative by the result; NULL if there is none */
-  bool is_recomputed;   /* the statements that are emitted have run before */
-  kt_var *result;       /* the variable that the body returns; NULL if it returns nothing */
-  size_t count;         /* number of variables of the prepared body */
+  kj_location
+    location; /* location of the func; used for statements without a more precise location */
+  kt_vars derivatives; /* parameters: the derivatives of record->chosen */
+  kt_stmts body;       /* the prepared body */
+  kt_var *cotangent;   /* parameter: the derivative by the result; NULL if there is none */
+  bool is_recomputed;  /* the statements that are emitted have run before */
+  kt_var *result;      /* the variable that the body returns; NULL if it returns nothing */
+  size_t count;        /* number of variables of the prepared body */
   kd_variable *variables;
   KJ_LIST(kd_log *) logs;
   struct kd_part *adjoint; /* the part of the adjoint kernel; NULL for the derivative of a func */
@@ -85,11 +86,11 @@ kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
 kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
                             const kt_exprs *values, kj_location location);
 
-/* Returns the reverse derivative of an instance by the chosen parameters. Refuses an instance that
+/* Returns the reverse derivative of an instance by the chosen parameters. Rejects an instance that
  * is not linear in them. */
 kt_inferred *kd_get_transpose(kt_scope *s, kt_inferred *of, const kt_vars *chosen,
                               const kt_exprs *values, kj_location location);
-/* linear.c: refuses a prepared body that is not linear in the chosen parameters. */
+/* linear.c: rejects a prepared body that is not linear in the chosen parameters. */
 void kd_check_linear(kd_derivation *d);
 /* Runs the first three steps: prepare.c, activity.c and refusals.c. */
 void kd_start(kd_derivation *d);
@@ -174,7 +175,7 @@ struct kd_node {
   bool is_active;      /* the value has a derivative */
   kt_expr *tangent;    /* forward: the derivative, an atom; NULL means 0 */
   kd_node *nodes[3];   /* nodes of from->x, y and z */
-  kd_node **args;      /* nodes of those from->args that are operands */
+  kd_node **args;      /* nodes of the operands in from->args */
   kt_expr *array;      /* LOAD: the array, its indices stored in variables */
   kt_exprs indices;    /* LOAD, ELEMENT, INSERT: atoms */
 };
@@ -209,7 +210,7 @@ const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj
  * derivative of a parameter that holds no floats is NULL. */
 kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
                       const kt_exprs *values, const kt_exprs *derivatives, kj_location location);
-/* Refuses a rule that does not return a value and its derivative, both of the type. */
+/* Rejects a rule that does not return a value and its derivative, both of the type. */
 void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
                    const ki_function *of, kj_location location);
 /* The results of a reverse rule. derivatives has an item for each run-time parameter, NULL for a
@@ -278,7 +279,7 @@ typedef struct kd_mark {
   kd_log *log;
   uint64_t most;    /* maximum number of entries that an iteration adds */
   bool is_exact;    /* every iteration adds exactly that number */
-  bool is_straight; /* all of the stores stand in the body itself */
+  bool is_straight; /* all of the stores are directly in the body */
   kt_var *tape;     /* the depth at the start of each iteration; NULL: the depth is computed */
   kt_var *start;    /* the depth at the start of the iteration that is undone */
   kt_var *end;      /* the depth at the end of the loop; NULL if no stores follow */

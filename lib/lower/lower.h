@@ -50,7 +50,7 @@ typedef struct kl_frame kl_frame;
 struct kl_frame {
   kl_frame *caller; /* the calling frame of an inlined call */
   const kt_instance *instance;
-  kl_variable_state *states;         /* by tvar->index */
+  kl_variable_state *states;         /* indexed by tvar->index */
   LLVMBasicBlockRef leave;           /* the block that return branches to */
   LLVMValueRef result_alloca;        /* memory for the result, or NULL */
   LLVMMetadataRef scope, inlined_at; /* private to debug.c */
@@ -117,7 +117,7 @@ struct kl_lowering {
   kl_frame *frame;
   kl_loop *loop;
   KJ_LIST(kl_planned_parameter) parameters;
-  kl_argument_use *uses; /* by argument */
+  kl_argument_use *uses; /* indexed by argument */
   /* dynamic shared memory, by memory.c: see kj_shared_array */
   /* dynamic_alignment is the alignment of all dynamic shared memory */
   uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment;
@@ -135,8 +135,8 @@ struct kl_lowering {
   uint64_t instruction_count; /* instructions so far, each counted once for each copy */
   /* instances that became LLVM functions and have no body yet */
   KJ_LIST(const kt_instance *) pending;
-  LLVMValueRef *functions;    /* by instance id; NULL if not made yet */
-  struct kl_call_plan *calls; /* by instance id; private to lower_call.c */
+  LLVMValueRef *functions;    /* indexed by instance id; NULL if not made yet */
+  struct kl_call_plan *calls; /* indexed by instance id; private to lower_call.c */
 
   /* state of failing threads, private to check.c except for the record, which targets set in LLVM
    * functions */

@@ -181,8 +181,8 @@ static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 
 uint32_t kl_recursion_bytes(const kl_lowering *l)
 {
-  bool has_parts = l->c->code->cpu_parts != KJ_PARTS_NONE;
-  return has_parts ? l->target->part_recursion_bytes : l->target->recursion_bytes;
+  bool has_fibers = l->c->code->cpu_fibers != KJ_FIBERS_NONE;
+  return has_fibers ? l->target->fiber_recursion_bytes : l->target->recursion_bytes;
 }
 
 /* Returns the lowest address that the stack may reach. Functions pass the limit on to their

@@ -123,10 +123,10 @@ struct kl_lower_target {
    * code runs on has this size, plus kl_recursion_bytes, plus the same amount again for other data
    * that functions keep on it. */
   uint32_t stack_limit_bytes;
-  /* Maximum stack size in bytes for recursion. part_recursion_bytes is the same for kernels that
+  /* Maximum stack size in bytes for recursion. fiber_recursion_bytes is the same for kernels that
    * run as fibers, each with its own stack. stack_pointer returns the current stack pointer as an
    * i64. */
-  uint32_t recursion_bytes, part_recursion_bytes;
+  uint32_t recursion_bytes, fiber_recursion_bytes;
   LLVMValueRef (*stack_pointer)(kl_lowering *l);
   /* Sends a line: its header (see native/support_routines.h) and the address of its words on the
    * stack. has_print_parameter: the kernel has a parameter for it, KJ_PARAMETER_PRINT. */

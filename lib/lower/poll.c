@@ -41,7 +41,7 @@ void kl_plan_interrupts(kl_lowering *l)
   kl_add_parameter(l, number, KJIT_VOID, 8);
 }
 
-/* ---- a poll ---- */
+/* ---- polls ---- */
 
 static LLVMValueRef load_volatile(kl_lowering *l, LLVMTypeRef type, unsigned alignment)
 {
@@ -65,7 +65,7 @@ static LLVMValueRef is_interrupted(kl_lowering *l)
 /* Reads the word and leaves the kernel if the launch was interrupted. If a thread could leave while
  * products of its warpgroup are running, ptxas would wait for each product where it is issued
  * (remark C7518). The exit path therefore waits for the products. */
-static void look(kl_lowering *l, kj_location location)
+static void check_interrupt(kl_lowering *l, kj_location location)
 {
   kl_failure failure = { .kind = KJ_FAILURE_INTERRUPTED, .location = location };
   if (!l->product_loops || !l->target->finish_products) {
@@ -125,13 +125,14 @@ static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
 }
 
 /* Polls if the condition holds, which is rare. */
-static void look_if(kl_lowering *l, LLVMValueRef condition, kj_location location, bool is_counted)
+static void check_interrupt_if(kl_lowering *l, LLVMValueRef condition, kj_location location,
+                               bool is_counted)
 {
   LLVMBasicBlockRef looks = kl_new_block(l, "look"), goes = kl_new_block(l, "goes");
   kl_set_likely(l, kl_cond_br(l, condition, looks, goes), false);
   kl_move_to(l, looks);
   if (is_counted) wait_for_period(l, goes);
-  look(l, location);
+  check_interrupt(l, location);
   kl_go_on_in(l, goes);
 }
 
@@ -143,13 +144,13 @@ void kl_poll(kl_lowering *l, kj_location location, uint32_t cost)
 void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost)
 {
   if (!l->target->counts_down) {
-    look(l, location);
+    check_interrupt(l, location);
     return;
   }
   LLVMValueRef budget = get_budget(l);
   LLVMValueRef left = kl_sub(l, kl_load(l, l->i32, budget), kl_const32(l, cost));
   kl_store(l, left, budget);
-  look_if(l, kl_icmp(l, LLVMIntSLT, left, kl_const32(l, 0)), location, true);
+  check_interrupt_if(l, kl_icmp(l, LLVMIntSLT, left, kl_const32(l, 0)), location, true);
 }
 
 /* ---- loops that only wait ---- */
@@ -177,11 +178,11 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
   kj_location location = instance->function->decl->location;
   if (!instance->polls_first) return;
   if (!l->target->counts_down) {
-    look(l, location);
+    check_interrupt(l, location);
     return;
   }
   LLVMValueRef sample = kl_and(l, read_clock(l), kl_const32(l, SAMPLED - 1));
-  look_if(l, kl_icmp(l, LLVMIntULT, sample, kl_const32(l, SAMPLE)), location, false);
+  check_interrupt_if(l, kl_icmp(l, LLVMIntULT, sample, kl_const32(l, SAMPLE)), location, false);
 }
 
 /* ---- chunks ----

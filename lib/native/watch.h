@@ -48,7 +48,7 @@ typedef struct kn_watch {
   /* Number of threads of a unit. Only barriers of the whole block order threads of different units.
    * A unit is a warp, or the block if only some of its threads may meet at a barrier. */
   uint32_t unit;
-  bool is_exhausted;   /* not enough memory; races are no longer reported */
+  bool is_exhausted;   /* memory ran out; races are no longer reported */
   uint64_t size_bytes; /* size of the watched memory, and number of cells */
   /* knows[b * unit + a] is a time: accesses of thread a of b's unit before it happen before the
    * next access of thread b. */

@@ -202,10 +202,10 @@ static void mark_cluster_barriers(kt_compilation *c)
 
 void kp_mark_checks(kt_compilation *c)
 {
-  KJ_ASSERT(c->state & KJ_TREE_PARTS);
+  KJ_ASSERT(c->state & KJ_TREE_FIBERS);
   marker m = { .c = c, .checks = c->request->checks };
   if (c->request->target.kind != KJ_TARGET_CPU) refuse_on_gpu(&m);
-  if ((m.checks & WATCHES) && c->code->cpu_parts != KJ_PARTS_NONE)
+  if ((m.checks & WATCHES) && c->code->cpu_fibers != KJ_FIBERS_NONE)
     kt_fail(c, c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
             "the checks `uninitialized` and `races` do not support kernels in which warps or "
             "blocks wait for each other");

@@ -152,7 +152,7 @@ typedef struct remark_pass {
   uint32_t count;
 } remark_pass;
 
-/* ---- what depends on threadIdx.x ---- */
+/* ---- expressions that depend on threadIdx.x ---- */
 
 static bool is_position_x(const kt_expr *e)
 {

@@ -18,26 +18,26 @@ static bool is_of_cluster(ki_builtin_id id)
   return false;
 }
 
-static void find_parts_in_expr(void *data, kt_expr **expr)
+static void find_fibers_in_expr(void *data, kt_expr **expr)
 {
   kt_compilation *c = data;
   const kt_expr *e = *expr;
   if (e->kind != KJ_T_BUILTIN) return;
   if (e->builtin->id == KJ_BUILTIN_GRID_SYNC) c->code->is_cooperative = true;
   if (is_of_cluster(e->builtin->id)) c->has_cluster = true;
-  if (e->builtin->flags & KJ_WAITS) c->code->cpu_parts = KJ_PARTS_WARPS;
+  if (e->builtin->flags & KJ_WAITS) c->code->cpu_fibers = KJ_FIBERS_WARPS;
 }
 
-void kp_find_parts(kt_compilation *c)
+void kp_find_fibers(kt_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++) {
     const kt_instance *instance = c->instances.items[i];
-    kt_walk_tstmts(&c->instances.items[i]->body, NULL, find_parts_in_expr, c);
+    kt_walk_tstmts(&c->instances.items[i]->body, NULL, find_fibers_in_expr, c);
     if (ki_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_COOPERATIVE))
       c->code->is_cooperative = true;
   }
-  if (c->code->cpu_parts == KJ_PARTS_NONE && (c->code->is_cooperative || c->has_cluster))
-    c->code->cpu_parts = KJ_PARTS_BLOCKS;
+  if (c->code->cpu_fibers == KJ_FIBERS_NONE && (c->code->is_cooperative || c->has_cluster))
+    c->code->cpu_fibers = KJ_FIBERS_BLOCKS;
 }
 
 /* CPU: finds range-only kernels, which need no threads. Such a kernel consists of grid_ranges,

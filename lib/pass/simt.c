@@ -156,7 +156,7 @@ static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
 {
   KJ_ASSERT(barrier->kind == KJ_T_BUILTIN);
   return barrier->builtin->id == KJ_BUILTIN_SYNCTHREADS &&
-         b->s->c->code->cpu_parts != KJ_PARTS_WARPS;
+         b->s->c->code->cpu_fibers != KJ_FIBERS_WARPS;
 }
 
 /* Builds the check of a divergent barrier. Each thread must wait at the barrier or have left the
@@ -184,7 +184,7 @@ static void build_barrier(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_posit
   uint32_t checks = b->s->c->request->checks;
   if (position->divergence) b->s->c->has_part_barrier = true;
   if ((checks & KJIT_CHECK_BARRIER) && position->divergence &&
-      b->s->c->code->cpu_parts != KJ_PARTS_WARPS)
+      b->s->c->code->cpu_fibers != KJ_FIBERS_WARPS)
     check_barrier(b, stmt, position);
   if (stmt->kind == KJ_TS_EVALUATE && !is_boundary_enough(b, stmt->value)) {
     build_warp(b, stmt, position);

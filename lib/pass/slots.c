@@ -11,7 +11,7 @@
 
 enum { REMAKE_BUDGET = 40, MAX_UNROLLED_TRIPS = 64, MAX_UNROLLED_NODES = 4096 };
 
-/* ---- what is cheap ---- */
+/* ---- cheap expressions ---- */
 
 static bool spend(uint32_t *budget, uint32_t cost)
 {
@@ -364,7 +364,7 @@ static bool is_threadless(const kt_compilation *c, kt_stmt *stmt)
   KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   thread_use use = { .c = c };
   kt_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
-  return !use.is_found && !stmt->is_guarded && c->code->cpu_parts != KJ_PARTS_WARPS;
+  return !use.is_found && !stmt->is_guarded && c->code->cpu_fibers != KJ_FIBERS_WARPS;
 }
 
 static void finish_list(remaking *at, kt_stmts *list);

@@ -30,12 +30,12 @@ typedef struct kg_access {
 typedef struct kg_loop_view {
   kt_compilation *c;
   LLVMTargetDataRef layout;
-  int64_t start, iterations;         /* of the counter; iterations 0 means not known */
+  int64_t start, iterations;         /* start of the counter; 0 iterations means not known */
   unsigned scope_kind, noalias_kind; /* metadata kinds */
   LLVMBasicBlockRef header, latch;
   bool is_innermost;                 /* if false, the blocks and accesses have no order */
   KJ_LIST(LLVMBasicBlockRef) blocks; /* topological order: each block comes before its successors */
-  KJ_LIST(kg_access) accesses;       /* in the same order */
+  KJ_LIST(kg_access) accesses;       /* in the order of the blocks */
   size_t words;
   uint64_t *behind; /* bit sets: for each block the blocks that follow it in the same iteration */
 } kg_loop_view;

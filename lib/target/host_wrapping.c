@@ -27,8 +27,8 @@ static uint64_t constant_of(LLVMValueRef value)
 }
 
 /* Returns the width from which scalar evolution sees the instruction's first operand as extended,
- * or 0. For a mask this is the distance from its first to its last bit: `(2 * k) & 31` becomes `(2
- * * k) & 30`, which is 4 bits of k. */
+ * or 0. For a mask this is the distance from its first to its last bit. For example, the mask 31 of
+ * `(2 * k) & 31` becomes 30, which keeps 4 bits of k. */
 static unsigned kept_bits(LLVMValueRef instruction)
 {
   LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);

@@ -203,8 +203,8 @@ typedef struct nvptx_emission {
   "sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
   ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define UNROLLED UNROLLED_BY("")
-/* Without unrolling of loops whose trip count is known only at launch. In code with many loops most
- * of the code would be such copies, and ptxas makes them as well. */
+/* Does not unroll loops whose trip count is known only at launch. In a kernel with many loops most
+ * of the code would be copies of their bodies, and ptxas unrolls them as well. */
 #define UNROLLED_LITTLE UNROLLED_BY(";no-runtime")
 #define LOOPS UNROLLING "," UNROLLED
 #define MANY_LOOPS UNROLLING "," UNROLLED_LITTLE

@@ -26,7 +26,7 @@ typedef KJ_LIST(kt_var *) kt_vars;
 /* Properties of the trees that passes have established; see pass/passes.def. */
 typedef enum kt_tree_state {
   KJ_TREE_TYPED = 1,    /* all instances exist */
-  KJ_TREE_PARTS = 2,    /* cpu_parts, is_cooperative and has_cluster are set */
+  KJ_TREE_FIBERS = 2,   /* cpu_fibers, is_cooperative and has_cluster are set */
   KJ_TREE_CHECKED = 4,  /* is_checked and is_watched are set */
   KJ_TREE_FAILING = 8,  /* may_fail is set */
   KJ_TREE_THREADS = 16, /* the kernel consists of thread loops: THREADS and related statements */

@@ -76,7 +76,7 @@ typedef struct kj_cpu_launch {
   uint32_t stack_bytes; /* see kj_code */
   bool is_interruptible;
   bool is_cooperative; /* all blocks form one group of fibers that wait for each other */
-  kj_cpu_parts parts;  /* whether blocks or warps are fibers, see kj_code; if so, grid.cluster is
+  kj_cpu_fibers parts; /* whether blocks or warps are fibers, see kj_code; if so, grid.cluster is
                         * set */
 } kj_cpu_launch;
 

@@ -111,7 +111,7 @@ static uint64_t scratch_stride(const kj_cpu_launch *launch)
 
 static uint64_t count_warps(const kj_cpu_launch *launch)
 {
-  return launch->parts == KJ_PARTS_WARPS ? (volume(launch->grid.block) + WARP - 1) / WARP : 1;
+  return launch->parts == KJ_FIBERS_WARPS ? (volume(launch->grid.block) + WARP - 1) / WARP : 1;
 }
 
 uint64_t kj_count_groups(const kj_cpu_launch *launch)
@@ -140,7 +140,7 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
                   "%llu blocks of %llu warps and the CPU can hold %d %s",
                   (unsigned long long)volume(group),
                   (unsigned long long)((volume(launch->grid.block) + WARP - 1) / WARP), MOST_PARTS,
-                  launch->parts == KJ_PARTS_WARPS
+                  launch->parts == KJ_FIBERS_WARPS
                     ? "warps of a kernel whose warps wait for each other"
                     : "blocks");
 }

@@ -142,7 +142,7 @@ static void work(crew *crew, size_t worker, void *scratch)
   if (launch->is_cleared) memset(scratch, 0, crew->scratch_bytes);
   else if (launch->zeroed_from < launch->scratch_bytes)
     memset((char *)scratch + launch->zeroed_from, 0, launch->scratch_bytes - launch->zeroed_from);
-  if (crew->launch->parts != KJ_PARTS_NONE && !(crowd = kj_create_crowd(crew->launch))) {
+  if (crew->launch->parts != KJ_FIBERS_NONE && !(crowd = kj_create_crowd(crew->launch))) {
     atomic_store(&crew->is_out_of_memory, true);
     return;
   }
@@ -186,7 +186,7 @@ static void run_with_stack(crew *crew, size_t worker)
 {
   const kj_cpu_launch *launch = crew->launch;
   worker_call call = { .crew = crew, .worker = worker };
-  uint32_t bytes = launch->parts == KJ_PARTS_NONE ? launch->stack_bytes : 0;
+  uint32_t bytes = launch->parts == KJ_FIBERS_NONE ? launch->stack_bytes : 0;
   if (!kj_call_with_stack(bytes, run_call, &call)) atomic_store(&crew->is_out_of_memory, true);
 }
 
@@ -251,7 +251,7 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
                               bool *is_interrupted)
 {
   KJ_ASSERT(launch->kernel && (void *)(uintptr_t)launch->kernel != KJ_UNLOADED);
-  uint64_t total = last - first, scratch_bytes = launch->parts == KJ_PARTS_NONE
+  uint64_t total = last - first, scratch_bytes = launch->parts == KJ_FIBERS_NONE
                                                    ? launch->scratch_bytes
                                                    : kj_group_scratch_bytes(launch);
   if (workers > total) workers = total ? (uint32_t)total : 1;
@@ -355,7 +355,7 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
 /* Replaces the grid by one-thread blocks, for range-only kernels. */
 static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
 {
-  KJ_ASSERT(pieces && launch->parts == KJ_PARTS_NONE);
+  KJ_ASSERT(pieces && launch->parts == KJ_FIBERS_NONE);
   launch->grid.grid[0] = pieces;
   launch->grid.grid[1] = launch->grid.grid[2] = 1;
   launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
@@ -382,7 +382,7 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
                            .is_cooperative = code->is_cooperative,
                            .is_interruptible = code->is_interruptible,
                            .stack_bytes = code->stack_bytes,
-                           .parts = (kj_cpu_parts)code->cpu_parts };
+                           .parts = (kj_cpu_fibers)code->cpu_fibers };
   KJ_ASSERT(call->parameter_bytes >= code->parameter_bytes && call->cost);
   KJ_ASSERT(!((uintptr_t)call->parameters % _Alignof(uint64_t)));
   memcpy(&launch.kernel, &loaded->function, sizeof launch.kernel);
@@ -393,7 +393,7 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
     launch.grid.cluster[i] = call->cluster && call->cluster[i] ? call->cluster[i] : 1;
   set_scratch(&launch, code);
   uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
-  if (launch.parts != KJ_PARTS_NONE) {
+  if (launch.parts != KJ_FIBERS_NONE) {
     KJ_TRY(kj_check_parts(&launch, diagnostics));
     blocks = kj_count_groups(&launch);
   }

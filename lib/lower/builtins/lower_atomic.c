@@ -5,7 +5,7 @@
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-typedef struct place {
+typedef struct lvalue {
   kl_array_value array;
   LLVMValueRef pointer;
   kjit_type element;
@@ -16,9 +16,9 @@ typedef struct place {
   ki_combine op;
   ki_memory_scope scope;
   kt_memory_order order;
-} place;
+} lvalue;
 
-static unsigned scope_of(kl_lowering *l, const place *p) { return kl_sync_scope(l, p->scope); }
+static unsigned scope_of(kl_lowering *l, const lvalue *p) { return kl_sync_scope(l, p->scope); }
 
 static void require_wide(kl_lowering *l, const kt_expr *expr)
 {
@@ -30,13 +30,13 @@ static void require_wide(kl_lowering *l, const kt_expr *expr)
 
 /* Lowers the indices of the accessed element before the caller lowers the value operands, because
  * operands are evaluated from left to right. how: KJ_WATCH_* flags of the access. */
-static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
+static lvalue lower_lvalue(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
   KJ_ASSERT(expr->x && (expr->builtin->flags & KJ_PLACE));
-  place p = { .array = kl_lower_array(l, expr->x),
-              .op = (ki_combine)expr->builtin->operation,
-              .scope = (ki_memory_scope)expr->builtin->scope,
-              .order = (kt_memory_order)expr->dimension };
+  lvalue p = { .array = kl_lower_array(l, expr->x),
+               .op = (ki_combine)expr->builtin->operation,
+               .scope = (ki_memory_scope)expr->builtin->scope,
+               .order = (kt_memory_order)expr->dimension };
   p.element = p.type = kl_type_info(l, p.array.type)->element;
   uint32_t bytes = kl_scalar_bytes(l, p.type);
   p.is_whole = kl_is_composed_type(l, p.type);
@@ -50,39 +50,39 @@ static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
 }
 
 /* Converts an operand to the type of the operation. give_value converts the old value back. */
-static LLVMValueRef lower_operand(kl_lowering *l, const place *p, const kt_expr *operand)
+static LLVMValueRef lower_operand(kl_lowering *l, const lvalue *p, const kt_expr *operand)
 {
   LLVMValueRef value = kl_lower_expr(l, operand);
   return p->is_whole ? kl_value_bits(l, p->element, value) : value;
 }
 
-static LLVMValueRef give_value(kl_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef give_value(kl_lowering *l, const lvalue *p, LLVMValueRef value)
 {
   return p->is_whole ? kl_value_of_bits(l, p->element, value) : value;
 }
 
 /* ---- memory orders ---- */
 
-static void fence(kl_lowering *l, const place *p, LLVMAtomicOrdering order)
+static void fence(kl_lowering *l, const lvalue *p, LLVMAtomicOrdering order)
 {
   LLVMBuildFenceSyncScope(kl_next(l), order, scope_of(l, p), "");
 }
 
-static void begin_order(kl_lowering *l, const place *p)
+static void begin_order(kl_lowering *l, const lvalue *p)
 {
   if (p->order == KJ_ORDER_SEQ_CST) fence(l, p, LLVMAtomicOrderingSequentiallyConsistent);
   else if (p->order == KJ_ORDER_RELEASE || p->order == KJ_ORDER_ACQ_REL)
     fence(l, p, LLVMAtomicOrderingRelease);
 }
 
-static LLVMValueRef end_order(kl_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef end_order(kl_lowering *l, const lvalue *p, LLVMValueRef value)
 {
   if (p->order != KJ_ORDER_RELAXED && p->order != KJ_ORDER_RELEASE)
     fence(l, p, LLVMAtomicOrderingAcquire);
   return value;
 }
 
-static LLVMAtomicOrdering own_order(const place *p)
+static LLVMAtomicOrdering own_order(const lvalue *p)
 {
   static const LLVMAtomicOrdering orders[] = { [KJ_ORDER_RELAXED] = LLVMAtomicOrderingMonotonic,
                                                [KJ_ORDER_ACQUIRE] = LLVMAtomicOrderingAcquire,
@@ -94,7 +94,7 @@ static LLVMAtomicOrdering own_order(const place *p)
 
 /* ---- memory that no other thread accesses at the same time ---- */
 
-static bool is_plain(kl_lowering *l, const place *p)
+static bool is_plain(kl_lowering *l, const lvalue *p)
 {
   return l->target->has_plain_shared_atomics &&
          kl_type_info(l, p->array.type)->space == KJ_SPACE_SHARED;
@@ -102,7 +102,7 @@ static bool is_plain(kl_lowering *l, const place *p)
 
 /* Accesses memory without atomic instructions. These accesses carry no alias metadata, because
  * different iterations of a thread loop access the same element. */
-static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
+static LLVMValueRef plain_load(kl_lowering *l, const lvalue *p, LLVMTypeRef type)
 {
   KJ_ASSERT(is_plain(l, p));
   LLVMValueRef old = kl_load(l, type, p->pointer);
@@ -110,7 +110,7 @@ static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
   return old;
 }
 
-static void plain_store(kl_lowering *l, const place *p, LLVMValueRef value)
+static void plain_store(kl_lowering *l, const lvalue *p, LLVMValueRef value)
 {
   KJ_ASSERT(is_plain(l, p));
   LLVMSetAlignment(kl_store(l, value, p->pointer), kl_scalar_bytes(l, p->type));
@@ -139,7 +139,7 @@ static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* Returns the new value of the element, in register form. */
-static LLVMValueRef combine(kl_lowering *l, const place *p, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef combine(kl_lowering *l, const lvalue *p, LLVMValueRef x, LLVMValueRef y)
 {
   if (p->op == KJ_COMBINE_EXCHANGE) return y;
   if (p->op == KJ_COMBINE_INC) return increment(l, x, y);
@@ -147,14 +147,14 @@ static LLVMValueRef combine(kl_lowering *l, const place *p, LLVMValueRef x, LLVM
   return kl_build_reduction(l, p->op, p->type, x, y);
 }
 
-static LLVMTypeRef access_type(kl_lowering *l, const place *p)
+static LLVMTypeRef access_type(kl_lowering *l, const lvalue *p)
 {
   return p->is_whole ? kl_bits_type(l, p->element) : kl_memory_type(l, p->type);
 }
 
 /* Builds a compare-and-swap and returns the old value. *is_stored receives whether the old value
  * was the expected one. */
-static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expected,
+static LLVMValueRef build_cas(kl_lowering *l, const lvalue *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
 {
   KJ_ASSERT(LLVMTypeOf(expected) == LLVMTypeOf(desired));
@@ -172,7 +172,7 @@ static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expec
   return kl_extract_value(l, pair, 0);
 }
 
-static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
+static LLVMValueRef build_load(kl_lowering *l, const lvalue *p, LLVMTypeRef type,
                                LLVMAtomicOrdering order)
 {
   if (p->is_wide && l->target->wide_load) {
@@ -188,7 +188,7 @@ static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
   return value;
 }
 
-static void build_store(kl_lowering *l, const place *p, LLVMValueRef value,
+static void build_store(kl_lowering *l, const lvalue *p, LLVMValueRef value,
                         LLVMAtomicOrdering order)
 {
   if (p->is_wide && l->target->wide_store) {
@@ -205,7 +205,7 @@ static void build_store(kl_lowering *l, const place *p, LLVMValueRef value,
 
 /* Builds a compare-and-swap loop. The loop stores even if the value does not change: only a
  * successful compare-and-swap proves that the returned value was in memory. */
-static LLVMValueRef build_loop(kl_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef build_loop(kl_lowering *l, const lvalue *p, LLVMValueRef value)
 {
   LLVMTypeRef type = kl_bits_type(l, p->type), real = LLVMTypeOf(value);
   LLVMValueRef first = build_load(l, p, type, LLVMAtomicOrderingMonotonic);
@@ -240,7 +240,7 @@ static LLVMAtomicRMWBinOp integer_op(ki_combine op, bool is_signed)
   return LLVMAtomicRMWBinOpXchg;
 }
 
-static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp op,
+static LLVMValueRef build_rmw(kl_lowering *l, const lvalue *p, LLVMAtomicRMWBinOp op,
                               LLVMValueRef value)
 {
   LLVMValueRef native = l->target->scoped_atomic && !p->is_wide
@@ -258,14 +258,14 @@ static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp
 
 /* Turns a subtraction into an addition, because targets have instructions only for atomic
  * addition. */
-static LLVMValueRef negate(kl_lowering *l, place *p, LLVMValueRef value)
+static LLVMValueRef negate(kl_lowering *l, lvalue *p, LLVMValueRef value)
 {
   p->op = KJ_COMBINE_ADD;
   if (!kl_is_float_type(l, p->type)) return kl_neg(l, value);
   return kl_from_compute(l, p->type, kl_fneg(l, kl_to_compute(l, p->type, value)));
 }
 
-static LLVMValueRef build_small_add(kl_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef build_small_add(kl_lowering *l, const lvalue *p, LLVMValueRef value)
 {
   if (!l->target->adds_small_float || !l->target->adds_small_float(l, p->type))
     return build_loop(l, p, value);
@@ -274,7 +274,7 @@ static LLVMValueRef build_small_add(kl_lowering *l, const place *p, LLVMValueRef
   return kl_bitcast(l, old, LLVMTypeOf(value));
 }
 
-static LLVMValueRef build_float_atomic(kl_lowering *l, place *p, LLVMValueRef value)
+static LLVMValueRef build_float_atomic(kl_lowering *l, lvalue *p, LLVMValueRef value)
 {
   KJ_ASSERT(kl_is_float_type(l, p->type));
   if (p->op == KJ_COMBINE_EXCHANGE) return build_rmw(l, p, LLVMAtomicRMWBinOpXchg, value);
@@ -284,7 +284,7 @@ static LLVMValueRef build_float_atomic(kl_lowering *l, place *p, LLVMValueRef va
                                           : build_rmw(l, p, LLVMAtomicRMWBinOpFAdd, value);
 }
 
-static LLVMValueRef build_integer_atomic(kl_lowering *l, place *p, LLVMValueRef value)
+static LLVMValueRef build_integer_atomic(kl_lowering *l, lvalue *p, LLVMValueRef value)
 {
   KJ_ASSERT(!kl_is_float_type(l, p->type));
   if (p->scope != KJ_SCOPE_DEVICE && p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
@@ -298,7 +298,7 @@ static LLVMValueRef build_integer_atomic(kl_lowering *l, place *p, LLVMValueRef 
 LLVMValueRef kl_lower_atomic(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 1);
-  place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
+  lvalue p = lower_lvalue(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMValueRef value = lower_operand(l, &p, expr->args.items[0]);
   if (is_plain(l, &p)) {
     LLVMValueRef old = plain_load(l, &p, LLVMTypeOf(value));
@@ -315,7 +315,7 @@ LLVMValueRef kl_lower_atomic(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
-  place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
+  lvalue p = lower_lvalue(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMTypeRef type = kl_bits_type(l, p.type);
   LLVMValueRef expected = kl_bitcast(l, lower_operand(l, &p, expr->args.items[0]), type);
   LLVMValueRef desired = kl_bitcast(l, lower_operand(l, &p, expr->args.items[1]), type);
@@ -334,7 +334,7 @@ LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 0);
-  place p = lower_place(l, expr, KJ_WATCH_READ);
+  lvalue p = lower_lvalue(l, expr, KJ_WATCH_READ);
   LLVMTypeRef type = access_type(l, &p);
   if (is_plain(l, &p)) return give_value(l, &p, plain_load(l, &p, type));
   if (p.is_wide) require_wide(l, expr);
@@ -344,7 +344,7 @@ LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_atomic_store(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 1);
-  place p = lower_place(l, expr, KJ_WATCH_WRITE);
+  lvalue p = lower_lvalue(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = lower_operand(l, &p, expr->args.items[0]);
   if (is_plain(l, &p)) {
     plain_store(l, &p, value);

@@ -23,14 +23,14 @@ typedef struct kl_cpu_state {
   LLVMMetadataRef memory_domain;
 
   uint32_t block[3], thread_count;
-  /* KJ_PARTS_WARPS with more than one warp: each call of the kernel runs one warp of a block */
+  /* KJ_FIBERS_WARPS with more than one warp: each call of the kernel runs one warp of a block */
   bool has_warps;
   LLVMValueRef unit_first, unit_stop; /* i32; the threads that a call runs */
   LLVMValueRef grid_pointer, scratch;
   LLVMValueRef grid[3], block_index[3]; /* i32 */
   LLVMValueRef thread[3], rank;         /* i32; NULL outside of thread loops */
   LLVMValueRef block_number;            /* i64; number of the block in the whole grid */
-  LLVMValueRef index_allocas[3], last;  /* of the loop over blocks */
+  LLVMValueRef index_allocas[3], last;  /* loop over blocks: its indices, its end */
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
   LLVMValueRef shown_thread, shown_block; /* variables for debuggers */

@@ -217,8 +217,8 @@ static void make_function(kl_lowering *l)
   /* With fibers, one fiber writes scratch memory that another one reads, so the scratch pointer is
    * not noalias. */
   static const unsigned pointers[] = { 0, 1, 4 };
-  bool has_parts = l->c->code->cpu_parts != KJ_PARTS_NONE;
-  for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++)
+  bool has_fibers = l->c->code->cpu_fibers != KJ_FIBERS_NONE;
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_fibers; i++)
     kl_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
   kl_add_attribute(l, l->function, 1, "readonly", 0);
   kl_add_attribute(l, l->function, 2, "readonly", 0);
@@ -294,7 +294,7 @@ static void bound_unit(kl_lowering *l)
 {
   enum { WARP = 32 };
   kl_cpu_state *s = kl_cpu(l);
-  s->has_warps = l->c->code->cpu_parts == KJ_PARTS_WARPS && s->thread_count > WARP;
+  s->has_warps = l->c->code->cpu_fibers == KJ_FIBERS_WARPS && s->thread_count > WARP;
   s->unit_first = kl_const32(l, 0);
   s->unit_stop = kl_const32(l, s->thread_count);
   if (!s->has_warps) return;
