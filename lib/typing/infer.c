@@ -122,7 +122,7 @@ enum { DEPTH_LIMIT = 64 };
 bool kt_equal_bound(const kt_bound *a, const kt_bound *b)
 {
   if (a->kind != b->kind || a->type != b->type || a->wide != b->wide) return false;
-  if (a->start != b->start) return false;
+  if (a->start != b->start || !kt_equal_fields(a->fields, b->fields)) return false;
   return a->integer == b->integer && kt_equal_callee(&a->callee, &b->callee);
 }
 

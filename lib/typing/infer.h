@@ -89,6 +89,9 @@ typedef struct kt_bound {
   /* VALUE that is an array of bytes in shared or local memory: alignment of its start; else 0 */
   uint32_t start;
   kt_callee callee;
+  /* VALUE, an array of structs: the fields of its elements that the parameter stands for, whose
+   * innermost operand names nothing; NULL: the elements themselves */
+  const ki_expr *fields;
 } kt_bound;
 
 /* The arguments that bind_back appends to each call of a func. If the func is passed to another
@@ -496,6 +499,12 @@ kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element);
 /* Makes a let an alias of a field of an array of structs, which is not a value. Returns false if
  * value is something else, or if another array can be assigned to the array's variable. */
 bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value);
+/* For an argument such as a.x: sets *base to the array of structs and returns the fields as in
+ * kt_bound. Returns NULL for any other expr. */
+const ki_expr *kt_split_fields(kt_scope *s, const ki_expr *expr, const ki_expr **base);
+bool kt_equal_fields(const ki_expr *a, const ki_expr *b);
+/* Makes a parameter an alias of these fields of an array of structs. */
+void kt_receive_fields(kt_scope *s, const ki_decl *param, const ki_expr *fields, kt_var *array);
 /* For `a.x.shape`, `.size` or `.ndim` of a field of an array of structs: returns the property of
  * the array. Returns NULL for any other expr. */
 const ki_expr *kt_move_property(kt_scope *s, const ki_expr *expr);

@@ -45,7 +45,8 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
     var = kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
     var->argument = decl->index;
     var->start_alignment = bound->start;
-    kt_bind_variable(s, decl, var);
+    if (bound->fields) kt_receive_fields(s, decl, bound->fields, var);
+    else kt_bind_variable(s, decl, var);
   }
 }
 
@@ -143,10 +144,16 @@ static void forget_read(void *data, const ki_decl *decl, kt_guess *guess)
   guess->was_read = false;
 }
 
+/* The declarations, and for each parameter the array of structs of whose elements it is a field. */
+static uint32_t count_meanings(const ki_function *function)
+{
+  return function->local_count + 1 + (uint32_t)function->params.count;
+}
+
 static void start_round(kt_scope *s)
 {
   kt_instance *instance = s->instance;
-  uint32_t count = s->function->local_count + 1;
+  uint32_t count = count_meanings(s->function);
   memset(s->meanings, 0, count * sizeof *s->meanings);
   kt_each_guess(s, forget_read, NULL);
   instance->params = (kt_vars){ 0 };
@@ -306,8 +313,8 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   s->function = record->instance->function;
   s->wraps = ki_wraps_indices(&s->function->attributes);
   s->has_numba_types = ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_NUMBA);
-  s->meanings = KJ_NEW_ARRAY(s->arena, kt_meaning, s->function->local_count + 1);
-  s->guesses = KJ_NEW_ARRAY(s->arena, kt_guess, s->function->local_count + 1);
+  s->meanings = KJ_NEW_ARRAY(s->arena, kt_meaning, count_meanings(s->function));
+  s->guesses = KJ_NEW_ARRAY(s->arena, kt_guess, count_meanings(s->function));
   s->copy = &(kt_copy){ .count = s->function->local_count };
   const kt_instance *outer = s->c->chain;
   s->c->chain = s->instance;

@@ -381,8 +381,9 @@ typedef struct binding {
   const kt_captured *captured; /* or NULL */
   kt_expr **values;            /* by parameter; NULL for functions */
   kt_bound *bounds;
-  kt_expr **arguments; /* run-time arguments by parameter; NULL: not passed at run time */
-  uint64_t variable;   /* bit i: a float literal for parameter i is passed at run time */
+  kt_expr **arguments;    /* run-time arguments by parameter; NULL: not passed at run time */
+  const ki_expr **fields; /* by parameter: as in kt_bound */
+  uint64_t variable;      /* bit i: a float literal for parameter i is passed at run time */
 } binding;
 
 static kj_location location_of(const binding *b, size_t index)
@@ -463,6 +464,7 @@ static void bind_generic(kt_scope *s, binding *b, size_t index)
   }
   b->arguments[index] = kt_make_concrete(s, value);
   b->bounds[index] = kt_value_bound(s, b->arguments[index]);
+  b->bounds[index].fields = b->fields[index];
 }
 
 static void bind_value(kt_scope *s, binding *b, size_t index)
@@ -554,7 +556,9 @@ static void infer_argument(kt_scope *s, binding *b, size_t index, kt_order *orde
   }
   refuse_value(s, b, index);
   if (is_given) {
-    b->values[index] = kt_infer_expr(s, expr);
+    const ki_expr *value = expr;
+    if (!param->type_expr && !param->is_const) b->fields[index] = kt_split_fields(s, expr, &value);
+    b->values[index] = kt_infer_expr(s, value);
   } else { /* the default of a parameter can only use constants */
     kt_scope outside;
     kt_init_scope(&outside, s->inference);
@@ -696,6 +700,7 @@ kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *cal
   };
   b.values = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
   b.arguments = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
+  b.fields = KJ_NEW_ARRAY(s->arena, const ki_expr *, count + 1);
   b.bounds = KJ_NEW_ARRAY(s->arena, kt_bound, count + 1);
   bind_all(s, &b);
   if (asker) refuse_arrays(s, &b, asker);

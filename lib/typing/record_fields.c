@@ -5,7 +5,8 @@
  * multiples of its element size, and the size of a struct is rarely a multiple of the size of its
  * field, so no such view exists. Instead, the indices are applied to the array of structs, and the
  * field is read from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array
- * of structs in the same way. */
+ * of structs in the same way. A function that is called with a.x gets the array of structs, and its
+ * parameter is an alias of the field. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -14,7 +15,8 @@
  * expression itself. */
 static const ki_expr *unfold(const kt_scope *s, const ki_expr *expr)
 {
-  bool is_name = expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET;
+  bool is_name = expr->kind == KJ_EXPR_DECL && s->meanings &&
+                 (expr->decl->kind == KJ_DECL_LET || expr->decl->kind == KJ_DECL_PARAM);
   const kt_meaning *meaning = is_name ? &s->meanings[expr->decl->index] : NULL;
   return meaning && meaning->kind == KJ_MEANS_FIELDS ? meaning->fields : expr;
 }
@@ -165,4 +167,40 @@ bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value)
   if (!is_chain || !stays || !count_moved(s, value)) return false;
   s->meanings[let->index] = (kt_meaning){ .kind = KJ_MEANS_FIELDS, .fields = value };
   return true;
+}
+
+/* ---- fields as arguments ---- */
+
+bool kt_equal_fields(const ki_expr *a, const ki_expr *b)
+{
+  for (; a && b && a->kind == KJ_EXPR_FIELD && b->kind == KJ_EXPR_FIELD; a = a->x, b = b->x)
+    if (strcmp(a->name, b->name) != 0) return false;
+  bool is_end_of_a = !a || a->kind != KJ_EXPR_FIELD, is_end_of_b = !b || b->kind != KJ_EXPR_FIELD;
+  return is_end_of_a && is_end_of_b;
+}
+
+const ki_expr *kt_split_fields(kt_scope *s, const ki_expr *expr, const ki_expr **base)
+{
+  if (!s->meanings) return NULL;
+  bool is_reference = expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_BUILTIN &&
+                      expr->x->builtin->id == KJ_BUILTIN_REFER && expr->args.count == 1;
+  expr = unfold(s, is_reference ? expr->args.items[0] : expr);
+  if (expr->kind != KJ_EXPR_FIELD || !count_moved(s, expr)) return NULL;
+  *base = base_of(s, expr);
+  ki_expr *nothing = KJ_NEW(s->arena, ki_expr);
+  *nothing = (ki_expr){ .kind = KJ_EXPR_INT, .location = (*base)->location };
+  return with_base(s, expr, nothing);
+}
+
+void kt_receive_fields(kt_scope *s, const ki_decl *param, const ki_expr *fields, kt_var *array)
+{
+  KJ_ASSERT(param->index < s->function->params.count);
+  ki_decl *whole = KJ_NEW(s->arena, ki_decl);
+  *whole = *param;
+  whole->index = s->function->local_count + 1 + param->index;
+  ki_expr *base = KJ_NEW(s->arena, ki_expr);
+  *base = (ki_expr){ .kind = KJ_EXPR_DECL, .decl = whole, .location = param->location };
+  kt_bind_variable(s, whole, array);
+  s->meanings[param->index] =
+    (kt_meaning){ .kind = KJ_MEANS_FIELDS, .fields = with_base(s, fields, base) };
 }

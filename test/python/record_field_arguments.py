@@ -1,0 +1,128 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""Fields of arrays of records as arguments of functions in kernels: f(a.x). The function gets the array, and its parameter names
+the field. Values are compared with NumPy's on random records."""
+import numpy as np
+from kjit import cuda, njit
+
+rng = np.random.default_rng()
+inner = np.dtype([("p", np.int16), ("q", np.float64)])
+kind = np.dtype([("x", np.float64), ("n", np.int32), ("v", np.float32, (3,)), ("of", inner), ("b", np.uint8)])
+
+
+def records(n):
+    a = np.zeros(n, kind)
+    for name in ("x", "n", "b"):
+        a[name] = rng.integers(0, 100, n)
+    a["v"] = rng.integers(0, 9, (n, 3))
+    a["of"]["p"], a["of"]["q"] = rng.integers(-50, 50, n), rng.integers(0, 50, n)
+    return a
+
+
+@cuda.jit(device=True)
+def total(v):
+    s = 0.0
+    for i in range(v.shape[0]):
+        s += v[i]
+    return s
+
+
+@cuda.jit(device=True)
+def through(v, w):
+    return total(v) - 2 * total(w)
+
+
+@cuda.jit(device=True)
+def scale(v, by):
+    for i in range(len(v)):
+        v[i] *= by
+
+
+@cuda.jit(device=True)
+def last(v):
+    for k in v:
+        found = k
+    return found + v[-1] + v.size
+
+
+@cuda.jit(device=True)
+def rows(v):
+    s = 0.0
+    for i in range(3):
+        s += v[1, i]
+    return s
+
+
+@cuda.jit(device=True)
+def either(v, w=None):
+    return total(v) if w is None else total(w)
+
+
+@cuda.jit
+def sums(a, b, r):
+    r[0] = total(a.x)
+    r[1] = total(a["n"])
+    r[2] = through(a.of.q, a.b)
+    r[3] = through(a.x, b)
+    r[4] = last(a.of.p)
+    r[5] = either(a.x) + either(b, a.n)
+    x = a.x
+    r[6] = total(x)
+    r[7] = rows(a.v)
+
+
+for n in (3, 17):
+    a, b, r = records(n), rng.integers(0, 9, n).astype(np.float64), np.zeros(8)
+    sums[1, 1](a, b, r)
+    expected = [
+        a["x"].sum(), a["n"].sum(), a["of"]["q"].sum() - 2.0 * a["b"].sum(), a["x"].sum() - 2 * b.sum(), 2.0 * a["of"]["p"][-1] + n,
+        a["x"].sum() + a["n"].sum(), a["x"].sum(), a["v"][1].sum(),
+    ]
+    assert r.tolist() == expected, (r, expected)
+
+
+@cuda.jit
+def scaled(a):
+    scale(a.x, 3.0)
+    scale(a.of.q, 2)
+
+
+a = records(9)
+before = a.copy()
+scaled[1, 1](a)
+assert (a["x"] == 3 * before["x"]).all() and (a["of"]["q"] == 2 * before["of"]["q"]).all()
+assert (a["n"] == before["n"]).all() and (a["of"]["p"] == before["of"]["p"]).all()
+
+
+# Two dimensions, and records in shared memory.
+@cuda.jit(device=True)
+def corner(v):
+    return v[0, 0] * 100 + v[-1, -1] + v.shape[1]
+
+
+@cuda.jit
+def planes(a, r):
+    r[0] = corner(a.n)
+
+
+a, r = records(6).reshape(2, 3), np.zeros(1)
+planes[1, 1](a, r)
+assert r[0] == a["n"][0, 0] * 100.0 + a["n"][1, 2] + 3
+
+
+@njit
+def mean(v):
+    s = 0.0
+    for i in range(v.shape[0]):
+        s += v[i]
+    return s / v.shape[0]
+
+
+@njit
+def ratio(a):
+    return mean(a.x) / mean(a.n)
+
+
+a = records(11)
+a["n"] += 1
+assert ratio(a) == a["x"].mean() / a["n"].mean()
+assert not ratio.runs_in_python
