@@ -4,7 +4,8 @@
  * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
  * function that kjit_call_function calls has hidden parameters first: the address of a
  * kj_failure_record if the function may fail, and then the address of the result if the result is
- * an aggregate. It takes aggregate arguments by address, and small floats as their bits. */
+ * an aggregate. It takes aggregate arguments by address, and small floats as their bits. Other
+ * functions for GPUs take and return small floats and complex numbers as CUDA C++ does. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -14,10 +15,23 @@ static bool has_strides(const ki_type_info *array) { return array->layout == KJI
 
 /* ---- types ---- */
 
+static bool is_cuda(const kl_lowering *l)
+{
+  return l->c->request->target.kind == KJ_TARGET_NVPTX && !l->c->request->has_record;
+}
+
+/* Whether a complex type is passed as cuFloatComplex or cuDoubleComplex. Their alignment is their
+ * size, as that of a vector. */
+static bool is_cuda_complex(kl_lowering *l, kjit_type type)
+{
+  return is_cuda(l) && !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_COMPLEX;
+}
+
 /* Returns whether the type is an aggregate. Only kjit_call_function passes aggregates, by
  * address. */
 static bool is_composed(kl_lowering *l, kjit_type type)
 {
+  if (is_cuda_complex(l, type)) return false;
   ki_type_class class_ = ki_is_weak(type) ? KJ_CLASS_WEAK : kl_type_info(l, type)->class_;
   return class_ == KJ_CLASS_VECTOR || class_ == KJ_CLASS_STRUCT || class_ == KJ_CLASS_COMPLEX ||
          class_ == KJ_CLASS_TUPLE;
@@ -29,11 +43,19 @@ static bool is_small_float(kl_lowering *l, kjit_type type)
          kl_type_info(l, type)->size_bytes < 4;
 }
 
+static LLVMTypeRef bits_type(kl_lowering *l, kjit_type type)
+{
+  return LLVMIntTypeInContext(l->context, 8 * kl_type_info(l, type)->size_bytes);
+}
+
 static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
 {
   if (is_composed(l, type)) return l->pointer;
-  if (is_small_float(l, type))
-    return LLVMIntTypeInContext(l->context, 8 * kl_type_info(l, type)->size_bytes);
+  if (is_cuda_complex(l, type)) return LLVMVectorType(kl_memory_type(l, kl_part_of(l, type)), 2);
+  if (is_small_float(l, type)) {
+    LLVMTypeRef bits = bits_type(l, type); /* __half and __nv_bfloat16 are structs of their bits */
+    return is_cuda(l) ? LLVMStructTypeInContext(l->context, &bits, 1, false) : bits;
+  }
   if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
   if (type == KJIT_BOOL) return l->i1; /* like clang; it is extended like a byte */
   return kl_type_info(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
@@ -43,13 +65,26 @@ static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
 static LLVMValueRef to_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
+  if (is_cuda_complex(l, type)) {
+    kl_complex_value z = kl_split_complex(l, value);
+    LLVMValueRef both = LLVMGetPoison(scalar_type(l, type));
+    both = kl_insert_element(l, both, z.real, kl_const32(l, 0));
+    return kl_insert_element(l, both, z.imaginary, kl_const32(l, 1));
+  }
   value = kl_to_memory(l, type, value);
-  return is_small_float(l, type) ? kl_bitcast(l, value, scalar_type(l, type)) : value;
+  if (!is_small_float(l, type)) return value;
+  value = kl_bitcast(l, value, bits_type(l, type));
+  return is_cuda(l) ? kl_insert_value(l, LLVMGetPoison(scalar_type(l, type)), value, 0) : value;
 }
 
 static LLVMValueRef from_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
+  if (is_cuda_complex(l, type))
+    return kl_join_complex(l, type,
+                           (kl_complex_value){ kl_extract_element(l, value, kl_const32(l, 0)),
+                                               kl_extract_element(l, value, kl_const32(l, 1)) });
+  if (is_small_float(l, type) && is_cuda(l)) value = kl_extract_value(l, value, 0);
   if (is_small_float(l, type)) value = kl_bitcast(l, value, kl_memory_type(l, type));
   return kl_from_memory(l, type, value);
 }
@@ -88,7 +123,7 @@ static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned inde
 {
   const ki_type_info *info = kl_type_info(l, type);
   bool is_integer = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED ||
-                    info->class_ == KJ_CLASS_UNSIGNED || is_small_float(l, type);
+                    info->class_ == KJ_CLASS_UNSIGNED || (is_small_float(l, type) && !is_cuda(l));
   if (is_integer && info->size_bytes < 4)
     kl_add_attribute(l, function, index, info->class_ == KJ_CLASS_SIGNED ? "signext" : "zeroext",
                      0);

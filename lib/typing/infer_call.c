@@ -21,10 +21,18 @@ static bool goes_to_host(kt_scope *s, kjit_type type)
   return true;
 }
 
+/* CUDA's C++ has types of its own for small floats and complex numbers: __half, cuDoubleComplex. */
+static bool is_cuda_type(kt_scope *s, kjit_type type)
+{
+  bool is_gpu = s->c->request->target.kind == KJ_TARGET_NVPTX;
+  return is_gpu && (type == KJIT_F16 || type == KJIT_BF16 || kt_is_complex(s->c, type));
+}
+
 void kt_check_c_type(kt_scope *s, kjit_type type, const char *what, kj_location location)
 {
   const ki_type_info *info = ki_type(s->c->types, type);
   if (s->c->request->has_record && goes_to_host(s, type)) return;
+  if (is_cuda_type(s, type)) return;
   bool is_number = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED ||
                    info->class_ == KJ_CLASS_UNSIGNED || type == KJIT_F32 || type == KJIT_F64;
   if (is_number || info->class_ == KJ_CLASS_POINTER || info->class_ == KJ_CLASS_VOID) return;
