@@ -3,7 +3,7 @@
 import numpy as np
 
 from kjit import cuda
-from kjit.cuda.random import (create_xoroshiro128p_states, xoroshiro128p_next, xoroshiro128p_normal_float64,
+from kjit.cuda.random import (create_xoroshiro128p_states, xoroshiro128p_next, xoroshiro128p_normal_float32, xoroshiro128p_normal_float64,
                               xoroshiro128p_uniform_float64)
 
 rng = np.random.default_rng()
@@ -199,6 +199,28 @@ draw[1, 4](create_xoroshiro128p_states(4, seed, subsequence_start=1), bits, unif
 assert bits.tolist() == expected
 assert 0 <= uniform.min() and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.03 and len(np.unique(uniform)) == 8000
 assert abs(normal.mean()) < 0.1 and abs(normal.std() - 1) < 0.1 and np.isfinite(normal).all()
+
+
+@cuda.jit
+def draw_normal(states, double, single, uniform):
+    i = cuda.grid(1)
+    for j in range(double.shape[1]):
+        double[i, j] = xoroshiro128p_normal_float64(states, i)
+        single[i, j] = xoroshiro128p_normal_float32(states, i)
+    for j in range(uniform.shape[1]):
+        uniform[i, j] = xoroshiro128p_uniform_float64(states, i)
+
+
+# Box and Muller with numbers of 32 bits for both types, as Numba has it.
+double, single, none = np.zeros((4, 50)), np.zeros((4, 50)), np.zeros((4, 0))
+states = create_xoroshiro128p_states(4, seed)
+draw_normal[1, 4](states, double, single, none)
+uniform = np.zeros((4, 200))
+draw_normal[1, 4](create_xoroshiro128p_states(4, seed), none, none, uniform)
+u = uniform.reshape(4, 50, 2, 2).astype(np.float32)
+log, angle = np.log(u[:, :, :, 0]), u[:, :, :, 1]
+assert np.allclose(double, np.sqrt(-2.0 * log[:, :, 0]) * np.cos(2 * np.pi * angle[:, :, 0].astype(np.float64)), rtol=1e-6, atol=1e-9)
+assert np.allclose(single, np.sqrt(-2 * log[:, :, 1]) * np.cos(np.float32(2 * np.pi) * angle[:, :, 1]), rtol=1e-5, atol=1e-6)
 
 # ---- streams, events, PTX ----
 stream, begin, end = cuda.stream(), cuda.event(), cuda.event()

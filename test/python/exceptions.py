@@ -63,12 +63,21 @@ error = caught(launch)
 assert isinstance(error, ValueError) and error.args == ("thread", 2) and error.thread == (2, 0, 0), error.args
 
 
-@njit
+# The interpreter raises an exception with values that only the call knows; a kernel has none.
+@njit(nopython=True)
 def unknown(x):
     raise ValueError("x is", x)
 
 
-error = caught(njit(nopython=True)(unknown.py_func), 1)
+assert caught(unknown, 1).args == ("x is", 1)
+
+
+@cuda.jit
+def unknown_kernel(x):
+    raise ValueError("x is", x)
+
+
+error = caught(unknown_kernel[1, 1], 1)
 assert "arguments of an exception have to be known" in str(error), error
 
 # An error of the compiler keeps its text where it is.

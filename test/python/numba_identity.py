@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # `is True`, round() of float32, and vectorize without signatures in numba's place.
+import pickle
 import random
 
 import kjit
@@ -57,3 +58,40 @@ for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
     sum_ = add(x, x)
     assert sum_.dtype == kind[0] + "8" and sum_.tolist() == [200, 2, 240], (kind, sum_)
     assert half(x).dtype == "f8" and half(x).tolist() == [50, 0.5, 60], kind
+
+
+# Signatures of gufuncs, and of ufuncs for all cores: that of the arguments' types, wherever it stands. Of a ufunc for one core NumPy takes
+# the first that fits.
+@kjit.guvectorize(["(float64[:], float64[:])", "(float32[:], float32[:])", "(int32[:], int32[:])"], "(n)->()")
+def head(x, r):
+    r[0] = x[0] + 1
+
+
+def plus_one(x):
+    return x + 1
+
+
+SIGNATURES = ["float64(float64)", "float32(float32)", "int32(int32)"]
+with kjit.as_numba():
+    from numba import vectorize as numba_vectorize
+spread = numba_vectorize(SIGNATURES, target="parallel")(plus_one)
+single = numba_vectorize(SIGNATURES)(plus_one)
+for kind, expected in {"i1": "f8", "i4": "i4", "i8": "f8", "f4": "f4", "f8": "f8"}.items():
+    x = np.array([1, 2], kind)
+    assert head(x).dtype == expected and head(x) == 2, kind
+    assert spread(x).dtype == expected and single(x).dtype == "f8", kind
+assert type(spread(np.float32(1))) is np.float32 and type(spread(1.5)) is np.float64
+assert pickle.loads(pickle.dumps(head))(np.array([1], "f4")).dtype == "f4" and pickle.loads(pickle.dumps(spread))(np.array([1], "f4")).dtype == "f4"
+
+
+@njit
+def of_bools(x):
+    return -x, np.negative(x), np.conjugate(x)
+
+
+for result in of_bools(np.array([True, False])):
+    assert result.dtype == "i1" and abs(result).tolist() == [1, 0], result
+
+# The reduction of nothing is what it begins with.
+total = kjit.cuda.reduce(lambda a, b: a + b)
+assert type(total(np.zeros(0), init=3)) is int and total(np.zeros(0), init=3) == 3 and type(total(np.zeros(1), init=3)) is np.float64

@@ -171,7 +171,7 @@ class _Rewriter(ast.NodeTransformer):
         if _numpy_types.is_of_random(thing) and thing.__name__ == "seed":
             text = "random.seed(): kjit has no generator whose numbers would be those of Numba; np.random.seed() has one"
             raise self.whole._splitter.source.error(node, text)
-        own = _numpy_types.function_of(thing)
+        own = print_plain if thing is print else _numpy_types.function_of(thing)
         if own:
             node.func = self.keep("numpy", own)
         elif thing is static.UNKNOWN and isinstance(node.func, ast.Attribute) and node.func.attr in _numpy_types.METHODS:
@@ -287,6 +287,11 @@ def plain(result):
         result = _without_fields(result)
     is_record = isinstance(result, numpy.ndarray) and result.shape == () and result.dtype.names
     return result[()] if is_record else result
+
+
+def print_plain(*values, **keywords):
+    """print, to which numbers are those of Python, as in Numba."""
+    print(*map(plain, values), **keywords)
 
 
 def _bare(arguments):

@@ -15,7 +15,7 @@ from .._errors import KernelError, name_element
 from . import arrays, dispatcher, types
 from .reduction import (
     OF_CUDA,
-    OF_NUMPY,
+    OF_EXACT,
     TARGETS,
     as_device,
     check_options,
@@ -163,7 +163,7 @@ class GUFunc(_ufuncs.Attributes):
             ([types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args], s)
             for s in self._signatures
         ]
-        rules = rules_for(casting, OF_NUMPY if self._is_on_cpu else OF_CUDA)
+        rules = rules_for(casting, OF_EXACT if self._is_on_cpu else OF_CUDA)
         row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], rules)
         return signature.args, row
 

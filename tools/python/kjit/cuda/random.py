@@ -21,6 +21,7 @@ _MIX_2 = numpy.uint64(0x94D049BB133111EB)
 _JUMP_1 = numpy.uint64(0xBEAC0467EBA5FACB)
 _JUMP_2 = numpy.uint64(0xD86B048B86AA9922)
 _TWO_PI = 2 * math.pi
+_TWO_PI_FLOAT32 = numpy.float32(_TWO_PI)
 
 
 class _Kernel(_functions.Kernel):
@@ -85,18 +86,21 @@ def xoroshiro128p_uniform_float64(states, index):
     return (xoroshiro128p_next(states, index) >> u64(11)) * _DOUBLE_STEP
 
 
+# Numba rounds the two uniform numbers of Box and Muller to float32 for both types, so that its normal numbers are these.
 def xoroshiro128p_normal_float32(states, index):
     """Returns a normally distributed float32 with mean 0 and standard deviation 1 from
     states[index]."""
-    return f32(xoroshiro128p_normal_float64(states, index))
+    u1 = f32(xoroshiro128p_uniform_float64(states, index))
+    u2 = f32(xoroshiro128p_uniform_float64(states, index))
+    return math.sqrt(f32(-2) * math.log(u1)) * math.cos(_TWO_PI_FLOAT32 * u2)
 
 
 def xoroshiro128p_normal_float64(states, index):
     """Returns a normally distributed float64 with mean 0 and standard deviation 1 from
     states[index]."""
-    u1 = xoroshiro128p_uniform_float64(states, index)
-    u2 = xoroshiro128p_uniform_float64(states, index)
-    return math.sqrt(-2.0 * math.log(1.0 - u1)) * math.cos(_TWO_PI * u2)
+    u1 = f32(xoroshiro128p_uniform_float64(states, index))
+    u2 = f32(xoroshiro128p_uniform_float64(states, index))
+    return math.sqrt(-2.0 * math.log(u1)) * math.cos(_TWO_PI * u2)
 
 
 _init_kernel = None

@@ -51,7 +51,7 @@ class Reduce:
             raise TypeError(f"the result's elements are {res.dtype}, the array's {arr.dtype}")
         first = numpy.dtype(arr.dtype).type(init)
         if count <= 0:
-            result = first
+            result = init if res is None else first  # as it is given, as in Numba
         else:
             own = (arrays.as_cuda_array(arr) if is_device(arr) else arr)[:count]
             own = own._own if isinstance(own, arrays.DeviceNDArray) else numpy.ascontiguousarray(own)
@@ -148,17 +148,27 @@ def _fits_safely(value, found, wanted):
     return _fits_array(value, found, wanted) or _is_safe(value, found, wanted)
 
 
+def _is_exact(value, found, wanted):
+    """Whether an argument already has the wanted type. Python numbers have no type of their own."""
+    return found == wanted and type(value) not in _RANKS
+
+
 # The rules that all arguments have to meet for a signature to fit, tried in this order. On the CPU
-# this is NumPy's own rule; kjit.cuda also accepts the conversions of numba.cuda.
+# these are NumPy's own rules: a ufunc of Numba takes the first signature that fits; a gufunc, and a
+# ufunc with target="parallel", takes the signature with the types of the arguments, if it has one.
+# kjit.cuda also accepts the conversions of numba.cuda.
 OF_NUMPY = (_is_safe,)
+OF_EXACT = (_is_exact, _is_safe)
 OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
+_RULES = (OF_NUMPY, OF_EXACT, OF_CUDA)
+_RULES_OF_TARGETS = {"cuda": OF_CUDA, "parallel": OF_EXACT}
 
 
 def choose_row(rows, name, args, found, rules):
     """Returns the first row of types (inputs, ...) to which all arguments can be converted. The
     rules are tried in order. Raises TypeError if no row fits."""
     if all(type(a) in _RANKS for a in args):  # only Python numbers, so no argument determines the type
-        args = [numpy.asarray(a)[()] for a in args] if rules is OF_NUMPY else args
+        args = [numpy.asarray(a)[()] for a in args] if rules is not OF_CUDA else args
     for fits in rules:
         for row in rows:
             if all(map(fits, args, found, row[0])):
@@ -205,7 +215,7 @@ class DeviceUfunc(_ufuncs.Folds):
         self.py_func = function
         # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it may be fused, as in
         # Numba
-        is_strict = rules is OF_NUMPY
+        is_strict = rules is not OF_CUDA
         self._func = _func(function, is_strict)
         self._rows = [self._row(function, s, is_strict) for s in signatures]
         self.nin = function.__code__.co_argcount
@@ -214,8 +224,8 @@ class DeviceUfunc(_ufuncs.Folds):
 
     def __reduce__(self):
         reduced = dispatcher.Dispatcher(self.py_func, [], {"device": True})._kernel.__reduce__()
-        is_of_numpy = self._rules is OF_NUMPY
-        return _remake_ufunc, (reduced, [(s.return_type, s.args) for s in self._signatures], self._device, is_of_numpy, self.identity)
+        signatures = [(s.return_type, s.args) for s in self._signatures]
+        return _remake_ufunc, (reduced, signatures, self._device, _RULES.index(self._rules), self.identity)
 
     @staticmethod
     def _row(function, signature, is_strict):
@@ -351,10 +361,10 @@ class DeviceUfunc(_ufuncs.Folds):
         _folds.update_at(x, places, numpy.ascontiguousarray(values), func, commutes=True, device=self._device)
 
 
-def _remake_ufunc(reduced, signatures, device, is_of_numpy, identity):
+def _remake_ufunc(reduced, signatures, device, rules, identity):
     function = reduced[0](*reduced[1]).py_func
     made = [types.Signature(*parts) for parts in signatures]
-    return DeviceUfunc(function, made, device, OF_NUMPY if is_of_numpy else OF_CUDA, identity)
+    return DeviceUfunc(function, made, device, _RULES[rules], identity)
 
 
 def vectorize(ftylist_or_function=(), **options):
@@ -385,7 +395,7 @@ def vectorize_for(signatures, *, target="cpu", **options):
     check_options(options)
     if options.get("identity") not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity is 0, 1, None or "reorderable", not {options["identity"]!r}')
-    given = {"rules": OF_CUDA if target == "cuda" else OF_NUMPY, "identity": options.get("identity")}
+    given = {"rules": _RULES_OF_TARGETS.get(target, OF_NUMPY), "identity": options.get("identity")}
     if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # each call determines the types
         return lambda function: DeviceUfunc(function, [], TARGETS[target], **given)
     return _vectorize(signatures, TARGETS[target], **given)

@@ -57,7 +57,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         is_loop = isinstance(node, (ast.For, ast.While))
         made = {id(t.statement.value) for t in self.temporaries(node)} if is_loop else ()
         for inner in ast.walk(node):
-            if self.is_prange(inner):
+            if self.is_prange(inner) or self.is_of_interpreter(inner):
                 return True
             if isinstance(inner, ast.Call) and id(inner) not in made and self.calls_python(inner, is_loop):
                 return True
@@ -75,7 +75,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             return True
         own = self.own_arrays()
         for inner in ast.walk(self.node):
-            if self.is_prange(inner) or isinstance(getattr(inner, "op", None), ast.MatMult):
+            is_product = isinstance(getattr(inner, "op", None), ast.MatMult)
+            if self.is_prange(inner) or is_product or self.is_of_interpreter(inner):
                 return False
             if isinstance(inner, ast.Call) and id(inner) not in own and self.calls_python(inner, True):
                 return False
@@ -90,7 +91,6 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             if (
                 name
                 in (
-                    "Try",
                     "TryStar",
                     "With",
                     "Match",
@@ -127,7 +127,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
                 if isinstance(statement, ast.If):
                     copied.orelse = parts[1]
                 elif statement.orelse:
-                    raise self.source.error(statement.orelse[0], "a loop here has no else")
+                    copied.orelse = self._block(statement.orelse, rest)
                 result.append(copied)
             else:
                 self.refuse_displays(statement)

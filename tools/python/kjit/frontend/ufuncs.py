@@ -311,7 +311,7 @@ _UFUNCS |= {
         _COMMON,
     ),
     "invert": _text("invert", "a", "  if dtype(a) == bool { return not a }\n  return dtype(a)(~a)"),
-    "negative": _text("negative", "a", "  if dtype(a) == bool { return -i8(a) }\n  return dtype(a)(-a)"),
+    "negative": _text("negative", "a", "  if dtype(a) == bool { return i8(-i8(a)) }\n  return dtype(a)(-a)"),
     "positive": _text("positive", "a", "  if dtype(a) == bool { return i8(a) }\n  return a"),
     "square": _text("square", "a", "  if dtype(a) == bool { return i8(a) }\n  return dtype(a)(a * a)"),
     "reciprocal": _text(
@@ -323,7 +323,7 @@ _UFUNCS |= {
         _QUOTIENT,
     ),
     "absolute": _text("absolute", "a", "  if dtype(a) == bool { return a }\n  if is_complex(dtype(a)) { return abs(a) }\n  return dtype(a)(abs(a))"),
-    "conjugate": _text("conjugate", "a", "  return is_complex(dtype(a)) ? conj(a) : a"),
+    "conjugate": _text("conjugate", "a", "  if dtype(a) == bool { return i8(a) }\n  return is_complex(dtype(a)) ? conj(a) : a"),
     "sign": _text(
         "sign",
         "a",

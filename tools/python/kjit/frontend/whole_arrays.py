@@ -24,6 +24,7 @@ METHODS = frozenset(
 )
 _LAMBDA = "a lambda inside of a function that makes arrays: define a function outside of it"
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Lambda)
+_WHY = {ast.Try: "contains `try`", ast.Raise: "raises an exception with values that are not constants"}
 
 
 def is_of_numpy(thing):
@@ -45,6 +46,8 @@ class WholeArrays:
     def calls_python(self, call, is_in_loop=False):
         """Whether a call is one of NumPy or of an array's method that no kernel has. In a loop more of them are compiled."""
         thing = self.static.value(call.func)
+        if thing is print:
+            return True
         if thing is static.UNKNOWN:
             is_method = isinstance(call.func, ast.Attribute) and call.func.attr != "dtype"
             return is_method and not (is_in_loop and not call.args and not call.keywords and call.func.attr in library.METHODS)
@@ -71,10 +74,8 @@ class WholeArrays:
             if self.is_prange(statement) or is_loop and not self.needs_python(statement):
                 continue
             if is_loop and not any(self.is_prange(node) for node in ast.walk(statement)):
-                calls = self._causes(statement)
-                reason = f"Python's interpreter runs this loop, which calls `{ast.unparse(calls[0].func)}`"
-                is_allowed = all(getattr(self.static.value(call.func), "is_njit", False) for call in calls)
-                found.append((statement, reason, is_allowed))
+                causes = sorted(self._causes(statement), key=lambda cause: cause[1])  # what is refused is first
+                found.append((statement, f"Python's interpreter runs this loop, which {causes[0][0]}", causes[0][1]))
             elif isinstance(statement, COMPOUND):
                 self._find_calls(header(statement), found)
                 for block in blocks(statement):
@@ -83,10 +84,29 @@ class WholeArrays:
                 self._find_calls(statement, found)
 
     def _causes(self, loop):
-        """The calls for which a loop is not compiled."""
+        """(why, whether nopython=True allows it) of each thing for which a loop is not compiled."""
         made = {id(t.statement.value) for t in self.temporaries(loop)}
-        calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and id(n) not in made]
-        return [call for call in calls if self.calls_python(call, True)]
+        found = []
+        for node in ast.walk(loop):
+            if self.is_of_interpreter(node):
+                found.append((_WHY[type(node)], True))
+            elif isinstance(node, ast.Call) and id(node) not in made and self.calls_python(node, True):
+                thing = self.static.value(node.func)
+                found.append((f"calls `{ast.unparse(node.func)}`", thing is print or getattr(thing, "is_njit", False)))
+        return found
+
+    def is_of_interpreter(self, node):
+        """Whether compiled code has no such statement, whatever it contains: `try`, and `raise` with values that only the call knows."""
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            return not all(map(self._is_constant, node.exc.args))
+        return isinstance(node, ast.Try)
+
+    def _is_constant(self, node):
+        try:
+            ast.literal_eval(node)
+        except (ValueError, TypeError):
+            return isinstance(self.static.value(node), (*static.PLAIN, tuple))
+        return True
 
     def calls_njit(self, loop):
         """Whether a loop calls a function made by njit."""
@@ -94,7 +114,8 @@ class WholeArrays:
 
     def _find_calls(self, node, found):
         for call in ast.walk(node):
-            if isinstance(call, ast.Call) and self.calls_python(call) and not self.is_of_whole_arrays(call):
+            is_call = isinstance(call, ast.Call) and self.static.value(call.func) is not print
+            if is_call and self.calls_python(call) and not self.is_of_whole_arrays(call):
                 found.append((call, f"Python's interpreter calls `{ast.unparse(call.func)}`", False))
 
     def is_of_whole_arrays(self, call):
