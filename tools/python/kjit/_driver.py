@@ -10,7 +10,7 @@ import types
 
 from . import _aligned, _algorithms, _functions, _numpy_types
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
-from .frontend import elementwise, parallel, static
+from .frontend import elementwise, interpreted_types, parallel, static
 
 _SMALL = 2**20
 _UNCOMPILED = "__kjit_uncompiled"
@@ -157,6 +157,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Name(name, ast.Load())
 
     def visit(self, node):
+        if getattr(node, "is_made", False):
+            return node
         found = self.finder.find(node) if isinstance(node, ast.expr) else None
         if found is None:
             return super().visit(node)
@@ -227,6 +229,8 @@ def make(whole):
     around[_UNCOMPILED] = Uncompiled
     filled = _fill(body, names)
     rewriter = _Rewriter(whole, around)
+    joins = interpreted_types.Joins(splitter.static, lambda value: ast.Call(rewriter.keep("joined", interpreted_types.joined), [value], []))
+    joins.apply(filled, splitter.parameters)
     filled = [rewriter.visit(statement) for statement in filled]
     own = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     inner = ast.FunctionDef(name=node.name, args=_bare(node.args), body=filled, decorator_list=[], returns=None)

@@ -1,0 +1,123 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""Functions that the interpreter runs give a variable one type where branches or the rounds of a loop meet, as Numba does."""
+import warnings
+
+import kjit
+import numpy as np
+from kjit import njit
+
+warnings.simplefilter("ignore", kjit.KjitWarning)
+
+
+def check(function, *cases):
+    """cases: (arguments, the numbers of the result, which have these types)"""
+    made = njit(function)
+    for arguments, expected in cases:
+        result = made(*arguments)[1:]
+        assert [(type(v), v) for v in result] == [(type(v), v) for v in expected], (function.__name__, arguments, result, expected)
+    assert made.runs_in_python
+
+
+def branches(a, c):
+    b = a * 1
+    if c:
+        v = 1
+    else:
+        v = 2.5
+    return b, v, v // 2
+
+
+def nested(a, c, d):
+    b = a * 1
+    v = 3
+    if c:
+        if d:
+            v = v / 2
+        else:
+            v = 7
+        w = v * 2
+    else:
+        w = 1
+    return b, v, w
+
+
+def straight(a):
+    b = a * 1
+    x = 1
+    y = x // 2
+    x = 2.5
+    z = x
+    x = 3
+    return b, x, y, z
+
+
+def rounds(a, n):
+    x = 7
+    y = 0
+    for _ in range(n):
+        t = a.copy()
+        y = x // 2
+        x = x * 0.5
+        t[0] = y
+    return a, x, x // 2
+
+
+def pairs(a, n):
+    x, y = 0, 1
+    b = a * 2
+    k = 0
+    while k < n:
+        x, y = y, (x + y) / 2
+        b = b + np.sort(a)
+        k += 1
+    return b, x, y, k
+
+
+def left(a, n):
+    b = a * 2
+    best = -1
+    for i in range(n):
+        m = np.sum(b[: i + 1])
+        if m > 2:
+            best = m / 2.0 if n < 0 else float(m)
+            break
+    return b, best
+
+
+def elements(a, c):
+    s = np.sort(a)
+    v = 0.0
+    if c:
+        v = s[0]
+    return s, v
+
+
+def results(a, c):
+    s = np.sort(a)
+    if c:
+        return s, 1
+    return s, 0.5
+
+
+a = np.arange(4) + 1
+check(branches, ((a, True), (1.0, 0.0)), ((a, False), (2.5, 1.0)))
+check(nested, ((a, True, True), (1.5, 3.0)), ((a, True, False), (7.0, 14.0)), ((a, False, True), (3.0, 1.0)))
+check(straight, ((a,), (3, 0, 2.5)))
+check(rounds, ((a, 0), (7.0, 3.0)), ((a, 1), (3.5, 1.0)), ((a, 3), (0.875, 0.0)))
+check(pairs, ((a, 0), (0.0, 1.0, 0)), ((a, 2), (0.5, 0.75, 2)))
+check(left, ((a, 4), (6.0,)), ((a, 0), (-1.0,)))
+check(elements, ((a, True), (1.0,)), ((a.astype(np.float32) / 8, True), (0.125,)), ((a, False), (0.0,)))
+check(results, ((a, True), (1.0,)), ((a, False), (0.5,)))
+
+
+@njit
+def single(a, c):
+    s = np.sort(a)
+    if c:
+        return 1
+    if s[0] > 5:
+        return s[0]
+    return 2.5
+
+
+assert [(type(v), v) for v in (single(a, True), single(a, False), single(a + 9, False))] == [(float, 1.0), (float, 2.5), (float, 10.0)]
