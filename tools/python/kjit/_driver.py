@@ -294,7 +294,7 @@ def plain(result):
 
 
 def print_plain(*values, **keywords):
-    """print, to which numbers are those of Python, as in Numba."""
+    """Prints values like Numba, which passes Python's numbers to print."""
     print(*map(plain, values), **keywords)
 
 

@@ -1,7 +1,9 @@
-"""The types of variables in functions that the interpreter runs. Numba gives a variable one type where branches or the rounds of a loop
-meet: a float64 if one of them has assigned a float64 and another one an integer. The interpreter would keep the integer, and `//` or a
-result would differ. This pass converts such integers where Numba does. It knows the types of literals and of what is computed from them;
-variables of which it knows nothing stay what they are, unless they meet a float64."""
+"""Types of variables in functions that the interpreter runs.
+
+If a variable is an int64 in one branch and a float64 in the other branch, Numba makes the variable a float64 after the branches. The same
+holds for the rounds of a loop and for results. The interpreter would keep the integer, and `//` or the result would differ. This pass
+inserts conversions at the points where Numba converts. It knows the types of literals and of expressions of literals. A variable with an
+unknown type is converted only if it meets a float64."""
 
 import ast
 
@@ -13,7 +15,7 @@ _INTEGERS = (int, len, ord)
 
 
 def joined(value):
-    """The value as a variable of type float64 has it; values that are neither integers nor floats stay what they are."""
+    """Converts integers and floats to float64. Returns other values unchanged."""
     import numpy
 
     is_number = isinstance(value, (int, float, numpy.integer, numpy.floating)) and not isinstance(value, bool)
@@ -21,8 +23,8 @@ def joined(value):
 
 
 class Joins:
-    """Converts variables of a body, whose statements it changes in place. convert(node): the call that converts a value; names: the
-    static.Names of the function."""
+    """Inserts conversions into the body of a function, which changes in place. names: static.Names of the function. convert(node) returns
+    the call that converts the value of a node."""
 
     def __init__(self, names, convert):
         self.names, self.convert = names, convert
@@ -36,7 +38,7 @@ class Joins:
     # ---- kinds ----
 
     def kind(self, node, kinds):
-        """INT, FLOAT (surely an int64 or a float64), or OTHER."""
+        """Returns INT for an int64, FLOAT for a float64, and OTHER if the type is unknown or different."""
         if isinstance(node, ast.Constant):
             return {int: INT, float: FLOAT}.get(type(node.value), OTHER)
         if isinstance(node, ast.Name):
@@ -73,7 +75,8 @@ class Joins:
         return made
 
     def _block(self, body, kinds):
-        """Goes through a block, whose variables have these kinds before it. Returns the kinds after it; None: nothing comes after it."""
+        """Converts variables in a block. kinds: kinds of variables before the block. Returns the kinds after the block, or None if the
+        program never reaches its end."""
         for statement in list(body):
             if isinstance(statement, ast.If):
                 kinds = self._if(statement, kinds)
@@ -132,7 +135,7 @@ class Joins:
         return name in _stores(statement)
 
     def _loop(self, statement, kinds, around):
-        """A variable that a round leaves as a float64 is one when the loop begins."""
+        """Converts variables before a loop whose rounds make them a float64."""
         stored, was_changing, begin = _stores(statement), self.is_changing, dict(kinds)
         if isinstance(statement, ast.For):
             self._set_all(statement.target, OTHER, begin)
@@ -159,7 +162,7 @@ class Joins:
     # ---- results ----
 
     def _returns(self, body):
-        """A function with a result that is a float64 has no integers as results."""
+        """Converts the values of all return statements if one of them is a float64."""
         found = [n for statement in body for n in _walk(statement) if isinstance(n, ast.Return) and n.value is not None]
         kinds = _Recorded()
         values = [node.value for node in found]
@@ -178,7 +181,7 @@ class Joins:
 
 
 class _Recorded(dict):
-    """Kinds of variables where nothing is known."""
+    """Kinds of variables whose types are all unknown."""
 
     def get(self, name, default=None):
         return OTHER
@@ -193,7 +196,7 @@ def _leaves(loop):
 
 
 def _walk(statement):
-    """The nodes of a statement, without those of functions inside it."""
+    """Yields the nodes of a statement without the bodies of inner functions."""
     yield statement
     if not isinstance(statement, (ast.FunctionDef, ast.Lambda)):
         for child in ast.iter_child_nodes(statement):

@@ -84,7 +84,7 @@ class WholeArrays:
                 self._find_calls(statement, found)
 
     def _causes(self, loop):
-        """(why, whether nopython=True allows it) of each thing for which a loop is not compiled."""
+        """Returns (reason, whether nopython=True allows the statement) for each statement or call that keeps the loop from being compiled."""
         made = {id(t.statement.value) for t in self.temporaries(loop)}
         found = []
         for node in ast.walk(loop):
@@ -96,7 +96,7 @@ class WholeArrays:
         return found
 
     def is_of_interpreter(self, node):
-        """Whether compiled code has no such statement, whatever it contains: `try`, and `raise` with values that only the call knows."""
+        """Whether only the interpreter can run the statement: `try`, and `raise` with values that are not constants."""
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             return not all(map(self._is_constant, node.exc.args))
         return isinstance(node, ast.Try)
