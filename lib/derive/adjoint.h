@@ -55,7 +55,7 @@ typedef enum kd_way {
   KD_ADDED,       /* loads: each iteration adds to its own elements of D */
   KD_GATHERED,    /* loads: each element of D sums the contributions of the iterations */
   KD_ATOMIC,      /* loads: atomic sums; a thread first sums those for a grid-uniform index */
-  KD_OUTPUT,      /* stores: each reads the element of D that it stores to in the array */
+  KD_OUTPUT,      /* stores: each reads the derivative of the element that it stores to */
   KD_OVERWRITTEN, /* several stores to one element: only the last one of an iteration reads D */
   KD_ACCUMULATED, /* a[i] += e: as KD_OUTPUT */
   KD_CHANGED      /* loads and stores of one element: the reverse pass updates D in place */
@@ -134,8 +134,8 @@ struct kd_part {
   /* The kernel has no grid loop. `loop` then stands for the whole body, and has no variables. */
   bool is_by_threads;
   bool has_shared; /* only if is_by_threads: elements of shared arrays have derivatives */
-  bool *differs; /* only if is_by_threads; indexed by variable: it may differ between the threads of
-                    a block */
+  /* only if is_by_threads; indexed by variable: it may differ between the threads of a block */
+  bool *differs;
   KJ_LIST(const kt_stmt *)
   reruns; /* the loops whose bodies are emitted again, the outermost first */
   KJ_LIST(kd_stale_load) stale;

@@ -204,7 +204,8 @@ static bool can_remake(kp_simt *s, kt_var *var)
   return own->remake == KJ_REMAKE_YES;
 }
 
-/* Returns whether the variable is a slot that refers to local arrays without telling to which. */
+/* Returns whether the variable is a slot that refers to a local array, and no code records which
+ * array it is. */
 static bool leads_to_local(kp_simt *s, kt_var *var)
 {
   return is_own(var) && var->kind != KJ_V_LOCAL && kt_holds_local(s->c->types, var->type) &&

@@ -17,9 +17,10 @@
 
 /* LLVM set-up that all targets share. */
 
-/* ---- protection against fatal errors ---- LLVM ends the process if it cannot select code for an
- * operation. kjit rejects all such operations first. If it misses one, the compilation in this
- * thread fails instead. */
+/* ---- protection against fatal errors ----
+ *
+ * LLVM ends the process if it cannot select code for an operation. kjit rejects all such operations
+ * first. If it misses one, the compilation in this thread fails instead. */
 
 static _Thread_local struct {
   kt_compilation *c; /* NULL means that this thread is not inside LLVM */

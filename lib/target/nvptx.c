@@ -182,8 +182,10 @@ typedef struct nvptx_emission {
   bool is_dense; /* see kg_is_dense, kg_has_many_addresses and kg_is_lengthy */
 } nvptx_emission;
 
-/* ---- pipelines ---- default<O3> takes two to three times as long and gives no better code for
- * kernels, because the functions have been inlined as trees and ptxas optimizes again.
+/* ---- pipelines ----
+ *
+ * default<O3> takes two to three times as long and gives no better code for kernels, because the
+ * functions have been inlined as trees and ptxas optimizes again.
  *
  * A kernel without loops and without shared memory, such as an element-wise kernel, gains nothing
  * from optimizing code generation. The pipeline already combines loads and stores, and

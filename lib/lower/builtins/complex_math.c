@@ -239,8 +239,10 @@ static complex_value complex_sqrt(kl_lowering *l, complex_value z)
   return w;
 }
 
-/* ---- inverse functions ---- The formulas give NaN if one part is NaN. The values of Annex G on
- * the axes, which do not depend on the other part, are selected afterwards. */
+/* ---- inverse functions ----
+ *
+ * The formulas give NaN if one part is NaN. The values of Annex G on the axes, which do not depend
+ * on the other part, are selected afterwards. */
 
 static const double HALF_PI = 1.57079632679489661923;
 
