@@ -1,5 +1,5 @@
-/* kjit_reduce_by_key and kjit_scan_by_key, lib/library/by_key.kir: one launch on a GPU, two on the
- * CPU. */
+/* kjit_reduce_by_key and kjit_scan_by_key, with by_key.kir of lib/library. A GPU needs one launch,
+ * the CPU two. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -14,7 +14,7 @@ typedef struct parts {
   ka_operator operator_;
   kjit_function *equal;
   kjit_type accumulator;
-  uint32_t bytes; /* of a value of that type */
+  uint32_t bytes; /* size of a value of the accumulator type */
   bool is_exclusive;
   ka_operand result_keys, result, count, keys, x;
   ka_carried carried;
@@ -22,7 +22,7 @@ typedef struct parts {
 
 /* ---- kernels ---- */
 
-/* What the kernels take in common, as text. */
+/* Source fragments that all kernels share. */
 typedef struct texts {
   ka_kernel kernel;
   const char *key, *equal, *load, *op, *carried, *n;
@@ -41,23 +41,25 @@ static void begin(const parts *p, texts *t)
 
 /* ---- the shape of a launch ---- */
 
-/* As measured on an H200. */
+/* Values measured on an H200. */
 enum {
-  GPU_PAIR_BYTES = 176, /* of keys and values that a thread has */
+  GPU_PAIR_BYTES = 176, /* bytes of keys and values that a thread holds */
   GPU_MOST_ITEMS = 21,
   GPU_TILE = 256,      /* threads of a block */
-  GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
+  GPU_WIDE_VALUE = 32, /* bytes; blocks of larger values have fewer threads */
   GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 4,            /* on a multiprocessor */
-  GPU_TILES = 2,             /* of a multiprocessor, before a thread has more than a few elements */
-  GPU_FEW = 3,               /* elements */
-  GPU_LARGE_TILE = 512,      /* where there are many small elements */
-  GPU_LARGE_LEAST = 1 << 22, /* elements */
-  GPU_LARGE_PAIR = 8,        /* bytes of a key and a value, at most */
-  GPU_LARGE_BLOCKS = 2       /* on a multiprocessor */
+  GPU_BLOCKS = 4,            /* minimum blocks for each multiprocessor */
+  GPU_TILES = 2,             /* tiles for each multiprocessor, below which threads get only GPU_FEW
+                              * elements */
+  GPU_FEW = 3,               /* elements of a thread if there are few tiles */
+  GPU_LARGE_TILE = 512,      /* threads of a block for many small elements */
+  GPU_LARGE_LEAST = 1 << 22, /* minimum number of elements for large tiles */
+  GPU_LARGE_PAIR = 8,        /* maximum bytes of a key and a value for large tiles */
+  GPU_LARGE_BLOCKS = 2       /* minimum blocks with large tiles for each multiprocessor */
 };
 
-/* A block may have nearly all shared memory of a multiprocessor, which has two such tiles. */
+/* Returns whether large tiles are used. Two of them use nearly all shared memory of a
+ * multiprocessor. */
 static bool has_large_tiles(const ka_call *call, uint64_t n, uint32_t pair, uint32_t items)
 {
   uint64_t bytes = (uint64_t)GPU_LARGE_BLOCKS * GPU_LARGE_TILE * items * pair;
@@ -65,7 +67,8 @@ static bool has_large_tiles(const ka_call *call, uint64_t n, uint32_t pair, uint
          bytes <= call->device->info.max_shared_bytes;
 }
 
-/* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
+/* Chooses the tiling. The number of elements of a thread is odd, so that adjacent threads access
+ * different banks of shared memory. */
 static ka_carried_tiling choose_tiling(const parts *p)
 {
   ka_call *call = p->call;
@@ -86,7 +89,7 @@ static ka_carried_tiling choose_tiling(const parts *p)
 
 /* ---- launches ---- */
 
-/* On a GPU tiles look back; on the CPU there is a launch before. */
+/* Adds the work memory. On a GPU the tiles use look-back; on the CPU a first launch fills it. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;
@@ -133,7 +136,7 @@ static void add_reduction(const parts *p)
             t.key, t.load, t.equal, store, put_key, count, t.op, t.carried, t.n, name, items);
 }
 
-/* Without elements there is no run. */
+/* Adds the steps for an input without elements, which has no runs. */
 static void add_no_runs(const parts *p)
 {
   ka_kernel kernel;
@@ -142,7 +145,7 @@ static void add_no_runs(const parts *p)
   ka_launch(&kernel, 1, 1, "by_key_put_count(0i64, %s)", count);
 }
 
-/* What is in front of a run. */
+/* Returns the expression of the value that each run starts with. */
 static const char *use_start(const parts *p, texts *t)
 {
   ka_call *call = p->call;
@@ -189,7 +192,8 @@ static void read_inputs(parts *p, const keyed *given)
             (unsigned long long)p->keys.count, (unsigned long long)p->x.count);
 }
 
-/* As NumPy: an array of halfs has a sum that is a half. */
+/* Returns the default element type of the result. As in NumPy, the sum of half-precision elements
+ * is half-precision. */
 static kjit_type result_type(parts *p)
 {
   kjit_type element = p->x.element,

@@ -1,12 +1,12 @@
-/* What scans and reductions of the parts of a line give on from one part to the next: a value and a
- * number, a struct that the kernel's text declares. */
+/* The carried value of scans and segmented reductions, which one part of a sequence passes to the
+ * next part: a struct of a value and a number that the kernel's source declares. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-/* bytes that a shuffle takes */
+/* maximum size of a value that shuffles exchange */
 enum { MOST_BYTES = 128 };
 
-/* An alignment that divides the size of every value of so many bytes. */
+/* Returns an alignment that divides the size of a value: the lowest set bit. */
 static uint32_t alignment_of(uint32_t bytes) { return bytes & -bytes; }
 
 static uint32_t round_up(uint32_t bytes, uint32_t alignment)
@@ -28,7 +28,7 @@ ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const ch
   return c;
 }
 
-/* ---- text ---- */
+/* ---- source text ---- */
 
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element)
 {
@@ -60,22 +60,24 @@ uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences)
 
 /* ---- the shape of a launch ---- */
 
-/* As measured on an H200, and on cores that share a memory. */
+/* Values measured on an H200, and on CPU cores with shared memory. */
 enum {
-  GPU_VALUE_BYTES = 128, /* of values that a thread has */
+  GPU_VALUE_BYTES = 128, /* bytes of values that a thread holds */
   GPU_MOST_ITEMS = 31,
   GPU_TILE = 512,       /* threads of a block */
-  GPU_SMALL_TILE = 256, /* where there are few steps */
-  GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
+  GPU_SMALL_TILE = 256, /* threads of a block if there are few steps */
+  GPU_WIDE_VALUE = 32,  /* bytes; blocks of larger values have fewer threads */
   GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 3,   /* on a multiprocessor: large tiles hide how long the loads of one take */
-  GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few steps */
-  GPU_FEW = 3,      /* steps */
-  CPU_PIECES = 4,   /* of a core */
-  CPU_LEAST = 16384 /* steps of a piece */
+  GPU_BLOCKS = 3,   /* minimum blocks for each multiprocessor; large tiles hide the latency of
+                     * loads */
+  GPU_TILES = 4,    /* tiles for each multiprocessor, below which threads get only GPU_FEW steps */
+  GPU_FEW = 3,      /* steps of a thread if there are few tiles */
+  CPU_PIECES = 4,   /* pieces for each core */
+  CPU_LEAST = 16384 /* minimum steps of a piece */
 };
 
-/* Odd numbers of steps: neighbouring threads read other banks of shared memory. */
+/* Chooses the tiling. The number of steps of a thread is odd, so that adjacent threads access
+ * different banks of shared memory. */
 ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
                                   bool is_simple)
 {

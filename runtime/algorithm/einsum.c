@@ -1,4 +1,4 @@
-/* kjit_einsum and kjit_matmul: the call, checked. */
+/* kjit_einsum and kjit_matmul: parse the expression and check the call. */
 #include <string.h>
 
 #include "algorithm/einsum.h"
@@ -17,8 +17,9 @@ typedef struct einsum_given {
 typedef struct reader {
   ka_einsum *e;
   const char *at;
-  uint64_t seen, repeated; /* letters of the operands; those that come twice */
-  uint32_t ellipsis_rank;  /* the most axes that an ellipsis stands for */
+  uint64_t seen, repeated; /* letters that occur in the operands; letters that occur more than
+                            * once */
+  uint32_t ellipsis_rank;  /* maximum number of axes of an ellipsis in an operand */
 } reader;
 
 static uint32_t letter_of(char c)
@@ -46,8 +47,8 @@ _Noreturn static void fail_at(const reader *r, const char *what)
           r->e->expression, (size_t)(r->at - r->e->expression) + 1, what);
 }
 
-/* The letters up to a comma, an arrow or the end; false: no ellipsis is among them. ellipsis: the
- * number of letters before it. */
+/* Reads letters up to a comma, an arrow or the end. Returns whether they contain an ellipsis, and
+ * stores the number of letters before it. */
 static bool read_letters(reader *r, uint8_t *letters, uint32_t *count, uint32_t *ellipsis)
 {
   bool has_ellipsis = false;
@@ -72,7 +73,7 @@ static bool read_letters(reader *r, uint8_t *letters, uint32_t *count, uint32_t 
   return has_ellipsis;
 }
 
-/* Puts the axes of the ellipsis between the letters. */
+/* Inserts the axes of the ellipsis between the letters. */
 static void insert_ellipsis(ka_factor *factor, const uint8_t *letters, uint32_t count,
                             uint32_t ellipsis, uint32_t axes)
 {
@@ -122,7 +123,8 @@ static void read_result(reader *r)
   insert_ellipsis(&r->e->result, letters, count, ellipsis, r->ellipsis_rank);
 }
 
-/* Without an arrow: the ellipsis, then the letters that come once, as they are ordered. */
+/* For an expression without an arrow: the result has the ellipsis, then the letters that occur
+ * once, in alphabetical order. */
 static void imply_result(reader *r)
 {
   uint8_t letters[KJ_MAX_RANK];
@@ -159,7 +161,8 @@ static void read_expression(ka_einsum *e)
 
 /* ---- extents ---- */
 
-/* Extents of 1 broadcast, though not beside another extent of the same operand. */
+/* Determines the extent of each letter. An extent of 1 broadcasts, unless the letter occurs in the
+ * same operand with another extent. */
 static void take_extents(ka_einsum *e, uint32_t *owners)
 {
   for (size_t i = 0; i < e->count; i++) {
@@ -247,12 +250,12 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
             "`options.accumulator` is %s, but the products of operands with elements of type %s "
             "are not integers",
             ka_type_text(e->call, e->call->options.accumulator), ka_type_text(e->call, e->element));
-  /* numbers of 8 bits are summed as those of 16 are */
+  /* FP8 is summed like half precision */
   return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);
 }
 
-/* What an array for the result has. The sums of an epilogue have nothing to do with the result: it
- * may be of any other type. */
+/* Chooses the types and returns the element type of the result. With an epilogue the result type
+ * does not depend on the type of the sums. */
 static kjit_type choose_types(ka_einsum *e)
 {
   if (!e->epilogue.function) return e->format ? KJIT_F32 : e->element;
@@ -287,7 +290,7 @@ static void read_operands(ka_einsum *e, const einsum_given *given)
   e->result.operand = &operands[given->count];
 }
 
-/* A product of matrices is an expression; an axis that is summed does not broadcast. */
+/* Returns the expression of a matrix product. A summed axis does not broadcast. */
 static const char *matmul_expression(ka_einsum *e)
 {
   const ka_operand *x = e->factors[0].operand, *y = e->factors[1].operand;
@@ -321,7 +324,7 @@ static void check_result(const ka_einsum *e, const int64_t *shape)
       ka_check_overlap(e->call, result, e->epilogue.factors[i].operand, true);
 }
 
-/* An array without axes as one of one element. */
+/* Turns a zero-dimensional array into a one-dimensional one with one element. */
 static void give_axis(ka_call *call, ka_operand *operand)
 {
   const int64_t one = 1;

@@ -1,17 +1,18 @@
-/* In which order the operands of an einsum are multiplied: of all trees of pairs the one of the
- * fewest products, found for each set of operands from those of its subsets. */
+/* Chooses the order in which the operands of an einsum are multiplied. Of all binary trees it takes
+ * the one with the fewest multiplications, found by dynamic programming over sets of operands. */
 #include <math.h>
 
 #include "algorithm/einsum.h"
 
 typedef struct path {
   ka_einsum *e;
-  uint64_t *masks; /* by set of operands: the letters that their product has */
+  uint64_t *masks; /* indexed by set of operands: letters of their product */
   double *costs;
-  uint32_t *splits; /* one of the two sets that it is made of */
+  uint32_t *splits; /* indexed by set: one of the two subsets that are multiplied */
 } path;
 
-/* Letters that no other operand and not the result has are summed at once. */
+/* Returns the letters of the product of a set. A letter that neither another operand nor the result
+ * has is summed immediately. */
 static uint64_t letters_left(const ka_einsum *e, uint32_t set)
 {
   uint64_t own = 0, others = e->result.mask;
@@ -70,7 +71,8 @@ static ka_factor store_in_work(const path *p, uint64_t mask)
   return factor;
 }
 
-/* target NULL: work memory, or the operand itself; what it is. */
+/* Multiplies the operands of a set. target NULL means to use work memory, or the operand itself if
+ * the set has only one. Returns the product as a factor. */
 static ka_factor multiply_set(const path *p, uint32_t set, const ka_factor *target)
 {
   const ka_einsum *e = p->e;

@@ -1,5 +1,5 @@
-/* Histograms, lib/library/histogram.kir: of integers that are their bins, of bins of equal width,
- * and of bins between edges. */
+/* Histograms, with histogram.kir of lib/library: of integers that are bin numbers, with bins of
+ * equal width, and with bins between given edges. */
 #include <math.h>
 #include <string.h>
 
@@ -19,17 +19,18 @@ typedef struct histogram {
 
 enum {
   GPU_THREADS = 256,
-  GPU_BLOCKS = 3, /* of a multiprocessor */
+  GPU_BLOCKS = 3, /* blocks for each multiprocessor */
   GPU_ITEMS = 16,
   GPU_ACCESS_BYTES = 16,
-  MOST_LANES = 512,        /* bins that have a byte for each lane */
-  LANES_BYTES = 64 << 10,  /* of a block */
-  SMALL_BYTES = 256,       /* of its other shared arrays */
-  SHARED_BYTES = 96 << 10, /* of a block */
+  MOST_LANES = 512,        /* maximum number of bins for which each lane has its own byte
+                            * counters */
+  LANES_BYTES = 64 << 10,  /* shared memory of a block for these counters */
+  SMALL_BYTES = 256,       /* shared memory of a block for other arrays */
+  SHARED_BYTES = 96 << 10, /* maximum shared memory of a block */
   SHARED_ITEMS = 4,
-  CPU_LEAST = 16384, /* elements of a piece */
+  CPU_LEAST = 16384, /* minimum elements of a piece */
   CPU_TABLES = 4,
-  CPU_FEW = 4096 /* bins that have several tables */
+  CPU_FEW = 4096 /* number of bins up to which several tables are used */
 };
 
 typedef struct counting {
@@ -39,7 +40,7 @@ typedef struct counting {
   bool has_weights;
   uint32_t bins;
   double low, high;
-  kjit_type type; /* of counts */
+  kjit_type type; /* type of the counts */
 } counting;
 
 static uint32_t power_of_two(uint32_t least, uint32_t x)
@@ -54,15 +55,15 @@ static uint64_t block_count(const counting *c, uint64_t tile, uint64_t most)
   return blocks < most ? (blocks ? blocks : 1) : most;
 }
 
-/* ---- the pieces of a kernel's text ---- */
+/* ---- source fragments ---- */
 
 typedef struct texts {
   ka_kernel kernel;
   const char *load, *bin, *guess, *amount, *bins, *count;
 } texts;
 
-/* How far from an edge the bin that is computed is certain: a few roundings of the value, of the
- * edges, and of the quotient, in bins. */
+/* Returns the distance from an edge, in bins, within which a computed bin may be wrong: a few
+ * rounding errors of the value, the edges and the quotient. */
 static double doubt_of(const counting *c)
 {
   double unit = 0x1p-52, magnitude = fmax(fabs(c->low), fabs(c->high));
@@ -110,7 +111,7 @@ static const char *strictness(const counting *c)
   return c->kind == OF_INDICES ? "true" : "false";
 }
 
-/* ---- the ways ---- */
+/* ---- counting methods ---- */
 
 static void count_by_lanes(counting *c)
 {
@@ -119,7 +120,7 @@ static void count_by_lanes(counting *c)
   uint32_t bytes = kj_element_bytes(c->call->context->types, c->x.element);
   uint32_t neighbours = bytes >= GPU_ACCESS_BYTES ? 1 : GPU_ACCESS_BYTES / bytes;
   while (threads * capacity > LANES_BYTES) threads /= 2;
-  /* the table of totals, and other small arrays, are beside the counters */
+  /* shared memory also contains the table of totals and small arrays */
   while ((uint64_t)threads * capacity + capacity * sizeof(uint32_t) + SMALL_BYTES >
          c->call->device->info.max_shared_bytes)
     threads /= 2;
@@ -166,7 +167,7 @@ static void count_in_global(counting *c)
   ka_launch(&take, 0, 0, "histogram_take(%s, %s, %s)", store, bins, counts);
 }
 
-/* Of tables with a place for what has no bin. */
+/* Counts in tables that have an additional entry for elements without a bin. */
 static void count_on_cpu(counting *c)
 {
   texts t;
@@ -259,7 +260,7 @@ static void read_bins(counting *c, const histogram *given)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "the range of the bins, %g to %g, must be two finite numbers in ascending order",
             c->low, c->high);
-  if (c->low == c->high) { /* as NumPy has it */
+  if (c->low == c->high) { /* as NumPy does */
     c->low -= 0.5;
     c->high += 0.5;
   }

@@ -1,11 +1,12 @@
-/* Kernels as text: the family's func of lib/library, and the operands as funcs that it is handed.
+/* Writes the source of kernels. A kernel calls the family's func of lib/library and passes the
+ * operands as funcs:
  *
- *   import "operators"
- *   import "reduce"
- *   func x_at(g0, x_0) @inline { return f32(x_0[g0]) }
- *   kernel run(x_0: const dtype(x_0)[:], ...) @block(THREADS) {
- *     reduce_all(bind_back(x_at, x_0), ...)
- *   }
+ *     import "operators"
+ *     import "reduce"
+ *     func x_at(g0, x_0) @inline { return f32(x_0[g0]) }
+ *     kernel run(x_0: const dtype(x_0)[:], ...) @block(THREADS) {
+ *       reduce_all(bind_back(x_at, x_0), ...)
+ *     }
  *
  * g0, g1, g2 are the linear indices of the groups (ka_arrange). */
 #include <stdarg.h>
@@ -58,7 +59,7 @@ const char *ka_use_count(ka_kernel *kernel, uint64_t count)
 
 const char *ka_use_work(ka_kernel *kernel, uint32_t work)
 {
-  kjit_arg argument = { .value.u = work }; /* no kind: plan.c puts the array there */
+  kjit_arg argument = { .value.u = work }; /* kind 0; plan.c replaces it by the array */
   const char *name = numbered(kernel, "w");
   add_parameter(kernel, name, "", &argument);
   return name;
@@ -93,9 +94,9 @@ const char *ka_use_constant(ka_kernel *kernel, int64_t value)
   return name;
 }
 
-/* ---- the host's structs ---- */
+/* ---- structs of the application ---- */
 
-/* Structs that it has fields of come first. */
+/* Names a struct after the structs of its fields, so that these are declared first. */
 static void name_structs(ka_kernel *kernel, kjit_type type)
 {
   kj_arena *arena = &kernel->call->arena;
@@ -136,7 +137,7 @@ ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text,
                              .type_count = kernel->structs.count };
 }
 
-/* ---- the host's funcs ---- */
+/* ---- funcs of the application ---- */
 
 /* Returns the name of a func for the kernel text: a built-in has its own name, and another func is
  * declared as an extern func and linked. */
@@ -169,7 +170,8 @@ const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand
 
 /* ---- operands ---- */
 
-/* The parameters for what an operand has, and their names behind commas. */
+/* Adds parameters for the arrays and values of an operand, and returns their names, each after a
+ * comma. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand)
 {
   kj_arena *arena = &kernel->call->arena;
@@ -205,10 +207,10 @@ const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand)
   return name;
 }
 
-/* Names of the extents that a linear index is taken apart by: parameters, too. */
+/* Names for splitting linear indices into indices of axes. */
 typedef struct indices {
-  const char *extents;            /* behind commas */
-  const char *names[KJ_MAX_RANK]; /* by axis of the arrangement */
+  const char *extents;            /* extent parameters, each after a comma */
+  const char *names[KJ_MAX_RANK]; /* index of each axis in the kernel's order */
 } indices;
 
 static void take_extents(ka_kernel *kernel, const ka_operand *operand, indices *found)
@@ -224,7 +226,8 @@ static void take_extents(ka_kernel *kernel, const ka_operand *operand, indices *
     }
 }
 
-/* The statements that take the linear indices apart; names[axis] becomes the axis's index. */
+/* Writes the statements that split the linear indices. names[axis] receives the name of the axis's
+ * index. */
 static void divide_indices(ka_kernel *kernel, const ka_operand *operand, indices *found)
 {
   kj_arena *arena = &kernel->call->arena;
@@ -243,7 +246,7 @@ static void divide_indices(ka_kernel *kernel, const ka_operand *operand, indices
   }
 }
 
-/* The indices of the element, in the order of the operand's own axes. */
+/* Lists the indices of an element in the order of the operand's own axes. */
 static const char *list_indices(ka_kernel *kernel, const ka_operand *operand, const indices *found)
 {
   kj_arena *arena = &kernel->call->arena;
@@ -263,7 +266,8 @@ static const char *list_indices(ka_kernel *kernel, const ka_operand *operand, co
   return list;
 }
 
-/* `func x_at(g0, g1`, and what is behind the parameter v of a func that writes. */
+/* Writes the beginning of a func: `func x_at(g0, g1`, then a parameter v if it stores, then the
+ * operand's arrays. */
 static void begin_function(ka_kernel *kernel, const ka_operand *operand, const char *suffix,
                            const char *more)
 {
@@ -279,7 +283,7 @@ static const char *cast_of(ka_kernel *kernel, kjit_type from, kjit_type to)
   return is_conversion ? ki_type(kernel->call->context->types, to)->name : "";
 }
 
-/* What an element is given as: of a func the call, of an array the place. */
+/* Returns the expression of an element: a call of the operand's func, or an array element. */
 static const char *element_text(ka_kernel *kernel, const ka_operand *operand, const char *callee,
                                 const char *list, const char *value, const char *arrays)
 {
@@ -344,8 +348,8 @@ const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const c
   return kj_format(arena, "bind_back(%s_change%s%s)", operand->name, arrays, found.extents);
 }
 
-/* An operator of the host may give another type than it takes: each step is rounded to what the
- * reduction computes in. */
+/* Wraps a user-defined operator, which may return another type than it takes: each result is
+ * converted to the accumulator type. */
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
 {
   kj_arena *arena = &kernel->call->arena;
@@ -387,7 +391,7 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 {
   ka_call *call = kernel->call;
   kj_buffer text = { 0 };
-  if (blocks > INT32_MAX) /* of a grid's first dimension */
+  if (blocks > INT32_MAX) /* maximum of the first grid dimension */
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "this shape needs more than %d blocks", INT32_MAX);
   size_t own = kernel->arguments.count,
          all = own + kernel->constant_values.count + (threads ? 1 : 0);

@@ -1,4 +1,4 @@
-/* kjit_map: the call, checked. */
+/* kjit_map: checks the call. */
 #include <string.h>
 
 #include "algorithm/map.h"
@@ -15,7 +15,8 @@ typedef struct mapping {
 
 /* ---- funcs of elements ---- */
 
-/* As NumPy treats Python's numbers: they are of the kind that the others are, if they can be. */
+/* Returns the common type of the operands. An untyped number, like a Python number in NumPy, takes
+ * the type of the other operands if it can represent the number. */
 static kjit_type common_type(const ka_call *call, ka_operand *const *operands, size_t count,
                              bool is_integer)
 {
@@ -55,7 +56,7 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
   }
 }
 
-/* A built-in as a func of the kernel IR: only those can be asked. */
+/* Wraps a built-in in a func, because only the result type of funcs can be inferred. */
 static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count,
                                    kjit_module **module)
 {
@@ -121,7 +122,7 @@ bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kj
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = infer(call, function, values, count, &diagnostics, type);
   if (status == KJIT_ERROR_NO_COMPILER) {
-    kj_free_diagnostics(&diagnostics); /* the call goes on, and says so where code is not there */
+    kj_free_diagnostics(&diagnostics); /* the call continues, and reports missing code itself */
     return false;
   }
   finish_inference(call, status, &diagnostics);
@@ -144,7 +145,7 @@ static void infer_results(ka_map *map)
   const ki_type_info *info = ki_type(call->context->types, type);
   bool is_tuple = info->class_ == KJ_CLASS_TUPLE;
   size_t count = type == KJIT_VOID ? 0 : is_tuple ? info->count : 1;
-  /* Who asks what the results would be need not know how many there are. */
+  /* a call that asks for descriptions need not know the number of results */
   if (call->options.results && count && count <= call->options.result_count)
     map->result_count = count;
   if (count != map->result_count)

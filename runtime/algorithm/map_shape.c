@@ -1,6 +1,6 @@
-/* Shapes of maps: cores that a signature names, what broadcasts to what, and the loops: the axes in
- * the order of the first result's memory, joined where they lie together in all arrays, so that
- * contiguous arrays of any rank are one line. */
+/* Shapes of maps: core axes named by a signature, broadcasting, and the loops. The loops are the
+ * axes ordered by the memory of the first result and merged if they are contiguous in all arrays,
+ * so that contiguous arrays of any rank need one loop. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ void ka_read_signature(ka_map *map, const char *text)
   if (!skip(&r, "") || *r.at) refuse_signature(&r, "the end");
 }
 
-/* The sizes become, or are, the last extents of the operand. */
+/* Binds the sizes of the signature to the last extents of the operand, or checks them. */
 static void fit_core(ka_map *map, ka_mapped *mapped)
 {
   ka_operand *operand = &mapped->operand;
@@ -122,7 +122,7 @@ static void fit_core(ka_map *map, ka_mapped *mapped)
   }
 }
 
-/* ---- what broadcasts to what ---- */
+/* ---- broadcasting ---- */
 
 static void place(ka_map *map)
 {
@@ -135,7 +135,7 @@ static void place(ka_map *map)
   }
 }
 
-/* Enlarges the loops' shape by the operand's. */
+/* Broadcasts the shape of the loops with the operand's shape. */
 static void widen(ka_map *map, const ka_mapped *mapped)
 {
   for (uint32_t i = 0; i < loop_rank(mapped); i++) {
@@ -231,8 +231,8 @@ static void find_strides(const ka_map *map, ka_mapped *mapped)
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-/* Axes of more than one element, those of the largest strides of the first result that is an array
- * first; else, and where strides are equal, as they are. */
+/* Orders the axes with more than one element by descending stride of the first result that is an
+ * array. Otherwise, and for equal strides, keeps the original order. */
 static uint32_t order_axes(const ka_map *map, uint32_t *axes)
 {
   const ka_mapped *lead = NULL;
@@ -268,7 +268,7 @@ static bool can_join(const ka_map *map, uint32_t outer, uint32_t inner)
   return true;
 }
 
-/* Of a result without a core, func gets an array of one element. */
+/* If a result has no core axes, the func gets a view of one element. */
 static void view_mapped(ka_map *map, ka_mapped *mapped, bool is_written_by_func)
 {
   ka_operand *operand = &mapped->operand;

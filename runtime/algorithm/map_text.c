@@ -1,45 +1,46 @@
-/* The kernel of a map. One loop, and all of them on the CPU or around a func that writes, are a
- * grid_range over the loops:
+/* Writes the kernel of a map. A single loop is a grid_range, and so are several loops on the CPU or
+ * for a func that writes its results:
  *
- *   for i0, i1 in grid_range(v3, v4) { r0_0[i0, i1] = hosts_0(x0_0[i0], x1_0[i1]) }
+ *     for i0, i1 in grid_range(v3, v4) { r0_0[i0, i1] = hosts_0(x0_0[i0], x1_0[i1]) }
  *
- * On a GPU two and more loops are map_tiles of lib/library/map.kir, where a thread reads N elements
+ * On a GPU two or more loops use map_tiles of lib/library/map.kir, where a thread reads N elements
  * before it writes them:
  *
- *   func tile(row, column, const ROWS, const COLUMNS, const N, r0_0, x0_0, x1_0) @inline {
- *     local t0: dtype(r0_0)[N]
- *     for k in range(N) @unroll {
- *       let i0 = row + k * ROWS
- *       let i1 = column + k * COLUMNS
- *       t0[k] = hosts_0(x0_0[i0], x1_0[i1])
- *     }
- *     for k in range(N) @unroll { ... r0_0[i0, i1] = t0[k] }
- *   } */
+ *     func tile(row, column, const ROWS, const COLUMNS, const N, r0_0, x0_0, x1_0) @inline {
+ *       local t0: dtype(r0_0)[N]
+ *       for k in range(N) @unroll {
+ *         let i0 = row + k * ROWS
+ *         let i1 = column + k * COLUMNS
+ *         t0[k] = hosts_0(x0_0[i0], x1_0[i1])
+ *       }
+ *       for k in range(N) @unroll { ... r0_0[i0, i1] = t0[k] }
+ *     } */
 #include <string.h>
 
 #include "algorithm/map.h"
 
 enum {
-  MOST_RANGE = 3, /* extents of a grid_range */
+  MOST_RANGE = 3, /* maximum number of extents of a grid_range */
   GPU_THREADS = 256,
-  GPU_BLOCKS = 8, /* of a multiprocessor: all threads that it holds */
-  TILE = 4,       /* elements a thread */
+  GPU_BLOCKS = 8, /* blocks for each multiprocessor, enough for its maximum number of threads */
+  TILE = 4,       /* elements for each thread */
   LEAST_WIDE = 16
 };
 
 typedef struct writer {
   ka_map *map;
   ka_kernel kernel;
-  const char *function;               /* func's name */
-  const char *indices[KJ_MAX_RANK];   /* of the loops */
-  const char *extents[KJ_MAX_RANK];   /* parameters: of the loops that an index is taken apart by */
-  const char *parameters;             /* of the operands, each behind a comma */
-  const char **names, **result_names; /* of funcs as operands and results */
+  const char *function;               /* name of the func */
+  const char *indices[KJ_MAX_RANK];   /* index of each loop */
+  const char *extents[KJ_MAX_RANK];   /* extent parameters of the loops, for splitting a linear
+                                       * index */
+  const char *parameters;             /* parameters of the operands, each after a comma */
+  const char **names, **result_names; /* names of operand and result funcs */
 } writer;
 
 /* ---- elements ---- */
 
-/* Loops that the operand has, "i0, i2". */
+/* Lists the loop indices of an operand, such as "i0, i2". */
 static const char *list_indices(const writer *w, const ka_mapped *mapped)
 {
   const char *list = "";
@@ -49,7 +50,7 @@ static const char *list_indices(const writer *w, const ka_mapped *mapped)
   return list;
 }
 
-/* The axes of a func, "i64(i0), 0i64". */
+/* Lists the indices for an operand func, such as "i64(i0), 0i64". */
 static const char *list_axes(const writer *w, const ka_mapped *mapped)
 {
   kj_arena *arena = &w->map->call->arena;
@@ -72,7 +73,8 @@ static const char *call_text(const writer *w, const ka_mapped *mapped, const cha
   return kj_format(arena, "%s(%s)", name, *inside == ',' ? inside + 2 : inside);
 }
 
-/* A place, or what a func gives; of what has a core a view. */
+/* Returns the expression of an element: an array element, a view if there are core axes, or the
+ * call of an operand func. */
 static const char *element_text(const writer *w, const ka_mapped *mapped, const char *name)
 {
   kj_arena *arena = &w->map->call->arena;
@@ -85,7 +87,7 @@ static const char *element_text(const writer *w, const ka_mapped *mapped, const 
   return kj_format(arena, "%s[%s]", own, *list ? list : "0");
 }
 
-/* hosts_0(x0_0[i0], ...) */
+/* Returns the call of the func, such as hosts_0(x0_0[i0], ...). */
 static const char *value_text(const writer *w)
 {
   kj_arena *arena = &w->map->call->arena;
@@ -109,7 +111,7 @@ static void write_result(writer *w, size_t index, const char *value)
   else kj_append_format(w->kernel.body, "    %s = %s\n", element_text(w, result, ""), value);
 }
 
-/* The statements for one element. */
+/* Writes the statements for one element. */
 static void write_element(writer *w)
 {
   const ka_map *map = w->map;
@@ -133,7 +135,8 @@ static void write_element(writer *w)
 
 /* ---- indices ---- */
 
-/* The statements that take `linear` apart into the loops [0, count); the last is the fastest. */
+/* Writes the statements that split `linear` into the indices of loops 0 to count - 1; the last loop
+ * varies fastest. */
 static void divide(writer *w, const char *linear, uint32_t count)
 {
   kj_arena *arena = &w->map->call->arena;
@@ -155,7 +158,7 @@ static uint64_t count_of(const ka_map *map, uint32_t first, uint32_t end)
   return count;
 }
 
-/* Parameters for the extents of the loops [first, end). */
+/* Adds parameters for the extents of loops first to end - 1. */
 static const char *use_extents(writer *w, uint32_t first, uint32_t end)
 {
   const char *list = "";
@@ -222,7 +225,8 @@ static tiling choose_tiling(const ka_map *map)
   return t;
 }
 
-/* What a thread computes waits in local arrays until it has read all. */
+/* Writes the func of a tile. waits: the results are kept in local arrays until all operands are
+ * read. */
 static void write_tile(writer *w, bool waits)
 {
   ka_map *map = w->map;

@@ -1,4 +1,5 @@
-/* Operands: what the host gives, checked, and put into the order in which a kernel runs over it. */
+/* Operands: checks the application's operands and arranges their axes in the order of the
+ * kernel. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view
     ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
 }
 
-/* An operand that is wrong is reported when it is read. */
+/* an invalid operand is reported when it is read */
 static void prefer_device_of(ka_call *call, const kjit_arg *argument)
 {
   kj_view view = { 0 };
@@ -57,7 +58,7 @@ static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argum
   return view;
 }
 
-/* Steps along one axis lead where those along another one do. */
+/* Returns whether steps along two axes can reach the same element. */
 static bool do_axes_meet(const ka_operand *operand, uint32_t i, uint32_t j)
 {
   uint64_t a = (uint64_t)llabs(operand->view.strides[i]),
@@ -70,7 +71,8 @@ static bool do_axes_meet(const ka_operand *operand, uint32_t i, uint32_t j)
   return b / divisor < (uint64_t)operand->shape[i] && a / divisor < (uint64_t)operand->shape[j];
 }
 
-/* Two of its elements are at one place: along one axis, or at the ends of steps along two. */
+/* Returns whether two elements of the operand have the same address: along one axis, or by steps
+ * along two axes. */
 static bool overlaps_itself(const ka_operand *operand)
 {
   for (uint32_t i = 0; i < operand->rank && operand->count; i++) {
@@ -172,7 +174,8 @@ kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_
   return argument->type;
 }
 
-/* The type of an element is what the func returns for indices and those arguments. */
+/* Infers the element type, which is the result type of the func for indices and its further
+ * arguments. */
 static kjit_type infer_element(ka_call *call, const ka_operand *operand)
 {
   kjit_type type = KJIT_VOID;
@@ -221,7 +224,7 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
               operand->name);
     else ka_check_value(call, operand->name, &given->arrays[i]);
   }
-  if (operand->is_output) return; /* what it is called with depends on the algorithm */
+  if (operand->is_output) return; /* the arguments of an output func depend on the algorithm */
   ka_check_operand_arity(call, operand);
   operand->element = infer_element(call, operand);
 }
@@ -295,7 +298,8 @@ static void check_written(ka_call *call, const ka_operand *output, const kj_view
   }
 }
 
-/* Which of its last parameters, the arrays and values of an output, a func stores to. */
+/* Returns for each additional argument of an output func, an array or value, whether the func
+ * stores to it. */
 static const bool *find_stores(ka_call *call, const ka_operand *output)
 {
   const ki_function *function = kj_function_of(output->function)->function;
@@ -306,8 +310,8 @@ static const bool *find_stores(ka_call *call, const ka_operand *output)
   return found + 2 * count - output->array_count;
 }
 
-/* Two funcs may take turns in one array, as only who wrote them knows; and so may a func beside the
- * elements that it is given. */
+/* Arrays shared between two funcs are not checked, because the funcs may order their accesses
+ * themselves. The same holds for the arrays of a func and the elements that it receives. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *input,
                       bool may_be_same)
 {
@@ -357,9 +361,9 @@ uint32_t ka_read_axes(ka_call *call, uint32_t rank)
   return found;
 }
 
-/* ---- the kernel's order ---- */
+/* ---- order of axes in the kernel ---- */
 
-/* Axes of extent 1 go, and neighbours of a group that lie together become one. */
+/* Removes axes of extent 1 and merges adjacent axes of a group that are contiguous. */
 static uint32_t join_axes(int64_t *shape, int64_t *strides, uint32_t count)
 {
   uint32_t kept = 0;
@@ -415,7 +419,7 @@ void ka_make_view(ka_call *call, ka_view *wanted)
     wanted->made.value.array = *view;
     return;
   }
-  /* the launches come when the operand has gone */
+  /* the launch happens after the operand is gone */
   kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);
   int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, 2 * KJ_MAX_RANK);
   memcpy(kept, wanted->extents, wanted->rank * sizeof *kept);
@@ -447,7 +451,7 @@ void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32
     KJ_ASSERT(operand->axis_count <= KJ_MAX_RANK && next <= operand->rank);
   }
   if (operand->function) return;
-  if (!operand->axis_count) { /* one element */
+  if (!operand->axis_count) { /* a single element */
     operand->extents[0] = strides[0] = 1;
     operand->axis_count = 1;
   }

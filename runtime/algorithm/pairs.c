@@ -1,12 +1,13 @@
-/* kjit_pairs and kjit_pairs_smallest: for each row of x a reduction over the rows of y of a func of
- * both, without the matrix of all pairs: what they are given. pairs_text.c has their kernels. */
+/* kjit_pairs and kjit_pairs_smallest: for each row of x, reduce a func of x's row and y's row over
+ * all rows of y, without storing the matrix of all pairs. This file checks the calls; pairs_text.c
+ * writes their kernels. */
 #include "algorithm/pairs.h"
 
 #include <string.h>
 
 #include "ir/context.h"
 
-/* What a block has of x and of y is in registers and in shared memory. */
+/* A block keeps rows of x in registers and rows of y in shared memory, which limits their size. */
 enum { MOST_ROW_BYTES = 4096, MOST_Y_BYTES = 8192, MOST_K = 64 };
 
 /* ---- operands ---- */
@@ -86,7 +87,8 @@ static void read_all_rows(ka_pairs *p, const ka_pairing *given)
   call->is_wide = call->is_wide || p->piece->is_wide;
 }
 
-/* Its type depends on the rows that it gets, which no operand's func has. */
+/* Reads the func. Its type depends on the rows that are passed to it, unlike that of an operand's
+ * func. */
 static void read_function(ka_pairs *p, const kjit_operand *given)
 {
   ka_call *call = p->call;
@@ -101,7 +103,7 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 
 /* ---- results ---- */
 
-/* width: of a result with two axes, else 0 */
+/* width: numbers in a row of a result with two axes, else 0. */
 static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
 {
   ka_call *call = p->call;
@@ -172,7 +174,7 @@ static void choose_order(ka_pairs *p)
   p->bytes = v->bytes = kj_element_bytes(p->call->context->types, v->value);
 }
 
-/* As kjit_reduce has it. */
+/* Returns the same type as kjit_reduce. */
 static kjit_type result_type(const ka_pairs *p, const ka_pair_value *v)
 {
   bool is_half = v->element == KJIT_F16 || v->element == KJIT_BF16;
@@ -228,7 +230,7 @@ static void check_type(const ka_pairs *p, const ka_pair_value *v)
     ka_check_positions(p->call, &v->result, p->total);
 }
 
-/* The types of what is combined and of the results' arrays. */
+/* Chooses the types of the combined values and of the result arrays. */
 static void choose_all_types(ka_pairs *p, const ka_pairing *given)
 {
   for (size_t i = 0; i < p->value_count; i++) {
@@ -241,7 +243,7 @@ static void choose_all_types(ka_pairs *p, const ka_pairing *given)
   }
 }
 
-/* The call only asks what its results would be. */
+/* For calls that only ask for a description of the results. */
 static void describe_results(const ka_pairs *p)
 {
   ka_call *call = p->call;
@@ -252,8 +254,8 @@ static void describe_results(const ka_pairs *p)
   if (p->k && call->options.result_count > 1) (void)ka_describe(call, 1, KJIT_I64, 2, shape);
 }
 
-/* The func returns a value for each result. Whoever asks what they would be need not know how many
- * there are. */
+/* Checks that the func returns a value for each result. A call that asks for descriptions need not
+ * know their number. */
 static void check_count(const ka_pairs *p, const ka_pairing *given)
 {
   const ka_call *call = p->call;
@@ -308,7 +310,8 @@ uint32_t ka_pairs_options(const ka_pairing *given)
   return KA_CHUNK | KA_DEVICES | (given->operator_ ? KA_ACCUMULATOR : 0);
 }
 
-/* More operands than a call's inputs have: its steps are not kept. */
+/* Returns false if the call has more operands than ka_inputs can list; its steps are not kept
+ * then. */
 static bool list_inputs(const ka_pairing *given, ka_inputs *inputs)
 {
   size_t count = 0, results = given->results ? given->result_count : 0,

@@ -1,5 +1,5 @@
-/* A reduction over pairs of rows on the way from its operands (pairs.c) to the text of its kernels
- * (pairs_text.c). */
+/* A reduction over pairs of rows: declarations for pairs.c, which reads the operands, and
+ * pairs_text.c, which writes the kernels. */
 #ifndef KA_PAIRS_H
 #define KA_PAIRS_H
 
@@ -129,25 +129,29 @@ typedef struct ka_rows_text {
   const char *locals;          /* statements of the kernel that declare the arrays */
   const char *take_x, *take_y; /* funcs of pairs_visit */
   const char *names;           /* ", xs, y0s" */
-  /* the rows of a pair and their numbers, as the func takes them: "xs[l], y0s[j], i64(i), ..." */
+  /* the rows of a pair and their indices in the form that the func takes: "xs[l], y0s[j], i64(i),
+   * ..." */
   const char *arguments;
-  const char *row; /* ", v7": the number of the first row of x, which arguments need; or "" */
+  const char *row; /* ", v7" with the index of the first row of x, if the arguments need it;
+                    * otherwise "" */
 } ka_rows_text;
 ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape);
-/* Whether a row of x is a column of the kernel's array: on the CPU the rows are side by side. */
+/* Returns whether a row of x is a column of the kernel's array. On the CPU the rows are adjacent
+ * columns. */
 bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
-/* A row of a pair: "xs[l]", "xs[:, l]", "y0s[j]"; of a gradient for a column "x_row", a copy. */
+/* Returns the expression of a row of a pair: "xs[l]", "xs[:, l]" or "y0s[j]". For a gradient a
+ * column is replaced by "x_row", a copy. */
 const char *ka_pair_row(const ka_pairs *p, const ka_rows *rows);
-/* The operands with rows of x and y that the func takes, in the order of its parameters. */
+/* Lists the operands with rows of x and y in the order of the func's parameters. */
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
 /* Returns the type of an array of `count` rows: "f32[64, 3]", or "f32[64]" for rows of one number.
  * is_transposed: the rows are the columns of the array. */
 const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
                          bool is_transposed);
-/* The name of the func in a kernel's text. */
+/* Returns the name of the func in the kernel's source. */
 const char *ka_use_pair_function(const ka_pairs *p, ka_kernel *kernel);
 
-/* ---- pairs_values.c: the text of what is combined ---- */
+/* ---- pairs_values.c: the combined values ---- */
 
 /* Names for one result in a kernel's source. */
 typedef struct ka_value_text {
@@ -160,21 +164,22 @@ ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t
  * that initialize them, add the value of a pair and store the results. */
 typedef struct ka_sums_text {
   const char *locals;              /* statements of the kernel */
-  const char *begin, *add, *store; /* bound: begin and add to `pair`, store to `stores` */
+  const char *begin, *add, *store; /* expressions bound to their arrays: begin and add take `pair`,
+                                    * store takes `stores` */
 } ka_sums_text;
 ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_text *values,
                            uint32_t rows, const char *pair, const char *const *stores);
-/* The same of a gradient: sums of derivatives. more: the names of the func's last arguments. */
+/* The same for a gradient: sums of derivatives. more: names of the func's additional arguments. */
 ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
                                const char *more, uint32_t count, const char *const *stores);
-/* Sets the values of a gradient: what the derivatives are by. Errors: ARGUMENT, TYPE. */
+/* Sets the parameters by which a gradient computes derivatives. Errors: ARGUMENT, TYPE. */
 void ka_read_gradient(ka_pairs *p);
-/* Elements of a result with so many rows. */
+/* Returns the number of elements of a result with this number of rows. */
 static inline uint64_t ka_pair_elements(const ka_pair_value *v, uint64_t rows)
 {
   return rows * (v->width ? v->width : 1);
 }
-/* A func that stores the finished value of a row, called as pairs_put. */
+/* Returns a func that stores the final value of a row, called like pairs_put. */
 const char *ka_finish_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
 
 #endif

@@ -1,27 +1,27 @@
-/* kjit_pairs_gradient: derivatives of a reduction over pairs, as reductions over pairs.
+/* kjit_pairs_gradient: derivatives of a reduction over pairs, computed as reductions over pairs.
  *
- * With the cotangents c of r[i] = op over j of f(x[i], y[j]), the derivative by x[i] is the sum
- * over j of c[i] * w(i, j) * df/dx, and that by y[j] the sum over i of c[i] * w(i, j) * df/dy. w is
- * 1 for add, exp(f - r[i]) for logaddexp, and for max and min 1 where j is the place of the
- * greatest or least value. A pass computes the derivatives by x and by the func's last arguments,
- * which have a sum for each row of x. Another pass, with x and y exchanged, computes those by y. On
- * a GPU, by x:
+ * With cotangents c and r[i] = op over j of f(x[i], y[j]), the derivative by x[i] is the sum over j
+ * of c[i] * w(i, j) * df/dx, and the derivative by y[j] is the sum over i of c[i] * w(i, j) *
+ * df/dy. The weight w is 1 for add, exp(f - r[i]) for logaddexp, and for max and min 1 for the pair
+ * that gives the result, otherwise 0. One pass computes the derivatives by x and by the func's
+ * additional arguments, which have a sum for each row of x. Another pass, with x and y exchanged,
+ * computes those by y. The func of a pass by x on a GPU:
  *
- *   func pair_add(l, j, i, at, xs, cotangentss, y0s, sums_0) @inline {
- *     let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
- *   }
+ *     func pair_add(l, j, i, at, xs, cotangentss, y0s, sums_0) @inline {
+ *       let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
+ *     }
  *
- * A sum over j of f itself (KJIT_PAIRS_VALUE) takes the value that vjp returns.
+ * A sum over j of f itself (KJIT_PAIRS_VALUE) adds the value that vjp returns.
  *
- * vjp adds the derivative by a row to the row that it is handed; it returns that by a number. On
- * the CPU, where rows stand side by side as columns of an array, it gets copies of them: the loops
- * of the func need constant lengths, which columns do not have. */
+ * vjp adds the derivative by a row to the row that is passed to it, and returns the derivative by a
+ * number. On the CPU, where rows are columns of an array, vjp gets copies of the rows, because the
+ * func's loops need a constant length, which columns do not have. */
 #include <string.h>
 
 #include "algorithm/pairs_share.h"
 #include "ir/context.h"
 
-/* ---- what the derivatives are by ---- */
+/* ---- parameters with derivatives ---- */
 
 enum { MOST_PARAMETER_ELEMENTS = 64 };
 
@@ -35,7 +35,7 @@ static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
           parameter, ka_type_text(p->call, type));
 }
 
-/* A number, or an array of one axis with a few elements. */
+/* Reads an additional argument: a number, or a one-dimensional array with few elements. */
 static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg *argument,
                           ka_pair_value *v)
 {
@@ -91,10 +91,10 @@ void ka_read_gradient(ka_pairs *p)
   }
 }
 
-/* ---- the text ---- */
+/* ---- source text ---- */
 
-/* The func whose derivative is taken, of the func's parameters and, unless the weight is one, of
- * the row's result. */
+/* Writes the func to differentiate. Its parameters are those of the application's func and, unless
+ * the weight is 1, the result of the row. */
 static const char *write_weighed(const ka_pairs *p, ka_kernel *kernel, size_t row_count)
 {
   kj_arena *arena = &p->call->arena;
@@ -123,7 +123,7 @@ static const char *element_of_sum(const ka_pairs *p, size_t index)
                                         : "l, q");
 }
 
-/* A statement for each element of a sum or a row. */
+/* Returns a statement for each element of a sum or a row. */
 static const char *for_elements(const ka_pairs *p, uint32_t width, const char *statement)
 {
   if (!width) return kj_format(&p->call->arena, "  %s\n", statement);
@@ -131,7 +131,7 @@ static const char *for_elements(const ka_pairs *p, uint32_t width, const char *s
                    width <= MOST_PARAMETER_ELEMENTS ? " @unroll" : "", statement);
 }
 
-/* Copies of the columns of x, declared in pair_add. */
+/* Returns statements of pair_add that copy columns of x. */
 static const char *copy_columns(const ka_pairs *p, ka_kernel *kernel)
 {
   kj_arena *arena = &p->call->arena;
@@ -152,7 +152,8 @@ typedef struct gradient_text {
   const char *names, *locals, *begin, *before, *add, *store, *numbers, *shadows;
 } gradient_text;
 
-/* The row that vjp adds to: of the sum's array, or a copy that is added to a column. */
+/* Returns the row to which vjp adds: a row of the sums, or a copy that is then added to a
+ * column. */
 static const char *write_row(const ka_pairs *p, const char *type, size_t index, gradient_text *t)
 {
   kj_arena *arena = &p->call->arena;
@@ -167,7 +168,8 @@ static const char *write_row(const ka_pairs *p, const char *type, size_t index, 
   return row;
 }
 
-/* Where vjp returns the value: alone if there are derivatives by rows only. */
+/* Returns the expression of the value in the result of vjp, which returns only the value if all
+ * derivatives are by rows. */
 static const char *value_of_all(const ka_pairs *p)
 {
   for (size_t i = 0; i < p->value_count; i++)
@@ -237,12 +239,12 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
 
 /* ---- the call ---- */
 
-/* One of the passes of a call: by x and the func's last arguments, and by y. */
+/* One pass of a call: by x and the func's additional arguments, or by y. */
 typedef struct gradient_pass {
   ka_pair_gradient gradient;
   ka_pairing given;
   uint32_t by[KA_MOST_PAIR_RESULTS];
-  size_t places[KA_MOST_PAIR_RESULTS]; /* of the pass's results among those of the call */
+  size_t places[KA_MOST_PAIR_RESULTS]; /* indices of the pass's results among those of the call */
   kjit_operand results[KA_MOST_PAIR_RESULTS], weighed[3];
 } gradient_pass;
 
@@ -277,7 +279,7 @@ static bool is_by_y(const gradient_call *g, uint32_t parameter)
   return parameter >= 1 && parameter <= g->y_count;
 }
 
-/* The value needs a pass of its operator: the one by x and the func's last arguments, of a sum. */
+/* Checks that KJIT_PAIRS_VALUE is used with a sum and a pass by x or by additional arguments. */
 static void check_value(ka_call *call, const gradient_call *g)
 {
   bool has_pass = false;
@@ -319,7 +321,7 @@ static void check_call(ka_call *call, gradient_call *g)
   check_value(call, g);
 }
 
-/* Fills a pass; false: the call asks for none of its derivatives. */
+/* Fills in a pass. Returns false if the call needs no derivative of this pass. */
 static bool make_pass(const gradient_call *g, bool is_exchanged, gradient_pass *pass)
 {
   size_t count = 0, weights = g->weight == KA_WEIGHT_ONE ? 2 : 3;

@@ -1,13 +1,15 @@
-/* The shape of a reduction over pairs, and the text of what a thread has of x and its block of y:
+/* Launch shape of a reduction over pairs, and the funcs that load a thread's rows of x and a
+ * block's rows of y:
  *
- *   func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
- *   func pairs_x(l, i, xs, x: func) @inline { pair_x(l, i, xs, x) }
- *   func pair_y0(first, count, ys, y: func, const T) @inline {
- *     for e in range(i32(thread_rank), count * 3, T) { ys[e // 3, e % 3] = y(first + ..., e % 3) }
- *   }
- *   func pairs_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0, T)
+ *     func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
+ *     func pairs_x(l, i, xs, x: func) @inline { pair_x(l, i, xs, x) }
+ *     func pair_y0(first, count, ys, y: func, const T) @inline {
+ *       for e in range(i32(thread_rank), count * 3, T) { ys[e // 3, e % 3] = y(first + ..., e % 3)
  * }
- */
+ *     }
+ *     func pairs_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0,
+ * T)
+ * } */
 #include "algorithm/pairs.h"
 
 /* ---- the shape of a launch ---- */
@@ -19,7 +21,7 @@ enum {
   GPU_TILE = 256,     /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
   CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,      /* CPU_ROWS for calls that look for the k smallest values */
+  CPU_ROWS_OF_K = 16,      /* CPU_ROWS for calls that find the k smallest values */
   CPU_ROW_BYTES = 32768,   /* maximum size of a thread's rows of x, which are side by side */
   CPU_VALUE_BYTES = 16384, /* maximum size of the combined values of a thread's rows */
   CPU_TILE = 256,
@@ -63,7 +65,7 @@ ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n)
   return s;
 }
 
-/* ---- what the func takes ---- */
+/* ---- arguments of the func ---- */
 
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS])
 {
@@ -155,7 +157,7 @@ static void write_y(ka_kernel *kernel, const ka_rows *y)
   kj_append_text(kernel->funcs, "  }\n}\n");
 }
 
-/* One side of the pairs: its arrays, and a func that reads the rows of all of its operands. */
+/* One side of the pairs: its arrays, and a func that reads the rows of all its operands. */
 typedef struct side {
   const char *locals, *names, *take;
 } side;

@@ -1,5 +1,5 @@
-/* The memory of reductions over pairs by pieces and shares: what each device has of x, y and the
- * results, and the buffers between. pairs_stream.c says when they are used. */
+/* Memory of reductions over pairs with pieces and shares: each device's parts of x, y and the
+ * results, and the buffers for y. pairs_stream.c uses them. */
 #include "algorithm/pairs_share.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ void ka_cut_tensor(const kjit_tensor *whole, const kj_view *view, uint64_t first
   memcpy(rows->shape, view->shape, sizeof rows->shape);
   rows->shape[0] = (int64_t)count;
   rows->tensor.shape = rows->shape;
-  /* negative strides wrap around */
+  /* unsigned arithmetic, so that negative strides work */
   uint64_t address = view->address + first * (uint64_t)view->strides[0] * view->element_bytes;
   rows->tensor.data = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
   rows->tensor.byte_offset = 0;
@@ -39,7 +39,7 @@ kjit_status ka_cut_rows(const kjit_arg *whole, const kj_view *view, uint64_t fir
   return KJIT_OK;
 }
 
-/* ---- where things are ---- */
+/* ---- location of arrays ---- */
 
 static bool is_array(const kjit_arg *argument)
 {
@@ -57,14 +57,14 @@ static kjit_status view_argument(const ka_streaming *s, const kjit_arg *argument
   return ki_finish_call(s->context, &diagnostics);
 }
 
-/* A launch on the device takes it as it is. */
+/* Returns whether a launch on the device can use the argument without a copy. */
 static bool is_there(const kjit_device *device, const kjit_arg *argument, const kj_view *view)
 {
   if (argument->kind == KJIT_ARG_ARRAY) return argument->value.array->object.device == device;
   return view->kind == device->info.kind && view->ordinal == device->info.ordinal;
 }
 
-/* Rows of y that are copied into pinned memory. */
+/* Returns whether rows of y are copied through pinned memory. */
 static bool is_staged(const ka_streaming *s, const kjit_arg *argument, const kj_view *view)
 {
   return kj_is_on_host(view) &&
@@ -96,7 +96,8 @@ static kjit_status make_array(kjit_device *device, kjit_stream *stream, kjit_typ
   return kjit_create_array_with(&config, array);
 }
 
-/* An array on the share's device of that shape; of the elements, too, where from is not NULL. */
+/* Makes an array of the view's shape on the share's device, and copies the elements if `from` is
+ * not NULL. */
 static kjit_status make_like(const ka_streaming *s, const ka_share *share, const kj_view *view,
                              const kjit_arg *from, kjit_array **array)
 {
@@ -149,7 +150,8 @@ static kjit_status place_arguments(const ka_streaming *s, ka_share *share)
   return KJIT_OK;
 }
 
-/* Of all of x: only what every piece would copy again. */
+/* Prepares a share with all rows of x: copies only operands that each piece would otherwise copy
+ * again. */
 static kjit_status place_all(const ka_streaming *s, ka_share *share)
 {
   for (size_t i = 0; i < s->x_count; i++) {
@@ -204,7 +206,7 @@ static kjit_status make_events(const ka_streaming *s, ka_share *share)
   for (uint32_t b = 0; b < s->buffers; b++) {
     KJ_TRY(kjit_create_event(share->device, &share->copied[b]));
     KJ_TRY(kjit_create_event(share->device, &share->used[b]));
-    KJ_TRY(kjit_record_event(share->used[b], share->compute)); /* its memory is there */
+    KJ_TRY(kjit_record_event(share->used[b], share->compute)); /* its memory is allocated */
   }
   return KJIT_OK;
 }
@@ -261,7 +263,7 @@ kjit_status ka_fetch_results(const ka_streaming *s, const ka_share *share)
   return KJIT_OK;
 }
 
-/* ---- the end ---- */
+/* ---- releasing a share ---- */
 
 static void release_share(ka_share *share)
 {

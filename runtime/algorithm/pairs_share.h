@@ -65,8 +65,8 @@ typedef struct ka_counting {
   ka_share *share;
 } ka_counting;
 
-/* Make an argument of `count` rows of a tensor or an array from row `first` on. view: the view of
- * the whole tensor. */
+/* Make an argument for `count` rows of a tensor or an array, starting with row `first`. view is the
+ * view of the whole tensor. */
 void ka_cut_tensor(const kjit_tensor *whole, const kj_view *view, uint64_t first, uint64_t count,
                    ka_cut *rows);
 kjit_status ka_cut_array(kjit_array *whole, uint64_t first, uint64_t count, ka_cut *rows);

@@ -1,21 +1,21 @@
-/* Reductions over pairs that are more than one call: y by pieces, options.chunk rows each, and x by
- * shares, one for each of options.devices. Each piece of a share is a call of its own (ka_piece),
- * which goes on from what the ones before have left. Rows of y that lie in memory of the host come
- * through two buffers: a piece is copied into pinned memory, once for all devices, and from there
- * to each device on a stream of its own, while the kernels of the piece before run.
+/* Reductions over pairs that consist of several calls: y is processed in pieces of options.chunk
+ * rows, and x in shares, one for each device of options.devices. Each piece of a share is a
+ * separate call (ka_piece) that continues from the results of the pieces before. Rows of y in host
+ * memory go through two buffers: a piece is copied to pinned memory once for all devices, and then
+ * to each device on a separate stream while the kernels of the previous piece run.
  *
- *   host           piece 0 | piece 1 | piece 2, when its buffer has been copied | ...
- *   stream of copies         piece 0 | piece 1 | piece 2, when its kernels are done | ...
- *   stream of the share                piece 0 | piece 1 | ...
+ *     host           piece 0 | piece 1 | piece 2, when its buffer has been copied | ...
+ *     stream of copies         piece 0 | piece 1 | piece 2, when its kernels are done | ...
+ *     stream of the share                piece 0 | piece 1 | ...
  *
- * pairs_share.c has the memory of shares. */
+ * pairs_share.c manages the memory of shares. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "algorithm/pairs_share.h"
 #include "ir/context.h"
 
-/* ---- what there is to do ---- */
+/* ---- preparing the call ---- */
 
 static void check_devices(ka_call *call)
 {
@@ -35,7 +35,7 @@ static void check_devices(ka_call *call)
   }
 }
 
-/* What is copied, or cut by rows. */
+/* Checks that an operand which is copied or divided by rows is an array. */
 static void check_is_array(ka_call *call, const ka_operand *operand, const char *option)
 {
   if (operand->function)
@@ -54,7 +54,8 @@ static void check_is_no_plan(ka_call *call, const char *option)
             option);
 }
 
-/* A pass of a gradient by y has as many rows as y, which need not be on a device all at once. */
+/* Returns whether the results have a row for each row of y, as in the pass of a gradient by y.
+ * These rows need not be on a device all at once. */
 static bool is_cut_by_rows(const ka_streaming *s)
 {
   size_t devices = s->is_shared ? s->options.device_count : 1;
@@ -63,7 +64,7 @@ static bool is_cut_by_rows(const ka_streaming *s)
          s->m > s->options.chunk * devices;
 }
 
-/* Checks the whole call, and has no steps. */
+/* Checks the whole call without adding steps. */
 static void look(ka_call *call, const void *data)
 {
   ka_streaming *s = *(ka_streaming *const *)data;
@@ -93,7 +94,7 @@ static void look(ka_call *call, const void *data)
   if (p->has_places) check_is_array(call, &p->result_places, option);
 }
 
-/* The same of a share, which has the rows and the device that it counts for. */
+/* Does the same for a share and counts its intermediate results. */
 static void count_found(ka_call *call, const void *data)
 {
   const ka_counting *c = data;
@@ -104,8 +105,8 @@ static void count_found(ka_call *call, const void *data)
 
 /* ---- pieces ---- */
 
-/* By the host, which waits for nothing: as memory of its own, since copies of a kjit array would be
- * ordered behind the kernels that are queued. */
+/* Copies on the host, without waiting for any stream. The pinned buffer is passed as plain memory,
+ * because copies of a kjit array would be ordered after the queued kernels. */
 static kjit_status fill_pinned(const ka_streaming *s, const kjit_arg *whole, const ka_source *from,
                                uint64_t first, uint64_t count, int b)
 {
@@ -122,7 +123,7 @@ static kjit_status fill_pinned(const ka_streaming *s, const kjit_arg *whole, con
   return kjit_copy(s->context, &pinned.argument, &rows.argument, NULL);
 }
 
-/* The host waits until the pinned buffers may be written again. */
+/* Reads a piece of y into the pinned buffers. Waits until the buffers may be overwritten. */
 static kjit_status read_piece(ka_streaming *s, uint64_t piece, uint64_t first, uint64_t count)
 {
   int b = (int)(piece % s->buffers);
@@ -134,7 +135,8 @@ static kjit_status read_piece(ka_streaming *s, uint64_t piece, uint64_t first, u
   return KJIT_OK;
 }
 
-/* Rows of y that are not on the device: from the pinned buffer, or another device. */
+/* Queues the copy of rows of y that are not on the device, from the pinned buffer or from another
+ * device. */
 static kjit_status queue_copy(const ka_streaming *s, const ka_share *share, size_t i,
                               uint64_t first, uint64_t count, int b)
 {
@@ -162,7 +164,7 @@ static kjit_status stage(const ka_streaming *s, const ka_share *share, uint64_t 
   return kjit_wait_event(share->compute, share->copied[b]);
 }
 
-/* The kernels of a piece. */
+/* Queues the kernels of a piece. */
 static kjit_status reduce_piece(const ka_streaming *s, const ka_share *share, uint64_t first,
                                 uint64_t count, int b)
 {
@@ -210,8 +212,8 @@ static kjit_status run_pieces(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Of all shares, also where one has failed: their memory is released then, and the host's is the
- * caller's again. */
+/* Waits for all shares, even if one has failed, because their memory is released afterwards and the
+ * caller may change its host memory. */
 static kjit_status wait_for_shares(ka_streaming *s)
 {
   kjit_status first = KJIT_OK;
@@ -241,7 +243,8 @@ static kjit_status run(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Rows of x that differ by one at most; devices without any have no share. */
+/* Divides the rows of x into shares whose sizes differ by at most one. A device without rows gets
+ * no share. */
 static kjit_status divide_rows(ka_streaming *s)
 {
   size_t count = s->is_shared ? s->options.device_count : 1;
@@ -260,7 +263,7 @@ static kjit_status divide_rows(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* The rows of x from `first` on, and their results. */
+/* Processes the rows of x from `first` on, and their results. */
 static kjit_status stream_rows(const ka_streaming *s, uint64_t first, uint64_t count)
 {
   const ka_pairing *whole = s->given;
@@ -284,7 +287,7 @@ static kjit_status stream_rows(const ka_streaming *s, uint64_t first, uint64_t c
   given.x = x;
   given.results = results;
   given.gradient = &gradient;
-  if (!s->is_shared) { /* results may lie anywhere */
+  if (!s->is_shared) { /* then results may be in any memory */
     options.devices = &own;
     options.device_count = 1;
     options.stream = NULL;

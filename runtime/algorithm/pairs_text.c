@@ -1,24 +1,24 @@
 /* Writes the kernels of reductions over pairs. They call lib/library/pairs.kir with generated
  * funcs: those of pairs_rows.c load a thread's rows of x and a block's rows of y, and those of
- * pairs_values.c (for gradients pairs_gradient.c) combine the values. On a GPU, for the sum of
- * f(x, y0, i, j):
+ * pairs_values.c (for gradients pairs_gradient.c) combine the values. On a GPU, for the sum of f(x,
+ * y0, i, j):
  *
- *   extern func hosts_0(a0, a1, a2, a3)
- *   func pair_of(l, j, i, at, xs, y0s) @inline {
- *     return hosts_0(xs[l], y0s[j], i64(i), i64(at))
- *   }
- *   kernel run(...) @block(THREADS) {
- *     local xs: f32[4, 3]
- *     shared y0s: f32[256, 3]
- *     local sums_0_0: f32[4]
- *     pairs_visit(bind_back(pairs_x, xs, ...), bind_back(pairs_y, y0s, ..., THREADS),
- *                 bind_back(pair_begin, ...), bind_back(pair_add, ...), ...)
- *   } */
+ *     extern func hosts_0(a0, a1, a2, a3)
+ *     func pair_of(l, j, i, at, xs, y0s) @inline {
+ *       return hosts_0(xs[l], y0s[j], i64(i), i64(at))
+ *     }
+ *     kernel run(...) @block(THREADS) {
+ *       local xs: f32[4, 3]
+ *       shared y0s: f32[256, 3]
+ *       local sums_0_0: f32[4]
+ *       pairs_visit(bind_back(pairs_x, xs, ...), bind_back(pairs_y, y0s, ..., THREADS),
+ *                   bind_back(pair_begin, ...), bind_back(pair_add, ...), ...)
+ *     } */
 #include "algorithm/pairs.h"
 #include "code/kernel.h"
 #include "ir/context.h"
 
-/* ---- what is reduced ---- */
+/* ---- the func of a pair ---- */
 
 enum { COMBINE_THREADS = 128 };
 
@@ -26,7 +26,7 @@ typedef struct pair_texts {
   ka_kernel kernel;
   ka_pair_shape shape;
   ka_rows_text rows;
-  const char *more; /* names of the func's last arguments */
+  const char *more; /* names of the func's additional arguments */
   ka_value_text values[KA_MOST_PAIR_RESULTS];
 } pair_texts;
 
@@ -36,7 +36,7 @@ static void declare_values(const ka_pairs *p, pair_texts *t)
     t->values[i] = ka_declare_pair_value(p, &t->kernel, i);
 }
 
-/* Returns the func of a pair, bound to what it needs. */
+/* Returns the expression of the pair's func with its arrays bound. */
 static const char *write_pair(ka_pairs *p, pair_texts *t)
 {
   const ka_rows_text *rows = &t->rows;
@@ -69,7 +69,7 @@ static const char *finish_smallest(ka_pairs *p, ka_kernel *kernel)
   return kj_format(&p->call->arena, "bind_back(pairs_put_smallest, %s, %s)", put, put_place);
 }
 
-/* ---- what parts find ---- */
+/* ---- intermediate results ---- */
 
 size_t ka_found_arrays(const ka_pairs *p) { return p->k ? 2 : p->value_count; }
 
@@ -85,8 +85,8 @@ void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_R
   if (p->k) found[1] = (ka_found){ p->call->is_wide ? KJIT_I64 : KJIT_I32, count };
 }
 
-/* Slots for each row of x, as arguments of a kernel, of work memory where y is whole. `own` is the
- * first slot of this call's parts. */
+/* Slots with intermediate results for each row of x: arguments of the kernel, or work memory if the
+ * call has all of y. `own` is the first slot of this call. */
 typedef struct pair_slots {
   kjit_arg found[KA_MOST_PAIR_RESULTS];
   uint64_t own, count;
@@ -104,7 +104,7 @@ static pair_slots find_slots(ka_pairs *p)
   return s;
 }
 
-/* As the kernel sees what is combined. */
+/* Returns the expression by which the kernel views the intermediate results. */
 static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s, size_t index)
 {
   const char *words = ka_use_array(&t->kernel, &s->found[index]), *type = t->values[index].type;
@@ -113,7 +113,7 @@ static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s, si
                    ka_use_count(&t->kernel, s->count * p->m), type, words);
 }
 
-/* Stores of each result into the slots from `slot` on. */
+/* Writes the funcs that store each result in the slots from `slot` on. */
 static void keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
                        const char **stores)
 {
@@ -163,7 +163,8 @@ static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
             sums.store, m, n, offset, parts, s->rows, s->tile);
 }
 
-/* What is in the slots from `from` on, to the result, or, where more pieces come, to slot 0. */
+/* Adds the launch that combines the slots from `from` on, into the result or, if more pieces
+ * follow, into slot 0. */
 static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
 {
   kj_arena *arena = &p->call->arena;
@@ -205,7 +206,7 @@ void ka_pairs_steps(ka_pairs *p)
   combine_slots(p, &slots, p->piece && p->piece->first ? 0 : slots.own);
 }
 
-/* ---- without rows of y ---- */
+/* ---- results without rows of y ---- */
 
 static const char *value_of_nothing(const ka_pair_value *v, ka_kernel *kernel)
 {
@@ -231,9 +232,10 @@ void ka_fill_pairs(ka_pairs *p)
   }
 }
 
-/* ---- the func's type ---- */
+/* ---- type of the func ---- */
 
-/* A func of what the host's is called with behind the rows, which have their types. */
+/* Writes a func of the additional arguments that calls the application's func with rows of the
+ * right types, to infer its result type. */
 static void write_probe(ka_pairs *p, ka_kernel *kernel)
 {
   ka_call *call = p->call;
@@ -251,7 +253,7 @@ static void write_probe(ka_pairs *p, ka_kernel *kernel)
                      ka_rows_type(kernel, rows[i], 1, false));
     list = kj_format(arena, "%s%srows_%zu[0]", list, i ? ", " : "", i);
   }
-  /* a func that no kernel reaches goes when the host's funcs are linked */
+  /* linking removes a func that no kernel reaches */
   kj_append_format(kernel->funcs,
                    "func pair_type(%s) {\n%s  return %s(%s, 0i64, 0i64%s)\n}\n"
                    "kernel run(%s) { let x = pair_type(%s) }\n",

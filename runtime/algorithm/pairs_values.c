@@ -1,25 +1,26 @@
-/* What a reduction over pairs combines, as the text of its kernels: a value for each result.
+/* Writes the combined values of a reduction over pairs, one for each result.
  *
- * On the CPU the rows of a thread are the lanes of vector instructions. LLVM makes these of loops
- * over arrays of numbers, not of loops over vectors or structs of more than four numbers. So a
- * vector or a struct of the host has an array for each of its numbers:
+ * On the CPU the rows of a thread are the lanes of vector instructions. LLVM vectorizes loops over
+ * arrays of numbers, but not loops over vectors or structs with more than four numbers. So the
+ * values of a vector or struct type are stored in one array for each of their numbers:
  *
- *   struct part { weight: f32; place: f32x2 }    local sums_0_0: f32[64]
- *                                                local sums_0_1: f32[64]
- *                                                local sums_0_2: f32[64]
- *   func pair_begin(l, j, i, at, sums_0_0, sums_0_1, sums_0_2, pair: func) @inline {
- *     let all = pair(l, j, i, at)
- *     let v0 = pair_value_0(all, at)
- *     sums_0_0[l] = v0.weight
- *     sums_0_1[l] = v0.place[0]
- *     sums_0_2[l] = v0.place[1]
- *   }
+ *     struct part { weight: f32; place: f32x2 }
+ *     local sums_0_0: f32[64]
+ *     local sums_0_1: f32[64]
+ *     local sums_0_2: f32[64]
+ *     func pair_begin(l, j, i, at, sums_0_0, sums_0_1, sums_0_2, pair: func) @inline {
+ *       let all = pair(l, j, i, at)
+ *       let v0 = pair_value_0(all, at)
+ *       sums_0_0[l] = v0.weight
+ *       sums_0_1[l] = v0.place[0]
+ *       sums_0_2[l] = v0.place[1]
+ *     }
  *
- * A named operator combines the numbers of a vector each for itself. */
+ * A named operator combines each number of a vector separately. */
 #include "algorithm/pairs.h"
 #include "ir/context.h"
 
-/* ---- what is combined ---- */
+/* ---- values ---- */
 
 static const char *name_values(const ka_pairs *p, size_t index)
 {
@@ -41,7 +42,7 @@ ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t
   return (ka_value_text){ type, ka_reduction_operator(v->reduction) };
 }
 
-/* pair_value_0(x, at): what is combined, of the func's value. */
+/* Writes pair_value_0(x, at), which converts the func's value to the combined value. */
 static void write_value(const ka_pairs *p, ka_kernel *kernel, size_t index)
 {
   ka_call *call = p->call;
@@ -56,9 +57,10 @@ static void write_value(const ka_pairs *p, ka_kernel *kernel, size_t index)
                    index, is_converted ? ka_type_text(call, v->value) : "", made);
 }
 
-/* ---- its numbers ---- */
+/* ---- numbers of a value ---- */
 
-/* A number of a value: `.place[1]`; of a value that stays whole, all of it: "". */
+/* A number of a value and its path, such as `.place[1]`; the path is "" if the value is stored as a
+ * whole. */
 typedef struct number {
   const char *path, *type;
 } number;
@@ -70,8 +72,8 @@ static const ki_type_info *type_of(const ka_kernel *kernel, kjit_type type)
   return ki_type(kernel->call->context->types, type);
 }
 
-/* Adds the numbers of a type, and returns the text that makes a value of them: `names` is printed
- * with the number's index for each. */
+/* Adds the numbers of a type. Returns a format for the expression that builds a value from them;
+ * `names` is formatted with the index of each number. */
 static const char *take_apart(ka_kernel *kernel, kjit_type type, const char *path,
                               const char *names, numbers *list)
 {
@@ -93,8 +95,8 @@ static const char *take_apart(ka_kernel *kernel, kjit_type type, const char *pat
   return kj_format(arena, "%s(%s)", text, made);
 }
 
-/* Whether all fields are numbers, or vectors and structs of numbers: an array has no constructor.
- */
+/* Returns whether all fields are numbers, or vectors and structs of numbers. Arrays do not qualify,
+ * because they have no constructor. */
 static bool is_of_numbers(const ka_kernel *kernel, kjit_type type)
 {
   const ki_type_info *info = type_of(kernel, type);
@@ -105,9 +107,9 @@ static bool is_of_numbers(const ka_kernel *kernel, kjit_type type)
   return true;
 }
 
-/* ---- the sums of a thread's rows ---- */
+/* ---- sums of a thread's rows ---- */
 
-/* Texts that grow by result. */
+/* Source fragments that grow with each result. */
 typedef struct sums_writer {
   const char *locals, *names, *begin, *add, *store;
 } sums_writer;

@@ -1,5 +1,5 @@
-/* The frame of a call: options, work memory, and the steps, which are launched or kept as a plan.
- */
+/* Runs a public call: reads options, allocates work memory, and launches the steps or stores them
+ * in a plan. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ uint32_t ka_core_count(const ka_call *call) { return call->device->info.multipro
 
 uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread)
 {
-  enum { OTHERS = 1024, WARP = 32 }; /* bytes of small arrays in the same kernels */
+  enum { OTHERS = 1024, WARP = 32 }; /* bytes of small shared arrays in the same kernels */
   while (threads > WARP && threads * bytes_a_thread + OTHERS > call->device->info.max_shared_bytes)
     threads /= 2;
   return threads;
@@ -91,7 +91,7 @@ uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_
 
 /* ---- work memory ---- */
 
-/* Pieces begin where any element and a vector access may. */
+/* Alignment of blocks of work memory, suitable for any element and for vector accesses. */
 enum { WORK_ALIGNMENT = 64 };
 
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero)
@@ -149,7 +149,7 @@ static void check_work(ka_call *call, const kj_view *view)
               call->given.items[i].name);
 }
 
-/* Of the host's array, which the piece keeps alive. */
+/* Makes a block of work memory in the application's array, which the block keeps alive. */
 static void cut_work(ka_call *call, ka_work *work, uint64_t offset)
 {
   kj_diagnostics diagnostics = { 0 };
@@ -191,14 +191,14 @@ static void allocate_work(ka_call *call)
       ka_try(call, ki_finish_call(call->context, &diagnostics));
     }
     offset += work_bytes(call, work);
-    /* a plan's: before its first run */
+    /* in a plan it is cleared before the first run */
     if (!work->starts_zero || is_ready || call->options.plan) continue;
     kjit_arg array = kjit_arg_array(work->array), zero = kjit_arg_number(0);
     ka_try(call, kjit_fill(call->context, &array, &zero, call->options.stream));
   }
 }
 
-/* Where an argument is a piece of work memory, it has its number until now. */
+/* Replaces the indices of work memory among the arguments by the arrays. */
 static void place_work(ka_call *call)
 {
   for (size_t i = 0; i < call->steps.count; i++) {
@@ -218,14 +218,15 @@ static void place_work(ka_call *call)
 struct kjit_plan {
   kj_object object;
   kjit_context *context;
-  kjit_stream *stream; /* of its options */
-  /* Work memory that starts with zeros is left so by a run, but by one that has failed somewhere:
-   * then it is cleared before the next run. failures: of the device, when that was looked at. */
+  kjit_stream *stream; /* stream of the options */
+  /* Work memory that must start with zeros is left with zeros by each run, unless a run has failed;
+   * then it is cleared before the next run. failures: the device's failure count at the last
+   * check. */
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;
-  /* Of a call that is made of others, which has no launches of its own. Their plans are no objects
-   * of the device, but parts of this one. */
+  /* For a call that consists of other calls and has no launches of its own. The plans of these
+   * calls are parts of this plan and not objects of the device. */
   ka_part *parts;
   size_t zero_count, part_count, count;
   struct {
@@ -238,7 +239,7 @@ static void destroy_plan(kj_object *object)
 {
   kjit_plan *plan = (kjit_plan *)object;
   kj_assert_no_locks();
-  KJ_ASSERT(!plan->part_count || !plan->count); /* launches, or parts that have them */
+  KJ_ASSERT(!plan->part_count || !plan->count); /* a plan has launches or parts */
   for (size_t i = 0; i < plan->part_count; i++) {
     if (plan->parts[i].plan) destroy_plan(&plan->parts[i].plan->object);
     if (plan->parts[i].array) kjit_release_array(plan->parts[i].array);
@@ -285,7 +286,8 @@ const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
   return NULL;
 }
 
-/* By kjit or by the host: what is queued runs with the graph, not now. */
+/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs with
+ * the graph and not now. */
 static bool is_captured(const kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };
@@ -295,7 +297,7 @@ static bool is_captured(const kjit_stream *stream)
   return !is_known || is_captured;
 }
 
-/* In the order of the run. */
+/* Clears the work memory on the stream before a run. */
 static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t failures)
 {
   const kjit_arg zero = kjit_arg_number(0);
@@ -303,7 +305,7 @@ static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t fai
     kjit_arg array = kjit_arg_array(plan->zeros[i]);
     KJ_TRY(kjit_fill(plan->context, &array, &zero, stream));
   }
-  KJ_ASSERT(plan->failures <= failures); /* of the device: the count only grows */
+  KJ_ASSERT(plan->failures <= failures); /* the device's count never decreases */
   plan->is_clear = !is_captured(stream);
   plan->failures = failures;
   return KJIT_OK;
@@ -342,7 +344,8 @@ static void keep_zeros(ka_call *call, kjit_plan *plan)
     }
 }
 
-/* Teardown looks for plans that the host has: it destroys these with their owner. */
+/* Removes the inner plans from the list of the application's objects, because the outer plan
+ * destroys them. */
 static void keep_parts(ka_call *call, kjit_plan *plan)
 {
   for (size_t i = 0; i < call->parts.count; i++) {
@@ -477,8 +480,8 @@ static bool is_first_of_kernel(const ka_call *call, size_t index)
   return true;
 }
 
-/* Where a call has several kernels that are not compiled, all but the first one are compiled by the
- * threads that do so, beside it. What fails there is told by the launch, which tries again. */
+/* If a call has several kernels that are not compiled, background threads compile all but the first
+ * one. Errors are reported by the launch, which compiles the kernel again. */
 static void compile_ahead(ka_call *call)
 {
   if (call->kept || kj_capture_number(call->options.stream)) return;
@@ -493,7 +496,7 @@ static void compile_ahead(ka_call *call)
   }
 }
 
-/* For the next call like this one, in the order of the stream. */
+/* Keeps work memory in the pool for the next call of this kind, in the order of the stream. */
 static void leave_work(ka_call *call)
 {
   bool has_content = false;
@@ -513,7 +516,7 @@ static void leave_work(ka_call *call)
 
 static void finish(ka_call *call)
 {
-  if (call->options.results) return; /* ka_describe has said them */
+  if (call->options.results) return; /* ka_describe has described them */
   if (call->options.work_bytes) {
     *call->options.work_bytes = all_work_bytes(call);
     return;
@@ -562,7 +565,7 @@ static void end_call(ka_call *call)
   kj_free_arena(&call->arena);
 }
 
-/* By build, or as they were built for such a call before. */
+/* Adds the steps of an earlier call of this kind, or lets build add them. */
 static void add_steps(ka_call *call, ka_build *build, const void *data, const ka_inputs *inputs)
 {
   ka_key key;

@@ -1,29 +1,31 @@
-/* How the CPU does a product: which of lib/library's ways, how tiles are shared among cores, and
- * the launch. */
+/* Computes a product on the CPU: chooses the func of lib/library, divides the tiles among the
+ * cores, and adds the launch. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
 enum {
-  /* The library has its own bounds of a tile, by the type and the machine's vectors. */
+  /* The library has its own limits for a tile, which depend on the type and the machine's
+   * vectors. */
   MOST_ROWS = 182,
   MOST_COLUMNS = 192,
   LEAST_ROWS = 56,
   LEAST_COLUMNS = 64,
-  TILES = 4,   /* of a core, so that the last ones take little of the time */
-  BLOCKS = 32, /* of a core, at most: each has a few of many tiles */
-  /* A tile in registers takes as long as so many sums on their own. */
+  TILES = 4,   /* tiles for each core, so that the last tiles take a small part of the time */
+  BLOCKS = 32, /* maximum blocks for each core; a block computes several tiles */
+  /* minimum number of sums for which a tile in registers is faster than separate sums */
   WORTH_SUMS = 8,
   WORTH_TERMS = 4096,
-  /* Of products with a vector: partial sums of one sum, and sums at a time. */
+  /* Products with a vector: partial sums of a sum, and sums computed at a time. */
   CHAINS = 64,
   MOST_LINE = 512,
   LEAST_LINE = 64
 };
 
 typedef struct tiling {
-  bool is_packed, is_thin;        /* by product_packed, product_thin; else product_all */
-  uint64_t rows, columns, blocks; /* is_packed: of a tile, at most; of the grid */
-  uint32_t line;                  /* is_thin: sums at a time */
+  bool is_packed, is_thin;        /* whether product_packed or product_thin is used, otherwise
+                                   * product_all */
+  uint64_t rows, columns, blocks; /* is_packed: maximum size of a tile; blocks of the grid */
+  uint32_t line;                  /* is_thin: sums computed at a time */
 } tiling;
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -32,14 +34,16 @@ static uint64_t multiply(uint64_t a, uint64_t b)
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Sums that are few, or whose factors are used once, are not worth to be packed. */
+/* Returns whether packing pays. It does not for few sums, or for factors whose elements are used
+ * once. */
 static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
 {
   return multiply(m, n) >= WORTH_SUMS && multiply(ka_least(m, n), k) >= WORTH_SUMS &&
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
-/* A matrix and a vector: nothing is read twice that would be packed. */
+/* Returns whether the product is one of a matrix and a vector, where packing would not save any
+ * load. */
 static bool is_thin(const ka_product *p)
 {
   bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;
@@ -78,7 +82,7 @@ static tiling tile_product(const ka_call *call, const ka_product *product)
 
 /* ---- the launch ---- */
 
-/* arrays: of the factors and the result. */
+/* arrays: those of the factors and of the result. */
 static void launch_thin(ka_product_step *s, const tiling *t, const char *const arrays[3],
                         const char *const *counts, const char *type)
 {

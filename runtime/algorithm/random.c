@@ -1,5 +1,5 @@
-/* Fills with random numbers of a seed, lib/library/random_fill.kir: one launch without work memory,
- * in which a thread makes the numbers of a block of Philox, four words. */
+/* Fills operands with random numbers from a seed, with random_fill.kir of lib/library: one launch
+ * without work memory, in which a thread computes the numbers of one Philox block, four words. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ typedef enum random_law { UNIFORM, NORMAL, EXPONENTIAL, INTEGERS } random_law;
 typedef struct random_given {
   const kjit_operand *x;
   uint64_t seed, offset;
-  double first, second; /* by laws below */
+  double first, second; /* parameters of the distribution */
   int64_t least, greatest;
   random_law law;
 } random_given;
@@ -21,8 +21,8 @@ typedef struct filling {
   ka_call *call;
   const random_given *given;
   ka_operand x;
-  kjit_type type; /* of the numbers */
-  bool is_double; /* two words each, and two a block */
+  kjit_type type; /* type of the numbers */
+  bool is_double; /* a number takes two words, so a block gives two numbers */
 } filling;
 
 static const struct {
@@ -34,8 +34,8 @@ static const struct {
   [INTEGERS] = { "random_integers", NULL, NULL },
 };
 
-/* How many bits of a word a uniform number in [0, 1) leaves out, so that it is exact in the type,
- * and the unit of the others; the greatest number of the type. */
+/* For each type: number of bits of a word that a uniform number in [0, 1) ignores, so that it is
+ * exact in the type; the unit of the remaining bits; the largest number of the type. */
 static const struct {
   kjit_type type;
   const char *drop, *unit;
@@ -93,7 +93,7 @@ static void check_bound(const filling *f, const char *name, int64_t bound, uint3
 {
   int64_t most = is_signed ? (int64_t)(UINT64_MAX >> (65 - bits)) : (int64_t)(UINT64_MAX >> 1),
           least = is_signed ? -most - 1 : 0;
-  if (!is_signed && bits == 64) return; /* its bits */
+  if (!is_signed && bits == 64) return; /* the 64 bits of the limit */
   if (!is_signed) most = (int64_t)(UINT64_MAX >> (64 - bits));
   if (bound < least || bound > most)
     ka_fail(f->call, KJIT_ERROR_ARGUMENT,
@@ -120,7 +120,8 @@ static void check_integers(const filling *f)
           (unsigned long long)greatest, (unsigned long long)least);
 }
 
-/* The accumulator is what the numbers are computed in; x has this type then, or is a func. */
+/* Chooses the type in which the numbers are computed: options.accumulator. An array must have this
+ * type; a func converts. */
 static void choose_type(filling *f)
 {
   bool is_integers = f->given->law == INTEGERS;
@@ -149,7 +150,7 @@ static kjit_arg word_argument(const filling *f, uint64_t number)
   return f->is_double ? kjit_arg_u64(number) : kjit_arg_u32((uint32_t)number);
 }
 
-/* What the law has besides the block and the seed, each behind a comma. */
+/* Returns the additional arguments of the distribution's func, each after a comma. */
 static const char *use_numbers(ka_kernel *kernel, const filling *f)
 {
   kj_arena *arena = &f->call->arena;
@@ -171,7 +172,10 @@ static const char *use_numbers(ka_kernel *kernel, const filling *f)
   return kj_format(arena, "%s, %s", list, ka_use_value(kernel, &second));
 }
 
-enum { CPU_TOGETHER = 16 }; /* blocks of Philox: vectors of as many words */
+enum {
+  CPU_TOGETHER = 16
+}; /* Philox blocks that are computed together, so that the compiler uses
+    * vectors */
 
 static void add_step(const filling *f)
 {
@@ -220,7 +224,8 @@ static uint64_t bits_of(double number)
   return bits;
 }
 
-/* Which numbers are kept with the steps: two calls that differ in one are different calls. */
+/* Runs the call. Its numbers are part of the key of the kept steps, so calls with other numbers
+ * have other steps. */
 static kjit_status fill(kjit_context *context, const char *name, const random_given *given,
                         const kjit_algorithm_options *options)
 {

@@ -1,4 +1,4 @@
-/* kjit_search_sorted: one binary search for each value, lib/library/search.kir. */
+/* kjit_search_sorted, with search.kir of lib/library: one binary search for each value. */
 #include "algorithm/algorithm.h"
 
 typedef struct search {

@@ -1,5 +1,5 @@
-/* What the solvers share: the call, products with the operator, and tasks on vectors, which are
- * prepared once and run with other scalars in every iteration (lib/library/solver.kir). */
+/* Common parts of the solvers: the call, products with the operator, and vector operations, which
+ * are prepared once and run with new scalars in each iteration (lib/library/solver.kir). */
 #include "algorithm/solver.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ kjit_array *ka_new_zeros(ka_solver *solver, uint64_t count)
   return vector;
 }
 
-/* One of the two is an operand of the host's. */
+/* A copy in which one of the two sides is an operand of the application. */
 typedef struct transfer {
   const char *function, *name;
   const kjit_operand *given;
@@ -73,7 +73,7 @@ static void give_solution(ka_solver *solver, kjit_array *vector)
 typedef struct task_given {
   ka_task *task;
   const ka_vectors *vectors;
-  kjit_array *sum; /* of a sum of products */
+  kjit_array *sum; /* array for a dot product */
 } task_given;
 
 static void build_task(ka_call *call, const void *data)
@@ -97,9 +97,9 @@ static void build_task(ka_call *call, const void *data)
 enum {
   SUM_THREADS = 256,
   SUM_ITEMS = 8,
-  SUM_BLOCKS = 4,     /* of a multiprocessor */
-  CPU_PIECES = 4,     /* of a core */
-  CPU_LEAST = 1 << 15 /* elements of a piece */
+  SUM_BLOCKS = 4,     /* blocks for each multiprocessor */
+  CPU_PIECES = 4,     /* pieces for each core */
+  CPU_LEAST = 1 << 15 /* minimum elements of a piece */
 };
 
 static void build_sum(ka_call *call, const void *data)
@@ -125,7 +125,7 @@ static void build_sum(ka_call *call, const void *data)
             partial_name, done_name, items);
 }
 
-/* Where a plan comes to be, which the solver then owns. */
+/* Returns the place for a new plan, which the solver owns. */
 static kjit_plan **add_plan(ka_solver *solver)
 {
   KJ_PUSH(&solver->call->arena, &solver->plans, NULL);
@@ -152,7 +152,7 @@ ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors)
 
 void ka_run_task(ka_solver *solver, const ka_task *task, const double *scalars, size_t count)
 {
-  /* the plan is this solver's own */
+  /* only this solver uses the plan */
   kjit_prepared *prepared = (kjit_prepared *)kjit_get_plan_launch(task->plan, 0);
   for (size_t i = 0; i < count; i++) {
     const kjit_arg scalar = kjit_arg_f64(scalars[i]);
@@ -199,7 +199,7 @@ ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit
   return prepare_product(solver, solver->a->matrix, solver->a->multiply, result, x);
 }
 
-/* Arrays that the plan holds. */
+/* The plan keeps these arrays alive. */
 static kjit_csr transpose(ka_solver *solver, kjit_operand *operands)
 {
   ka_call *call = solver->call;
@@ -343,7 +343,8 @@ static void destroy_plans(ka_solver *solver)
   for (size_t i = 0; i < solver->plans.count; i++) kjit_destroy_plan(solver->plans.items[i]);
 }
 
-/* Failures within leave this frame, which destroys the plans, for the call's own. */
+/* Catches failures of the solver to destroy its plans, and then continues with the failure of the
+ * call. */
 static void build_solver(ka_call *call, const void *data)
 {
   const solver_given *given = data;

@@ -1,4 +1,4 @@
-/* Solvers of linear systems: what they do to vectors of a device, from iteration to iteration. */
+/* Solvers of linear systems: declarations for their operations on vectors of a device. */
 #ifndef KA_SOLVER_H
 #define KA_SOLVER_H
 
@@ -23,11 +23,11 @@ typedef struct ka_solver {
   ka_call *call;
   const kjit_linear_operator *a;
   kjit_solve_options options;
-  kjit_type element; /* of all vectors: f32 or f64 */
+  kjit_type element; /* element type of all vectors: f32 or f64 */
   uint64_t rows, columns;
   ka_operand x, b;
   const kjit_operand *given_x, *given_b;
-  kjit_array *sum; /* one f64 */
+  kjit_array *sum; /* array with one f64 */
   KJ_LIST(kjit_plan *) plans;
   kjit_solution solution;
 } ka_solver;
@@ -51,10 +51,11 @@ ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit
 ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
 void ka_multiply(ka_solver *solver, const ka_multiplication *m);
 
-/* The text is a kernel's body with the arrays and then their number of elements, `%s` each, and the
- * names of the scalars behind commas: "solver_combine(%s, %s, %s%s)". */
+/* An operation on vectors. The text is the body of its kernel, with `%s` for each array, for their
+ * number of elements, and for the names of the scalars, each after a comma: "solver_combine(%s, %s,
+ * %s%s)". */
 typedef struct ka_vectors {
-  const char *function; /* of lib/library/solver.kir */
+  const char *function; /* func of lib/library/solver.kir */
   kjit_array *arrays[6];
   size_t array_count;
   size_t scalar_count;

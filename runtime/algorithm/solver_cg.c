@@ -1,16 +1,16 @@
-/* kjit_cg: the method of conjugate gradients (Hestenes and Stiefel, 1952). */
+/* kjit_cg: the conjugate gradient method (Hestenes and Stiefel, 1952). */
 #include <math.h>
 
 #include "algorithm/solver.h"
 
-/* x is stepped from one vector to another, so that the one before is there when its residual turns
- * out to be the least so far. */
+/* Each step writes x to another vector, so that the previous x is still available if its residual
+ * is the smallest so far. */
 typedef struct gradients {
   ka_solver *solver;
   kjit_array *x[2], *best, *r, *p, *q;
   ka_task step[2], turn, sum_pq, sum_rr;
   double rr, best_rr; /* squares of residual norms */
-  bool is_best_kept;  /* in best; else it is the current x */
+  bool is_best_kept;  /* the best x is in `best`; otherwise it is the current x */
   int current;
 } gradients;
 
@@ -39,7 +39,8 @@ static void copy_vector(gradients *g, kjit_array *to, kjit_array *from)
   ka_try(call, kjit_copy(call->context, &destination, &source, call->options.stream));
 }
 
-/* A residual that is greater than the one before, which was the least, leaves that in best. */
+/* Keeps the previous x in `best` if its residual was the smallest so far and the new residual is
+ * larger. */
 static void keep_best(gradients *g, double rr)
 {
   if (rr < g->best_rr) {
@@ -51,7 +52,7 @@ static void keep_best(gradients *g, double rr)
   }
 }
 
-/* How it ends; until then it steps. */
+/* Iterates until convergence or failure, and returns the status. */
 static kjit_solve_status run(gradients *g, const ka_multiplication *product, double goal)
 {
   ka_solver *s = g->solver;
@@ -76,7 +77,7 @@ static kjit_solve_status run(gradients *g, const ka_multiplication *product, dou
   return KJIT_SOLVED;
 }
 
-/* Of b - A x, computed anew, and of x. */
+/* Computes the norms of b - A x, not updated but from scratch, and of x. */
 static void measure(gradients *g, kjit_array *x)
 {
   ka_solver *s = g->solver;

@@ -1,27 +1,29 @@
-/* kjit_lsmr: D. C.-L. Fong and M. A. Saunders, "LSMR: an iterative algorithm for sparse
- * least-squares problems", SIAM J. Sci. Comput. 33 (2011), whose names for scalars these are. Golub
- * and Kahan's bidiagonalization makes vectors u and v, here as they are before they are scaled: of
- * norms beta and alpha. What the host does for an iteration is a few dozen operations on scalars.
- */
+/* kjit_lsmr. Implements D. C.-L. Fong and M. A. Saunders, "LSMR: an iterative algorithm for sparse
+ * least-squares problems", SIAM J. Sci. Comput. 33 (2011), with the scalar names of this paper. The
+ * Golub-Kahan bidiagonalization produces vectors u and v, which are stored here before
+ * normalization, with norms beta and alpha. Each iteration needs a few dozen scalar operations on
+ * the host. */
 #include <float.h>
 #include <math.h>
 
 #include "algorithm/solver.h"
 
-/* The rotations that make the bidiagonal matrix, with damp below, upper bidiagonal twice. */
+/* The rotations that transform the bidiagonal matrix, with damp below it, to upper bidiagonal form
+ * twice. */
 typedef struct rotations {
   double alpha, beta, alphabar, zetabar, rho, rhobar, cbar, sbar, zeta;
   double thetabar, thetanew, rhoold, rhobarold, zetaold, chat, shat, c, s, rhotemp;
 } rotations;
 
-/* What the norm of the residual is estimated from. */
+/* Data for estimating the norm of the residual. */
 typedef struct residual {
   double betadd, betad, rhodold, tautildeold, thetatilde, squares;
 } residual;
 
 typedef struct bidiagonalization {
   ka_solver *solver;
-  kjit_array *u, *v, *h, *hbar, *x, *of_u, *of_v; /* the last two: products */
+  kjit_array *u, *v, *h, *hbar, *x, *of_u, *of_v; /* of_u and of_v: products of the matrix with u
+                                                   * and v */
   ka_multiplication product, transposed;
   ka_task next_u, next_v, step, sum_u, sum_v, sum_x;
   rotations r;
@@ -55,7 +57,8 @@ static void prepare(bidiagonalization *l)
 
 static double inverse(double x) { return x > 0 ? 1 / x : 0; }
 
-/* beta u = A v - alpha u, alpha v = A^T u - beta v, both with the vectors before. */
+/* Computes beta u = A v - alpha u and then alpha v = A^T u - beta v, with u and v of the previous
+ * iteration on the right side. */
 static void bidiagonalize(bidiagonalization *l)
 {
   ka_solver *s = l->solver;
@@ -94,7 +97,8 @@ static void rotate(rotations *r, double damp)
   r->zetabar = -r->sbar * r->zetabar;
 }
 
-/* Section 5.2 of the paper: two more rotations applied to the right side. */
+/* Estimates the residual norm as in section 5.2 of the paper, with two more rotations applied to
+ * the right side. */
 static double estimate_residual(residual *t, const rotations *r)
 {
   double betaacute = r->chat * t->betadd, betacheck = -r->shat * t->betadd,
@@ -124,7 +128,8 @@ static void estimate_norms(bidiagonalization *l)
   known->normal_residual_norm = fabs(r->zetabar);
 }
 
-/* Whether it ends, and how. A tolerance that is less than the rounding is met by it. */
+/* Returns whether the iteration ends, and stores the status. A tolerance smaller than rounding
+ * errors counts as rounding errors. */
 static bool is_done(const bidiagonalization *l, int64_t limit, kjit_solve_status *status)
 {
   const ka_solver *s = l->solver;

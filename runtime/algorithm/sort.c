@@ -1,8 +1,8 @@
-/* kjit_sort, kjit_sort_pairs, kjit_argsort, kjit_merge: what they are given. */
+/* kjit_sort, kjit_sort_pairs, kjit_argsort and kjit_merge: read and check the operands. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* From so many on a sort by digits counts in 64 bits. */
+/* Number of elements from which on a radix sort counts in 64 bits. */
 enum { WIDE_COUNT = 1 << 30 };
 
 typedef struct sorting {

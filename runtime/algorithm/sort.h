@@ -29,13 +29,15 @@ typedef struct ka_sort {
 
 /* ---- sort.c ---- */
 
-/* The order: less, or that of numbers by options.begin_bit and end_bit. Errors: TYPE, ARGUMENT. */
+/* Reads the order: `less`, or that of numbers by options.begin_bit and end_bit. Errors: TYPE,
+ * ARGUMENT. */
 void ka_read_order(ka_sort *s, kjit_function *less);
 /* Returns the one axis in options.axes, along which the call sorts. */
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);
 /* Arranges all operands with that axis as the last one. */
 void ka_arrange_rows(ka_sort *s, uint32_t axis);
-/* values, of the shape of x; and the results, with values where these were read. */
+/* Reads the values, which must have the shape of x, and the results, including those of the values
+ * if there are values. */
 void ka_read_values(ka_sort *s, const kjit_operand *given);
 void ka_read_sorted(ka_sort *s, const kjit_operand *result, const kjit_operand *result_values);
 /* Refuses a result that is neither a func nor an array of these elements. */
@@ -52,7 +54,7 @@ void ka_merge_steps(ka_sort *s, const ka_operand *y);
 
 /* Returns the func in the kernel's source that compares two keys. */
 const char *ka_use_less(ka_kernel *kernel, const ka_sort *s);
-/* "BEGIN, END, DESCENDING" */
+/* Returns the arguments "BEGIN, END, DESCENDING". */
 const char *ka_use_bits(ka_kernel *kernel, const ka_sort *s);
 
 static inline uint32_t ka_key_bytes(const ka_sort *s)

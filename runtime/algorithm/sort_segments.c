@@ -1,10 +1,10 @@
-/* kjit_sort_segments: tiles of elements, and merges of what goes on from one tile to the next
- * (lib/library/sort_segments.kir). How many launches there are depends on the number of elements
- * alone; few elements in segments of some hundred or more take two (sort_few_segments.kir). */
+/* kjit_sort_segments: sorts tiles of elements, then merges the segments that span several tiles
+ * (lib/library/sort_segments.kir). The number of launches depends only on the number of elements.
+ * Few elements in segments of some hundred or more need two launches (sort_few_segments.kir). */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* From so many elements or offsets on a sort counts in 64 bits. */
+/* Number of elements or offsets from which on a sort counts in 64 bits. */
 enum { WIDE_COUNT = 1 << 30 };
 
 typedef struct segments {
@@ -15,18 +15,18 @@ typedef struct segments {
 typedef struct parts {
   ka_sort s;
   ka_operand offsets;
-  uint32_t heads, spans;       /* work memory */
-  uint32_t other, other_value; /* between the merges */
-  uint32_t home, home_value;   /* in place of results that are funcs */
-  bool is_moved;               /* from home to results, at the end */
+  uint32_t heads, spans;       /* indices of work memory */
+  uint32_t other, other_value; /* buffers for the merges */
+  uint32_t home, home_value;   /* buffers that replace results that are funcs */
+  bool is_moved;               /* the elements are copied from `home` to the results at the end */
   uint32_t threads, items, levels;
   uint64_t tiles;
 } parts;
 
 /* ---- the shape of a launch ---- */
 
-/* Of a GPU, for keys of up to so many bytes: threads, elements of each, blocks of a multiprocessor
- * at least. */
+/* GPU tile for keys of up to `bytes` bytes: threads, elements for each thread, and minimum blocks
+ * for each multiprocessor. */
 typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
@@ -36,8 +36,8 @@ static const tiling tilings[] = { { 4, 256, 15, 3 }, { 8, 256, 9, 3 },  { 16, 25
 
 enum {
   CPU_TILE = 2048,
-  CPU_PIECES = 4,   /* of a core */
-  MERGE_BLOCKS = 8, /* of a multiprocessor */
+  CPU_PIECES = 4,   /* pieces for each core */
+  MERGE_BLOCKS = 8, /* blocks for each multiprocessor */
   COPY_THREADS = 256
 };
 
@@ -89,7 +89,7 @@ static void add_marks(const parts *p)
   ka_launch(&kernel, 0, 0, "segment_sort_mark(%s, %s, %s, %s)", offset, count, n, heads);
 }
 
-/* Of keys, or of values: where the result comes to be. */
+/* Returns the expression of the buffer that receives the keys or the values. */
 static const char *use_home(const parts *p, ka_kernel *kernel, const ka_operand *result,
                             uint32_t work)
 {
@@ -184,14 +184,17 @@ static void add_move(const parts *p)
 
 /* ---- few elements ---- */
 
-/* As measured on an H200. */
+/* Values measured on an H200. */
 enum {
-  FEW_TILES = 70,     /* in each of which an element of a long segment looks for its place */
-  FEW_AVERAGE = 256,  /* elements of a segment, a block's work */
-  FEW_SMALL_ITEMS = 9 /* of a thread, where segments of twice the average are a tile */
+  FEW_TILES = 70,     /* maximum number of tiles; each element of a long segment searches its
+                       * position in all tiles of the segment */
+  FEW_AVERAGE = 256,  /* average length of a segment from which on this method is used: the work of
+                       * a block */
+  FEW_SMALL_ITEMS = 9 /* elements of a thread, if a tile holds segments of twice the average
+                       * length */
 };
 
-/* 0: too many elements. */
+/* Returns 0 if there are too many elements. */
 static uint32_t choose_few_items(const parts *p, const tiling *t)
 {
   uint64_t n = p->s.x.count, segments = p->offsets.count - 1, average;

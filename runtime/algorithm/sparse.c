@@ -1,13 +1,13 @@
-/* kjit_spmv and kjit_spmm: products of a matrix in CSR. With a vector a row is the sum of a segment
- * whose elements are products, lib/library/segments.kir; with a matrix parts of the path of entries
- * and ends of rows have the same length, too, lib/library/sparse_product.kir. */
+/* kjit_spmv and kjit_spmm: products with a CSR matrix. A product with a vector is a segmented sum
+ * of products (lib/library/segments.kir). In a product with a matrix, blocks process equal parts of
+ * the merge path over entries and row ends (lib/library/sparse_product.kir). */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
 typedef struct product_given {
   const kjit_operand *result, *x;
   const kjit_csr *a;
-  uint32_t rank; /* of x */
+  uint32_t rank; /* rank of x */
 } product_given;
 
 typedef struct product {
@@ -79,7 +79,7 @@ void ka_arrange_csr(ka_call *call, ka_csr *csr)
   ka_arrange_line(call, &csr->offsets);
 }
 
-/* ---- with a vector ---- */
+/* ---- products with a vector ---- */
 
 static const char *use_terms(ka_kernel *kernel, const void *data)
 {
@@ -99,19 +99,20 @@ static void add_vector(product *p)
   ka_add_segment_sums(p->call, &p->result, &p->a.offsets, p->a.count, p->accumulator, &elements);
 }
 
-/* ---- with a matrix ---- */
+/* ---- products with a matrix ---- */
 
 enum {
-  GPU_CHUNK = 256,   /* steps of the path that a team has */
-  GPU_THREADS = 128, /* of a block */
-  GPU_COLUMNS = 4,   /* of a lane, at most */
-  CPU_PIECES = 4,    /* of a core */
-  CPU_LEAST = 4096,  /* steps of a piece */
-  CPU_FEW = 8,       /* columns that a thread has in registers; of more, loops are vectors: */
+  GPU_CHUNK = 256,   /* steps of the path for a team */
+  GPU_THREADS = 128, /* threads of a block */
+  GPU_COLUMNS = 4,   /* maximum columns of a lane */
+  CPU_PIECES = 4,    /* pieces for each core */
+  CPU_LEAST = 4096,  /* minimum steps of a piece */
+  CPU_FEW = 8,       /* maximum columns that a thread keeps in registers; with more columns the
+                      * loops over them are vectorized */
   CPU_COLUMNS = 64
 };
 
-/* How columns are dealt: `lanes` threads have `each` columns. */
+/* Division of the columns: `lanes` threads process `each` columns. */
 typedef struct tile {
   uint32_t lanes, each, rest;
   uint64_t chunk, chunks, tiles;
@@ -136,7 +137,7 @@ static tile choose_tile(const product *p, uint64_t columns)
   return t;
 }
 
-/* Parts, then the rows that go over several of them. */
+/* Adds a launch for the parts of the path, and one for rows that span several parts. */
 static void add_matrix(product *p)
 {
   ka_call *call = p->call;

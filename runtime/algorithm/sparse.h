@@ -1,10 +1,10 @@
-/* Sparse matrices: what products, conversions and solvers share. */
+/* Sparse matrices: declarations that products, conversions and solvers share. */
 #ifndef KA_SPARSE_H
 #define KA_SPARSE_H
 
 #include "algorithm/algorithm.h"
 
-/* A matrix in CSR as it is read: operands of one axis, arranged. */
+/* A CSR matrix whose arrays were read as one-dimensional operands and arranged. */
 typedef struct ka_csr {
   ka_operand data, columns, offsets;
   uint64_t rows, count; /* count: number of entries that fit into the arrays */
@@ -46,14 +46,14 @@ void ka_fill_array(ka_call *call, kjit_array *array, double number);
 const char *ka_use_kept(ka_kernel *kernel, kjit_array *array);
 /* Adds a parameter for an i64 value. */
 const char *ka_use_long(ka_kernel *kernel, int64_t value);
-/* Reads an operand of one axis in an inner call; returns its func in the kernel's source. */
+/* Reads a one-dimensional operand in an inner call and returns its func in the kernel's source. */
 const char *ka_use_line(ka_kernel *kernel, const char *name, const kjit_operand *given,
                         bool is_output);
 /* Checks a CSR result: its data has elements of this type, its arrays have space for `room` entries
  * and do not overlap the inputs. Errors: MISUSE, ARGUMENT, TYPE. */
 void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type element, uint64_t room,
                          const int64_t *shape, const ka_operand *const *inputs, size_t input_count);
-/* ka_describe for its three operands. */
+/* Calls ka_describe for the three operands of a CSR result. */
 bool ka_describe_csr(ka_call *call, kjit_type element, uint64_t room, kjit_type index,
                      const int64_t *shape);
 

@@ -1,5 +1,5 @@
-/* Calls that are made of other calls, one after the other in the order of the stream: conversions
- * of sparse matrices, and solvers. */
+/* Calls that consist of other calls, which run in the order of the stream: conversions of sparse
+ * matrices, and solvers. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -86,7 +86,7 @@ const char *ka_use_line(ka_kernel *kernel, const char *name, const kjit_operand 
   return is_output ? ka_use_output(kernel, operand) : ka_use_input(kernel, operand, KJIT_ANY);
 }
 
-/* ---- a matrix as a result ---- */
+/* ---- a sparse matrix as a result ---- */
 
 void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type element, uint64_t room,
                          const int64_t *shape, const ka_operand *const *inputs, size_t input_count)
@@ -120,7 +120,7 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
     ka_fail(call, KJIT_ERROR_TYPE,
             "the elements of `result_columns` are i32, which cannot represent %lld columns",
             (long long)shape[1]);
-  uint64_t most = room ? room : data.count; /* of a dense matrix they are not counted yet */
+  uint64_t most = room ? room : data.count; /* the entries of a dense matrix are not counted yet */
   if (offsets.element == KJIT_I32 && most > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE,
             "the elements of `result_offsets` are i32, but there can be %llu entries",

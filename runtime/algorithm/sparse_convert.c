@@ -1,5 +1,5 @@
-/* Conversions of sparse matrices, each made of sorts, reductions by key, scans and the kernels of
- * lib/library/sparse.kir. */
+/* Conversions of sparse matrices. Each one consists of sorts, reductions by key, scans and kernels
+ * of lib/library/sparse.kir. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -7,11 +7,11 @@ typedef struct conversion {
   ka_call *call;
   const kjit_csr *a, *result;
   const kjit_coo *coo;
-  const kjit_operand *line; /* the rows of a COO */
+  const kjit_operand *line; /* row indices of a COO matrix */
   int64_t shape[2];
-  uint64_t count; /* entries that there is room for */
+  uint64_t count; /* number of entries that fit into the arrays */
   bool is_wide;
-  kjit_type index; /* in which entries are counted: i32 or i64 */
+  kjit_type index; /* type in which entries are counted: i32 or i64 */
   kjit_array *keys, *unique, *places, *rows, *number;
 } conversion;
 
@@ -138,7 +138,7 @@ static uint32_t count_bits(uint64_t most)
   return bits;
 }
 
-/* By keys of so many bits; nothing where there are no keys. */
+/* Sorts by keys with this number of bits. Does nothing if there are no keys. */
 static void sort_keys(conversion *c, const kjit_operand *values, uint64_t most)
 {
   kjit_algorithm_options options = ka_inner_options(c->call);
@@ -147,7 +147,7 @@ static void sort_keys(conversion *c, const kjit_operand *values, uint64_t most)
   ka_try(c->call, kjit_sort_pairs(c->call->context, &keys, &sorted, &keys, values, NULL, &options));
 }
 
-/* The entries of one place become one. */
+/* Adds entries with equal row and column. */
 static void add_equal(conversion *c, kjit_type element)
 {
   const kjit_operator operator_ = kjit_operator_named(element == KJIT_BOOL ? "or" : "add");

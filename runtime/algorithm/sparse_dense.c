@@ -1,6 +1,6 @@
-/* kjit_csr_from_dense and kjit_csr_to_dense. From a dense matrix, pieces of its rows are counted, a
- * scan says where the entries of each go, and they are written; to one, entries are added to zeros
- * at their places. */
+/* kjit_csr_from_dense and kjit_csr_to_dense. The conversion from a dense matrix counts the entries
+ * in pieces of rows, computes the position of each piece with a scan, and writes the entries. The
+ * conversion to a dense matrix adds the entries to zeros. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -13,7 +13,7 @@ typedef struct dense {
   kjit_array *counts, *places, *values, *elements;
 } dense;
 
-enum { PIECE = 1024, WARP = 32 }; /* SPARSE_PIECE of lib/library/sparse.kir; threads of a piece */
+enum { PIECE = 1024, WARP = 32 }; /* SPARSE_PIECE of lib/library/sparse.kir; threads for a piece */
 
 static void begin(ka_call *call, const dense *d, ka_kernel *kernel)
 {
@@ -34,7 +34,7 @@ static const char *use_matrix(ka_kernel *kernel, const kjit_operand *given)
 
 static uint32_t count_threads(const ka_call *call) { return ka_is_cpu(call) ? 1 : 8 * WARP; }
 
-/* A grid whose blocks go on until there are no more pieces. */
+/* Returns the grid. Its blocks loop over the pieces. */
 static uint64_t count_blocks(const ka_call *call, const dense *d)
 {
   uint64_t pieces = d->rows * d->pieces, cores = ka_core_count(call);
@@ -71,8 +71,7 @@ static void build_entries(ka_call *call, const void *data)
             offset, s, columns, pieces, room);
 }
 
-/* How many entries there are before each piece, in place; behind the last piece how many there are.
- */
+/* Replaces the counts by the number of entries before each piece, followed by the total. */
 static void scan_counts(dense *d)
 {
   ka_call *call = d->call;
@@ -83,7 +82,7 @@ static void scan_counts(dense *d)
   ka_try(call, kjit_scan(call->context, &counts, &counts, &add, &options));
 }
 
-/* Of the operands that take entries; more room in one than in the other is of no use. */
+/* Returns the capacity of the operands for entries, which is that of the smallest one. */
 static uint64_t count_room(ka_call *call, const kjit_csr *result)
 {
   ka_operand data, columns;
@@ -148,7 +147,7 @@ static void build_places(ka_call *call, const void *data)
             entry, places, values, n, s, columns);
 }
 
-/* Into row-major elements, which are zeros. */
+/* Adds the entries to zeroed elements in row-major order. */
 static void add_entries(dense *d, kjit_type element)
 {
   ka_call *call = d->call;

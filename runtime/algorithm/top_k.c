@@ -92,11 +92,11 @@ static uint64_t choose_pieces(const ka_sort *s, uint64_t row)
 
 /* ---- steps ---- */
 
-/* What a launch reads: rows of the operand, or what the launch before it has kept. */
+/* Input of a launch: rows of the operand, or the elements that the previous launch has kept. */
 typedef struct level {
   uint64_t row;
   bool is_first;
-  uint32_t keys, places; /* work memory */
+  uint32_t keys, places; /* indices of work memory */
 } level;
 
 static level begin_level(const ka_sort *s, uint64_t pieces)
@@ -109,7 +109,7 @@ static level begin_level(const ka_sort *s, uint64_t pieces)
   return made;
 }
 
-/* load, less, and the func that says where an element was. */
+/* Adds the load func, the less func, and the func that returns the original index of an element. */
 static void use_keys(ka_kernel *kernel, const ka_sort *s, const level *from, uint64_t pieces,
                      const char *elements, const char **load, const char **less, const char **place)
 {
@@ -126,7 +126,7 @@ static void use_keys(ka_kernel *kernel, const ka_sort *s, const level *from, uin
   *place = kj_format(arena, "bind_back(top_k_place_of, %s, %s, %s)", places, row, count);
 }
 
-/* The launch from one level to the next; to NULL: into the results. */
+/* Adds the launch from one level to the next. `to` NULL means that it writes the results. */
 static void add_level(ka_sort *s, const level *from, const level *to, uint64_t pieces)
 {
   ka_kernel kernel;
@@ -169,7 +169,7 @@ static void add_steps(ka_sort *s)
   add_level(s, &from, NULL, 1);
 }
 
-/* Lists that are kept pay where most elements are passed over. */
+/* Returns whether keeping sorted lists pays, which is so if most elements are rejected. */
 static bool is_for_lists(const ka_sort *s)
 {
   if (s->kept > most_kept(s) || 2 * s->kept > s->row) return false;

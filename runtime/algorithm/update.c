@@ -1,5 +1,5 @@
-/* kjit_update_at, NumPy's ufunc.at: lib/library/update.kir, one launch of atomics on a GPU; on the
- * CPU each block has a part of the elements. */
+/* kjit_update_at, like NumPy's ufunc.at, with update.kir of lib/library. A GPU needs one launch
+ * with atomic operations; on the CPU each block processes a part of the elements of x. */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
@@ -15,24 +15,26 @@ typedef struct update {
   ka_call *call;
   ka_operand x, places, values;
   ka_operator operator_;
-  const char *atomic;  /* of the library, that the device has for it; NULL: compare and swap */
-  int64_t length, row; /* rows of x, elements of each */
-  uint64_t n;          /* values */
+  const char *atomic;  /* atomic of the library that the device supports for the operator, or NULL
+                        * to use compare-and-swap */
+  int64_t length, row; /* number of rows of x, elements of a row */
+  uint64_t n;          /* number of values */
 } update;
 
 /* ---- the shape of a launch ---- */
 
 enum {
   GPU_THREADS = 256,
-  GPU_ITEMS = 4,    /* of a thread at a time */
-  GPU_BLOCKS = 8,   /* of a multiprocessor */
-  FEW = 4096,       /* elements that many threads may want at a time */
-  CPU_LEAST = 32768 /* values of a piece */
+  GPU_ITEMS = 4,    /* values that a thread processes at a time */
+  GPU_BLOCKS = 8,   /* blocks for each multiprocessor */
+  FEW = 4096,       /* number of elements below which many threads may update the same element at a
+                     * time */
+  CPU_LEAST = 32768 /* minimum values of a piece */
 };
 
 /* ---- atomics ---- */
 
-/* What atomics a GPU has for elements of these types. */
+/* Flags for the atomics that a GPU has for elements of a type. */
 enum { WORDS = 1, REALS = 2, HALVES = 4, COMPLEX = 8 };
 static const struct {
   const char *name, *atomic;
@@ -66,7 +68,8 @@ static uint32_t kind_of(kjit_type type)
   }
 }
 
-/* The elements lie a multiple of their size apart. */
+/* Checks that the distances between elements are multiples of their size, as compare-and-swap
+ * requires. */
 static void check_swap(const update *u)
 {
   uint32_t bytes = kj_element_bytes(u->call->context->types, u->x.element);
@@ -155,7 +158,7 @@ static void read_operands(update *u, const update_given *given)
   (void)ka_accumulator(call, &u->operator_, u->x.element, u->x.element);
 }
 
-/* A number without a type becomes one of the elements'. */
+/* Gives an untyped number the element type. */
 static void settle_value(update *u)
 {
   ka_call *call = u->call;
@@ -186,8 +189,8 @@ static void check_values(const update *u)
             ka_type_text(u->call, from), ka_type_text(u->call, to));
 }
 
-/* The values have the shape of the places and then that of a row of x, or broadcast to it: an axis
- * that does not change the element has a stride of 0. */
+/* Broadcasts the values to the shape of the indices followed by that of a row of x. An axis that is
+ * broadcast has a stride of 0. */
 static void broadcast_values(update *u)
 {
   ka_operand *values = &u->values;
