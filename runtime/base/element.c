@@ -1,6 +1,6 @@
-/* Elements of arrays: how DLPack describes them, how large they are. DLPack has scalars and
- * vectors; a struct or a pointer is opaque to it, as many lanes of 8 bits as it has bytes, and the
- * host says the type. */
+/* Array elements: their description in DLPack, and their size. DLPack supports scalars and vectors.
+ * A struct or pointer is opaque: it has one 8-bit lane for each byte, and the application specifies
+ * its type. */
 #include <math.h>
 
 #include "base/runtime.h"
@@ -66,7 +66,7 @@ kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
 
 bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal)
 {
-  enum { CUDA_HOST = 3, CUDA_MANAGED = 13 }; /* DLPack's numbers */
+  enum { CUDA_HOST = 3, CUDA_MANAGED = 13 }; /* DLPack device types */
   bool is_host = tensor->device_type == KJIT_DEVICE_CPU || tensor->device_type == CUDA_HOST,
        is_on_cpu = is_host || tensor->device_type == KJ_DLPACK_PLACED;
   *kind = is_on_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
@@ -75,7 +75,7 @@ bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t
          tensor->device_type == CUDA_MANAGED;
 }
 
-/* ---- plain numbers of a host: literals that are known at run time ---- */
+/* ---- untyped numbers of the application: literals that are known at run time ---- */
 
 ki_value kj_number_value(double number)
 {

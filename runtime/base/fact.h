@@ -1,17 +1,17 @@
-/* How the facts of facts.def are found. */
+/* Determines the facts of facts.def. */
 #ifndef KJ_BASE_FACT_H
 #define KJ_BASE_FACT_H
 
 #include "compiler.h"
 
-/* What the facts of an array argument are made of. */
+/* Properties of an array argument that determine its facts. */
 typedef struct kj_array_place {
-  uint64_t address;   /* of element 0 */
-  bool has_rows;      /* rank 2 and more, layout C */
-  uint64_t row_bytes; /* of the innermost extent */
+  uint64_t address;   /* address of element 0 */
+  bool has_rows;      /* rank 2 or higher, layout C */
+  uint64_t row_bytes; /* bytes of a row: innermost extent times element size */
 } kj_array_place;
 
-/* KJ_FACT_* */
+/* Returns KJ_FACT_* flags. */
 static inline uint32_t kj_find_array_facts(kj_array_place array)
 {
   uint32_t facts = 0;
@@ -30,7 +30,7 @@ enum {
   KJ_CALL_FACT_##NAME = 1 << KJ_CALL_FACT_AT_##NAME,
 #include "facts.def"
 };
-/* Those without which code serves a call too. */
+/* Facts that code does not need in order to serve a call. */
 enum {
   KJ_CALL_FACT_KIND_FACT = 1,
   KJ_CALL_FACT_KIND_MODE = 0,
@@ -40,14 +40,14 @@ enum {
 #include "facts.def"
 };
 
-/* What the facts of a call are made of. */
+/* Properties of a call that determine its facts. */
 typedef struct kj_call_place {
-  bool has_small_offsets;   /* of all array arguments */
-  uint64_t blocks, threads; /* of the grid, of a block */
+  bool has_small_offsets;   /* for all array arguments */
+  uint64_t blocks, threads; /* number of blocks, threads of a block */
   bool is_programmatic;
 } kj_call_place;
 
-/* KJ_CALL_FACT_* */
+/* Returns KJ_CALL_FACT_* flags. */
 static inline uint32_t kj_find_call_facts(kj_call_place call)
 {
   uint32_t facts = 0;

@@ -10,8 +10,8 @@ uint64_t kj_take_thread(void)
   return kj_own_thread = atomic_fetch_add(&count, 1) + 1;
 }
 
-/* The set has no gaps and names each stream once. Read from the end: another thread that adds to
- * the set meanwhile fills the first free place. */
+/* Checks that the set has no gaps and contains each stream once. Reads from the end, because
+ * another thread that adds a stream fills the first free entry. */
 static void check_uses(const kj_last_use *use)
 {
   bool has_later = false;

@@ -1,5 +1,5 @@
-/* Starting programs: from a process of somebody else's, which may have any files open and any
- * signals blocked. */
+/* Starts programs from the application's process, which may have any open files and blocked
+ * signals. */
 #ifndef KJ_BASE_PROGRAM_H
 #define KJ_BASE_PROGRAM_H
 
@@ -7,17 +7,18 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Runs arguments[0], a path. Its descriptors 0, 1, ... are files, count of them: each of these is
- * close-on-exec here and its number at least count; -1 is /dev/null. It gets nothing else of the
- * host's but environment, working folder and limits: no descriptors, no ignored SIGPIPE, no blocked
- * signals. 0, or why not, as errno. */
+/* Runs the program with path arguments[0]. Its descriptors 0, 1, ... are the `count` descriptors in
+ * `files`; -1 means /dev/null. Each must be close-on-exec and have a number of at least count. The
+ * program inherits only environment, working directory and resource limits: no other descriptors,
+ * no ignored SIGPIPE, no blocked signals. Returns 0 or an errno value. */
 int kj_start_program(pid_t *child, const char *const *arguments, const int *files, size_t count);
 
-/* Gives a descriptor a number of at least `least`: a host may have closed its standard streams.
- * false, with errno: *file is closed. */
+/* Moves a descriptor to a number of at least `least`, because the application may have closed its
+ * standard streams. Returns false with errno after closing *file. */
 bool kj_lift_file(int *file, int least);
 
-/* Only while it is there to be waited for: its number may be another process's otherwise. */
+/* Kills a child process that was not waited for yet. Afterwards its number may belong to another
+ * process. */
 void kj_kill_program(pid_t child);
 
 #endif

@@ -1,6 +1,6 @@
-/* Calls with enough stack: on the thread's own where there is room, else on one made for the call.
- * Code knows how much it needs (kj_code.stack_bytes); threads of hosts have as little as they were
- * made with. */
+/* Calls with enough stack: on the thread's own stack if it has enough space, otherwise on a stack
+ * allocated for the call. kj_code.stack_bytes tells how much a kernel needs; the stacks of
+ * application threads may be small. */
 #include "base/stack.h"
 
 #include <pthread.h>
@@ -13,17 +13,18 @@
 #endif
 
 enum {
-  SMALL_BYTES = 32 * 1024, /* every thread that may call kjit has it */
-  SPARE_BYTES = 64 * 1024, /* for functions outside of the code, and signal handlers */
+  SMALL_BYTES = 32 * 1024, /* minimum stack of any thread that calls kjit */
+  SPARE_BYTES = 64 * 1024, /* for functions outside of the code, and for signal handlers */
   GUARD_BYTES = 64 * 1024
 };
 
-/* ---- the thread's own ---- */
+/* ---- the thread's own stack ---- */
 
-/* Asked once for each thread, since the answer for a main thread is read from a file. */
+/* Limits of the stack, determined once for each thread, because for a main thread they are read
+ * from a file. */
 static _Thread_local struct {
   bool is_known;
-  uintptr_t lowest, end; /* equal: nobody knows */
+  uintptr_t lowest, end; /* equal if unknown */
 } own;
 
 static void find_own_stack(void)
@@ -41,7 +42,8 @@ static void find_own_stack(void)
   pthread_attr_destroy(&attributes);
 }
 
-/* Not on a stack that somebody else has switched to: a host's coroutine, a part. */
+/* Returns whether the own stack has enough space. Returns false on a stack that other code has
+ * switched to, such as a coroutine of the application or a fiber. */
 static bool has_room(uint64_t bytes)
 {
   if (!own.is_known) find_own_stack();
@@ -49,7 +51,7 @@ static bool has_room(uint64_t bytes)
   return here > own.lowest && here < own.end && here - own.lowest >= bytes;
 }
 
-/* ---- one for the call ---- */
+/* ---- a stack for the call ---- */
 
 typedef struct stack_call {
   void (*call)(void *data);

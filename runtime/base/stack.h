@@ -1,4 +1,4 @@
-/* Calls of code with as much stack as it needs, on whatever thread of the host. */
+/* Calls code with the stack it needs, on any thread of the application. */
 #ifndef KJ_BASE_STACK_H
 #define KJ_BASE_STACK_H
 
@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* call(data), where code that needs so many bytes of stack (kj_code.stack_bytes) may run: on the
- * thread's own stack, or on one that is made for the call. It returns, and is not left by a jump.
- * false: out of memory, nothing was called. */
+/* Calls call(data) with at least `bytes` of stack (kj_code.stack_bytes), on the thread's own stack
+ * or on one allocated for the call. The function must return and not be left by a jump. Returns
+ * false without calling it if out of memory. */
 bool kj_call_with_stack(uint64_t bytes, void (*call)(void *data), void *data);
-/* How large a stack of its own is for such code: a multiple of pages, without a guard. */
+/* Returns the size of a separate stack for such code: a multiple of the page size, without a guard
+ * page. */
 size_t kj_whole_stack_bytes(uint64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* What public calls report. */
+/* Error reports of public calls. */
 #ifndef KJ_BASE_STATUS_H
 #define KJ_BASE_STATUS_H
 
@@ -8,17 +8,16 @@
 #include "ir/module.h"
 #include "support/host_process.h"
 
-/* Reports an error without a source place and gives its status back: return kj_error(d,
- * KJIT_ERROR_ARGUMENT, "...", ...). diagnostics NULL: nobody could do anything about it, and nobody
- * is told. */
+/* Reports an error without a source location and returns its status, for use as `return kj_error(d,
+ * KJIT_ERROR_ARGUMENT, "...", ...)`. If diagnostics is NULL, only returns the status. */
 kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
                         kj_location location, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
 
-/* Whether a public call can begin: with a context, not in a forked child, and with all that it
- * needs. missing: the name of what is NULL and must not be; NULL: nothing. */
+/* Checks whether a public call can begin: it needs a context, a process that was not forked, and no
+ * NULL arguments. missing: name of a required argument that is NULL, or NULL. */
 static inline kjit_status kj_check_call(kjit_context *context, const char *function,
                                         const char *missing)
 {

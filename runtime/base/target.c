@@ -1,4 +1,4 @@
-/* Names of targets: what code is compiled for. */
+/* Names of compilation targets. */
 #include <stdlib.h>
 #include <string.h>
 
