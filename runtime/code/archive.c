@@ -1,8 +1,8 @@
-/* Reads archives: many entries of the disk cache in one file or blob.
+/* Reads archives, which contain many entries of the disk cache in one file or blob.
  *
- * A file is opened again for each entry that is read, so that a file that is replaced, shortened or
- * removed meanwhile is a miss. Nothing maps it: touching a page after the end of a file that has
- * become shorter would end the process. */
+ * A file is opened again for each entry that is read, so a file that was replaced, shortened or
+ * removed meanwhile causes a cache miss. Files are not mapped, because access to a page after the
+ * end of a shortened file would end the process. */
 #include "code/archive.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static kjit_status fail_memory(kj_diagnostics *diagnostics)
 
 /* ---- opening ---- */
 
-/* malloc'd in one piece with its name. */
+/* Returns an archive and its name in one malloc'd block. */
 static kj_archive *make_archive(const char *name)
 {
   size_t bytes = strlen(name) + 1;
@@ -53,7 +53,7 @@ static kjit_status refuse(const char *name, const char *why, kj_diagnostics *dia
   return kj_error(diagnostics, KJIT_ERROR_IO, "%s: the compiled code is damaged: %s", name, why);
 }
 
-/* Checks the header alone, before the rows are read. */
+/* Checks the header before the rows are read. */
 static kjit_status check_header(const char *name, const kj_archive_header *h, uint64_t size_bytes,
                                 kj_diagnostics *diagnostics)
 {
@@ -91,7 +91,7 @@ static bool are_sound_rows(const kj_archive *archive)
   return true;
 }
 
-/* The checksum is over bytes that lie one behind the other. */
+/* Computes the checksum over header and rows, which are contiguous. */
 static kjit_status check_index(kj_archive *archive, const kj_archive_header *h, size_t index_bytes,
                                kj_diagnostics *diagnostics)
 {
@@ -144,13 +144,14 @@ static kjit_status read_index(kj_archive *archive, int file, uint64_t size_bytes
   archive->block_count = h.block_count;
   archive->count = h.entry_count;
   KJ_TRY(check_index(archive, &h, index_bytes, diagnostics));
-  /* last: a damaged header is damage, and names no build */
+  /* checked last, because a damaged header does not name a valid build */
   if (kj_same_digest(h.build, build)) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                   "%s: the compiled code was made by another build of kjit", archive->name);
 }
 
-/* The bytes are in memory anyway, and an application learns of the damage now. */
+/* Checks the blocks of a blob now, so that the application learns of damage at once; the bytes are
+ * in memory anyway. */
 static kjit_status check_blocks(const kj_archive *archive, kj_diagnostics *diagnostics)
 {
   for (uint64_t i = 0; i < archive->block_count; i++) {
@@ -184,7 +185,7 @@ static bool is_only_ours(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A user who may write to the folder of libkjit may replace libkjit. */
+/* A user who can write to the directory of libkjit can replace libkjit itself. */
 static bool is_as_libkjit(const struct stat *info)
 {
   struct stat folder;
@@ -204,7 +205,7 @@ static bool is_trusted(const struct stat *info, bool is_installed)
   return is_only_ours(info) || (is_installed && is_as_libkjit(info));
 }
 
-/* Opens the directory of an absolute path, and finds the name in it. */
+/* Opens the directory of an absolute path, and stores the file name. */
 static int open_folder(const char *path, const char **name)
 {
   const char *slash = strrchr(path, '/');
@@ -216,8 +217,9 @@ static int open_folder(const char *path, const char **name)
   return opened;
 }
 
-/* Returns -1 if the file cannot be used. Then *why is the reason, or NULL if errno is. path has no
- * symbolic links, and the file is opened in the directory that was checked. */
+/* Opens a file if it can be trusted. path has no symbolic links, and the file is opened relative to
+ * the directory that was checked. Returns -1 otherwise; *why is then the reason, or NULL if it is
+ * in errno. */
 static int open_trusted(const char *path, bool is_installed, struct stat *info, const char **why)
 {
   const char *name;
@@ -242,7 +244,8 @@ kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest 
 {
   struct stat info;
   const char *why = NULL;
-  char *resolved = realpath(path, NULL); /* stays the same when the process changes its directory */
+  char *resolved = realpath(path, NULL); /* absolute, so that it stays valid if the process changes
+                                          * its directory */
   int file = resolved ? open_trusted(resolved, is_installed, &info, &why) : -1;
   if (file < 0) {
     const char *reason = why ? why : strerror(errno);
@@ -263,7 +266,7 @@ kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest 
 
 /* ---- entries ---- */
 
-/* Unpacks a block as far as the end of the entry. */
+/* Unpacks a block up to the end of the entry. */
 static bool unpack_part(const void *packed, size_t packed_bytes, void *to, size_t bytes)
 {
   ZSTD_DStream *stream = ZSTD_createDStream();
@@ -344,7 +347,7 @@ uint64_t *kj_order_archived(const kj_archive *archive)
   return order;
 }
 
-/* count: there is none. */
+/* Returns the row of the entry, or count if there is none. */
 static uint64_t find_row(const kj_archive *archive, const kj_digest *digest)
 {
   uint64_t low = 0, high = archive->count;

@@ -1,11 +1,12 @@
-/* The format of an archive, for the files that write and read it.
+/* The format of an archive, for the files that write and read it:
  *
- *   header | a row for each block | a row for each entry, sorted by the digest of its key | blocks
+ *     header | a row for each block | a row for each entry, sorted by the digest of its key |
+ * blocks
  *
- * A block is a number of entries, compressed together: kernels of one family are alike, and a block
- * of 256 KiB has two thirds of the size of its entries compressed one by one. An entry that is
- * longer has a block of its own. The checksum of the header is over all of header and rows that
- * follows it, and each row of a block has the checksum of the compressed block. */
+ * A block contains several entries, compressed together, because kernels of one family are similar:
+ * a block of 256 KiB has two thirds of the size of its entries compressed separately. A longer
+ * entry has its own block. The checksum in the header covers the rest of the header and the rows;
+ * the row of a block contains the checksum of the compressed block. */
 #ifndef KJ_ARCHIVE_FORMAT_H
 #define KJ_ARCHIVE_FORMAT_H
 
@@ -15,17 +16,17 @@ typedef struct kj_archive_header {
   char magic[8];
   kj_digest checksum;
   uint64_t size_bytes, block_count, entry_count;
-  kj_digest build; /* of libkjit: entries are structs as it has them in memory */
+  kj_digest build; /* build of libkjit, because entries contain structs in its memory layout */
 } kj_archive_header;
 
 typedef struct kj_archive_block {
-  kj_digest checksum; /* of the compressed bytes */
+  kj_digest checksum; /* checksum of the compressed bytes */
   uint64_t offset, packed_bytes, size_bytes;
 } kj_archive_block;
 
 typedef struct kj_archive_row {
-  kj_digest digest;                   /* of the key */
-  uint64_t block, offset, size_bytes; /* offset: in the unpacked block */
+  kj_digest digest;                   /* digest of the key */
+  uint64_t block, offset, size_bytes; /* offset: position in the unpacked block */
 } kj_archive_row;
 
 #define KJ_ARCHIVE_MAGIC "kjitarc2"

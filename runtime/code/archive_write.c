@@ -1,5 +1,5 @@
-/* Writes archives. The entries keep the order in which they were added, because neighbours are
- * alike and compress well together. */
+/* Writes archives. The entries keep the order in which they were added, because neighbouring
+ * entries are similar and compress well together. */
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -54,11 +54,10 @@ static int compare_items(const void *a, const void *b)
 {
   const kj_archived *const *x = a, *const *y = b;
   int order = kj_compare_digests(&(*x)->digest, &(*y)->digest);
-  return order ? order : (*x > *y) - (*x < *y); /* the one that was added first */
+  return order ? order : (*x > *y) - (*x < *y); /* the one that was added first comes first */
 }
 
-/* Of several entries with one key the one that was added first stays. Returns false when out of
- * memory. */
+/* Keeps the first of several entries with the same key. Returns false if out of memory. */
 static bool drop_repeated(kj_archive_writer *writer)
 {
   kj_archived **sorted = malloc((writer->count + 1) * sizeof *sorted);
@@ -82,15 +81,15 @@ static bool drop_repeated(kj_archive_writer *writer)
 
 enum { BLOCK_BYTES = 1 << 18 };
 
-/* The parts of an archive until they are laid out. */
+/* The parts of an archive before they are joined. */
 typedef struct layout {
   kj_archive_block *blocks;
   kj_archive_row *rows;
   size_t block_count;
-  kj_buffer packed; /* the compressed blocks */
+  kj_buffer packed; /* compressed blocks */
 } layout;
 
-/* Gives each entry its place. */
+/* Assigns each entry a block and an offset. */
 static void place_entries(const kj_archive_writer *writer, layout *l)
 {
   for (size_t i = 0; i < writer->count; i++) {
@@ -106,8 +105,8 @@ static void place_entries(const kj_archive_writer *writer, layout *l)
   }
 }
 
-/* Level 9 takes less time than making the code; level 19 takes twenty times as long and gains a
- * tenth. Returns false when out of memory. */
+/* Level 9 takes less time than compiling the code. Level 19 takes twenty times as long as level 9
+ * and saves a tenth of the size. Returns false if out of memory. */
 static bool compress_block(const char *bytes, kj_archive_block *block, kj_buffer *packed)
 {
   enum { LEVEL = 9 };
@@ -125,7 +124,8 @@ static bool compress_block(const char *bytes, kj_archive_block *block, kj_buffer
   return is_made && !packed->failed;
 }
 
-/* The items of a block follow each other, from item `first` on. *next is the item after them. */
+/* Packs a block of consecutive items, starting with item `first`. *next receives the item after
+ * them. */
 static bool pack_block(const kj_archive_writer *writer, layout *l, size_t index, size_t first,
                        size_t *next)
 {
@@ -166,7 +166,7 @@ static char *put(char *at, const void *data, size_t size_bytes)
   return at + size_bytes;
 }
 
-/* malloc'd; NULL: out of memory. */
+/* Returns the archive in a malloc'd buffer, or NULL if out of memory. */
 static char *join(layout *l, size_t count, kj_digest build, size_t *size_bytes)
 {
   kj_archive_header h = { .block_count = l->block_count, .entry_count = count, .build = build };

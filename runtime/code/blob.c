@@ -1,5 +1,5 @@
-/* Code for other processes: blobs that the host exports and imports, files that kjit-cache makes,
- * and the file that is installed with libkjit. All of them are archives. */
+/* Code for other processes: blobs that the application exports and imports, files made by
+ * kjit-cache, and the file installed with libkjit. All of them are archives. */
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static kjit_status fail_memory(kj_diagnostics *diagnostics)
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* ---- what the host gives ---- */
+/* ---- imported code ---- */
 
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code)
@@ -35,7 +35,7 @@ void kj_free_imports(kj_runtime *runtime)
   runtime->disk->made = NULL;
 }
 
-/* Never removed before the context ends, so that readers need no lock. */
+/* Adds an archive to the list. It stays until the context ends, so that readers need no lock. */
 static void add_import(kj_runtime *runtime, kj_archive *archive)
 {
   archive->next = atomic_load(&runtime->imports);
@@ -73,7 +73,7 @@ kjit_status kjit_open_cache(kjit_context *context, const char *path)
   return ki_finish_call(context, &diagnostics);
 }
 
-/* ---- the file that is installed ---- */
+/* ---- the installed file ---- */
 
 static char *find_installed_path(const kj_disk *disk)
 {
@@ -93,7 +93,7 @@ static void remark(const kj_diagnostics *reasons, kj_diagnostics *diagnostics)
               "the kernels that ship with kjit are not used: %s", reasons->items[i].message);
 }
 
-/* A build without the file is a usual one; where the configuration names a file it is wanted. */
+/* Opens the installed file. A missing file is normal, unless the configuration names it. */
 static void open_installed(kj_disk *disk, kj_diagnostics *diagnostics)
 {
   char *path = find_installed_path(disk);
@@ -137,9 +137,9 @@ void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char 
   kj_report_missing(atomic_load(&runtime->imports), wanted, kernel, signature, diagnostics);
 }
 
-/* ---- what a context has compiled for elsewhere ---- */
+/* ---- code that the context has compiled for other machines ---- */
 
-/* Returns NULL for code that other processes can use. */
+/* Returns the reason why other processes cannot use the code, or NULL if they can. */
 static const char *why_left_out(kj_disk *disk, const kj_disk_key *key, const kj_code *code)
 {
   if (!key) return "its module contains a guest's declaration, or has debug information";
@@ -202,7 +202,8 @@ kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_r
   return status;
 }
 
-/* Machine code last: it is like other machine code only, so that both parts compress better. */
+/* Copies machine code after all other entries, because it is similar only to other machine code, so
+ * both parts compress better. */
 static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
@@ -286,7 +287,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   if (!code->data) return fail_memory(diagnostics);
   kjit_device *device = specialization->device;
   if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
-    /* one with PTX of the host has been linked already */
+    /* code that was linked with PTX of the application is machine code already */
     kj_link_input input = kj_link_own(code);
     return kj_link(device, &input, 1, diagnostics, binary, size_bytes);
   }
@@ -297,7 +298,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   return KJIT_OK;
 }
 
-/* With the machine code in place of PTX where there is a driver that makes it. */
+/* Adds an entry with the machine code instead of PTX, if a driver can produce it. */
 static kjit_status add_binary(kjit_specialization *specialization, const kj_disk_key *key,
                               kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
@@ -313,10 +314,10 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
   return kj_add_to_archive(writer, made, diagnostics);
 }
 
-/* The specialization is held. Left out is code that no process would take in: code with debug
- * information, whose files and lines are of one program; code of a device that was lost; code
- * that names lines of sources without a text; and code of a target that belongs to a guest or has
- * math functions of a file. */
+/* Exports a held specialization, unless no other process could use it: code with debug information,
+ * whose files and lines belong to one program; code of a lost device; code that names lines of
+ * sources without a text; and code of a target that belongs to a guest or uses math functions from
+ * a file. */
 static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
                                kj_diagnostics *diagnostics)
 {

@@ -1,4 +1,4 @@
-/* Requests to child processes that compile, and their answers, as bytes. */
+/* Serializes requests to compilation child processes and their answers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ bool kj_is_own_frame(const kj_frame *frame)
   return !memcmp(frame->build, own.build, sizeof own.build);
 }
 
-/* ---- outlines ---- */
+/* ---- descriptions of structs ---- */
 
 static const kj_field start_outline_fields[] = {
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kj_child_start, compiler_path) },
@@ -108,7 +108,7 @@ static KJ_OUTLINE(diagnostic_outline, kjit_diagnostic);
 
 static const kj_outline parameter_outline = { .size_bytes = sizeof(kj_parameter) };
 
-/* Code has a 0 byte behind it. */
+/* Returns the size of code including the 0 byte after it. */
 static size_t measure_code(const void *item, const void *user)
 {
   (void)user;
@@ -138,7 +138,7 @@ static KJ_OUTLINE(answer_outline, kj_child_answer);
 
 /* ---- packing ---- */
 
-/* types NULL: there are none in it. */
+/* types may be NULL if the data contains none. */
 static bool pack(const ki_types *types, const void *root, const kj_outline *outline,
                  kj_buffer *bytes)
 {
@@ -185,7 +185,7 @@ kj_child_request *kj_unpack_request(kjit_context *context, const void *bytes, si
   return request;
 }
 
-/* ---- taking an answer ---- */
+/* ---- reading an answer ---- */
 
 static char *copy_text(const char *text, bool *has_memory)
 {

@@ -1,5 +1,5 @@
-/* The child's side of compiling in child processes: a context of its own that does what it is asked
- * for, one request after the other, until the host has ended. */
+/* The child's side of compilation in child processes: a context that serves one request after the
+ * other until the application's process ends. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,9 +14,10 @@
 #include "code/specialization.h"
 #include "ir/context.h"
 
-/* ---- the host's end ---- */
+/* ---- end of the application's process ---- */
 
-/* The socket tells it to who reads; a compilation does not. */
+/* Watches for the end of the application's process during a compilation, when no thread reads from
+ * the socket. */
 static void *watch_host(void *data)
 {
   enum { PAUSE_MS = 1000 };
@@ -69,7 +70,7 @@ static bool send_message(int socket, const void *bytes, size_t size_bytes)
   return send_all(socket, &frame, sizeof frame) && send_all(socket, bytes, size_bytes);
 }
 
-/* To the host: the request has been read. */
+/* Tells the application's process that the request has been read. */
 static bool send_begun(int socket)
 {
   kj_frame frame = kj_make_frame(0);
@@ -94,7 +95,7 @@ static kjit_status assemble(kj_runtime *runtime, const kj_child_request *request
                                   &code->data, &code->size_bytes);
 }
 
-/* What assembling makes has no 0 byte behind it. */
+/* Adds the 0 byte after assembled code, which has none. */
 static bool end_code(kj_code *code)
 {
   char *grown = code->data ? realloc(code->data, code->size_bytes + 1) : NULL;
@@ -131,13 +132,14 @@ static bool answer_request(int socket, kjit_context *context, const kj_child_req
 
 /* ---- the loop ---- */
 
-/* malloc'd; NULL: the host has ended, or is of another build and is told so. */
+/* Receives a message in a malloc'd buffer. Returns NULL if the application's process has ended, or
+ * belongs to another build, which gets an answer. */
 static char *receive_message(int socket, size_t *size_bytes)
 {
   kj_frame frame;
   if (!receive_all(socket, &frame, sizeof frame)) return NULL;
   if (!kj_is_own_frame(&frame)) {
-    (void)send_begun(socket); /* which says of what build this is */
+    (void)send_begun(socket); /* the answer contains the build of this process */
     return NULL;
   }
   *size_bytes = frame.size_bytes;
@@ -157,7 +159,7 @@ static kjit_status open_context(const kj_child_start *start, kjit_context **cont
   return kjit_create_context(&config, context);
 }
 
-/* One message, with an arena for what it says. False: there will be no further one. */
+/* Serves one message with a new arena. Returns false if no further message will come. */
 static bool serve_message(int socket, kjit_context **context)
 {
   jmp_buf on_failure;

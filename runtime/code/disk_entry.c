@@ -1,9 +1,9 @@
-/* Compiled code as bytes. One entry of the disk cache:
+/* Serializes compiled code. An entry of the disk cache is:
  *
- *   header | key | the kj_code | parameters | its texts, each with a 0 | machine code
+ *     header | key | the kj_code | parameters | its texts, each with a 0 byte | machine code
  *
- * The checksum is over all that follows it. The key names the build of libkjit, so that structs are
- * stored as they are in memory. */
+ * The checksum covers everything after it. The key names the build of libkjit, so structs are
+ * stored in their memory layout. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The texts of a kj_code. One that is NULL has no bytes. */
+/* The texts of a kj_code. A text that is NULL takes no bytes. */
 static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts),
                                 offsetof(kj_code, failures), offsetof(kj_code, prints) };
 enum { TEXTS = sizeof texts / sizeof *texts };
@@ -26,9 +26,9 @@ typedef struct header {
   char magic[8];
   kj_digest checksum;
   uint64_t file_bytes;
-  kj_digest digest;   /* of the key */
-  kj_digest compiler; /* that made the code */
-  kj_digest sources;  /* that the places in failures are in */
+  kj_digest digest;   /* digest of the key */
+  kj_digest compiler; /* identity of the compiler */
+  kj_digest sources;  /* digest of the sources that the failure locations refer to */
   uint64_t key_bytes, parameter_count, data_bytes, text_bytes[TEXTS];
 } header;
 
@@ -49,7 +49,8 @@ static char *put(char *at, const void *data, size_t size_bytes)
   return at + size_bytes;
 }
 
-/* Without its pointers, and without what is of whoever compiled it and not of whoever loads it. */
+/* Clears the pointers of a kj_code, and fields that are valid only for the process that compiled
+ * it. */
 static void forget_pointers(kj_code *code)
 {
   code->data = NULL;
@@ -94,7 +95,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
 
 /* ---- reading ---- */
 
-/* The sizes add up to the file's: none is larger than it, so that no sum overflows. */
+/* Checks that the sizes add up to the size of the file. Each is at most this size, so the sum does
+ * not overflow. */
 static bool has_sizes(const header *h, size_t size_bytes)
 {
   if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes)
@@ -152,7 +154,7 @@ static bool read_texts(const header *h, const char **at, kj_code *code, bool *ha
   return true;
 }
 
-/* The code is copied: a loader wants it aligned. */
+/* Copies the code, because a loader needs it aligned. */
 static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
 {
   bool has_ends = true;
@@ -170,8 +172,8 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   return has_ends && kj_is_sound_code(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
-/* The places where plain numbers meet their types: they are in other sources, and a message names
- * the parameter instead. */
+/* Clears the locations where untyped numbers are converted, because they refer to other sources;
+ * messages then name the parameter. */
 static void forget_places(kj_code *code)
 {
   for (uint32_t i = 0; i < code->parameter_count; i++)

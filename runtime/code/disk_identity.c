@@ -1,5 +1,5 @@
-/* Identities of builds and of libdevice. The key of the disk cache has them, and that of the
- * machine (processor_*.c). None of these functions loads the library or file that it identifies. */
+/* Identities of builds and of libdevice for the key of the disk cache; the identity of the machine
+ * is in processor_*.c. None of these functions loads the library or file that it identifies. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* ---- builds ---- */
 
-/* The build id in the notes of an ELF file; false: none. */
+/* Reads the build id in the notes of an ELF file. Returns false if there is none. */
 static bool find_build_id(const char *notes, size_t size_bytes, kj_digest *identity)
 {
   enum { BUILD_ID = 3 };
@@ -133,7 +133,8 @@ static void add_file(kj_digest *sum, const char *path)
   if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
 }
 
-/* False: out of memory, or of files to open. What is found then is not what the compiler finds. */
+/* Adds all files that match a pattern. Returns false if out of memory or of file descriptors,
+ * because the list of files may differ from the compiler's then. */
 static bool add_pattern(kj_digest *sum, const char *pattern)
 {
   kj_paths paths = { 0 };
@@ -143,8 +144,8 @@ static bool add_pattern(kj_digest *sum, const char *pattern)
   return is_whole;
 }
 
-/* The compiler takes the first of them that it can read: any change to any of them may change which
- * one. */
+/* Computes the digest of all libdevice files. The compiler uses the first file that it can read, so
+ * a change to any of them may change which one it is. */
 static bool identify_math_library(const char *given_path, kj_digest *sum)
 {
   static const char *const patterns[] = {
@@ -154,7 +155,7 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   };
   *sum = (kj_digest){ 0 };
   if (given_path && kj_is_own_libclc(given_path)) {
-    sum->low = 1; /* its bytes are part of the build */
+    sum->low = 1; /* libclc is part of the build */
     return true;
   }
   if (given_path) {
@@ -166,7 +167,8 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   return true;
 }
 
-/* Code with libdevice is of no use elsewhere: nothing says which version of it the code has. */
+/* Code with libdevice cannot be used on other machines, because it does not identify the version of
+ * libdevice. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code)
 {
   const char *path = disk->libdevice_path;
@@ -175,7 +177,7 @@ bool kj_has_own_math(kj_disk *disk, const kj_code *code)
   if (code->math_library == KJ_MATH_NONE) return true;
   if (code->math_library != KJ_MATH_LIBCLC) return false;
   if (path) return kj_is_own_libclc(path);
-  /* without files of a toolkit the compiler takes libclc */
+  /* if no toolkit is found, the compiler uses libclc */
   return kj_identify_math_library(disk) && !disk->math_library.low && !disk->math_library.high;
 }
 
@@ -191,7 +193,7 @@ void kj_identify_disk(kj_disk *disk)
   kj_unlock(&disk->mutex, KJ_LOCK_DISK);
 }
 
-/* The files are looked up once, because the compiler of a context reads libdevice once too. */
+/* Looks up the files once, because the compiler of a context reads libdevice once, too. */
 bool kj_identify_math_library(kj_disk *disk)
 {
   if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire)) return true;

@@ -1,9 +1,9 @@
 /* The key of an entry of the disk cache. It is a text: lines about the build, the target and the
  * signature, then the canonical text of the declarations that the kernel reaches. kjit-cache shows
- * the lines.
+ * these lines.
  *
- * The key is made from the request that the compiler gets. key_inputs.def lists every field of the
- * request and of the structs behind it, and says which part of the key has the field. */
+ * The key is made from the compile request. key_inputs.def lists all fields of the request and of
+ * the structs it points to, and the part of the key that contains each field. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +19,13 @@ static const char *const part_words[KJ_KEY_PART_COUNT] = {
 
 const char *kj_key_word(kj_key_part part) { return part_words[part]; }
 
-/* A key that is being written. */
+/* State of writing a key. */
 typedef struct writer {
   kj_buffer *text;
   const kj_compile_request *request;
   const ki_types *types;
   bool is_named;    /* the key is for any machine with a named target */
-  uint32_t written; /* a bit for each part */
+  uint32_t written; /* a bit for each part that was written */
 } writer;
 
 static void note_part(writer *w, kj_key_part part)
@@ -59,7 +59,8 @@ static void put_digest(writer *w, kj_key_part part, kj_digest digest)
   append_digest(w, digest);
 }
 
-/* A builder takes any text as a name, so that a name could look like further lines of the key. */
+/* Writes a name so that it cannot look like further lines of the key, because a builder accepts any
+ * text as a name. */
 static void put_name(writer *w, const char *name)
 {
   for (; *name; name++) {
@@ -78,7 +79,7 @@ static void add_build(const kj_disk *disk, writer *w)
   put_digest(w, KJ_KEY_BUILD, disk->build);
 }
 
-/* The size of vectors is the processor's, so that inference depends on the processor too. */
+/* The vector size depends on the processor, and so does type inference. */
 static void add_cpu(const kj_disk *disk, writer *w)
 {
   kj_append_text(w->text, "cpu\n");
@@ -92,8 +93,8 @@ static void add_cpu(const kj_disk *disk, writer *w)
   note_part(w, KJ_KEY_DRIVER);
 }
 
-/* libdevice and the driver count only for machine code. A named key has neither: code under such a
- * key says itself which math functions it needs (kj_has_own_math). */
+/* libdevice and the driver affect only machine code. A named key contains neither: code with such a
+ * key itself tells which math functions it needs (kj_has_own_math). */
 static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
 {
   const kj_target *target = &w->request->target;
@@ -146,7 +147,8 @@ static void add_options(writer *w)
 
 /* ---- the signature ---- */
 
-/* The kernel and then the funcs among its arguments, each once. Built-ins are known by name. */
+/* The kernel and the funcs among its arguments, each listed once. Built-ins are identified by
+ * name. */
 typedef struct roots {
   const ki_decl **items;
   size_t count;
@@ -164,9 +166,9 @@ static void add_root(roots *r, const ki_decl *decl)
   if (find_root(r, decl) == r->count) r->items[r->count++] = decl;
 }
 
-/* Several structs may have one name, and a kernel that takes any type does not declare the structs
- * of its arguments. So the signature has a number after the name of a struct, and then a line for
- * each struct with everything that tells two struct types apart. */
+/* Several structs may have the same name, and a kernel that takes any type does not declare the
+ * structs of its arguments. So the signature has a number after the name of a struct, followed by a
+ * line for each struct with everything that distinguishes struct types. */
 typedef struct structs {
   const ki_types *types;
   kjit_type *items;
@@ -198,7 +200,7 @@ static void put_type(structs *s, kjit_type type, kj_buffer *text)
   ki_print_type_by(&(ki_type_printer){ s->types, text, put_struct, s }, type);
 }
 
-/* Fields may lead to further ones. */
+/* Adds the structs of fields, recursively. */
 static void add_structs(structs *s, kj_buffer *text)
 {
   for (size_t k = 0; k < s->count; k++) {
@@ -272,9 +274,9 @@ static void add_facts(writer *w)
   kj_append_text(w->text, "\n");
 }
 
-/* ---- the whole ---- */
+/* ---- the complete key ---- */
 
-/* Only code whose threads may fail depends on the sources: it names lines of them. */
+/* Only code whose threads can fail depends on the sources, because it contains line numbers. */
 static void digest_sources(const kj_sources *sources, kj_disk_key *key)
 {
   kj_digest sum[3] = { { 0 } };
@@ -291,11 +293,11 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
   key->sources = sum[0];
 }
 
-/* The recipe of an algorithm's kernel is enough instead of the canonical text. */
+/* For the kernel of an algorithm, the recipe replaces the canonical text. */
 static void add_text(const roots *r, writer *w)
 {
   const kjit_module *module = w->request->module;
-  KJ_ASSERT(!module->later || module->recipe); /* its declarations are not all that it is */
+  KJ_ASSERT(!module->later || module->recipe); /* its declarations do not define it completely */
   begin_part(w, KJ_KEY_EXTERNS);
   kj_append_text(w->text, "of the host\n");
   kj_add_extern_key(module, w->request->target.kind != KJ_TARGET_CPU, w->text);
@@ -319,7 +321,7 @@ static void add_all(kj_disk *disk, const kjit_device *device, const roots *r, wr
   KJ_ASSERT(w->written == ALL_PARTS);
 }
 
-/* false: out of memory. */
+/* Returns false if out of memory. */
 static bool find_roots(const kj_compile_request *request, roots *r)
 {
   const kj_signature *signature = request->signature;
@@ -351,7 +353,7 @@ static bool make_key(kj_disk *disk, const kjit_device *device, const kj_compile_
     .text = &text, .request = request, .types = request->module->types, .is_named = is_named
   };
   roots r;
-  /* key_inputs.def: the disk cache has code for these values only */
+  /* see key_inputs.def: the disk cache is used for these values only */
   KJ_ASSERT(!request->symbol && !request->has_record && !request->debug);
   KJ_ASSERT(request->is_check == request->is_ahead);
   if (!find_roots(request, &r)) return false;
@@ -375,7 +377,8 @@ bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk
   bool is_cpu = named.target.kind == KJ_TARGET_CPU;
   if (request->module->has_guest) return false;
   if (is_cpu && !named.target.level) named.target.level = kj_find_level();
-  named.target.ptx_version = 0; /* what the code needs; the driver refuses what it cannot read */
+  named.target.ptx_version = 0; /* the minimum that the code needs; the driver rejects versions that
+                                 * it cannot read */
   return (!is_cpu || named.target.level) && make_key(disk, NULL, &named, true, key);
 }
 

@@ -1,6 +1,6 @@
-/* What funcs return, in the disk cache: who asks for a type that was asked for before needs no
- * compiler. The entry of a type is one of code without code: its data is the type as text, or which
- * argument has it, "=0", where a struct's name would not say which struct that is. */
+/* Result types of funcs in the disk cache, so that a known type needs no compiler. The entry
+ * contains the type as text instead of code. If the type is a struct of an argument, which its name
+ * would not identify, the entry contains the index of the argument, such as "=0". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static bool read_result(ki_types *types, const kj_signature *signature, const ch
   return is_read;
 }
 
-/* NULL: another process could not read it, or out of memory. */
+/* Returns NULL if another process could not read the type, or if out of memory. */
 static char *print_result(ki_types *types, const kj_signature *signature, kjit_type type)
 {
   kj_buffer text = { 0 };
@@ -52,12 +52,12 @@ static char *print_result(ki_types *types, const kj_signature *signature, kjit_t
   return NULL;
 }
 
-/* In what the host or the installation has brought. */
+/* Searches the archives that the application has imported, and the installed file. */
 static bool find_named(kj_runtime *runtime, const kj_compile_request *request,
                        const kj_digest *compiler, kj_code *code)
 {
   kj_disk_key named = { 0 };
-  kj_diagnostics ignored = { 0 }; /* the launch that follows says why a file is not used */
+  kj_diagnostics ignored = { 0 }; /* the next launch reports why a file cannot be used */
   bool is_found = kj_has_named_code(runtime, &ignored) &&
                   kj_make_named_key(runtime->disk, request, &named) &&
                   (kj_find_import(runtime, &named, NULL, code) ||
@@ -82,7 +82,7 @@ bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, con
   return is_found;
 }
 
-/* A result that cannot be kept only costs time: the user's process asks the compiler again. */
+/* Records a result. Errors are ignored, because another process can ask the compiler again. */
 static void record_result(kj_runtime *runtime, const kj_compile_request *request,
                           const kj_code *code)
 {

@@ -3,19 +3,19 @@
 #include <math.h>
 #include <string.h>
 
-/* A value on the way.
+/* A partially evaluated value.
  *
- * What is made of plain numbers of the host and of literals is open: it takes the type that it
- * meets, and is computed in that type from its operands on, as inference hands a type down a weak
- * tree. An open value has a weak type only; it is evaluated once more when its type is known. */
+ * A value computed from untyped numbers and literals is open: it takes the type of the other
+ * operand, and its operands are computed in this type, as inference passes a type down a weak
+ * expression. An open value has only a weak type and is evaluated again when its type is known. */
 typedef struct known {
   ki_value value;
-  bool is_constant; /* literals, constants and const parameters alone */
+  bool is_constant; /* computed from literals, constants and const parameters only */
   bool is_open;
-  bool is_product; /* of floats: a kernel may fuse it with a sum */
+  bool is_product; /* a product of floats, which a kernel may fuse with a sum */
 } known;
 
-/* wanted: the type that the place has, KJIT_ANY for none. */
+/* wanted: the type required by the context, or KJIT_ANY. */
 static bool evaluate(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k);
 
 bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason)
@@ -59,13 +59,14 @@ static bool convert(kj_scope *scope, const ki_expr *expr, kjit_type type, known 
   return true;
 }
 
-/* An operand that was looked at without a type, in the type of its operation. */
+/* Evaluates an operand again in the type of its operation, after it was evaluated without a
+ * type. */
 static bool settle(kj_scope *scope, const ki_expr *expr, kjit_type type, known *k)
 {
   return k->is_open ? evaluate(scope, expr, type, k) : convert(scope, expr, type, k);
 }
 
-/* The type of a value that meets none. */
+/* Returns the type of a value without a type context. */
 static kjit_type concrete_type(const known *k)
 {
   if (k->value.type == KJ_WEAK_FLOAT) return KJIT_F64;
@@ -85,8 +86,9 @@ static bool evaluate_condition(kj_scope *scope, const ki_expr *expr, known *k, b
 
 /* ---- operators ---- */
 
-/* The type in which an open operation of the weak type `weak` is computed where `wanted` is asked
- * for: one on integers only is no operation on floats, and small integers count as i32. */
+/* Returns the type in which an open operation with the weak type `weak` is computed if `wanted` is
+ * required: float types do not apply to integer-only operations, and small integer types become
+ * i32. */
 static kjit_type operation_type(kjit_type weak, bool is_integer_only, kjit_type wanted)
 {
   bool to_float = ki_is_floating(wanted);
@@ -169,7 +171,7 @@ static bool evaluate_binary(kj_scope *scope, const ki_expr *expr, kjit_type want
     type = operation_type(type, !is_arithmetic && !is_power, wanted);
   }
   if (!settle(scope, expr->x, type, &x)) return false;
-  /* the count of a shift and an exponent meet no type */
+  /* shift counts and exponents do not get the type of the other operand */
   bool is_free = (is_shift || is_power) && !ki_is_floating(type);
   if (!settle(scope, expr->y, is_free ? concrete_type(&y) : type, &y)) return false;
   return combine(scope, expr, &x, &y, k);
@@ -180,7 +182,7 @@ static bool evaluate_unary(kj_scope *scope, const ki_expr *expr, kjit_type wante
   bool holds;
   if (expr->op == KJIT_OP_NOT)
     return evaluate_condition(scope, expr->x, k, &holds) && give_truth(!holds, k->is_constant, k);
-  /* the least value of a signed type is a literal, `-128i8` */
+  /* the minimum of a signed type can be written as a literal, `-128i8` */
   bool is_least =
     expr->op == KJIT_OP_NEG && expr->x->kind == KJ_EXPR_INT && ki_is_signed(expr->x->type);
   __int128 least = is_least ? -expr->x->integer : 0;
@@ -196,7 +198,8 @@ static bool evaluate_unary(kj_scope *scope, const ki_expr *expr, kjit_type wante
          accept(scope, expr, ki_compute_unary(expr->op, k->value, &k->value));
 }
 
-/* The type of both arms counts, also where only one can be evaluated. */
+/* Evaluates a conditional expression. The types of both branches determine its type, even if only
+ * one branch can be evaluated. */
 static bool evaluate_choice(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   known condition, other;
@@ -280,7 +283,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
 
 /* ---- fields, calls ---- */
 
-/* An index written as `-` and a literal counts from the end. */
+/* Evaluates an index into a shape. `-` and a literal counts from the end. */
 static bool evaluate_dimension(kj_scope *scope, const ki_expr *index, uint32_t count,
                                uint32_t *dimension)
 {
@@ -318,7 +321,7 @@ static bool evaluate_field(kj_scope *scope, const ki_expr *expr, known *k)
   return give_index((int64_t)size, k);
 }
 
-/* min, max, abs and the divisions of integers: the operands have one type, that of the result. */
+/* Evaluates min, max, abs and integer divisions, whose operands have the type of the result. */
 static bool evaluate_numeric(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   enum { MOST = 2 };
@@ -403,15 +406,15 @@ static bool evaluate_name(kj_scope *scope, const ki_expr *expr, known *k)
 
 /* ---- tuples ---- */
 
-/* Of a tuple's declared type; NULL: none is declared. */
+/* Returns the declared type of a tuple's item, or NULL if none is declared. */
 static const ki_type_expr *type_of_item(const ki_type_expr *type, uint32_t item)
 {
   return type && type->kind == KJ_TYPE_TUPLE && item < type->items.count ? type->items.items[item]
                                                                          : NULL;
 }
 
-/* What a let, a constant of the module or an item of a tuple stands for, as long as that is such
- * itself. *type: as a constant declares it, or NULL. */
+/* Returns the expression that a let, a module constant or a tuple item stands for, repeatedly.
+ * *type receives the declared type of a constant, or NULL. */
 static const ki_expr *look_through(kj_scope *scope, const ki_expr *expr, const ki_type_expr **type)
 {
   *type = NULL;
@@ -530,7 +533,8 @@ bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value)
   if (k.is_open && !evaluate(scope, expr, type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, &k))
     return false;
   *value = k.value;
-  value->type = type; /* an i64 and a weak integer have the same bits, and so do their floats */
+  value->type = type; /* an i64 and a weak integer have the same bits, and so have f64 and a weak
+                       * float */
   return true;
 }
 

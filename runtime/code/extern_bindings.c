@@ -1,6 +1,6 @@
-/* What the application has bound to the extern funcs of a module: C functions that an object calls,
- * code that a GPU's linker puts together with a kernel, and the lines about both in the keys of the
- * disk cache. */
+/* Code that the application has bound to the extern funcs of a module: C functions that an object
+ * calls, code that is linked with GPU kernels, and the lines about both in keys of the disk
+ * cache. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static bool is_name_part(char c)
   return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-/* As a whole word. */
+/* Returns whether the text contains the name as a whole word. */
 static bool mentions(const char *text, const char *name)
 {
   size_t length = strlen(name);
@@ -102,7 +102,7 @@ static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
   return a->kind == b->kind && a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1];
 }
 
-/* Whether a func before this one that the PTX calls is bound to the same code. */
+/* Returns whether an earlier func that the PTX calls is bound to the same code. */
 static bool is_listed(const kjit_module *module, size_t index, const char *ptx)
 {
   const ki_bound_extern *bound = bound_of(module->decls.items[index]);
@@ -118,7 +118,7 @@ kj_link_input kj_link_own(const kj_code *code)
   return (kj_link_input){ KJIT_LINK_PTX, code->entry, code->data, code->size_bytes, NULL };
 }
 
-/* PTX, whose symbols get the ending that the kernel calls. */
+/* Adds PTX whose symbols get the suffix that the kernel uses. */
 static kjit_status add_ptx(const ki_decl *decl, kj_diagnostics *diagnostics, kj_link_inputs *inputs)
 {
   kj_buffer suffix = { 0 };
@@ -136,7 +136,7 @@ static kjit_status add_ptx(const ki_decl *decl, kj_diagnostics *diagnostics, kj_
   return KJIT_OK;
 }
 
-/* Funcs may share some of their files. */
+/* Adds linked code. Funcs may share files, which are added once. */
 static void add_linked(const ki_bound_extern *bound, kj_link_inputs *inputs)
 {
   for (size_t i = 0; i < bound->linked_count; i++) {
@@ -154,7 +154,7 @@ static void add_linked(const ki_bound_extern *bound, kj_link_inputs *inputs)
   }
 }
 
-/* How many inputs there are at most. */
+/* Returns the maximum number of inputs. */
 static size_t count_inputs(const kjit_module *module)
 {
   size_t count = 1;
@@ -213,8 +213,8 @@ bool kj_depends_on_files(const kjit_module *module)
 
 /* ---- keys ---- */
 
-/* The canonical text calls funcs by its names, and code calls them by their symbols. Lines with
- * both say which call in the text reaches which binding. */
+/* Adds a line for each bound func with its name in the canonical text and its symbol in the code,
+ * which identifies the binding of each call in the text. */
 static void add_lines(const kjit_module *module, const ki_naming *naming, bool takes_ptx,
                       kj_buffer *text)
 {

@@ -1,5 +1,5 @@
-/* kjit_compile: code for a signature without a device; and what the host may ask of a
- * specialization: its code at a stage, its machine code, occupancy. */
+/* kjit_compile, which compiles for a signature without a device, and inspection of specializations:
+ * code at a stage, machine code, occupancy. */
 #include <ctype.h>
 #include <kjit/code.h>
 #include <kjit/function.h>
@@ -16,7 +16,7 @@
 typedef struct request {
   kjit_kernel *kernel;
   kj_diagnostics *diagnostics;
-  kj_bound *bound; /* what evaluating @block sees: const parameters */
+  kj_bound *bound; /* const parameters, for evaluating @block */
   kj_argument *arguments;
   uint8_t *relations;
   kj_signature signature;
@@ -37,7 +37,7 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
   uint32_t *block = r->signature.block, wanted[3];
   bool is_given = options->block[0] || options->block[1] || options->block[2];
   for (int i = 0; i < 3 && is_given; i++) block[i] = options->block[i] ? options->block[i] : 1;
-  is_given = is_given || block[0]; /* by the facts */
+  is_given = is_given || block[0]; /* given in the facts */
   if (kernel->block && (kernel->block_is_static || (is_cpu && !is_given))) {
     kj_scope scope = { .bound = r->bound,
                        .bound_count = kernel->parameter_count,
@@ -73,7 +73,7 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 
 /* ---- stages ---- */
 
-/* Whether code for a GPU, or for the CPU, has the stage. */
+/* Returns whether code for a GPU, or for the CPU, has the stage. */
 static bool has_stage(kjit_stage stage, bool is_gpu)
 {
   enum { GPU = 1, CPU };
@@ -85,7 +85,7 @@ static bool has_stage(kjit_stage stage, bool is_gpu)
   return !own[stage] || own[stage] == (is_gpu ? GPU : CPU);
 }
 
-/* The stages that only one of them has, for messages. */
+/* Returns the stages that only this kind of target has, for messages. */
 static const char *own_stages(bool is_gpu)
 {
   return is_gpu ? "ptx, cubin and sass" : "asm and object";
@@ -93,11 +93,11 @@ static const char *own_stages(bool is_gpu)
 
 /* ---- the compilation ---- */
 
-/* As stages: up to TYPED, without its text; the type of the result alone, which needs no compiler
- * where it is in the disk cache. */
+/* Additional stages: inference without output; and only the result type, which needs no compiler if
+ * it is in the disk cache. */
 enum { CHECK_ONLY = KJIT_STAGE_COUNT, RESULT_ONLY };
 
-/* A cubin of the kernel and the code that it is linked with. */
+/* Makes a cubin of the kernel and the code that is linked with it. */
 static kjit_status link_inputs(const kjit_compile_options *options, const kj_link_inputs *inputs,
                                kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
 {
@@ -110,7 +110,7 @@ static kjit_status link_inputs(const kjit_compile_options *options, const kj_lin
   return status;
 }
 
-/* By nvJitLink where the PTX calls linked code, else by ptxas. */
+/* Makes a cubin: with nvJitLink if the PTX calls linked code, else with ptxas. */
 static kjit_status make_cubin(const kjit_module *module, const kjit_compile_options *options,
                               bool is_part, kj_diagnostics *diagnostics, const kj_code *made,
                               void **cubin, size_t *cubin_bytes)
@@ -128,7 +128,7 @@ static kjit_status make_cubin(const kjit_module *module, const kjit_compile_opti
   return status;
 }
 
-/* What NVIDIA's programs make of the PTX. */
+/* Returns output that NVIDIA's programs make from the PTX. */
 static kjit_status run_assembler(const kjit_module *module, const kjit_compile_options *options,
                                  bool is_part, kjit_stage stage, kj_diagnostics *diagnostics,
                                  kj_code *made)
@@ -163,7 +163,7 @@ static kjit_status check_stage(request *r, const kjit_compile_options *options, 
                   is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
 }
 
-/* What the compiler is asked for. stage is a stage, or CHECK_ONLY or RESULT_ONLY. */
+/* Makes the compile request. stage is a stage, CHECK_ONLY or RESULT_ONLY. */
 static kjit_status make_request(request *r, const char *symbol, const kjit_compile_options *options,
                                 kjit_stage stage, kj_compile_request *made)
 {
@@ -225,7 +225,7 @@ static void close_request(request *r)
   free(r->relations);
 }
 
-/* Without a signature yet. Whatever it returns, close_request frees it. */
+/* Initializes a request without signature. close_request has to free it, even after an error. */
 static kjit_status open_request(request *r, kjit_kernel *kernel, kj_diagnostics *diagnostics)
 {
   uint32_t count = kernel->parameter_count;
@@ -265,7 +265,7 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   return status;
 }
 
-/* *read points to *limits. */
+/* On return, *read may point to *limits. */
 static kjit_status read_options(kjit_context *context, const char *call,
                                 const kjit_compile_options *options, kjit_compile_options *read,
                                 kjit_compile_limits *limits)
@@ -336,7 +336,7 @@ kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
   return status != KJIT_OK ? status : reported;
 }
 
-/* ---- what a func returns ---- */
+/* ---- result types of funcs ---- */
 
 static kjit_status open_result(request *r, kjit_function *function, kj_diagnostics *diagnostics)
 {
@@ -397,7 +397,7 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
 
 /* ---- C functions ---- */
 
-/* A name that C, PTX and assemblers take. */
+/* Returns whether the name is valid in C, PTX and assemblers. */
 static bool is_symbol(const char *name)
 {
   if (!isalpha((unsigned char)*name) && *name != '_') return false;
@@ -445,7 +445,7 @@ kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
   return found;
 }
 
-/* What is known while the code is loaded only. */
+/* Fills in properties that are known only while the code is loaded. */
 static void describe_code(const kjit_specialization *specialization, kjit_specialization_info *info)
 {
   const kj_code *code = &specialization->code;
@@ -477,7 +477,7 @@ kjit_status kjit_get_specialization_info(const kjit_specialization *specializati
                                          kjit_specialization_info *info)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
-  /* looking at it counts as a hold */
+  /* inspection holds the specialization */
   kjit_specialization *held = (kjit_specialization *)specialization;
   kjit_specialization_info own = {
     .signature = specialization->signature,
@@ -523,7 +523,7 @@ static kjit_status compile_stage(kjit_specialization *specialization, kjit_stage
                            &specialization->compiled_for, stage, diagnostics, code);
 }
 
-/* The machine code that was loaded, or that text of it. */
+/* Copies the loaded machine code, or its disassembly. */
 static kjit_status copy_binary(kjit_specialization *specialization, bool as_text,
                                kj_diagnostics *diagnostics, void **result, size_t *size_bytes)
 {

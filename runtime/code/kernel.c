@@ -1,17 +1,17 @@
-/* Kernels of a module, made when first asked for, and what the public API tells about them. */
+/* Kernel objects of a module, created when first requested, and public functions about kernels. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "code/kernel.h"
 #include "ir/number.h"
 
-/* The kernels of a module by the position of their declarations. Read without a lock once made. */
+/* Kernel objects of a module, indexed by declaration. Existing objects are read without a lock. */
 typedef struct kernel_set {
   size_t count;
   _Atomic(kjit_kernel *) items[];
 } kernel_set;
 
-/* ---- what a launch needs to know about a kernel ---- */
+/* ---- properties that a launch needs ---- */
 
 static kj_annotation read_annotation(const ki_decl *decl, const ki_types *types)
 {
@@ -52,7 +52,7 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
-    if (decl->type_expr && stmt->decls.count == 1) continue; /* a conversion */
+    if (decl->type_expr && stmt->decls.count == 1) continue; /* a let that converts */
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
                                                   .item = stmt->decls.count > 1 ? (int)i : -1 };
   }
@@ -67,8 +67,8 @@ static bool add_range(kjit_kernel *kernel, const ki_stmt *stmt)
   return true;
 }
 
-/* Lets inside loops have a value that changes; evaluating them meets the loop's variable, which is
- * not known. */
+/* Binds lets. A let inside a loop has a changing value; evaluating it fails at the loop's variable,
+ * which is unknown. */
 static bool bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);
@@ -84,7 +84,8 @@ static bool bind_lets(kjit_kernel *kernel, const ki_stmts *body)
   return true;
 }
 
-/* The adjoint of a kernel has the grid_range of the kernel. */
+/* Returns whether the statement calls an adjoint, which has the grid_range of the original
+ * kernel. */
 static bool is_adjoint_call(const ki_stmt *stmt)
 {
   const ki_expr *call = stmt->kind == KJ_STMT_EVALUATE ? stmt->value : NULL;
@@ -115,8 +116,8 @@ static bool has_grid_range(const ki_stmts *body)
   return false;
 }
 
-/* Any func of the module: whether this kernel calls it is not worth finding out, the grid only
- * becomes larger than it need be. */
+/* Returns whether any func of the module has a grid_range. Whether this kernel calls the func is
+ * not determined; the grid may only become larger than necessary. */
 static bool has_callee_range(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
@@ -130,8 +131,8 @@ static bool has_callee_range(const kjit_module *module)
   return false;
 }
 
-/* Whether the values of an attribute can be had from const parameters alone: tried with nothing
- * else bound, const parameters standing for 1. */
+/* Returns whether an attribute depends on const parameters only. Evaluates it with const parameters
+ * set to 1 and no other arguments. */
 static bool is_static(kjit_kernel *kernel, const ki_attribute *attribute)
 {
   kj_bound *bound = attribute ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;
@@ -185,8 +186,8 @@ static void describe_parameters(kjit_kernel *kernel, const bool *read, const boo
   }
 }
 
-/* Bound arguments, the key, the parameter block: a pointer, extents and strides of an array;
- * relations come with a compilation only. */
+/* Returns the bytes for bound arguments, key and parameter block; an array has a pointer, extents
+ * and strides. Relations are needed only for a compilation. */
 static size_t count_call_bytes(const kjit_kernel *kernel)
 {
   enum {
@@ -198,7 +199,7 @@ static size_t count_call_bytes(const kjit_kernel *kernel)
          (kernel->shared_count + 1) *
            (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) +
          (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
-         2 * sizeof(uint64_t) /* addresses of a failure record and of a sink for what is printed */;
+         2 * sizeof(uint64_t) /* addresses of a failure record and a print sink */;
 }
 
 static void free_kernel(kjit_kernel *kernel)
@@ -235,7 +236,8 @@ static bool make_programs(kjit_kernel *kernel)
   return true;
 }
 
-/* Its shared arrays with extents; which of them the code asks for is known when it is compiled. */
+/* Returns whether a shared array has extents that a launch evaluates. Which of them the code uses
+ * is known after its compilation. */
 static bool has_extents(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_SHARED && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY &&
@@ -259,7 +261,7 @@ static bool describe_shared(kjit_kernel *kernel)
   return true;
 }
 
-/* Whether grid, block or shared memory may depend on the parameter. */
+/* Returns whether grid, block or shared memory may depend on the parameter. */
 static bool is_shaping(const kjit_kernel *kernel, uint32_t parameter)
 {
   bool is_used = kj_programs_use(&kernel->block_program, parameter) ||
@@ -340,7 +342,8 @@ static kernel_set *get_set(kjit_module *module)
   return set;
 }
 
-/* Two threads may make the same kernel; the second one's is dropped. */
+/* Returns the kernel object. If two threads create one at the same time, the second one is
+ * discarded. */
 static kjit_kernel *get_kernel(kjit_module *module, kernel_set *set, size_t index)
 {
   kjit_kernel *known = atomic_load_explicit(&set->items[index], memory_order_acquire);
@@ -421,7 +424,7 @@ kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint32_t *parameters, si
   return status;
 }
 
-/* ---- what the host is told ---- */
+/* ---- public queries ---- */
 
 static kjit_status tell_parameter(const char *call, const kjit_kernel *kernel, const char *what,
                                   size_t index, kjit_parameter_info *info)
@@ -490,7 +493,7 @@ kj_scope kj_call_scope(const kj_call *call)
                      .binding_count = kernel->binding_count };
 }
 
-/* ---- texts ---- */
+/* ---- printing ---- */
 
 static void print_array(const kj_call *call, const kj_bound *bound, kj_buffer *buffer)
 {

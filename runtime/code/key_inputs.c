@@ -1,7 +1,7 @@
-/* The table of all that decides code, and the proof that it has every field: for each struct of
+/* The table of key inputs, and compile-time checks that it contains all fields. For each struct in
  * key_inputs.def the compiler builds a struct of the listed fields, which must have the same size
- * and the same offsets, and an initializer with one value for each row. A field without a row
- * leaves a member of the initializer out, and that is an error here in every build. */
+ * and offsets, and an initializer with one value for each row. A missing row leaves a member
+ * without a value, which is an error in every build. */
 #include "code/key_inputs.h"
 
 #include "code/disk.h"
@@ -9,7 +9,7 @@
 
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 
-/* ---- the same fields, in the same order ---- */
+/* ---- check of fields and order ---- */
 
 #define KJ_KEY_STRUCT(type) typedef struct listed_##type {
 #define KJ_KEY_FIELD(type, field, WHERE) __typeof__(((type *)0)->field) field;
@@ -27,7 +27,7 @@
 #define KJ_KEY_END(type)
 #include "code/key_inputs.def"
 
-/* ---- as many fields ---- */
+/* ---- check of the number of fields ---- */
 
 #define KJ_KEY_STRUCT(type) static const type zero_##type __attribute__((unused)) = {
 #define KJ_KEY_FIELD(type, field, WHERE) 0,

@@ -1,5 +1,5 @@
-/* The parts of the key of the disk cache, and the table of all that decides code. key_inputs.def
- * has the rows. */
+/* The parts of the key of the disk cache, and the table of all inputs that code depends on.
+ * key_inputs.def contains the rows. */
 #ifndef KJ_CODE_KEY_INPUTS_H
 #define KJ_CODE_KEY_INPUTS_H
 
@@ -9,7 +9,7 @@ typedef enum kj_key_part {
 #define KJ_KEY_PART(NAME, word, what) KJ_KEY_##NAME,
 #include "code/key_inputs.def"
   KJ_KEY_PART_COUNT,
-  /* why no part has a field */
+  /* reasons why no part contains a field */
   KJ_KEY_ROWS = KJ_KEY_PART_COUNT,
   KJ_KEY_DERIVED,
   KJ_KEY_ONE_VALUE,
@@ -19,7 +19,7 @@ typedef enum kj_key_part {
   KJ_KEY_COMPILER
 } kj_key_part;
 
-/* One field of a struct that the compiler gets. */
+/* A field of a struct in the compile request. */
 typedef struct kj_key_input {
   const char *type, *field;
   kj_key_part where;
@@ -27,7 +27,7 @@ typedef struct kj_key_input {
 extern const kj_key_input kj_key_inputs[];
 extern const size_t kj_key_input_count;
 
-/* How the line of a part begins. disk_key.c */
+/* disk_key.c: returns the word with which the line of a part begins. */
 const char *kj_key_word(kj_key_part part);
 
 #endif

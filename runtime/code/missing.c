@@ -1,5 +1,5 @@
-/* Why a launch without a compiler finds no code: the entry that comes nearest, of those that the
- * application has brought along, and each part of its key that differs. */
+/* Explains why a launch without a compiler finds no code: finds the most similar entry in the
+ * application's archives and lists the parts of its key that differ. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,12 @@
 
 /* ---- parts of keys ---- */
 
-/* A part of a key that an application can do something about. The text of a part is the rest of its
- * line; the text of the module is all that follows. */
+/* A part of a key that an application can influence. Its text is the rest of its line; the text of
+ * the module is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
-  const char *before, *after; /* around the text of the entry's part; NULL: the text is left out */
+  const char *before, *after; /* texts before and after that of the entry's part; NULL means that
+                               * the part's text is not shown */
 } part_row;
 
 static const part_row parts[] = {
@@ -22,7 +23,7 @@ static const part_row parts[] = {
   { KJ_KEY_CHECKS, "it was compiled with other run-time checks (", ")" },
   { KJ_KEY_INTERRUPTIBLE, "kjit_config.interruptible was ", "" },
   { KJ_KEY_ARGUMENTS, "it is for (", ")" },
-  { KJ_KEY_FACTS, NULL, NULL }, /* append_facts */
+  { KJ_KEY_FACTS, NULL, NULL }, /* see append_facts */
   { KJ_KEY_EXTERNS, "other functions were bound to its extern funcs", NULL },
   { KJ_KEY_TEXT, "it was compiled from another source", NULL },
 };
@@ -33,7 +34,7 @@ typedef struct key_text {
   size_t size_bytes;
 } key_text;
 
-/* Returns an empty text where the key does not have the part. */
+/* Returns an empty text if the key does not have the part. */
 static key_text find_part(key_text key, kj_key_part part)
 {
   const char *word = kj_key_word(part), *end = key.text + key.size_bytes;
@@ -56,12 +57,12 @@ static bool has_same_part(key_text a, key_text b, kj_key_part part)
   return x.size_bytes == y.size_bytes && !memcmp(x.text, y.text, x.size_bytes);
 }
 
-/* ---- the nearest entry ---- */
+/* ---- the most similar entry ---- */
 
 typedef struct nearest {
-  char *key; /* malloc'd; NULL: no entry has a kernel of this name */
+  char *key; /* malloc'd; NULL if no entry has a kernel with this name */
   size_t key_bytes;
-  int same; /* parts; the source counts most */
+  int same; /* number of equal parts; the source has the highest weight */
 } nearest;
 
 static int count_same(key_text wanted, key_text found)
@@ -93,7 +94,8 @@ static void compare_entry(const kj_archive *archive, uint64_t index, key_text wa
 
 /* ---- the message ---- */
 
-/* "avx512f of x86-64-v4" where the entry's level is above the processor's. */
+/* Appends for example "avx512f of x86-64-v4" if the processor does not support the entry's
+ * level. */
 static void append_missing_feature(key_text processor, kj_buffer *text)
 {
   const char *feature =
@@ -101,7 +103,7 @@ static void append_missing_feature(key_text processor, kj_buffer *text)
   if (feature) kj_append_format(text, ", and this processor lacks %s", feature);
 }
 
-/* The facts of the call, its block, and a digit for each two arrays. */
+/* Appends the facts of the call, its block, and a digit for each pair of arrays. */
 static void append_facts(key_text facts, kj_buffer *text)
 {
   static const char relations[] = "relations ";

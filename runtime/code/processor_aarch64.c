@@ -1,5 +1,5 @@
-/* The identity of this machine and its level, for AArch64: the system says which instruction sets
- * programs may use, and /proc/cpuinfo names the cores, as LLVM reads them. */
+/* Identity and level of this machine on AArch64. The system tells which instruction sets programs
+ * may use, and /proc/cpuinfo names the cores, which LLVM reads as well. */
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 /* ---- identity ---- */
 
-/* What one machine has of different cores: all lines of a core's implementer, part and revision,
- * each once. A machine has at most a handful of them. */
+/* A machine may have different cores. Collects the lines with implementer, part and revision of
+ * each core, without duplicates. A machine has only a few of them. */
 enum { MOST_LINES = 64 };
 
 static bool is_known(const kj_digest *lines, size_t count, kj_digest line)
@@ -66,7 +66,7 @@ const char *kj_find_missing_feature(kj_cpu_level level)
   return NULL;
 }
 
-/* Code for this very machine has registers of 16 bytes, too: it uses no SVE. */
+/* Code for this specific machine also has 16-byte registers, because it does not use SVE. */
 kj_cpu_level kj_find_level(void)
 {
   return kj_find_missing_feature(KJ_CPU_ARMV8) ? KJ_CPU_OWN : KJ_CPU_ARMV8;

@@ -1,7 +1,7 @@
-/* Kernels that have nothing to do where their grid_ranges have no iterations: outside of them they
- * only compute, and nothing that they compute can fail, take long or be observed. Decided from the
- * untyped tree, before any code exists; an expression that is not known to be harmless counts as
- * one that acts, and then a launch without iterations runs the kernel. */
+/* Detects kernels that have no effect if their grid_ranges have no iterations: outside of the
+ * ranges they only evaluate expressions that cannot fail, take long or be observed. The decision
+ * uses the untyped tree, before any code exists. An expression counts as harmless only if that is
+ * certain; otherwise a launch without iterations runs the kernel. */
 #include "code/kernel.h"
 
 static bool is_harmless(const ki_expr *expr);
@@ -13,7 +13,7 @@ static bool are_harmless(const ki_exprs *list)
   return true;
 }
 
-/* A number other than 0: what is divided by it cannot fail. */
+/* Returns whether the expression is a number other than 0, so that a division by it cannot fail. */
 static bool is_safe_divisor(const ki_expr *expr)
 {
   return (expr->kind == KJ_EXPR_INT && expr->integer != 0) ||
@@ -47,7 +47,8 @@ static bool is_harmless_call(const ki_expr *call)
   return is_known && are_harmless(&call->args);
 }
 
-/* An item of an array's shape or strides. Subscripts of arrays load, and may be out of bounds. */
+/* Returns whether the index selects an item of an array's shape or strides. Subscripts of arrays
+ * load and may be out of bounds. */
 static bool is_harmless_subscript(const ki_expr *index)
 {
   if (index->x->kind != KJ_EXPR_FIELD || index->args.count != 1) return false;
@@ -78,7 +79,7 @@ static bool is_harmless(const ki_expr *expr)
   }
 }
 
-/* `let`s of harmless values. */
+/* Returns whether the statement is a `let` of harmless values. */
 static bool is_harmless_let(const ki_stmt *stmt)
 {
   if (stmt->kind != KJ_STMT_DECLARE) return false;
@@ -90,8 +91,8 @@ static bool is_harmless_let(const ki_stmt *stmt)
   return true;
 }
 
-/* The launch knows the extents without the kernel (evaluate.c), but only the kernel makes their
- * checks: an extent that may fail counts as any other expression. */
+/* Although the launch knows the extents without the kernel (evaluate.c), only the kernel performs
+ * their checks, so an extent that may fail counts like any other expression. */
 bool kj_is_range_only(const ki_function *function)
 {
   bool has_range = false;

@@ -1,6 +1,6 @@
-/* Builds with assertions compile a part of what the disk cache gives a second time and compare: a
- * difference means that the key of the cache lacks something that decides code, or that the
- * compiler is not deterministic. */
+/* In builds with assertions, compiles a part of the code found in the disk cache again and compares
+ * the results. A difference means that the key lacks an input of the code, or that the compiler is
+ * not deterministic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 
-/* ---- which hits ---- */
+/* ---- choosing hits ---- */
 
 enum { RECHECK_EVERY = 16 };
 
@@ -19,28 +19,28 @@ uint32_t kj_read_recheck(void)
   return !strcmp(given, "all") ? 1 : (uint32_t)strtoul(given, NULL, 10);
 }
 
-/* The choice depends on the key alone, so that a failure comes back in the next run. */
+/* The choice depends on the key alone, so that a failure is reproducible. */
 static bool is_chosen(const kj_disk *disk, const kj_disk_key *key)
 {
   return disk->recheck_every && key->digest.low % disk->recheck_every == 0;
 }
 
-/* The code of builds with assertions has places in the sources (lower/asserted_facts.c), which the
- * key leaves out. */
+/* Code of builds with assertions contains source locations (lower/asserted_facts.c), which are not
+ * part of the key. */
 static bool is_from_same_sources(const kj_code *code, const kj_disk_key *key)
 {
   return key->has_sources && code->made_from[0] == key->sources.low &&
          code->made_from[1] == key->sources.high;
 }
 
-/* Another compiler may make other code of the same key. */
+/* Another compiler may produce different code for the same key. */
 static bool is_by_own_compiler(kj_runtime *runtime, const kjit_specialization *found,
                                const kj_disk_key *key)
 {
   kj_digest compiler;
   kj_code same = { 0 };
   if (!kj_identify_compiler(runtime, &compiler)) return false;
-  if (!found->is_imported) return true; /* it was looked for as the own compiler's */
+  if (!found->is_imported) return true; /* then it was looked up as code of this compiler */
   bool is_own = kj_find_import(runtime, key, &compiler, &same);
   kj_free_code(&same);
   return is_own;
@@ -63,7 +63,7 @@ static const code_field fields[] = {
 #include "code/code_fields.def"
 };
 
-/* Has a value for each row, and so fails to compile where a field has none. */
+/* Has a value for each row, so it does not compile if a field has no row. */
 #pragma GCC diagnostic ignored "-Wmissing-braces"
 static const kj_code no_code = {
 #define CODE_FIELD(field, HOW) 0,
@@ -106,7 +106,7 @@ static void compare(const kj_disk_key *key, const kj_code *found, const kj_code 
 
 /* ---- the second compilation ---- */
 
-/* Whether it ended by something that has nothing to do with the kernel. */
+/* Returns whether the compilation ended for a reason unrelated to the kernel. */
 static bool is_of_surroundings(kjit_status status)
 {
   static const kjit_status rows[] = { KJIT_ERROR_MEMORY,   KJIT_ERROR_NO_COMPILER,

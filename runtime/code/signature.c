@@ -1,5 +1,5 @@
-/* Signatures and facts as text: "f32[:] C, 16" as a host gives one, and facts as the names alone
- * ("aligned16 disjoint"), for all arrays, or as a specialization prints its own
+/* Signatures and facts in text form: "f32[:] C, 16" as an application writes a signature; facts as
+ * names alone ("aligned16 disjoint"), for all arrays, or as a specialization prints them
  * ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
 #include <ctype.h>
 #include <math.h>
@@ -14,11 +14,11 @@ typedef struct reader {
   const kjit_kernel *kernel;
   kj_diagnostics *diagnostics;
   kj_argument *arguments;
-  kj_bound *bound; /* what evaluating defaults sees: const parameters */
-  /* facts */
+  kj_bound *bound; /* const parameters, for evaluating default values */
+  /* used for facts */
   uint8_t *relations;
   kj_signature *signature;
-  const char *fact; /* the one being read, for messages */
+  const char *fact; /* the fact being read, for messages */
   size_t length;
 } reader;
 
@@ -32,8 +32,8 @@ static kjit_status fail(reader *r, uint32_t index, kjit_status status, const cha
                      "parameter `%s`: expected %s, got `%s`", decl->name, expected, text);
 }
 
-/* Digits of a literal up to its type suffix: the suffix starts at a letter that is no part of a
- * number. */
+/* Returns the length of a literal without its type suffix, which starts at a letter that cannot be
+ * part of a number. */
 static size_t literal_length(const char *text)
 {
   bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -65,7 +65,8 @@ static bool read_integer(const char *digits, size_t length, __int128 *integer)
   return true;
 }
 
-/* "16", "-3", "0x10", "2.5f32", "7u64", "true", "-inf", "nan". false: no value. */
+/* Reads a value such as "16", "-3", "0x10", "2.5f32", "7u64", "true", "-inf" or "nan". Returns
+ * false if the text is not a value. */
 static bool read_value(char *text, ki_value *value)
 {
   bool is_negative = *text == '-';
@@ -88,7 +89,7 @@ static bool read_value(char *text, ki_value *value)
   if (digits[length] && suffix == KJIT_ANY) return false;
   ki_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT };
   char end = digits[length];
-  digits[length] = 0; /* for ki_read_float */
+  digits[length] = 0; /* terminate the text for ki_read_float */
   if (is_float)
     read = ki_float_value(ki_is_floating(suffix) ? suffix : KJ_WEAK_FLOAT,
                           ki_read_float(digits, suffix));
@@ -134,7 +135,7 @@ static kjit_status read_function(reader *r, uint32_t index, const char *text)
   return KJIT_OK;
 }
 
-/* A type annotation of the parameter that the type given cannot have. What dtype() names is left to
+/* Checks the type against the parameter's annotation. Types named by dtype() are left to
  * inference. */
 static kjit_status check_annotation(reader *r, uint32_t index, const ki_type_info *info,
                                     const char *text)
@@ -174,7 +175,7 @@ static kjit_status take_type(reader *r, uint32_t index, kjit_type type, const ch
   return KJIT_OK;
 }
 
-/* As a launch converts it. */
+/* Converts the value as a launch does. */
 static void convert(reader *r, uint32_t index)
 {
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
@@ -182,7 +183,8 @@ static void convert(reader *r, uint32_t index)
     r->arguments[index].kind = KJ_ARGUMENT_VALUE;
     r->arguments[index].type = annotation->type;
   }
-  r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION }; /* nothing that can be evaluated */
+  /* cannot be evaluated on the host */
+  r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION };
 }
 
 static const kjit_type number_types[] = { KJ_WEAK_INT, KJ_WEAK_FLOAT, KJIT_I64, KJIT_U64 };
@@ -208,10 +210,10 @@ static kjit_status read_typed(reader *r, uint32_t index, char *text)
 {
   ki_value value;
   kjit_type type;
-  /* as a specialization prints its signature */
+  /* the form in which a specialization prints its signature */
   if (read_number_type(text, &type)) {
     r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_NUMBER, .type = type };
-    /* a value for a parameter that takes it at run time: only its type counts */
+    /* the parameter takes the value at run time, so only the type counts */
   } else if (read_value(text, &value)) {
     r->arguments[index] =
       (kj_argument){ .kind = ki_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE,
@@ -249,7 +251,7 @@ static kjit_status read_default(reader *r, uint32_t index)
 
 /* ---- the signature ---- */
 
-/* The end of an argument's text: a comma outside brackets, or the end. */
+/* Returns the end of an argument's text: a comma outside brackets, or the end. */
 static const char *find_end(const char *text)
 {
   int depth = 0;
@@ -308,7 +310,7 @@ kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_ar
     if (status != KJIT_OK) return status;
     count++;
     at = *end ? end + 1 : end;
-    if (*end && !*(at + strspn(at, " \t\n"))) break; /* a comma at the end */
+    if (*end && !*(at + strspn(at, " \t\n"))) break; /* a trailing comma */
   }
   return read_defaults(r, count);
 }
@@ -322,7 +324,8 @@ static kjit_status read_type(reader *r, uint32_t index, kjit_type type)
   const kj_parameter_row *row = &r->kernel->parameters[index];
   bool is_type = !row->is_func && !row->is_const;
   kjit_status status =
-    is_type ? take_type(r, index, type, text) : read_argument(r, index, text); /* says why not */
+    /* reports an error if the argument is invalid */
+    is_type ? take_type(r, index, type, text) : read_argument(r, index, text);
   if (is_type && status == KJIT_OK) convert(r, index);
   free(text);
   return status;
@@ -364,7 +367,7 @@ static bool find_array(const reader *r, const char *name, size_t length, uint32_
 
 static size_t name_length(const char *text) { return strcspn(text, " ,()"); }
 
-/* The operand at *at, which moves behind it and its comma. NULL at the end. */
+/* Returns the operand at *at and moves *at behind it and its comma. Returns NULL at the end. */
 static const char *next_operand(const char **at, size_t *length)
 {
   const char *start = *at + strspn(*at, " ,(");

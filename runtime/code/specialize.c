@@ -1,5 +1,5 @@
-/* One miss: the call as a signature, its code from the disk cache or from the compiler, loaded for
- * the device. */
+/* Handles a cache miss: describes the call as a signature, gets its code from the disk cache or the
+ * compiler, and loads the code for the device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
   };
 }
 
-/* Only while it is compiled does a kernel need what it is linked with. */
+/* Links the kernel's module. The link inputs are needed only during compilation. */
 static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *request,
                                kj_diagnostics *diagnostics, kjit_module **linked)
 {
@@ -149,7 +149,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
   if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
   if (is_compiled && !takes_ptx && !device->is_target) {
-    /* by the compiler's loader, which knows its debug information */
+    /* use the compiler's loader, which registers debug information */
     status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
                             &specialization->loaded, &kernel);
     if (status == KJIT_OK) {
@@ -169,7 +169,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
 
 /* ---- the disk cache ---- */
 
-/* Code from the disk that cannot be loaded is a miss like any other. */
+/* Loads code from the disk cache. If it cannot be loaded, this counts as a miss. */
 static bool keep_fetched(kj_call *call, kjit_specialization *specialization)
 {
   kj_diagnostics ignored = { 0 };
@@ -188,8 +188,8 @@ static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_d
          keep_fetched(call, specialization);
 }
 
-/* PTX becomes machine code before it is loaded: where this is kept, where the host's PTX is part of
- * it, and where the driver's assembler runs in a child process. */
+/* Links PTX to machine code before it is loaded: if the machine code is stored in the cache, if PTX
+ * of the application is linked with it, or if the driver's assembler runs in a child process. */
 static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagnostics)
 {
   void *cubin;
@@ -207,8 +207,8 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
   return KJIT_OK;
 }
 
-/* What the driver's linker refuses, loading the PTX does too, and says why. A fault of an earlier
- * kernel may also arrive here. */
+/* Returns whether linking succeeds. If the driver's linker fails, loading the PTX fails as well and
+ * reports the reason. A fault of an earlier kernel may also be reported here. */
 static bool can_link(kj_call *call, kj_code *code)
 {
   kj_diagnostics ignored = { 0 };
@@ -217,7 +217,8 @@ static bool can_link(kj_call *call, kj_code *code)
   return is_linked;
 }
 
-/* An object that the device's own loader does not take would be of no use to anybody. */
+/* Returns whether the device's own loader accepts the object; otherwise storing it would be
+ * useless. */
 static bool can_be_loaded(kj_call *call, const kj_code *code)
 {
   kjit_device *device = call->device;
@@ -233,7 +234,7 @@ static bool can_be_loaded(kj_call *call, const kj_code *code)
   return is_loaded;
 }
 
-/* What the compiler has made is loaded, and kept where that can be. */
+/* Loads compiled code, and stores it in the cache if possible. */
 static kjit_status load_and_keep(kj_call *call, kjit_specialization *specialization,
                                  const kj_disk_key *key, kj_diagnostics *diagnostics)
 {
@@ -261,7 +262,8 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   return KJIT_OK;
 }
 
-/* The driver may take as long to make machine code of PTX as the compiler for the PTX. */
+/* Compiles and loads. The driver may need as long to translate PTX as the compiler needs to produce
+ * it. */
 static kjit_status compile_and_load(kj_call *call, kjit_specialization *specialization,
                                     const kj_signature *signature, const kj_disk_key *key,
                                     kj_diagnostics *diagnostics)
@@ -279,7 +281,8 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   return status;
 }
 
-/* Not an error: a host may leave prints in its kernels. But somebody may wonder. */
+/* Remarks that prints have no effect. This is not an error, because an application may leave prints
+ * in its kernels. */
 static void remark_silence(const kjit_kernel *kernel, const kj_code *code,
                            kj_diagnostics *diagnostics)
 {
@@ -304,9 +307,9 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
     function->registers);
 }
 
-/* Of those that have been compiled before, how many are for the same types on the same device. What
- * is compared never changes once an entry is listed, be its code unloaded and compiled again
- * meanwhile. An entry that is listed itself comes back: nothing is new. */
+/* Returns how many earlier specializations of the kernel are for the same types on the same device,
+ * or 0 if this specialization is listed already because its code was evicted and compiled again.
+ * The compared fields of listed entries never change. */
 static size_t count_before(const kjit_specialization *specialization)
 {
   kjit_kernel *kernel = specialization->kernel;
@@ -321,7 +324,8 @@ static size_t count_before(const kjit_specialization *specialization)
   return count;
 }
 
-/* A kernel that kjit has written for an algorithm: a host can do nothing about it. */
+/* Returns whether kjit has written the kernel for an algorithm, so the application cannot change
+ * it. */
 static bool is_of_algorithm(const kjit_kernel *kernel)
 {
   const kj_sources *sources = &kernel->module->sources;
@@ -329,8 +333,8 @@ static bool is_of_algorithm(const kjit_kernel *kernel)
   return file < sources->count && sources->items[file].is_algorithm;
 }
 
-/* That a kernel is compiled for other types is no surprise; that it is compiled again for the same
- * ones may be one. */
+/* Remarks that a kernel is compiled again for the same types. Compilations for other types are
+ * expected. */
 static void remark_variant(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   const kjit_kernel *kernel = specialization->kernel;
@@ -373,7 +377,7 @@ static kjit_status open_failures(kjit_specialization *specialization, kj_diagnos
                               &specialization->failure_slot, &specialization->failure_address);
 }
 
-/* Finds code that was compiled for any machine with a named target. */
+/* Finds code that runs on any machine with a named target. */
 static bool find_named(kj_runtime *runtime, const kj_compile_request *request, kjit_stage stage,
                        kj_diagnostics *diagnostics, kj_code *code)
 {
@@ -392,8 +396,8 @@ static bool find_named(kj_runtime *runtime, const kj_compile_request *request, k
   return false;
 }
 
-/* Code of a named target: machine code, or else PTX, which becomes machine code here and is kept
- * as what the compiler has made. A driver that is older than the machine code refuses it. */
+/* Fetches code of a named target: machine code or else PTX, which is linked here and stored like
+ * compiled code. A driver that is too old for the machine code rejects it. */
 static bool fetch_named(kj_call *call, kjit_specialization *specialization,
                         const kj_compile_request *request, const kj_disk_key *key,
                         kj_diagnostics *diagnostics)
@@ -440,8 +444,8 @@ static void count_source(kj_call *call, kjit_specialization *specialization, cod
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Whether code can be anywhere but in the compiler, or is kept. Files and lines of debug
- * information are of one program. */
+/* Returns whether the code may be in a cache or will be stored, so that it needs a key. Code with
+ * debug information is not stored, because its files and lines belong to one program. */
 static bool needs_key(kj_call *call, kj_diagnostics *diagnostics)
 {
   return call->kernel->context->config.debug == KJIT_DEBUG_NONE &&
@@ -463,7 +467,7 @@ static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
            : KJIT_OK;
 }
 
-/* malloc'd arrays that relations and arguments stay in. */
+/* The relations and arguments of the signature are malloc'd. */
 kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
                              kj_signature *signature)
 {
@@ -518,7 +522,8 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   return status;
 }
 
-/* Code that was unloaded comes back under the texts that a host may have borrowed. */
+/* Compiles for the signature. If the code was evicted before, the texts that the application may
+ * have borrowed stay the same. */
 static kjit_status compile_signature(kj_call *call, kjit_specialization *specialization,
                                      const kj_signature *signature, kj_diagnostics *diagnostics)
 {
@@ -534,7 +539,7 @@ kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
 {
   kjit_status status = KJIT_OK;
   uint32_t generation = atomic_load(&call->device->generation);
-  /* once: others read it when its code comes back after it was unloaded */
+  /* written once, because other threads read it while the code is loaded again */
   if (specialization->device != call->device) specialization->device = call->device;
   if (specialization->generation != generation) specialization->generation = generation;
   if (!specialization->compiled_for.arguments)

@@ -1,5 +1,5 @@
-/* Code for machines with a named target: recorded in a context that compiles for one, and missed in
- * a process that has such code but no compiler. */
+/* Code for machines with a named target: stored by a context that compiles for a target, and
+ * required in a process that has such code but no compiler. */
 #include <stdlib.h>
 
 #include "code/disk.h"
@@ -11,7 +11,7 @@ static kjit_status record(const kj_call *call, const kj_compile_request *request
   return kj_record_machine_code(call->device, request, key, code, diagnostics);
 }
 
-/* The signature of a call without the facts of its arguments. */
+/* Describes the signature of a call without the facts of its arguments. */
 static kjit_status describe_general(const kj_call *call, kj_diagnostics *diagnostics,
                                     kj_signature *signature)
 {
@@ -31,8 +31,8 @@ static void free_signature(kj_signature *signature)
   *signature = (kj_signature){ 0 };
 }
 
-/* Compiles code that needs no facts and records it, unless the context has it. Messages are those
- * of the code with facts. */
+/* Compiles and records code that needs no facts, unless the context has it. Messages are not
+ * repeated, because they are the same as for the code with facts. */
 static kjit_status record_without_facts(kj_call *call, const kj_compile_request *request,
                                         const kj_disk_key *fast, kj_diagnostics *diagnostics)
 {
@@ -80,7 +80,8 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
   kj_disk_key named = { 0 };
   const char *name = call->kernel->function->decl->name;
   kjit_status status = KJIT_OK;
-  if (!kj_has_named_code(call->runtime, diagnostics)) return KJIT_OK; /* the compiler says it */
+  /* the compiler reports the error */
+  if (!kj_has_named_code(call->runtime, diagnostics)) return KJIT_OK;
   if (kj_get_compiler(call->runtime, &why) == KJIT_ERROR_NO_COMPILER) {
     status = KJIT_ERROR_NO_COMPILER;
     if (kj_make_named_key(call->runtime->disk, request, &named))
