@@ -1,14 +1,13 @@
-/* A loader for the objects that the compiler emits for the CPU (ELF, small PIC code): sections into
- * one mapping, relocations, execute permission. The relocations are those of the architecture, in
- * relocate_<architecture>.c.
+/* Loads objects that the compiler emits for the CPU (ELF, position-independent code, small model):
+ * maps the sections, applies relocations and sets execute permission. relocate_<architecture>.c
+ * implements the relocations.
  *
- *   [ code sections | stubs of functions outside ]  read and execute
- *   [ data sections | addresses of functions outside ]  read only: kernels have no variables of
- * their own
+ *     [ code sections | stubs of outside functions ]       read and execute
+ *     [ data sections | addresses of outside functions ]   read only; kernels have no variables
  *
- * A function of the C library may be further away than a call reaches: its calls go to a stub in
- * the mapping, which jumps to the address. Every offset, index and size of the object is checked
- * before it is used. */
+ * A function of the C library may be too far away for a call, so calls go to a stub in the mapping
+ * that jumps to its address. Every offset, index and size of the object is checked before it is
+ * used. */
 #include "cpu/cpu.h"
 
 #include <elf.h>
@@ -28,12 +27,12 @@ struct kj_image {
 
 typedef struct section {
   const Elf64_Shdr *header;
-  size_t offset; /* in the mapping */
+  size_t offset; /* offset in the mapping */
   bool is_placed;
 } section;
 
 typedef struct outside {
-  const char *name; /* NULL: the symbol is of the object itself */
+  const char *name; /* NULL for a symbol defined in the object */
   uint64_t address;
   size_t stub, slot; /* offsets in the mapping */
 } outside;
@@ -49,15 +48,15 @@ typedef struct loader {
   size_t strings_bytes;
   outside *outsides; /* one for each symbol */
   size_t outside_count;
-  const kj_outside *outside; /* of the host */
+  const kj_outside *outside; /* functions of the application */
   char *memory;
-  size_t code_bytes, total_bytes; /* code_bytes: up to the first page of data */
+  size_t code_bytes, total_bytes; /* code_bytes: offset of the first page with data */
   const char *reason;
 } loader;
 
 enum {
   SLOT_BYTES = 8,
-  MOST_BYTES = 1 << 30 /* everything is in reach of 32-bit offsets */
+  MOST_BYTES = 1 << 30 /* so that 32-bit offsets reach everything */
 };
 
 static bool refuse(loader *l, const char *reason)
@@ -118,7 +117,7 @@ static bool read_symbols(loader *l)
   return l->symbols || refuse(l, "it has no symbols");
 }
 
-/* What is placed lies in the mapping. */
+/* For assertions: returns whether the range lies in the mapping. */
 static bool is_in_mapping(const loader *l, size_t offset, size_t size_bytes)
 {
   return offset <= l->total_bytes && size_bytes <= l->total_bytes - offset;
@@ -131,7 +130,8 @@ static const char *name_of(const loader *l, const Elf64_Sym *symbol)
 
 /* ---- the mapping ---- */
 
-/* Tables for unwinding and debuggers are not loaded: nothing unwinds through a kernel. */
+/* Returns whether a section is loaded. Tables for unwinding and debuggers are not, because no code
+ * unwinds through a kernel. */
 static bool is_loaded(const section *s)
 {
   return (s->header->sh_flags & SHF_ALLOC) && s->header->sh_type != SHT_X86_64_UNWIND &&
@@ -150,8 +150,8 @@ static bool place_section(loader *l, section *s, size_t *end)
   return *end <= MOST_BYTES || refuse(l, "its sections are too large");
 }
 
-/* A writable section is one whose contents change at run time, except for tables of addresses,
- * which only relocation writes. */
+/* Rejects writable sections, whose contents would change at run time. Tables of addresses are
+ * allowed, because only relocation writes them. */
 static bool check_section(loader *l, const section *s)
 {
   uint64_t flags = s->header->sh_flags;
@@ -247,7 +247,7 @@ static bool map(loader *l)
 
 /* ---- relocation ---- */
 
-/* The address of a symbol of the object, or the stub of one outside. */
+/* Finds the address of a symbol in the object, or of the stub of an outside function. */
 static bool find_address(loader *l, uint32_t index, uint64_t *address)
 {
   if (index >= l->symbol_count || !index) return refuse(l, "a relocation has no symbol");
@@ -308,7 +308,7 @@ static bool relocate_all(loader *l)
   return true;
 }
 
-/* ---- the end ---- */
+/* ---- finishing ---- */
 
 static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
 {
@@ -332,7 +332,7 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
 
 static bool protect(loader *l)
 {
-  /* where instructions are cached apart from data; elsewhere it does nothing */
+  /* needed on architectures with separate instruction caches */
   __builtin___clear_cache(l->memory, l->memory + l->code_bytes);
   bool is_done = !mprotect(l->memory, l->code_bytes, PROT_READ | PROT_EXEC) &&
                  (l->total_bytes == l->code_bytes ||

@@ -1,6 +1,6 @@
-/* Relocations of objects for AArch64 in the small code model, as "ELF for the Arm 64-bit
- * Architecture" (IHI 0056) defines them. S is the symbol, A the addend, P the place, and Page(x) is
- * x without its low 12 bits. */
+/* Relocations of objects for AArch64 in the small code model, as defined in "ELF for the Arm 64-bit
+ * Architecture" (IHI 0056). S is the symbol, A the addend, P the place, and Page(x) is x without
+ * its low 12 bits. */
 #include <elf.h>
 #include <stdbool.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static const char *write_data(const kj_relocation *r, int64_t value, unsigned bi
 
 /* ---- instructions ---- */
 
-/* Replaces the bits of a field of the instruction. */
+/* Writes a bit field of the instruction. */
 static const char *write_field(const kj_relocation *r, uint32_t value, unsigned first,
                                unsigned bits)
 {
@@ -47,7 +47,7 @@ static const char *write_field(const kj_relocation *r, uint32_t value, unsigned 
   return NULL;
 }
 
-/* A branch of a number of instructions. */
+/* Writes the distance of a branch, in instructions. */
 static const char *write_branch(const kj_relocation *r, int64_t distance, unsigned first,
                                 unsigned bits)
 {
@@ -55,7 +55,7 @@ static const char *write_branch(const kj_relocation *r, int64_t distance, unsign
   return write_field(r, (uint32_t)(distance / 4), first, bits);
 }
 
-/* adr and adrp: the number has its low two bits apart. */
+/* Writes the number of adr or adrp, whose low two bits are in a separate field. */
 static const char *write_adr(const kj_relocation *r, int64_t number)
 {
   if (!is_signed(number, 21)) return does_not_fit;
@@ -71,7 +71,7 @@ static const char *write_page(const kj_relocation *r, uint64_t address)
   return write_adr(r, page_of(address) - page_of(place));
 }
 
-/* The low 12 bits of an address in an add, or in a load or store of 1 << shift bytes. */
+/* Writes the low 12 bits of an address in an add, or in a load or store of 1 << shift bytes. */
 static const char *write_low_bits(const kj_relocation *r, uint64_t address, unsigned shift)
 {
   uint32_t low = (uint32_t)(address & 0xfff);
@@ -79,9 +79,9 @@ static const char *write_low_bits(const kj_relocation *r, uint64_t address, unsi
   return write_field(r, low >> shift, 10, 12);
 }
 
-/* adrp x, :got:symbol; ldr y, [x, :got_lo12:symbol]. A function outside has a slot for its address.
- * The address of a symbol of the object is computed instead of loaded: the adrp gets the symbol's
- * own page, and the ldr becomes an add. */
+/* adrp x, :got:symbol; ldr y, [x, :got_lo12:symbol]. An outside function has a slot for its
+ * address. The address of a symbol in the object is computed instead of loaded: the adrp gets the
+ * symbol's page, and the ldr is replaced by an add. */
 static const char *relocate_indirect_page(const kj_relocation *r)
 {
   if (r->addend) return does_not_fit;
@@ -91,7 +91,7 @@ static const char *relocate_indirect_page(const kj_relocation *r)
 static const char *relocate_indirect_load(const kj_relocation *r)
 {
   enum { REGISTERS = 0x3ff };
-  const uint32_t load = 0xf9400000, add = 0x91000000; /* of 64 bits, with the number 0 */
+  const uint32_t load = 0xf9400000, add = 0x91000000; /* 64-bit instructions with number 0 */
   char *place = r->section + r->offset;
   uint32_t instruction;
   if (r->addend || !is_room(r, sizeof instruction)) return does_not_fit;
@@ -104,7 +104,7 @@ static const char *relocate_indirect_load(const kj_relocation *r)
   return write_low_bits(r, r->symbol, 0);
 }
 
-/* ---- all of them ---- */
+/* ---- all relocations ---- */
 
 const char *kj_relocate(const kj_relocation *r)
 {
@@ -135,7 +135,7 @@ const char *kj_relocate(const kj_relocation *r)
 enum { STUB_BYTES = 16 };
 const size_t kj_stub_bytes = STUB_BYTES;
 
-/* adrp x16, slot; ldr x16, [x16, low bits of slot]; br x16: calls may change x16. */
+/* adrp x16, slot; ldr x16, [x16, low bits of slot]; br x16. Calls may overwrite x16. */
 void kj_write_stub(char *stub, const char *slot)
 {
   static const uint32_t instructions[STUB_BYTES / 4] = { 0x90000010, 0xf9400210, 0xd61f0200 };

@@ -1,5 +1,5 @@
-/* Relocations of objects for x86-64 in the small code model, as the System V ABI's AMD64 supplement
- * defines them. */
+/* Relocations of objects for x86-64 in the small code model, as defined in the AMD64 supplement of
+ * the System V ABI. */
 #include <elf.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static size_t room_of(const kj_relocation *r)
   return r->section_bytes - r->offset;
 }
 
-/* Writes the distance from the place of the relocation to the address. */
+/* Writes the distance from the location of the relocation to the address. */
 static const char *write_distance(const kj_relocation *r, uint64_t address)
 {
   char *place = r->section + r->offset;
@@ -33,8 +33,8 @@ static const char *write_address(const kj_relocation *r)
   return NULL;
 }
 
-/* mov symbol@GOTPCREL(%rip), %r: a function outside has a slot for its address; for one of the
- * object the instruction becomes a lea. */
+/* mov symbol@GOTPCREL(%rip), %r. An outside function has a slot for its address. For a symbol in
+ * the object the instruction is replaced by a lea. */
 static const char *relocate_indirect(const kj_relocation *r)
 {
   enum { MOV = 0x8b, LEA = 0x8d };

@@ -1,6 +1,6 @@
-/* The device of a context with kjit_config.target: what is launched on it is compiled for another
- * machine and not run. Its arrays have addresses and no values, so that an algorithm over arrays of
- * any size compiles the kernels that it would run there. */
+/* The device of a context with kjit_config.target. Kernels that are launched on it are compiled for
+ * another machine and not run. Its arrays have addresses but no values, so an algorithm over arrays
+ * of any size compiles the kernels that it would run on that machine. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "cpu/cpu.h"
 #include "native/architecture.h"
 
-/* What kjit and its algorithms ask of a GPU, by compute capability: the numbers of the CUDA
- * programming guide, and the multiprocessors of a usual model. A newer architecture has the numbers
- * of the last row that is not newer. */
+/* Properties of GPUs that kjit and its algorithms use, by compute capability: values of the CUDA
+ * programming guide, and the multiprocessors of a typical model. A newer architecture uses the last
+ * row that is not newer than it. */
 static const struct {
   uint32_t arch, shared_bytes, threads, multiprocessors;
 } gpus[] = {
@@ -20,7 +20,8 @@ static const struct {
   { 100, 232448, 2048, 148 }, { 110, 232448, 1536, 20 }, { 120, 101376, 1536, 170 },
 };
 
-/* "cpu" is a target of other functions: this machine. */
+/* Returns whether the text names a target device. In other functions "cpu" is a target, too, but
+ * here it means this machine. */
 static bool is_target(const char *text, kj_target *target)
 {
   return kj_read_target(text, target) && (target->kind != KJ_TARGET_CPU || target->level);
@@ -151,7 +152,7 @@ static kjit_status launch(kjit_device *device, const kj_device_code *loaded, con
 
 static kj_device_operations cpu_operations, gpu_operations;
 
-/* What is not named here is as on the CPU. */
+/* Fills in the tables. Operations that are not set here are those of the CPU. */
 static void fill_tables(void)
 {
   cpu_operations = kj_cpu_operations;
@@ -181,7 +182,7 @@ const kj_device_operations *kj_target_operations(const kj_device_operations *kin
   kj_target read;
   bool is_read = is_target(target, &read), takes_ptx = kind->takes_ptx;
   pthread_once(&once, fill_tables);
-  /* where the name means nothing, both kinds say so when they are asked for */
+  /* if the name is invalid, both kinds report it when they are used */
   if (is_read && takes_ptx != (read.kind == KJ_TARGET_NVPTX)) return kind;
   return takes_ptx ? &gpu_operations : &cpu_operations;
 }
