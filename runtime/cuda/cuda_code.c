@@ -1,5 +1,5 @@
-/* Code for a GPU: PTX to machine code and to a function, how many of its blocks are resident, its
- * launch. */
+/* Code for a GPU: translates PTX to machine code, loads it, computes occupancy and launches
+ * kernels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +73,8 @@ static kjit_status read_attributes(kjit_device *device, kj_device_code *function
   return KJIT_OK;
 }
 
-/* Lets a launch ask for all the dynamic shared memory that the device has: done once here, so that
- * a launch asks the driver nothing. */
+/* Allows a kernel to use all dynamic shared memory of the device. Done when the code is loaded, so
+ * that launches need no driver call for it. */
 static kjit_status allow_dynamic_shared(kjit_device *device, kj_device_code *function,
                                         kj_diagnostics *diagnostics)
 {
@@ -85,7 +85,7 @@ static kjit_status allow_dynamic_shared(kjit_device *device, kj_device_code *fun
                        KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED, (int)function->max_dynamic_shared_bytes);
 }
 
-/* Clusters of more than 8 blocks, where the device has them. */
+/* Allows clusters of more than 8 blocks if the device supports them. */
 static kjit_status allow_clusters(kjit_device *device, kj_device_code *function,
                                   kj_diagnostics *diagnostics)
 {
@@ -137,7 +137,7 @@ kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loa
   return status;
 }
 
-/* ---- blocks that are resident, by the driver's occupancy calculator ---- */
+/* ---- resident blocks, by the driver's occupancy calculator ---- */
 
 static kjit_status count_resident(kjit_device *device, const kj_device_code *function,
                                   uint32_t threads, uint64_t dynamic_shared_bytes,
@@ -166,9 +166,8 @@ kjit_status kj_cuda_count_resident(kjit_device *device, const kj_device_code *fu
   return status;
 }
 
-/* Sizes in the order in which they are preferred: of those that keep as many threads resident,
- * large blocks leave a multiprocessor half empty while the last of them end, and small ones cost
- * more to start. */
+/* Block sizes in order of preference, for equal occupancy. Large blocks leave a multiprocessor half
+ * empty while the last of them finish, and small blocks cost more to start. */
 kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *function,
                                    uint64_t dynamic_shared_bytes, uint32_t most,
                                    kj_diagnostics *diagnostics, uint32_t *threads)
@@ -252,8 +251,9 @@ static int launch_once(const kjit_device *device, const kj_device_code *function
                                         launch->stream, launch->pointers, extra);
 }
 
-/* Every GPU has 512 KiB of local memory for a thread; driver 580 keeps about 1 KiB of it, loads
- * code that needs more, and calls the launch's values invalid, which nobody would understand. */
+/* Returns whether a launch failed because a thread needs too much local memory. A GPU has 512 KiB
+ * for each thread. Driver 580 reserves about 1 KiB of it, loads code that needs more, and reports
+ * the launch's values as invalid, which is misleading. */
 static bool needs_too_much_local(const kj_device_code *function, int result)
 {
   enum { SURELY_LAUNCHED = 508 * 1024 };
@@ -270,8 +270,8 @@ static kjit_status report_local(const kjit_device *device, const kj_device_code 
                   function->mark->name, kj_device_text(device, place), function->local_bytes);
 }
 
-/* Tried with driver 580: a function never runs in another context than its own, and a stream of its
- * context is enough to find that. Any error may be of the context that is current, too. */
+/* Tests with driver 580: a function never runs in a context other than its own, and a stream of its
+ * context is enough to select it. The error may also come from the context that was current. */
 kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
                             const kj_device_launch *launch, int result, kj_diagnostics *diagnostics)
 {
@@ -279,7 +279,7 @@ kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   if (previous != device->primary || result == KJ_CU_INVALID_CONTEXT)
     result = launch_once(device, function, launch);
-  /* the driver makes room for the local memory of a kernel's threads when it is launched first */
+  /* at the first launch of a kernel the driver allocates local memory for its threads */
   if (result == KJ_CU_OUT_OF_MEMORY) {
     kj_relieve_device(device);
     result = launch_once(device, function, launch);

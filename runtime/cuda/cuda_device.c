@@ -1,11 +1,11 @@
-/* One GPU: its primary context, what is known about it, waiting, faults and reset. */
+/* A GPU: its primary context, properties, waits, faults and reset. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/cuda.h"
 
-/* ---- the context on this thread ---- */
+/* ---- entering and leaving the context ---- */
 
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous)
 {
@@ -24,8 +24,8 @@ void kj_leave_device(kjit_device *device, void *previous)
 
 /* ---- opening ---- */
 
-/* Code for a device in hand may use what only its own architecture has (wgmma), where the driver
- * knows it. */
+/* Returns the suffix for code that may use features of this exact architecture (such as wgmma), if
+ * the driver supports them, or 0. */
 static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 {
   static const struct {
@@ -41,11 +41,11 @@ static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  /* a driver that knows a newer GPU knows the version of PTX that this GPU needs */
+  /* newer drivers support the PTX version that any GPU they support needs */
   enum { ALWAYS_ENOUGH = 80 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;
-  /* a driver without knows no clusters either */
+  /* a driver without it does not support clusters either */
   bool has_attributes = device->driver->cuLaunchKernelEx != NULL;
   size_t memory = 0;
   const struct {
@@ -139,18 +139,18 @@ static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
 
 /* ---- reset ---- */
 
-/* loses nothing more */
+/* during a reset, which must not mark the device as lost again */
 #define TRY_DRIVER(device, diagnostics, name, ...) \
   kj_check_driver((device)->driver, NULL, (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
 
-/* The faulty context goes, a fresh one is retained and tried: some drivers keep the process from
- * using the device at all. */
+/* Releases the faulty context, retains a new one and tests it, because after a fault some drivers
+ * do not let the process use the device again. */
 static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
 {
   uint64_t probe = 0;
   KJ_ASSERT(!atomic_load(&device->captures) && !atomic_load(&device->peers));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxReset, device->handle));
-  /* an earlier reset may have got none */
+  /* an earlier reset may have failed to retain one */
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
   device->primary = NULL;
   KJ_TRY(
@@ -161,7 +161,7 @@ static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
   return TRY_DRIVER(device, diagnostics, cuCtxSynchronize);
 }
 
-/* ---- what it says of itself ---- */
+/* ---- properties ---- */
 
 static kjit_status read_attribute(kjit_device *device, kjit_device_attribute attribute,
                                   kj_diagnostics *diagnostics, int64_t *value)
@@ -206,7 +206,7 @@ static kjit_status tell_profiler(kjit_device *device, bool is_start, kj_diagnost
   return status;
 }
 
-/* ---- memory of any GPU ---- */
+/* ---- locating memory ---- */
 
 static int32_t locate(kjit_device *device, uint64_t address)
 {
@@ -216,7 +216,7 @@ static int32_t locate(kjit_device *device, uint64_t address)
   return device->driver->cuPointerGetAttribute(&ordinal, DEVICE_ORDINAL, address) ? -1 : ordinal;
 }
 
-/* ---- peers ---- */
+/* ---- peer access ---- */
 
 static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
                                    kj_diagnostics *diagnostics, bool *can)
@@ -228,8 +228,8 @@ static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
   return status;
 }
 
-/* The host, or another context of kjit, may have done it already: access is the primary context's.
- */
+/* Peer access belongs to the primary context, so the application or another kjit context may have
+ * changed it already. */
 static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bool is_on,
                                       kj_diagnostics *diagnostics)
 {
@@ -245,8 +245,8 @@ static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bo
                          is_on ? "cuCtxEnablePeerAccess" : "cuCtxDisablePeerAccess", diagnostics);
 }
 
-/* ---- the stack of its threads: where functions call themselves, the driver cannot know how much
- * of it they need ---- */
+/* ---- stack of GPU threads: the driver cannot determine the stack that recursive functions need
+ * ---- */
 
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
 
@@ -269,7 +269,7 @@ static kjit_status provide_stack(kjit_device *device, uint32_t bytes, kj_diagnos
   return status;
 }
 
-/* ---- the table ---- */
+/* ---- the table of operations ---- */
 
 #define X(function) .function = kj_cuda_##function,
 const kj_device_operations kj_cuda_operations = {

@@ -21,7 +21,8 @@ static kjit_status find_entry_points(kj_driver *driver,
   return KJIT_OK;
 }
 
-/* CUDA_ERROR_NO_DEVICE of cuInit is no failure of the driver: a machine whose GPUs are hidden. */
+/* CUDA_ERROR_NO_DEVICE of cuInit is not an error of the driver: the machine's GPUs may be
+ * hidden. */
 enum { NOT_INITIALIZED = 3, NO_DEVICE = 100 };
 
 static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics,
@@ -76,12 +77,12 @@ kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *
   return KJIT_OK;
 }
 
-/* The library stays: the driver keeps threads and exit handlers of its own. */
+/* The library stays open, because the driver has threads and exit handlers. */
 void kj_close_driver(kj_driver *driver) { free(driver); }
 
 uint32_t kj_ptx_limit(int driver_version)
 {
-  /* NVIDIA's table, PTX ISA, release notes. */
+  /* From NVIDIA's PTX ISA documentation, release notes. */
   static const struct {
     int driver;
     uint32_t ptx;
@@ -100,7 +101,7 @@ uint32_t kj_ptx_limit(int driver_version)
 
 /* ---- errors ---- */
 
-/* After these the driver's context cannot be used any more. */
+/* Returns whether the driver's context cannot be used after this error. */
 static bool is_fault(int result)
 {
   static const int faults[] = {
@@ -132,7 +133,7 @@ static kjit_status status_of(int result)
   }
 }
 
-/* "cuda:0: ", "kernel `k` on cuda:0: " */
+/* Appends for example "cuda:0: " or "kernel `k` on cuda:0: ". */
 static void append_place(const kjit_device *device, const char *kernel, kj_buffer *buffer)
 {
   char place[24];
@@ -140,7 +141,8 @@ static void append_place(const kjit_device *device, const char *kernel, kj_buffe
   if (device) kj_append_format(buffer, "%s: ", kj_device_text(device, place));
 }
 
-/* A fault may be of any kernel that was launched before: it lists them all. */
+/* Reports an error. A fault may come from any kernel launched before, so its message lists these
+ * kernels. */
 static kjit_status check_call(const kj_driver *driver, kjit_device *device, const char *kernel,
                               int result, const char *call, kj_diagnostics *diagnostics)
 {

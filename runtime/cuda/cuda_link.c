@@ -7,8 +7,8 @@
 #include "cuda/linker.h"
 #include "support/assert.h"
 
-/* ---- what loading and linking ask of the driver's compiler: the same, so that the same code comes
- * of it ---- */
+/* ---- options of the driver's compiler; loading and linking use the same options, so that they
+ * produce the same code ---- */
 
 kj_jit_options kj_make_jit_options(const kjit_device *device, char *log)
 {
@@ -21,7 +21,7 @@ kj_jit_options kj_make_jit_options(const kjit_device *device, char *log)
                      .values = { log, (void *)(uintptr_t)KJ_LOG_BYTES, (void *)(uintptr_t)1 } };
 }
 
-/* Without the blank lines at its end; its length. */
+/* Removes blank lines at the end of a log and returns its length. */
 size_t kj_trim_log(char *log)
 {
   size_t length = strnlen(log, KJ_LOG_BYTES - 1);
@@ -30,8 +30,8 @@ size_t kj_trim_log(char *log)
   return length;
 }
 
-/* ---- the driver's linker: the same compilation of PTX that loading does, with a result that can
- * be kept, and from several inputs ---- */
+/* ---- the driver's linker: translates PTX like loading does, but returns the result, and accepts
+ * several inputs ---- */
 
 static kjit_status report_link(kjit_device *device, int result, const char *call, char *log,
                                const char *name, kj_diagnostics *diagnostics)
@@ -41,7 +41,7 @@ static kjit_status report_link(kjit_device *device, int result, const char *call
                   "the driver cannot link the code of `%s` for %s:\n%s", name, device->target, log);
 }
 
-/* The cubin belongs to the link. */
+/* Copies the cubin, which belongs to the link state. */
 static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagnostics *diagnostics,
                               void **cubin, size_t *cubin_bytes)
 {
@@ -54,7 +54,7 @@ static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagno
   return KJIT_OK;
 }
 
-/* CUjitInputType; -1: not for the driver. */
+/* CUjitInputType of each format, or -1 if the driver does not accept it. */
 static const int input_types[] = {
   [KJIT_LINK_DETECT] = -1, [KJIT_LINK_CUDA_C] = -1, [KJIT_LINK_CUBIN] = 0,   [KJIT_LINK_PTX] = 1,
   [KJIT_LINK_FATBIN] = 2,  [KJIT_LINK_OBJECT] = 3,  [KJIT_LINK_ARCHIVE] = 4, [KJIT_LINK_LTOIR] = -1
@@ -67,7 +67,7 @@ static kjit_status add_and_complete(kjit_device *device, void *link, const kj_li
   for (size_t i = 0; i < count; i++) {
     const kj_link_input *input = &inputs[i];
     KJ_ASSERT(input_types[input->format] >= 0 && !input->data[input->size_bytes]);
-    size_t end = input->format == KJIT_LINK_PTX; /* PTX is counted with its 0 byte */
+    size_t end = input->format == KJIT_LINK_PTX; /* the size of PTX includes its 0 byte */
     int result = device->driver->cuLinkAddData(link, input_types[input->format],
                                                (void *)(uintptr_t)input->data,
                                                input->size_bytes + end, input->name, 0, NULL, NULL);
@@ -111,7 +111,8 @@ static kjit_status link_prepared(kjit_device *device, const kj_link_target *targ
   return status;
 }
 
-/* Drivers that kj_ptx_limit does not list take the PTX of their version of CUDA: 13.x has 9.x. */
+/* Drivers that kj_ptx_limit does not list accept the PTX version of their CUDA version: 9.x for
+ * 13.x. */
 static uint32_t find_ptx_limit(int driver_version)
 {
   uint32_t limit = kj_ptx_limit(driver_version);

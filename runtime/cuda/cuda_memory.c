@@ -1,4 +1,4 @@
-/* Memory of a GPU: allocations, copies, and what other processes see of it. */
+/* Memory of a GPU: allocations, copies, and sharing with other processes. */
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 
 enum { NOT_READY = 600 }; /* CUresult */
 
-/* Of a call that only asks: what is not done yet is no failure. */
+/* Checks the result of a query. "Not ready" is not an error. */
 static kjit_status check_query(kjit_device *device, int result, const char *call,
                                kj_diagnostics *diagnostics)
 {
@@ -11,7 +11,7 @@ static kjit_status check_query(kjit_device *device, int result, const char *call
                              : kj_check_driver(device->driver, device, result, call, diagnostics);
 }
 
-/* Ends in a driver call whose failure nobody can act on: the object is gone either way. */
+/* Destroys an object. Errors are ignored, because the object is gone in any case. */
 static void end(kjit_device *device, int (*function)(void *native), void *native)
 {
   void *previous;
@@ -141,8 +141,8 @@ kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnost
   return status;
 }
 
-/* With the stream's own context current where that can be had: another one may have failed, which
- * is no reason to leave the capture under way. */
+/* Discards a capture, with the stream's own context current if possible. The context may have
+ * failed, but the capture must end nevertheless. */
 static void drop_capture(kjit_device *device, void *stream)
 {
   void *graph = NULL, *previous;

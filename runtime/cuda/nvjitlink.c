@@ -1,4 +1,4 @@
-/* Linking by nvJitLink: LTO-IR, PTX that is newer than the driver, and code for no driver. */
+/* Links with nvJitLink: LTO-IR, PTX that is newer than the driver, and code without a driver. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- the library ---- */
 
-/* Entry points: X(name, (parameters)). Results are nvJitLinkResult. */
+/* Entry points of the library: X(name, (parameters)). Results are nvJitLinkResult. */
 /* clang-format off */
 #define ENTRIES(X) \
   X(nvJitLinkCreate, (void **link, unsigned count, const char **options)) \
@@ -45,9 +45,9 @@ static kjit_status open_library(const kj_link_target *target, const char *need,
   return KJIT_OK;
 }
 
-/* ---- who needs it ---- */
+/* ---- inputs that need the library ---- */
 
-/* The version of PTX, 90: PTX 9.0; 0: the text does not say. */
+/* Returns the version of PTX (90 for PTX 9.0), or 0 if the text does not contain it. */
 static uint32_t read_ptx_version(const char *ptx)
 {
   static const char word[] = ".version";
@@ -65,7 +65,7 @@ static bool is_too_new(const kj_link_target *target, const kj_link_input *input)
          read_ptx_version(input->data) > target->ptx_limit;
 }
 
-/* The input because of which the driver cannot link; NULL: it can. */
+/* Returns the first input that the driver cannot link, or NULL. */
 static const kj_link_input *find_reason(const kj_link_target *target, const kj_link_input *inputs,
                                         size_t count)
 {
@@ -79,7 +79,7 @@ bool kj_need_link_library(const kj_link_target *target, const kj_link_input *inp
   return !target->driver_version || find_reason(target, inputs, count);
 }
 
-/* "f.ltoir is LTO-IR" */
+/* Describes the reason, for example "f.ltoir is LTO-IR". */
 static void describe_need(const kj_link_target *target, const kj_link_input *inputs, size_t count,
                           kj_buffer *need)
 {
@@ -94,7 +94,7 @@ static void describe_need(const kj_link_target *target, const kj_link_input *inp
 
 /* ---- linking ---- */
 
-/* nvJitLink's log after what was asked of it. Its lines begin with "error   : ". */
+/* Reports an error with nvJitLink's log, whose lines begin with "error : ". */
 static kjit_status report(const link_library *library, void *link, const char *call, int result,
                           const char *name, const kj_link_target *target,
                           kj_diagnostics *diagnostics)
@@ -144,7 +144,7 @@ static kjit_status add_and_complete(const link_library *library, void *link,
   for (size_t i = 0; i < count; i++) {
     const kj_link_input *input = &inputs[i];
     KJ_ASSERT(input->format != KJIT_LINK_CUDA_C && types[input->format]);
-    size_t end = input->format == KJIT_LINK_PTX; /* PTX is counted with its 0 byte */
+    size_t end = input->format == KJIT_LINK_PTX; /* the size of PTX includes its 0 byte */
     int result = library->nvJitLinkAddData(link, types[input->format], input->data,
                                            input->size_bytes + end, input->name);
     if (result)

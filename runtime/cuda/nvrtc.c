@@ -1,4 +1,4 @@
-/* CUDA C to PTX by NVRTC. */
+/* Compiles CUDA C to PTX with NVRTC. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 /* ---- the library ---- */
 
-/* Entry points: X(name, (parameters)). Results are nvrtcResult. */
+/* Entry points of the library: X(name, (parameters)). Results are nvrtcResult. */
 /* clang-format off */
 #define ENTRIES(X) \
   X(nvrtcCreateProgram, (void **program, const char *text, const char *name, int header_count, \
@@ -57,7 +57,7 @@ static kjit_status open_nvrtc(const kj_link_target *target, const char *name,
   return KJIT_OK;
 }
 
-/* ---- options, each with a 0 byte behind it ---- */
+/* ---- options, each followed by a 0 byte ---- */
 
 typedef struct option_list {
   kj_buffer text;
@@ -70,10 +70,10 @@ static void end_option(option_list *list)
   list->count++;
 }
 
-/* The architecture itself, or the newest one before it that NVRTC knows, without a letter. */
+/* Adds the architecture, or the newest earlier one that NVRTC supports, without a suffix. */
 static void add_architecture(const nvrtc *library, const char *target, option_list *list)
 {
-  enum { PREFIX = 3 }; /* sm_ */
+  enum { PREFIX = 3 }; /* length of "sm_" */
   int count = 0, numbers[256], wanted = (int)strtol(target + PREFIX, NULL, 10), best = 0;
   KJ_ASSERT(strncmp(target, "sm_", PREFIX) == 0);
   if (!library->nvrtcGetNumSupportedArchs(&count) && count > 0 &&
@@ -99,8 +99,8 @@ static bool add_folder(const char *folder, size_t length, const char *below, opt
   return is_there;
 }
 
-/* The headers of the toolkit that has the library: of an installed one, of Python's packages for
- * CUDA 13, and of those for CUDA 12. */
+/* Adds the headers of the toolkit that contains the library: an installed toolkit, or the Python
+ * packages for CUDA 13 or CUDA 12. */
 static void add_headers(const nvrtc *library, option_list *list)
 {
   static const char *const folders[] = { "/../include", "/../include/cccl",
@@ -118,7 +118,7 @@ static void add_headers(const nvrtc *library, option_list *list)
   free(path);
 }
 
-/* One on each line. */
+/* Adds the given options, one in each line. */
 static void add_given(const char *options, option_list *list)
 {
   while (options && *options) {
@@ -137,7 +137,7 @@ static void add_option(const char *option, option_list *list)
   list->count++;
 }
 
-/* Relocatable code keeps functions that no kernel calls. */
+/* Lists the options. Relocatable code keeps functions that no kernel calls. */
 static void list_options(const nvrtc *library, const kj_link_target *target, const char *given,
                          option_list *list)
 {
@@ -158,7 +158,7 @@ static kjit_status fail_memory(kj_diagnostics *diagnostics)
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* NVRTC's log without the blank lines at its end; NULL: there is none. */
+/* Returns NVRTC's log without blank lines at its end, or NULL if there is none. */
 static char *take_log(const nvrtc *library, void *program)
 {
   size_t size_bytes = 0;
@@ -176,7 +176,7 @@ static char *take_log(const nvrtc *library, void *program)
 static kjit_status take_ptx(const nvrtc *library, void *program, kj_diagnostics *diagnostics,
                             char **ptx, size_t *size_bytes)
 {
-  size_t bytes = 0; /* with the 0 byte */
+  size_t bytes = 0; /* includes the 0 byte */
   int result = library->nvrtcGetPTXSize(program, &bytes);
   char *text = result || !bytes ? NULL : calloc(1, bytes + 1);
   if (!result && bytes && !text) return fail_memory(diagnostics);

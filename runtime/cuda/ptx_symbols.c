@@ -1,6 +1,6 @@
-/* Symbols that PTX defines for other PTX. Renaming them keeps functions and variables of one name
- * in several texts, or in a text and a kernel, from meeting in a linker; where names have to stay,
- * a name that two texts define is refused. */
+/* Symbols that PTX defines for other PTX. They are renamed so that functions and variables with the
+ * same name in several texts, or in a text and a kernel, do not collide in a linker. If names have
+ * to stay, a name that two texts define is rejected. */
 #include "cuda/ptx_symbols.h"
 
 #include <ctype.h>
@@ -13,8 +13,8 @@
 
 /* ---- words ---- */
 
-/* NAME may be a symbol, a register or a label. The other words are directives and instructions'
- * parts (`.func`), numbers, strings and comments, and single characters. */
+/* A NAME can be a symbol, a register or a label. Other words are directives and parts of
+ * instructions (`.func`), numbers, strings and comments, and single characters. */
 typedef enum word_kind { END, NAME, DIRECTIVE, OTHER } word_kind;
 typedef struct word {
   word_kind kind;
@@ -47,7 +47,7 @@ static const char *skip_comment(const char *at)
   return end ? end + (at[1] == '*' ? 2 : 1) : at + strlen(at);
 }
 
-/* The word that begins at this character, blanks included. */
+/* Reads the word at this position, after blanks. */
 static word read_word(const char *at)
 {
   word w = { OTHER, at, 1 };
@@ -69,8 +69,8 @@ static bool is_word(const word *w, const char *text)
 
 /* ---- definitions ---- */
 
-/* The defined name in what follows `.visible`: after directives, attributes and the function's
- * results in parentheses. Moves *text behind it. END: there is none. */
+/* Reads the defined name after `.visible`, skipping directives, attributes and the function's
+ * results in parentheses. Moves *text behind it. Returns END if there is none. */
 static word take_definition(const char **text)
 {
   int depth = 0;
@@ -84,8 +84,8 @@ static word take_definition(const char **text)
   return (word){ END, *text, 0 };
 }
 
-/* The next definition that other PTX sees. Moves *text behind its name. is_only: no other text may
- * define it. */
+/* Finds the next definition that is visible to other PTX, and moves *text behind its name. is_only:
+ * no other text may define the name. */
 static word next_definition(const char **text, bool *is_only)
 {
   for (word w = read_word(*text); w.kind != END; w = read_word(*text)) {
@@ -109,7 +109,7 @@ static void find_definitions(const char *ptx, kj_map *symbols)
 
 /* ---- definitions in several texts ---- */
 
-/* The map has the input that defines each symbol. */
+/* Adds definitions to a map from symbol to input. */
 static kjit_status add_definitions(const kj_link_input *input, kj_map *symbols,
                                    kj_diagnostics *diagnostics)
 {
@@ -149,12 +149,12 @@ kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
 
 /* ---- uses ---- */
 
-/* A statement as far as it has been read. Its first word is an instruction, unless a label or a
- * predicate comes before the instruction. A function may have the name of an instruction. */
+/* State of reading a statement. Its first word is an instruction, unless a label or predicate
+ * precedes it. A function may have the name of an instruction. */
 typedef struct statement {
-  word first;      /* its length is 0 where a statement begins */
-  bool is_initial; /* after `=`: values of a variable */
-  bool is_guarded; /* after `@`: the register of a predicate follows */
+  word first;      /* length 0 at the beginning of a statement */
+  bool is_initial; /* after `=`: initial values of a variable follow */
+  bool is_guarded; /* after `@`: a predicate register follows */
 } statement;
 
 static bool is_blank(const word *w)
@@ -163,7 +163,7 @@ static bool is_blank(const word *w)
   return is_comment || isspace((unsigned char)*w->start);
 }
 
-/* Whether the word ends the statement. The braces of vectors and of initial values end nothing. */
+/* Returns whether the word ends the statement. Braces of vectors and initial values do not. */
 static bool ends_statement(const statement *s, const word *w)
 {
   bool is_instruction = s->first.length && s->first.kind == NAME;

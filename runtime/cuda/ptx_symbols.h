@@ -6,13 +6,13 @@
 
 #include "base/device.h"
 
-/* The PTX with the suffix behind each symbol that it defines and that other PTX sees (`.visible`,
- * `.weak`, `.common`), wherever the symbol occurs. malloc'd, with a 0 byte behind *size_bytes; NULL
- * means that memory ran out. */
+/* Returns the PTX with a suffix appended to each symbol that it defines and that is visible to
+ * other PTX (`.visible`, `.weak`, `.common`), at all its occurrences. The result is malloc'd with a
+ * 0 byte after *size_bytes bytes, or NULL if out of memory. */
 char *kj_rename_ptx_symbols(const char *ptx, const char *suffix, size_t *size_bytes);
 
-/* COMPILE if two inputs of PTX define the same `.visible` symbol. nvJitLink 13.5 does not report
- * such inputs, and ends the process when it is asked for their cubin. */
+/* Returns COMPILE if two PTX inputs define the same `.visible` symbol. nvJitLink 13.5 does not
+ * report this and ends the process when it is asked for the cubin. */
 kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
                                      kj_diagnostics *diagnostics);
 

@@ -7,7 +7,7 @@
 #include "cuda/linker.h"
 #include "support/paths.h"
 
-/* Versions of CUDA whose libraries kjit knows, the newest first. */
+/* Supported versions of CUDA, newest first. */
 static const int majors[] = { 13, 12 };
 enum { MAJORS = sizeof majors / sizeof *majors };
 
@@ -30,7 +30,7 @@ static void *open_by_name(const char *file, int major)
   return handle;
 }
 
-/* In the last one by name of the folders that have it. */
+/* Opens the library in a directory that matches the pattern, trying the last one by name first. */
 static void *open_among(const char *pattern, const char *below, const char *file, int major)
 {
   void *handle = NULL;
@@ -78,7 +78,7 @@ kjit_status kj_open_toolkit_library(const kj_toolkit_library *library, const kj_
 kjit_status kj_find_toolkit_entry(void *handle, const kj_toolkit_library *library,
                                   const char *symbol, kj_diagnostics *diagnostics, void **entry)
 {
-  /* nvJitLink's functions have the version of CUDA in their names */
+  /* names of nvJitLink's functions contain the version of CUDA */
   static const char *const forms[] = { "%s", "__%s_13_0", "__%s_12_0" };
   *entry = NULL;
   for (size_t i = 0; i < sizeof forms / sizeof *forms && !*entry; i++) {
