@@ -1,7 +1,7 @@
-/* Bitmaps on the CPU. A kernel there takes words of 64 rows, from row 0 on. The columns of an
- * application have bitmaps that begin at any bit and end at any byte, so kjit copies them: that is
- * a byte for eight rows, and code for such bitmaps in each kernel takes longer to compile than the
- * formula itself. */
+/* Bitmaps on the CPU. Kernels use 64-bit words, starting with row 0. An application's bitmaps may
+ * begin at any bit and end at any byte, so kjit copies them, which costs one byte for eight rows.
+ * Code for arbitrary bitmaps in each kernel would take longer to compile than the formula
+ * itself. */
 #include <string.h>
 
 #include "formula/formula.h"
@@ -9,8 +9,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word has its lowest bit first");
 
-/* The word that begins `shift` bits behind `bits`, of which there are `bytes` bytes. Bits behind
- * them are 0. */
+/* Reads the 64 bits that begin `shift` bits after `bits`, an array of `bytes` bytes. Bits after its
+ * end are 0. */
 static uint64_t read_word(const uint8_t *bits, int64_t bytes, uint32_t shift)
 {
   uint64_t word = 0;

@@ -1,4 +1,4 @@
-/* The functions and constants of formulas, by the table functions.def. */
+/* Calls of functions, and constants in formulas, according to the table functions.def. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ typedef struct function_row {
   const char *name;
   uint32_t least, most;
   kf_rule rule;
-  const char *text; /* of the kernel IR */
+  const char *text; /* name or text in the kernel IR */
 } function_row;
 
 typedef enum constant_kind { NUMBER, BOOL, NULL_VALUE } constant_kind;
@@ -134,7 +134,7 @@ static kjit_type common_of_all(kf_writer *w, const arguments *a)
   return all.type;
 }
 
-/* f(x, y) in the type. */
+/* Returns f(x, y) computed in the type. */
 static kf_value call_in(kf_writer *w, const arguments *a, kjit_type type, kjit_type result)
 {
   const char *list = "";
@@ -258,7 +258,7 @@ static kf_value call_cast(kf_writer *w, const arguments *a)
   return kf_let(w, type, x->valid, kf_convert(w, x, type));
 }
 
-/* A call with a timestamp, a duration or a text among its arguments. */
+/* Handles a call with a timestamp, duration or string argument. */
 static kf_value call_dates(kf_writer *w, arguments *a)
 {
   size_t first = a->row->rule == KF_WHERE;
@@ -345,7 +345,7 @@ static void check_count(kf_writer *w, const function_row *row, const ki_expr *ca
 kf_value kf_call(kf_writer *w, const ki_expr *call)
 {
   const ki_expr *callee = call->x;
-  /* a column and a function can have the same name */
+  /* a column and a function may have the same name */
   const char *name = callee->kind == KJ_EXPR_DECL   ? callee->decl->name
                      : callee->kind == KJ_EXPR_NAME ? callee->name
                                                     : NULL;

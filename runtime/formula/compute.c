@@ -1,4 +1,5 @@
-/* kjit_run_formula: the arguments of a formula's kernels for some rows, and their launches. */
+/* kjit_run_formula: prepares the arguments of a formula's kernels for a range of rows, and launches
+ * them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +15,11 @@ typedef struct run {
   kjit_formula_run options;
   kjit_device *device;
   kj_arena *arena;
-  int32_t device_type, device_id; /* of the memory */
-  bool is_on_cpu;                 /* the device computes; bitmaps are words then */
+  int32_t device_type, device_id; /* location of the memory */
+  bool is_on_cpu;                 /* if the formula runs on the CPU, bitmaps are words */
 } run;
 
-/* Arguments of one launch, and the tensors that they point to. */
+/* Arguments of one launch, and the tensors that they refer to. */
 typedef struct arguments {
   kjit_arg *items;
   size_t count;
@@ -54,8 +55,8 @@ static void add_words(run *r, arguments *a, const uint64_t *words)
   add_tensor(r, a, words, KJIT_U64, (r->rows + 63) >> 6);
 }
 
-/* The words of the rows. On a GPU the bytes that have their bits, and the position of the first row
- * in them. */
+/* Adds a bitmap: on the CPU the words of the rows, on a GPU the bytes that contain their bits, and
+ * the bit position of the first row. */
 static void add_bits(run *r, arguments *a, const uint8_t *bits, int64_t offset)
 {
   const int64_t first = offset & 7;
@@ -113,7 +114,7 @@ static kjit_status launch_values(run *r, const kf_form *form)
   return launch(r, form->values, &a, 0);
 }
 
-/* On the CPU: what the kernel has stored in words goes to the result. */
+/* On the CPU: launches the kernel and copies the words it stored to the result. */
 static kjit_status launch_groups(run *r, const kf_form *form)
 {
   const kjit_formula *formula = r->formula;
@@ -155,7 +156,7 @@ static kjit_status launch_validity(run *r, const kf_form *form)
   return launch(r, form->validity, &a, 0);
 }
 
-/* On the CPU, without a kernel. */
+/* On the CPU: computes the result's bitmap without a kernel. */
 static void join_validity(run *r, const kf_form *form)
 {
   uint64_t *valid = make_words(r), *other = make_words(r);
@@ -169,7 +170,7 @@ static void join_validity(run *r, const kf_form *form)
   kf_write_bits(r->result->validity, valid, r->rows);
 }
 
-/* Rows of which no column is null need no bitmaps. */
+/* If no column has nulls in these rows, uses the form without bitmaps. */
 static const kf_form *choose_form(const run *r)
 {
   const kjit_formula *formula = r->formula;

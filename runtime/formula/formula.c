@@ -1,4 +1,4 @@
-/* Making and describing formulas. */
+/* Creates and describes formulas. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 enum {
   USUAL_OPERATIONS = 2000,
   USUAL_TEXT_BYTES = 65536,
-  STACK_BYTES = 1 << 20 /* for the tree of a formula, which has up to 400 levels */
+  STACK_BYTES = 1 << 20 /* for the tree of a formula, which has at most 400 levels */
 };
 
 static const char usual_name[] = "formula";
@@ -129,7 +129,7 @@ static kjit_status read_tree(making *m)
   return ki_finish_call(m->context, &diagnostics);
 }
 
-/* A string of the kernel IR. */
+/* Returns a string literal of the kernel IR. */
 static const char *quote(kj_arena *arena, const char *name)
 {
   kj_buffer text = { 0 };
@@ -193,8 +193,8 @@ static void describe(making *m, kf_writer *w, const kf_value *value)
   if (formula->type == KJIT_BOOL) formula->flags |= m->options.flags & KJIT_COLUMN_BITS;
 }
 
-/* The func of one form, and its kernels. The form with nulls comes first: it knows whether the
- * result can be null. */
+/* Writes the func of one form and makes its kernels. The form with nulls comes first, because it
+ * determines whether the result can be null. */
 static void make_form(making *m, bool with_nulls, kf_form *form)
 {
   kj_buffer body = { 0 };

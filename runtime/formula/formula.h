@@ -21,23 +21,24 @@ enum { KF_MOST_COLUMNS = 1000 };
 
 /* ---- nulls ---- */
 
-/* What decides whether a value is null: it has a value if all of its conditions hold. Numbers below
- * KF_FIRST_TERM are columns, whose bitmap has the bit of the row; others are names of the func. */
+/* The conditions that determine whether a value is null: it is not null if all of them hold.
+ * Numbers below KF_FIRST_TERM denote columns, whose bitmap contains the bit of the row; other
+ * numbers denote names in the func. */
 enum { KF_FIRST_TERM = KF_MOST_COLUMNS, KF_ALWAYS_NULL = 0x7fffffff };
 typedef struct kf_conditions {
   const uint32_t *items; /* in ascending order */
-  size_t count;          /* 0: the value is never null */
+  size_t count;          /* 0 means that the value is never null */
 } kf_conditions;
 
 /* ---- values ---- */
 
-/* What an integer stands for. */
+/* Meaning of an integer. */
 typedef enum kf_kind {
   KF_PLAIN,     /* a number or bool */
   KF_TIMESTAMP, /* the time since 1970 */
   KF_DURATION,
-  KF_STRING /* a literal, which a timestamp beside it turns into a timestamp; `text` is the string
-             */
+  KF_STRING /* a string literal, which is converted to a timestamp if the other operand is one;
+             * `text` is the string */
 } kf_kind;
 typedef enum kf_unit {
   KF_DAYS,
@@ -50,34 +51,34 @@ typedef enum kf_unit {
 
 /* The value of a node in the func that computes a row. */
 typedef struct kf_value {
-  /* a scalar type; KJ_WEAK_INT and KJ_WEAK_FLOAT of a literal, KJIT_ANY of `null` */
+  /* a scalar type; KJ_WEAK_INT or KJ_WEAK_FLOAT for a literal, KJIT_ANY for `null` */
   kjit_type type;
-  __int128 integer; /* of a weak integer */
-  double number;    /* of a weak float */
-  const char *text; /* of others: a name or a literal of the kernel IR */
+  __int128 integer; /* value of a weak integer */
+  double number;    /* value of a weak float */
+  const char *text; /* for other values: a name or literal in the kernel IR */
   kf_conditions valid;
   kf_kind kind;
-  kf_unit unit; /* of a timestamp or duration */
+  kf_unit unit; /* unit of a timestamp or duration */
 } kf_value;
 
-/* The func is written for columns with nulls, or for rows of which none is null. */
+/* State of writing the func, either for columns with nulls or for rows without nulls. */
 typedef struct kf_writer {
   kj_arena *arena;
   kjit_context *context;
-  const kjit_module *source; /* the tree's module */
+  const kjit_module *source; /* module that contains the tree */
   kj_diagnostics *diagnostics;
   const kjit_formula_column *columns;
   size_t column_count;
   uint32_t operation_limit;
   bool with_nulls;
-  bool checks_division; /* a division by 0 fails its thread: not in rows that are null */
-  const char *file;     /* name of the text in line directives, quoted */
-  kj_buffer *body;      /* of the func */
+  bool checks_division; /* division by 0 raises an error, except in rows that are null */
+  const char *file;     /* quoted name of the text in line directives */
+  kj_buffer *body;      /* body of the func */
   uint32_t name_count, operation_count;
-  bool *is_used; /* of each column: the func has its value */
-  /* of each column: the func asks whether its value is valid, for which it needs the bit */
+  bool *is_used; /* for each column: whether the func uses its value */
+  /* for each column: whether the func tests its validity bit */
   bool *is_asked;
-  kj_location location; /* of the statement that is written next */
+  kj_location location; /* location of the statement that is written next */
 } kf_writer;
 
 _Noreturn void kf_fail(kf_writer *w, kj_location location, kjit_status status, const char *format,
@@ -95,39 +96,39 @@ static inline bool kf_is_integer(kjit_type type)
   return type == KJ_WEAK_INT || (type >= KJIT_I8 && type <= KJIT_U64);
 }
 const char *kf_type_name(const kf_writer *w, const kf_value *value);
-/* The type that two numbers are computed in, as NumPy and numexpr have it; at least i32. KJIT_ANY:
- * the values have none in common. */
+/* Returns the type in which two numbers are combined, as in NumPy and numexpr, at least i32.
+ * Returns KJIT_ANY if the values have no common type. */
 kjit_type kf_find_common_type(const kf_value *x, const kf_value *y);
-/* The type of a value that is either of two, such as the result of `where`; small integers and
- * bools of one type stay. */
+/* Returns the type of a value that is one of two values, such as the result of `where`. Small
+ * integers and bools of the same type keep it. */
 kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y);
-/* The type of a value that stands alone: that of a literal is i64 or f64. */
+/* Returns the type of a value without another operand; for a literal i64 or f64. */
 kjit_type kf_own_type(const kf_value *x);
-/* The value in a scalar type, as text. */
+/* Returns the value converted to a scalar type, as source text. */
 const char *kf_convert(kf_writer *w, const kf_value *value, kjit_type type);
 /* Writes `let vN = text` and returns the value. */
 kf_value kf_let(kf_writer *w, kjit_type type, kf_conditions valid, const char *text);
-/* Conditions that hold if those of both hold. */
+/* Returns conditions that hold if both hold. */
 kf_conditions kf_join(kf_writer *w, kf_conditions x, kf_conditions y);
 bool kf_same_conditions(kf_conditions x, kf_conditions y);
-/* An expression of the kernel IR for all conditions. */
+/* Returns an expression of the kernel IR that is true if all conditions hold. */
 const char *kf_condition_text(kf_writer *w, kf_conditions conditions);
-/* A condition that an expression computes. */
+/* Returns a condition that is computed by an expression. */
 kf_conditions kf_let_condition(kf_writer *w, const char *text);
 kf_value kf_bool(bool value);
 
 /* ---- timestamps.c ---- */
 
-/* False: the flags have no single kind and unit. */
+/* Returns false if the flags do not specify exactly one kind and unit. */
 bool kf_read_date_flags(uint32_t flags, kf_kind *kind, kf_unit *unit);
 uint32_t kf_date_flags(const kf_value *value);
 const char *kf_date_name(const kf_writer *w, const kf_value *value);
-/* Applies an operator to values of which one is no plain number. */
+/* Applies an operator to values of which at least one is a timestamp, duration or string. */
 kf_value kf_apply_dates(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
 kf_value kf_negate_date(kf_writer *w, kf_value x, kj_location location);
-/* Converts values to i64 in their finest unit, which is returned; nulls stay. */
+/* Converts the values to i64 in their finest unit and returns this unit. Nulls stay. */
 kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_location location);
-/* The functions `days` and `as_days`, and those of other units. */
+/* Implements the functions `days` and `as_days`, and the same for other units. */
 kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x);
 kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location location);
 
@@ -146,50 +147,50 @@ typedef enum kf_rule {
   KF_IS_VALID,
   KF_NULL_IF,
   KF_IS_IN,
-  KF_REAL,   /* integers become f64; the common type of floats */
-  KF_TEST,   /* as REAL, but the result is bool */
-  KF_NUMBER, /* the common type */
+  KF_REAL,   /* converts integers to f64; floats to their common type */
+  KF_TEST,   /* like REAL, but the result is bool */
+  KF_NUMBER, /* converts to the common type */
   KF_POWER,  /* the operator ** */
-  KF_CAST,   /* the type that the row names */
-  KF_LENGTH, /* an integer becomes a duration */
-  KF_IN_UNIT /* a timestamp or duration in another unit */
+  KF_CAST,   /* converts to the type in the row */
+  KF_LENGTH, /* converts an integer to a duration */
+  KF_IN_UNIT /* converts a timestamp or duration to another unit */
 } kf_rule;
 
 kf_value kf_call(kf_writer *w, const ki_expr *call);
-/* A name that is no column: a constant; anything else is an error. */
+/* Reads a name that is not a column: a constant. Any other name is an error. */
 kf_value kf_read_name(kf_writer *w, const ki_expr *name);
 
 /* ---- kernels.c ---- */
 
-/* How a kernel takes a column: compute.c passes arguments in this order. */
+/* How a kernel takes a column. compute.c passes arguments in this order. */
 typedef struct kf_parameter {
   uint32_t column;
   bool has_values, has_validity;
 } kf_parameter;
 
-/* The kernels for one kind of rows: with nulls, or without. */
+/* The kernels for one kind of rows, with or without nulls. */
 typedef struct kf_form {
   kjit_module *module;
-  /* `values` computes whole elements. If it is NULL, rows meet in bitmaps: `groups` computes 64
-   * rows at a time, and `warps` is the same for a GPU. */
+  /* `values` computes whole elements. If it is NULL, several rows share bytes of bitmaps: `groups`
+   * computes 64 rows at a time, and `warps` does the same on a GPU. */
   kjit_kernel *values, *groups, *warps;
-  /* for a GPU: computes the bitmap of the result from those of the columns, which needs no kernel
-   * on the CPU; NULL: `groups` and `warps` do, or the result is never null */
+  /* for a GPU: computes the bitmap of the result from those of the columns. NULL if `groups` and
+   * `warps` do this or if the result is never null. The CPU needs no kernel for it. */
   kjit_kernel *validity;
-  bool writes_validity; /* `groups` and `warps` take the bitmap of the result */
-  kf_parameter *parameters, *validity_parameters; /* malloc'ed */
+  bool writes_validity; /* `groups` and `warps` write the bitmap of the result */
+  kf_parameter *parameters, *validity_parameters; /* malloc'd */
   size_t parameter_count, validity_count;
 } kf_form;
 
 struct kjit_formula {
   kjit_context *context;
-  kjit_formula_column *columns; /* names are not kept */
+  kjit_formula_column *columns; /* without their names */
   size_t column_count;
   bool *is_used;
   kjit_type type;
-  uint32_t flags; /* of the result */
+  uint32_t flags; /* flags of the result */
   uint32_t operation_count;
-  kf_form plain, nulls; /* nulls.module NULL: no column can be null */
+  kf_form plain, nulls; /* nulls.module is NULL if no column can be null */
 };
 
 typedef struct kf_source {
@@ -197,21 +198,21 @@ typedef struct kf_source {
   size_t size_bytes;
 } kf_source;
 
-/* Makes the kernels of a func that was written; value is its result. has_bits: the result is bits.
- * has_bitmap: the result has a bitmap, also if no row of this form is null. Errors are reported to
- * the context. */
+/* Makes the kernels of a func. value is its result. has_bits: the result is a bitmap. has_bitmap:
+ * the result has a validity bitmap, even if no row of this form is null. Errors are reported to the
+ * context. */
 kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *value,
                          kjit_type type, bool has_bits, bool has_bitmap, kf_form *form);
 void kf_free_form(kf_form *form);
 
 /* ---- bitmaps.c ---- */
 
-/* The bits of `rows` rows, at least one, from bit `offset` on, as words of 64 rows; bits behind the
- * last row are any. NULL has ones only. */
+/* Copies the bits of `rows` rows (at least one) from bit `offset` on to words of 64 rows. Bits
+ * after the last row are undefined. bits NULL means that all bits are 1. */
 void kf_read_bits(uint64_t *words, const uint8_t *bits, int64_t offset, int64_t rows);
-/* Rows that are 1 in both. */
+/* Computes the bitwise and of two bitmaps. */
 void kf_join_bits(uint64_t *words, const uint64_t *other, int64_t rows);
-/* Stores (rows + 7) / 8 bytes. Bits behind the last row become 0, also in the words. */
+/* Stores (rows + 7) / 8 bytes. Clears the bits after the last row, also in the words. */
 void kf_write_bits(uint8_t *bits, uint64_t *words, int64_t rows);
 
 #endif

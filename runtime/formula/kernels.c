@@ -1,13 +1,14 @@
-/* The kernels of a formula, as text of the kernel IR.
+/* Writes the kernels of a formula as kernel IR:
  *
- *   import "formula"
- *   func formula_row(c0, c2, k2) { ... return v7, k2 & n5 }
- *   kernel formula_values(r, c0, c2) { for i in grid_range(len(r)) { r[i] = formula_row(...) } }
+ *     import "formula"
+ *     func formula_row(c0, c2, k2) { ... return v7, k2 & n5 }
+ *     kernel formula_values(r, c0, c2) { for i in grid_range(len(r)) { r[i] = formula_row(...) } }
  *
- * c0 is the value of column 0 and k0 whether it is valid. If neither the func nor the result needs
- * bits of a row, `formula_values` computes the values, and on a GPU `formula_validity` the bitmap
- * of the result, 8 rows at a time. Otherwise rows meet in bitmaps: on the CPU an iteration of
- * `formula_groups` has the 64 rows of a word, and on a GPU a warp of `formula_warps` has 32. */
+ * c0 is the value of column 0, and k0 tells whether it is valid. If neither the func nor the result
+ * uses bits of a row, `formula_values` computes the values, and on a GPU `formula_validity`
+ * computes the bitmap of the result, 8 rows at a time. Otherwise several rows share a word: on the
+ * CPU an iteration of `formula_groups` computes the 64 rows of a word, and on a GPU a warp of
+ * `formula_warps` computes 32 rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@ typedef struct kernel_text {
   kf_writer *w;
   kf_conditions valid;
   kf_form *form;
-  const char *value; /* of the row */
-  bool has_bits;     /* the result is bits */
+  const char *value; /* value of the row */
+  bool has_bits;     /* the result is a bitmap */
   bool writes_validity;
   kj_buffer *text;
 } kernel_text;
@@ -35,7 +36,7 @@ static bool is_bits(const kf_writer *w, size_t column)
   return (w->columns[column].flags & KJIT_COLUMN_BITS) != 0;
 }
 
-/* "c0, c2, k2": of the func, or in the forms that a caller gives them. */
+/* Writes arguments such as "c0, c2, k2", formatted as the caller specifies. */
 static void write_row_arguments(const kernel_text *t, const char *value, const char *bit,
                                 const char *validity)
 {
@@ -70,8 +71,8 @@ static void write_row(const kernel_text *t, const char *body)
 
 /* ---- kernels ---- */
 
-/* The parameters after those of the result, in the order of form->parameters. Bits that are no
- * words come with the position of row 0. */
+/* Writes the parameters after those of the result, in the order of form->parameters. Bitmaps that
+ * are not words are followed by the bit position of row 0. */
 static void write_parameters(const kernel_text *t, bool has_words)
 {
   const kf_writer *w = t->w;
@@ -99,7 +100,7 @@ static void write_begin(const kernel_text *t, const char *name, bool has_words)
   write_parameters(t, has_words);
 }
 
-/* The row's statements: of the value, and of whether it is valid. */
+/* Writes the statements of a row: its value, and whether it is valid. */
 static void write_outcome(const kernel_text *t, const char *index, const char *bit,
                           const char *valid)
 {
@@ -155,7 +156,7 @@ static void write_warps(const kernel_text *t)
   kj_append_text(t->text, "    base += 256 * i64(gridDim.x)\n  }\n}\n");
 }
 
-/* The bitmap of a result that is valid where some columns are. */
+/* Writes the kernel for the bitmap of a result whose validity depends only on columns. */
 static void write_validity(const kernel_text *t)
 {
   const char *all = "255u8";
@@ -226,7 +227,9 @@ kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *
   };
   t.value = kf_convert(w, value, type);
   t.writes_validity = has_term(t.valid);
-  if (t.writes_validity) (void)kf_condition_text(w, t.valid); /* which asks for columns */
+  if (t.writes_validity)
+    (void)kf_condition_text(w, t.valid); /* marks the columns that the
+                                          * condition uses */
   bool has_rows = has_bits || t.writes_validity, has_validity = has_bitmap && !t.writes_validity;
   for (size_t i = 0; i < w->column_count; i++)
     has_rows = has_rows || w->is_asked[i] || (w->is_used[i] && is_bits(w, i));

@@ -1,5 +1,5 @@
-/* The tree of a formula, read from its leaves up: each operator becomes a statement of the func
- * that computes a row. Operations of literals are done here. */
+/* Translates the tree of a formula bottom-up: each operator is written as a statement of the func
+ * that computes a row. Operations on literals are evaluated here. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static __int128 floor_divide(__int128 x, __int128 y)
   return quotient * y != x && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-/* False: the result is larger than 64 bits. */
+/* Returns false if the result does not fit 64 bits. */
 static bool compute_power(__int128 base, __int128 exponent, __int128 *result)
 {
   *result = 1;
@@ -43,7 +43,7 @@ static bool compute_power(__int128 base, __int128 exponent, __int128 *result)
   return true;
 }
 
-/* An operation of two integers, if its result is an integer. */
+/* Evaluates an operation on two integer literals whose result is an integer. */
 static bool fold_integers(kf_writer *w, kjit_op op, __int128 x, __int128 y, __int128 *result,
                           kj_location location)
 {
@@ -98,7 +98,7 @@ static _Noreturn void refuse_types(kf_writer *w, kjit_op op, const kf_value *x, 
           kf_type_name(w, x), kf_type_name(w, y), hint);
 }
 
-/* Both operands in a type, and the operator between them. */
+/* Converts both operands to a type and applies the operator. */
 static kf_value combine(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                         kjit_type type, kjit_type result)
 {
@@ -119,7 +119,7 @@ static kjit_type common_number(kf_writer *w, kjit_op op, const kf_value *x, cons
   return type;
 }
 
-/* The divisor of a row that is null may be 0, which is no failure of the formula. */
+/* Replaces the divisor in rows that are null, so that a 0 there does not cause an error. */
 static kf_value guard_divisor(kf_writer *w, const kf_value *x, kf_value y, kjit_type type)
 {
   kf_conditions valid = kf_join(w, x->valid, y.valid);
@@ -142,7 +142,7 @@ static kf_value divide(kf_writer *w, kjit_op op, const kf_value *x, kf_value y,
   return kf_let(w, type, kf_join(w, x->valid, y.valid), text);
 }
 
-/* A small whole exponent is multiplied out. */
+/* Multiplies out a small integer exponent. */
 static kf_value raise(kf_writer *w, const kf_value *x, const kf_value *y, kj_location location)
 {
   kjit_type type = common_number(w, KJIT_OP_POW, x, y, location);
@@ -154,7 +154,7 @@ static kf_value raise(kf_writer *w, const kf_value *x, const kf_value *y, kj_loc
   return kf_let(w, type, kf_join(w, x->valid, y->valid), text);
 }
 
-/* Integers are compared exactly, whatever their types are. */
+/* Compares integers exactly, whatever their types. */
 static kf_value compare(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                         kj_location location)
 {
@@ -172,8 +172,8 @@ static kf_value compare(kf_writer *w, kjit_op op, const kf_value *x, const kf_va
   return combine(w, op, x, y, type, KJIT_BOOL);
 }
 
-/* As Kleene's logic has it: false and null is false, true or null is true, and anything else with
- * null is null. */
+/* Implements three-valued logic: false and null is false, true or null is true, and any other
+ * operation with null is null. */
 static kf_value combine_logic(kf_writer *w, bool is_and, const kf_value *x, const kf_value *y)
 {
   const char *a = kf_convert(w, x, KJIT_BOOL), *b = kf_convert(w, y, KJIT_BOOL);
@@ -212,8 +212,8 @@ static kf_value apply_logic(kf_writer *w, kjit_op op, const kf_value *x, const k
   return combine_logic(w, op == KJIT_OP_AND, x, y);
 }
 
-/* NumPy's shifts: a negative count, and one that is not below the number of bits, shifts all bits
- * out. */
+/* Implements NumPy's shifts: a negative count, or a count of at least the number of bits, shifts
+ * all bits out. */
 static kf_value shift(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                       kj_location location)
 {

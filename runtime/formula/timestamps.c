@@ -1,12 +1,12 @@
-/* Timestamps and durations in formulas: integers that count units. Values of different units are
- * converted exactly, or the formula is refused. */
+/* Timestamps and durations in formulas: integers that count units. Values with different units are
+ * converted exactly, or the formula is rejected. */
 #include <string.h>
 
 #include "formula/formula.h"
 
 typedef struct unit_row {
   const char *name, *one, *function;
-  int64_t of_next; /* units of the next row in one unit */
+  int64_t of_next; /* number of these units in the next unit */
 } unit_row;
 
 static const unit_row units[KF_UNIT_COUNT] = {
@@ -52,7 +52,7 @@ const char *kf_date_name(const kf_writer *w, const kf_value *value)
 
 /* ---- texts ---- */
 
-/* Days since 1970-01-01 in the Gregorian calendar. */
+/* Returns the days since 1970-01-01 in the Gregorian calendar. */
 static int64_t days_of(int64_t year, int month, int day)
 {
   int64_t y = month > 2 ? year : year - 1;
@@ -68,7 +68,7 @@ static int days_in(int64_t year, int month)
   return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Reads `count` digits; -1: there are none. */
+/* Reads `count` digits. Returns -1 if there are fewer. */
 static int read_digits(const char **at, int count)
 {
   int value = 0;
@@ -86,7 +86,7 @@ static bool skip(const char **at, char c)
   return true;
 }
 
-/* ".123": the digits choose the unit. */
+/* Reads a fraction of a second such as ".123". The number of digits determines the unit. */
 static bool read_fraction(const char **at, __int128 *count, kf_unit *unit)
 {
   if (!skip(at, '.')) return true;
@@ -101,8 +101,8 @@ static bool read_fraction(const char **at, __int128 *count, kf_unit *unit)
   return true;
 }
 
-/* "2024-01-31", "2024-01-31 12:30", "2024-01-31T12:30:00.5". The unit is the coarsest one that
- * holds the time. */
+/* Reads for example "2024-01-31", "2024-01-31 12:30" or "2024-01-31T12:30:00.5". The unit is the
+ * coarsest one that represents the time exactly. */
 static bool read_timestamp(const char *at, __int128 *count, kf_unit *unit)
 {
   int year = read_digits(&at, 4);
@@ -126,7 +126,7 @@ static bool read_timestamp(const char *at, __int128 *count, kf_unit *unit)
   return read_fraction(&at, count, unit) && !*at;
 }
 
-/* A text beside a timestamp is a timestamp. */
+/* Converts a string to a timestamp if the other operand is one. */
 static kf_value resolve_text(kf_writer *w, kf_value x, const kf_value *other, kj_location location)
 {
   if (x.kind != KF_STRING) return x;
@@ -149,7 +149,7 @@ static int64_t factor_between(kf_unit coarse, kf_unit fine)
   return factor;
 }
 
-/* Whether every value fits into the finer unit. */
+/* Returns whether every value of this type can be converted to the finer unit. */
 static bool fits_unit(const kf_value *x, kf_unit unit)
 {
   if (x->type == KJIT_ANY || x->unit == unit) return true;
@@ -161,7 +161,7 @@ static bool fits_unit(const kf_value *x, kf_unit unit)
          count >= INT64_MIN;
 }
 
-/* The count in a unit that is at least as fine, as i64 or a literal. */
+/* Returns the value in a unit that is at least as fine, as i64 or a literal. */
 static kf_value in_unit(kf_writer *w, const kf_value *x, kf_unit unit)
 {
   kf_value plain = *x;
@@ -233,8 +233,8 @@ static kjit_op mirrored(kjit_op op)
   }
 }
 
-/* Compares x with y, whose unit is coarser, without computing y in the unit of x: x < y * factor
- * if floor(x / factor) < y. */
+/* Compares x with y, which has a coarser unit, without converting y: x < y * factor is the same as
+ * floor(x / factor) < y. */
 static kf_value compare_with_coarser(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y)
 {
   int64_t factor = factor_between(y->unit, x->unit);
@@ -275,7 +275,7 @@ static _Noreturn void refuse(kf_writer *w, kjit_op op, const kf_value *x, const 
           kf_type_name(w, x), kf_type_name(w, y), hint);
 }
 
-/* Sums and differences, in the finer unit. */
+/* Adds or subtracts in the finer unit. */
 static kf_value combine(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                         kj_location location)
 {
@@ -298,7 +298,7 @@ static kf_value combine(kf_writer *w, kjit_op op, const kf_value *x, const kf_va
   return result;
 }
 
-/* A duration times an integer, or a duration divided by an integer or by a duration. */
+/* Multiplies a duration by an integer, or divides it by an integer or a duration. */
 static kf_value scale(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                       kj_location location)
 {
@@ -366,7 +366,7 @@ kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x)
   return made;
 }
 
-/* as_seconds(x): the value in a unit, rounded down if the unit is coarser. */
+/* as_seconds(x): returns the value in another unit, rounded down if the unit is coarser. */
 kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location location)
 {
   kf_unit unit = KF_DAYS;

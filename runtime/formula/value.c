@@ -1,5 +1,4 @@
-/* Values of a formula: the type that two of them have in common, conversions, and the conditions
- * under which they are not null. */
+/* Values of a formula: common types, conversions, and conditions for null. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -18,8 +17,8 @@ const char *kf_type_name(const kf_writer *w, const kf_value *value)
   return ki_type(w->context->types, value->type)->name;
 }
 
-/* Small integers are computed in i32 and u32 in i64, as in numexpr: sums of a few values do not
- * overflow, and differences may be negative. */
+/* Widens small integers to i32 and u32 to i64, as numexpr does, so that sums of a few values do not
+ * overflow and differences may be negative. */
 static kjit_type widen(kjit_type type)
 {
   if (type == KJIT_U32) return KJIT_I64;
@@ -57,7 +56,8 @@ static kjit_type common_float(kjit_type x, kjit_type y)
   return KJIT_F32;
 }
 
-/* Of an integer with a float: the float, if it holds every value of the integer. */
+/* Returns the common type of an integer and a float: the float type if it represents all values of
+ * the integer type. */
 static kjit_type common_mixed(kjit_type integer, kjit_type real)
 {
   switch (KJ_AMONG(integer)) {
@@ -70,7 +70,7 @@ static kjit_type common_mixed(kjit_type integer, kjit_type real)
   }
 }
 
-/* A literal takes the type of the other value if that type can hold it. */
+/* A literal takes the type of the other value if this type can represent it. */
 static kjit_type common_with_literal(const kf_value *literal, kjit_type type)
 {
   if (literal->type == KJ_WEAK_INT) {
@@ -157,7 +157,7 @@ kf_value kf_bool(bool value)
   return (kf_value){ .type = KJIT_BOOL, .text = value ? "true" : "false" };
 }
 
-/* Each statement says which operator of the formula it was made of. */
+/* Writes a let statement with the location of the operator that it implements. */
 static uint32_t write_let(kf_writer *w, char letter, const char *text)
 {
   uint32_t number = w->name_count++;
