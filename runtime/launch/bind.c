@@ -1,13 +1,13 @@
-/* Binds the arguments of a call to the parameters of a kernel: counts, kinds, defaults, what
- * annotations say about ranks, elements and scalars, devices. Whatever needs the kernel's types is
- * left to inference. */
+/* Binds the arguments of a call to the parameters of a kernel: checks their number and kinds,
+ * default values, and annotated ranks, element types and scalar types. Conditions that depend on
+ * the kernel's types are left to inference. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "launch/steps.h"
 #include "ir/number.h"
 
-/* "parameter `x`: expected ..., got ..." at the parameter. */
+/* Reports "parameter `x`: expected ..., got ..." at the parameter. */
 static kjit_status mismatch(const kj_call *call, uint32_t index, const char *expected,
                             const char *got, kj_diagnostics *diagnostics)
 {
@@ -44,7 +44,7 @@ static const char *name_kind(const kjit_arg *argument)
   }
 }
 
-/* ---- arrays: how their elements lie, and the facts that hold for this very call ---- */
+/* ---- arrays: their layout, and the facts that hold for this call ---- */
 
 static kjit_status fail(kj_call *call, uint32_t index, kj_diagnostics *diagnostics,
                         const char *format, long long number)
@@ -63,19 +63,19 @@ static kjit_status fail(kj_call *call, uint32_t index, kj_diagnostics *diagnosti
 }
 
 typedef struct extent_facts {
-  uint64_t count; /* elements */
+  uint64_t count; /* number of elements */
   bool is_empty, is_huge;
   bool is_row_major, is_column_major;
   bool fits32;
-  int64_t least, most; /* element offsets */
+  int64_t least, most; /* minimum and maximum element offset */
 } extent_facts;
 
-/* By the usual convention the stride of an extent of 1 does not matter, and an array without
- * elements is contiguous. */
+/* Computes the facts of a contiguous array. By convention the stride of an extent of 1 is
+ * irrelevant, and an array without elements is contiguous. */
 static void look_at_contiguous(const int64_t *shape, uint32_t rank, extent_facts *facts)
 {
   uint64_t count = 1;
-  uint32_t wide = 0; /* dimensions with more than one element */
+  uint32_t wide = 0; /* number of dimensions with more than one element */
   for (uint32_t i = 0; i < rank; i++) {
     facts->is_empty = facts->is_empty || shape[i] == 0;
     facts->fits32 = facts->fits32 && shape[i] <= INT32_MAX;
@@ -85,7 +85,7 @@ static void look_at_contiguous(const int64_t *shape, uint32_t rank, extent_facts
   }
   facts->count = facts->is_empty ? 0 : count;
   facts->is_huge = facts->is_huge || count > (uint64_t)INT64_MAX / 16;
-  facts->fits32 = facts->fits32 && count <= INT32_MAX; /* strides too */
+  facts->fits32 = facts->fits32 && count <= INT32_MAX; /* strides have to fit as well */
   facts->is_row_major = true;
   facts->is_column_major = facts->is_empty || wide <= 1;
   facts->most = facts->count ? (int64_t)facts->count - 1 : 0;
@@ -225,7 +225,7 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
     bound->bits[0] = (uint64_t)(uintptr_t)memory;
   if (!ki_is_scalar(argument->type) || argument->type >= KJIT_C64) return KJIT_OK;
   memcpy(bound->bits, memory, kj_element_bytes(types, argument->type));
-  /* any bool becomes 0 or 1 */
+  /* normalizes a bool to 0 or 1 */
   (void)ki_decode_value(argument->type, memory, &bound->value);
   ki_encode_value(bound->value, &bound->bits[0]);
   return KJIT_OK;
@@ -244,10 +244,10 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   if (bound->value.type == KJIT_ANY)
     return mismatch(call, index, "an integer, a float or a bool, because the parameter is const",
                     "a value with several components", diagnostics);
-  /* At compile time any integral number is exact: only a number that goes to the kernel as data has
-   * to keep to the type that literals have. */
+  /* At compile time any integral number is exact. A number that is passed to the kernel as data
+   * must keep the type that a literal would have. */
   ki_value integer;
-  /* not kjit_arg_real: what is written as a float is one */
+  /* kjit_arg_real always denotes a float */
   bool may_be_integer = argument->type != KJIT_F64;
   bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT &&
                      ki_is_true(bound->value) &&
@@ -362,7 +362,8 @@ static kjit_status check_array(kj_call *call, uint32_t index, kjit_type element,
   return status;
 }
 
-/* `p: f32*` takes an address: of that type, with const added, or as an integer of 64 bits. */
+/* A parameter `p: f32*` accepts an address of this type, possibly without const, or a 64-bit
+ * integer. */
 static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
                                  kj_diagnostics *diagnostics)
 {
@@ -389,8 +390,8 @@ static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
   return KJIT_OK;
 }
 
-/* The parameter takes any number that its type holds exactly, or rounds float to float: the value
- * decides, so that all such calls share one specialization. */
+/* Converts a scalar for a parameter that accepts any number its type can represent, or rounds from
+ * float to float. The value decides, not its type, so all such calls share a specialization. */
 static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
                                   kj_diagnostics *diagnostics)
 {
@@ -437,7 +438,7 @@ static kjit_status check_annotation(kj_call *call, uint32_t index, kj_diagnostic
   }
 }
 
-/* ---- all of them ---- */
+/* ---- all arguments ---- */
 
 static kjit_status report_count(const kj_call *call, size_t count, kj_diagnostics *diagnostics)
 {

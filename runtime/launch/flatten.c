@@ -1,21 +1,21 @@
-/* Tuples among the arguments of a launch. A kernel takes their items one after the other, and the
- * shape of its parameters, as they were written, says where a tuple stands and of how many items.
- * What comes after these steps knows no tuples. */
+/* Flattens tuple arguments of a launch. A kernel takes their items as separate parameters. The
+ * shape of its original parameters tells where a tuple is expected and its number of items. Later
+ * steps see no tuples. */
 #include <stdlib.h>
 
 #include "launch/steps.h"
 
-/* A walk over the arguments and the signs of the shape side by side. */
+/* A parallel walk over the arguments and the characters of the shape. */
 typedef struct walk {
   const kjit_kernel *kernel;
-  const char *sign, *end; /* of the shape that is left */
-  kjit_arg *items;        /* NULL: they are counted only */
+  const char *sign, *end; /* rest of the shape */
+  kjit_arg *items;        /* NULL to only count the items */
   size_t count;
-  uint32_t depth; /* of tuples that are open */
+  uint32_t depth; /* number of open tuples */
   kj_diagnostics *diagnostics;
 } walk;
 
-/* At the parameter that is reached; behind the last one, at the kernel. */
+/* Reports an error at the current parameter or, after the last one, at the kernel. */
 static kjit_status refuse(const walk *w, const char *expected, const char *got)
 {
   const kjit_kernel *kernel = w->kernel;
@@ -77,8 +77,8 @@ static walk start(const kjit_kernel *kernel, kj_diagnostics *diagnostics)
                  .diagnostics = diagnostics };
 }
 
-/* A tuple holds at least one level of a shape whose length is bounded, so that arguments that go
- * round in a circle end where the shape does. */
+/* Each tuple must match a level of the shape, whose length is bounded, so tuples that contain
+ * themselves end with the shape. */
 kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *arguments, size_t count,
                                  kj_diagnostics *diagnostics, kj_flat_arguments *flat)
 {

@@ -1,5 +1,5 @@
-/* kjit_launch. The stages of a call in their order; on a hit none of them allocates, locks, formats
- * or asks the driver anything. */
+/* kjit_launch: the stages of a call in their order. On a cache hit none of them allocates, takes a
+ * lock, formats text or calls the driver except for the launch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "report/report.h"
 #include "stream/stream.h"
 
-/* Memory of a call that most kernels need no more than. */
+/* Memory of a call on the stack, enough for most kernels. */
 enum { CALL_BYTES = 8192 };
 
 /* ---- parameters ---- */
@@ -35,7 +35,7 @@ static void marshal_shared(const kj_call *call, const kj_parameter *parameter, c
 
 void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
 {
-  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* pass_maps */
+  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* see pass_maps */
   if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) {
     marshal_shared(call, parameter, block);
     return;
@@ -54,7 +54,7 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
   uint64_t word = read_parameter(bound, parameter);
   if (parameter->size_bytes == 8) memcpy(place, &word, 8);
   else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
-  else memcpy(place, bound->bits, parameter->size_bytes); /* scalars only */
+  else memcpy(place, bound->bits, parameter->size_bytes); /* only scalars */
 }
 
 void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)
@@ -73,7 +73,7 @@ kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
     call->parameters = call->own_parameters = larger;
     call->parameter_room = code->parameter_bytes;
   }
-  /* blocks are compared, with what lies between parameters */
+  /* assertions compare whole blocks, including the bytes between parameters */
   if (KJ_HAS_ASSERTIONS) memset(call->parameters, 0, code->parameter_bytes);
   KJ_ASSERT(kj_is_held_here(specialization) && call->parameter_room >= code->parameter_bytes);
   for (uint32_t i = 0; i < code->parameter_count; i++) {
@@ -85,8 +85,8 @@ kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
   return KJIT_OK;
 }
 
-/* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, they
- * are passed in the parameter block ---- */
+/* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, and
+ * they are passed in the parameter block ---- */
 
 static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, const char *why,
                               kj_diagnostics *diagnostics)
@@ -97,8 +97,8 @@ static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, con
                   kernel->decl->name, kernel->params.items[map->argument]->name, why);
 }
 
-/* The driver's CUtensorMapDataType by the bits that a copy moves, but for floats, whose type a fill
- * or a reduction would look at. */
+/* Returns the CUtensorMapDataType by the number of bits; for floats by type, because fills and
+ * reductions depend on it. */
 static int data_type(kjit_type type, uint32_t size_bytes)
 {
   enum { U8, U16, U32, I32, U64, I64, F16, F32, F64, BF16 };
@@ -134,7 +134,7 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
                       diagnostics);
   if (bound->target % UNIT)
     return refuse_map(call, map, "its data does not start at a multiple of 16 bytes", diagnostics);
-  for (uint32_t d = 0; d < rank; d++) { /* the driver counts dimensions from the innermost one */
+  for (uint32_t d = 0; d < rank; d++) { /* the driver numbers dimensions from the innermost one */
     uint32_t own = rank - 1 - d;
     extents[d] = (uint64_t)bound->shape[own];
     box[d] = map->box[own];
@@ -162,7 +162,8 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
 
 enum { MOST_POINTERS = 512, HIDDEN = 3 };
 
-/* The driver wants the descriptor at a multiple of 64 bytes, which the parameter block is not. */
+/* Encodes the descriptors. The driver requires an address that is a multiple of 64 bytes, which the
+ * parameter block does not guarantee. */
 static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
 {
   _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
@@ -182,13 +183,14 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
   return KJIT_OK;
 }
 
-/* Where a parameter of 64-byte alignment lies depends on the architecture: on sm_90 the block
- * itself starts 16 bytes beyond such a place. So the driver is handed each parameter's address and
- * puts them where they belong. Those of the compiler's own come last. */
+/* Fills in the address of each parameter. The position of a parameter with 64-byte alignment
+ * depends on the architecture: on sm_90 the block itself starts 16 bytes after a multiple of 64. So
+ * the driver gets the address of each parameter and places them itself. The compiler's hidden
+ * parameters come last. */
 static void point_at_parameters(const kj_code *code, char *block, void **pointers)
 {
   uint32_t count = code->parameter_count;
-  KJ_ASSERT(count <= MOST_POINTERS); /* HIDDEN more have room */
+  KJ_ASSERT(count <= MOST_POINTERS); /* includes space for HIDDEN more */
   for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
   if (code->failures) pointers[count++] = block + code->failure_offset;
   for (uint32_t i = 0; code->is_interruptible && i < 2; i++)
@@ -222,7 +224,7 @@ kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specializati
 
 /* ---- interruptible code ---- */
 
-/* A graph has a word of its own, for all its launches: its kernels keep what they were given. */
+/* A graph has an interrupt word for all its launches, because its kernels keep their parameters. */
 static void retain_nothing(void *word) { (void)word; }
 
 static void close_graph_word(void *item)
@@ -260,7 +262,7 @@ static kjit_status begin_captured(const kj_call *call, kj_diagnostics *diagnosti
   return kj_find_graph_word(call->device, word->slot, diagnostics, begun);
 }
 
-/* Code that never looks ends by itself. */
+/* Code that does not poll ends on its own. */
 static kjit_status begin_interruptible(const kj_call *call, const kj_code *code,
                                        kj_diagnostics *diagnostics, kj_interruptible_launch *begun)
 {
@@ -328,7 +330,7 @@ static kjit_status start_code(const kj_call *call, const kjit_specialization *sp
   return status;
 }
 
-/* What the kernel prints is delivered when it has run. */
+/* Launches a kernel that prints, and delivers the lines after it has run. */
 static kjit_status launch_printing(const kj_call *call, const kjit_specialization *specialization,
                                    kj_diagnostics *diagnostics)
 {
@@ -343,7 +345,8 @@ static kjit_status launch_printing(const kj_call *call, const kjit_specializatio
   return status;
 }
 
-/* Where the kernel has run when the launch returns, a record of this launch takes a failure. */
+/* Launches a kernel that has finished when the launch returns. A failure record on the stack is
+ * used for this launch. */
 static kjit_status launch_and_wait(const kj_call *call, const kjit_specialization *specialization,
                                    kj_diagnostics *diagnostics)
 {
@@ -391,7 +394,7 @@ kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj
                          diagnostics);
 }
 
-/* ---- all of it ---- */
+/* ---- running a call ---- */
 
 static kjit_status start_here(kj_call *call, kjit_specialization *specialization,
                               kj_diagnostics *diagnostics)
@@ -427,7 +430,7 @@ static void count_launch(const kj_call *call)
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics)
 {
-  /* a device that runs nothing gets no copies, and it has no driver */
+  /* a target device runs nothing, so it needs no copies and has no driver */
   const bool is_staged = call->has_host_arrays && !call->device->is_target;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
   if (!call->has_nothing)
@@ -442,7 +445,7 @@ kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
 
 /* ---- the stages ---- */
 
-/* Compiled now, or, where the call must not wait, later. */
+/* Compiles now or, if the call must not wait, in the background. */
 static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                        kjit_specialization **specialization)
 {
@@ -450,7 +453,7 @@ static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnost
     KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT
              ? kj_specialize_later(call, hash, diagnostics, specialization)
              : kj_specialize(call, hash, diagnostics, specialization));
-    if (kj_hold(*specialization)) return KJIT_OK; /* else it was unloaded already */
+    if (kj_hold(*specialization)) return KJIT_OK; /* otherwise it was evicted again */
   }
 }
 
@@ -461,8 +464,8 @@ static uint32_t variant_limit(const kj_call *call)
   return given ? given : DEFAULT_LIMIT;
 }
 
-/* Code for all facts of the call, or, where there is no compiler, code without facts that the
- * application has brought along. */
+/* Compiles code for all facts of the call or, without a compiler, fetches code without facts that
+ * the application has imported. */
 static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                  kjit_specialization **specialization)
 {
@@ -482,8 +485,8 @@ static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *d
   return is_missing && !is_general ? KJIT_ERROR_NO_COMPILER : status;
 }
 
-/* Code for fewer facts runs at once, and what fits better is compiled beside; not without end,
- * though. */
+/* Runs code for fewer facts at once while better code is compiled in the background, up to the
+ * limit of variants. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
                                        kjit_specialization **specialization)
 {
@@ -527,7 +530,7 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
   return status;
 }
 
-/* For the next launch of this thread. */
+/* Remembers the specialization for the next launch of this thread. */
 static void note_recent(const kj_call *call, kjit_specialization *specialization)
 {
   kjit_kernel *kernel = call->kernel;
@@ -537,7 +540,7 @@ static void note_recent(const kj_call *call, kjit_specialization *specialization
       atomic_load_explicit(recent, memory_order_relaxed) == specialization)
     return;
   atomic_store(recent, specialization);
-  /* sealed meanwhile */
+  /* the kernel was sealed meanwhile */
   if (atomic_load(&kernel->is_sealed) != call->is_sealed) atomic_store(recent, NULL);
 }
 
@@ -576,7 +579,7 @@ static kjit_status launch_within(kjit_kernel *kernel, const kjit_launch_config *
                                  const kjit_arg *arguments, size_t count,
                                  kj_diagnostics *diagnostics);
 
-/* The items of tuples are arguments as any: no tuple comes back here. */
+/* Launches with flattened arguments, which contain no tuples. */
 static kjit_status launch_flat(kjit_kernel *kernel, const kjit_launch_config *config,
                                const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
@@ -606,7 +609,8 @@ launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kji
     return launch_flat(kernel, config, arguments, count, diagnostics);
   if (kj_is_recorded(config->stream))
     return kj_record_launch(config->stream, kernel, config, arguments, count);
-  uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the learned way takes none */
+  /* the fast path accepts no unknown flags */
+  uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS;
   if (unknown)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x", unknown);
   if (kernel->call_bytes <= sizeof small)
@@ -645,6 +649,7 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
   status = kj_end_launch(context, status, &diagnostics);
-  kj_count_up(&context->launches[own].ended, own); /* the context may be gone after this */
+  kj_count_up(&context->launches[own].ended, own); /* after this, another thread may destroy the
+                                                    * context */
   return status;
 }

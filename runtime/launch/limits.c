@@ -1,9 +1,9 @@
-/* Plain numbers that do not fit a type that they meet in the kernel. */
+/* Checks that untyped numbers fit the types to which the kernel converts them. */
 #include <stdio.h>
 
 #include "launch/steps.h"
 
-/* A limit of the number: kj_number_limit.value. */
+/* Returns the value of a limit; see kj_number_limit.value. */
 static __int128 limit_of(const kj_bound *number, const kj_number_limit *limit)
 {
   return number->type == KJIT_U64 ? (__int128)(uint64_t)limit->value : limit->value;

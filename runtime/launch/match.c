@@ -1,5 +1,5 @@
-/* Sealed kernels: the arguments of a launch against the signatures that the kernel was specialized
- * for. */
+/* Sealed kernels: matches the arguments of a launch against the signatures that the kernel was
+ * specialized for. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "launch/steps.h"
 #include "code/specialization.h"
 
-/* How far an argument is from what a signature says. The sums over all arguments are compared, the
- * worst kind first. */
+/* Distances between an argument and a signature. The sums over all arguments are compared; a worse
+ * kind of mismatch dominates any number of lesser ones. */
 enum { EXACT = 0, OTHER_LAYOUT = 1, WIDER = 1 << 12, HOLDS = 1 << 24 };
 static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 
@@ -41,7 +41,7 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
   if (bound->kind == (uint8_t)wanted->kind && bound->type == wanted->type) return EXACT;
   if (bound->value.type == KJIT_ANY || !ki_fit_argument(bound->value, wanted->type, &converted))
     return unfit;
-  if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as a literal that meets nothing */
+  if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as for a literal without a type context */
     kjit_type natural = bound->type == KJ_WEAK_INT     ? KJIT_I32
                         : bound->type == KJ_WEAK_FLOAT ? KJIT_F64
                                                        : bound->type;
@@ -80,7 +80,7 @@ static uint64_t rate(const kj_call *call, const kj_signature *signature)
   return sum;
 }
 
-/* ---- the best ---- */
+/* ---- choosing the best signature ---- */
 
 static bool have_same_types(const kj_signature *a, const kj_signature *b)
 {
@@ -93,8 +93,8 @@ static bool have_same_types(const kj_signature *a, const kj_signature *b)
   return true;
 }
 
-/* Entries are never freed while their kernel lives, and what they were compiled for never changes.
- */
+/* Entries are freed only with their kernel, and the signature that they were compiled for never
+ * changes. */
 static bool is_candidate(const kj_call *call, const kjit_specialization *entry)
 {
   return entry->is_explicit && entry->device == call->device;
@@ -164,7 +164,7 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
   return status;
 }
 
-/* ---- what the arguments become ---- */
+/* ---- converting the arguments ---- */
 
 static void convert_array(kj_bound *bound, const ki_type_info *wanted, const kjit_arg *argument)
 {
@@ -206,9 +206,9 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
   return status;
 }
 
-/* What was launched last may have none of the signatures: launches forget it, and find again what
- * they may run. A launch under way sees that the kernel is sealed after it has noted its own, or
- * notes it before this forgets it. */
+/* After sealing, the last launched specializations may have none of the signatures, so they are
+ * forgotten and later launches search again. A concurrent launch either sees that the kernel is
+ * sealed after it has stored its specialization, or stores it before it is forgotten here. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
