@@ -1,4 +1,4 @@
-/* Arrays that kjit allocates: their memory, its release, what they are made from. */
+/* Arrays that kjit allocates: their memory, their release, and their properties. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,10 +6,11 @@
 #include "memory/pool.h"
 #include "stream/stream.h"
 
-/* ---- the object ---- */
+/* ---- the array object ---- */
 
-/* Aligned to lines of the cache within memory of malloc's, whose address lies before it: blocks of
- * a usual size malloc keeps for the thread, aligned ones it cuts out and merges each time. */
+/* Allocates an array aligned to cache lines inside a larger malloc block, whose address is stored
+ * before the array. malloc caches blocks of ordinary size for each thread, but splits and merges
+ * aligned blocks each time. */
 static kjit_array *allocate_array(void)
 {
   const size_t line = _Alignof(kjit_array);
@@ -30,7 +31,7 @@ void kj_drop_array(kjit_array *array)
   free(memory_of(array));
 }
 
-/* An array that the host has, or that a view or a graph keeps. */
+/* Checks an array that the application, a view or a graph references. */
 static void check_array(const kjit_array *array)
 {
   const kj_array_line *line = &array->line;
@@ -38,20 +39,20 @@ static void check_array(const kjit_array *array)
   KJ_ASSERT((uintptr_t)array % _Alignof(kjit_array) == 0);
   KJ_ASSERT(array->tensor.rank >= 0 && array->tensor.rank <= KJ_MAX_RANK);
   KJ_ASSERT(array->tensor.shape == array->shape && array->tensor.strides == array->strides);
-  /* a view has the memory of an owner, which is no view itself and lives as long */
+  /* a view refers to an owner, which is not a view itself and lives at least as long */
   KJ_ASSERT(array->owner && array->owner->owner == array->owner);
   KJ_ASSERT(array->owner == array || (!array->block && atomic_load(&array->owner->references)));
   KJ_ASSERT(line->owners_use == &array->owner->line.use && line->low <= line->high);
   KJ_ASSERT(!line->form || !(array->is_read_only || array->is_in_place));
 }
 
-/* For assertions: whether the elements of a view lie in the memory that its owner has allocated. */
+/* For assertions: returns whether all elements of a view lie in the memory of its owner. */
 static bool is_within_owner(const kjit_array *array)
 {
   const kj_block *block = array->owner->block;
   uint64_t low, high;
   kj_view view;
-  if (!block || !block->address) return true; /* the host's memory, of any size */
+  if (!block || !block->address) return true; /* memory of the application, whose size is unknown */
   kj_view_tensor(array->object.device->context->types, &array->tensor, array->element, "", NULL,
                  &view);
   kj_view_range(&view, &low, &high);
@@ -75,8 +76,8 @@ static void destroy_array(kj_object *object)
 
 /* ---- memory ---- */
 
-/* Device memory whose use is queued comes from the pool. With content there may be a block already.
- */
+/* Allocates the memory. Device memory of queued work comes from the pool. With `content`, the array
+ * may already have a block. */
 static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
                             kj_diagnostics *diagnostics)
 {
@@ -105,9 +106,9 @@ static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_
   return KJIT_OK;
 }
 
-/* ---- making ---- */
+/* ---- creating arrays ---- */
 
-/* Bytes of a contiguous array; 0: it is empty. */
+/* Returns the size of a contiguous array in bytes, or 0 if it is empty. */
 static kjit_status measure(ki_types *types, kjit_type element, const int64_t *shape, uint32_t rank,
                            kj_diagnostics *diagnostics, size_t *size_bytes)
 {
@@ -247,8 +248,8 @@ kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array *
   kjit_array_config read = { 0 };
   if (!config) return KJIT_ERROR_MISUSE;
   if (ki_read_sized(NULL, call, KI_ARRAY_CONFIG, config, &read) != KJIT_OK) {
-    /* who has forgotten size_bytes may have set all else; other sizes that are none say that nobody
-     * has set anything */
+    /* if size_bytes is only missing, the other fields may be set; any other invalid size means that
+     * nothing is known about the fields */
     kjit_device *device = config->size_bytes ? read.device : config->device;
     return device ? ki_read_sized(device->context, call, KI_ARRAY_CONFIG, config, &read)
                   : KJIT_ERROR_MISUSE;
@@ -278,7 +279,8 @@ kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int6
   return kjit_create_array_with(&config, array);
 }
 
-/* NULL: it is the default stream, or has gone. The host may destroy it meanwhile. */
+/* Returns the stream, retained because the application may destroy it meanwhile. Returns NULL for
+ * the default stream or a destroyed stream. */
 static kjit_stream *hold_own_stream(const kjit_array *owner)
 {
   kjit_stream *threads = NULL;
@@ -340,7 +342,7 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
   return status;
 }
 
-/* ---- references and what an array is ---- */
+/* ---- references and properties ---- */
 
 kjit_array *kjit_retain_array(kjit_array *array)
 {
@@ -383,7 +385,7 @@ kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnost
 
 /* ---- the device of an address ---- */
 
-/* The ordinal of the CPU device whose array the address is in; -1: there is none. */
+/* Returns the ordinal of the CPU device with an array that contains the address, or -1. */
 static int32_t find_placed(kj_runtime *runtime, uint64_t address)
 {
   int32_t ordinal = -1;
@@ -428,7 +430,7 @@ kjit_status kjit_locate_memory(kjit_context *context, const void *memory, kjit_d
   return ki_finish_call(context, &diagnostics);
 }
 
-/* ---- memory of the host's own; managed memory ---- */
+/* ---- pinning the application's memory; managed memory ---- */
 
 static kjit_status change_pinning(kjit_device *device, void *memory, size_t size_bytes, bool is_on)
 {

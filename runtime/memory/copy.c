@@ -1,9 +1,9 @@
-/* Copies of elements between any two places, of any strides.
+/* Copies elements between any two memories and with any strides.
  *
- * Both sides are brought to the fewest dimensions (kj_simplify_views). Lines and long rows are the
- * device's to copy. Other elements on the host go through host memory in the device's order, other
- * elements on a device through the library's kernel, and where the other side is not there, through
- * device memory of the pool. */
+ * Both sides are simplified to as few dimensions as possible (kj_simplify_views). The device copies
+ * contiguous elements and long rows. Non-contiguous elements on the host are copied through host
+ * memory in the device's order, and those on a device by a kernel of kjit's library; if the other
+ * side is elsewhere, through device memory of the pool. */
 #include "memory/array.h"
 #include "stream/stream.h"
 
@@ -12,19 +12,21 @@
 
 typedef struct copy_job {
   kjit_context *context;
-  /* the one that the copy is queued on; of two the destination's, and the source's */
+  /* device on which the copy is queued, that of the destination if there are two; and the source's
+   * device */
   kjit_device *device, *source_device;
   kjit_stream *stream;
   bool is_async, is_captured;
   kj_view to, from;
-  kjit_array *source; /* whose memory FROM is; NULL: memory that nobody waits for */
-  kj_waited *waited;  /* of the last wait */
+  kjit_array *source; /* owner of the source memory, or NULL for memory that no other work waits
+                       * for */
+  kj_waited *waited;  /* result of the last wait */
 } copy_job;
 
 static size_t bytes_of(const kj_view *view) { return view->count * view->element_bytes; }
 static kj_stream_id id_of(const copy_job *job) { return kj_id_of(job->stream, job->device); }
 
-/* ---- memory in between ---- */
+/* ---- intermediate memory ---- */
 
 static kjit_status take_between(copy_job *job, kjit_device *device, kj_diagnostics *diagnostics,
                                 kj_block **block)
@@ -64,8 +66,8 @@ static kjit_status copy_line(const copy_job *job, const kj_view *to, const kj_vi
   return queue(job, describe(job, to, from), diagnostics);
 }
 
-/* Rows without gaps inside, the same distance apart: for the device, where they are long enough
- * that it is not slow. */
+/* Returns whether both sides are contiguous rows at constant distances, long enough for an
+ * efficient copy by the device. */
 static bool are_rows(const copy_job *job, kj_transfer *rows)
 {
   enum { LEAST_BYTES = 64, MOST_PITCH = 0x7fffffff };
@@ -86,15 +88,16 @@ static bool are_rows(const copy_job *job, kj_transfer *rows)
          from_pitch <= MOST_PITCH;
 }
 
-/* ---- host elements that are no line: through pinned memory, in the order of the stream ---- */
+/* ---- non-contiguous host elements: copied through pinned memory in the order of the stream
+ * ---- */
 
 typedef struct host_step {
   kj_view to, from;
-  kj_block *give; /* or NULL */
+  kj_block *give; /* block to release afterwards, or NULL */
   kj_waited passed;
 } host_step;
 
-/* Called by the driver in the order of the stream. The views do not overlap, so that nothing can
+/* Called by the driver in the order of the stream. The views do not overlap, so the copy cannot
  * fail. */
 static void run_host_step(void *user)
 {
@@ -132,7 +135,7 @@ static kjit_status copy_in(const copy_job *job, const kj_view *to, const kj_view
   if (job->is_async) {
     KJ_TRY(queue_host_step(job, &line, from, NULL, diagnostics));
   } else {
-    KJ_TRY(wait(job, diagnostics)); /* what the stream does before may still write there */
+    KJ_TRY(wait(job, diagnostics)); /* earlier work of the stream may still write to the memory */
     KJ_TRY(kj_copy_host(&line, from, diagnostics));
   }
   KJ_TRY(copy_line(job, to, &line, diagnostics));
@@ -150,8 +153,8 @@ static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_vie
   return kj_copy_host(to, &line, diagnostics);
 }
 
-/* The device's side is dense. An asynchronous copy gives the memory back in the order of the
- * stream; after a failure what was queued of it is waited for first. */
+/* The device's side is contiguous. An asynchronous copy releases the intermediate memory in the
+ * order of the stream; after a failure the queued part is waited for first. */
 static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from,
                                 kj_diagnostics *diagnostics)
 {
@@ -166,7 +169,7 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
   kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
                                            : copy_out(job, to, from, pinned, diagnostics);
   if (status == KJIT_OK && job->is_async) return KJIT_OK;
-  if (status != KJIT_OK) (void)wait(job, NULL); /* parked where that fails */
+  if (status != KJIT_OK) (void)wait(job, NULL); /* the block is parked if this fails */
   kj_note_waited(&pinned->use, *job->waited);
   kj_release_block(pinned);
   return status;
@@ -180,7 +183,7 @@ static kjit_status copy_dense(copy_job *job, const kj_view *to, const kj_view *f
   return copy_between(job, to, from, diagnostics);
 }
 
-/* ---- elements of a GPU that are not dense ---- */
+/* ---- non-contiguous elements on a GPU ---- */
 
 static kjit_status copy_by_kernel(const copy_job *job, const kj_view *to, const kj_view *from,
                                   kj_diagnostics *diagnostics)
@@ -212,8 +215,8 @@ static kjit_status scatter(copy_job *job, kj_diagnostics *diagnostics)
   return status;
 }
 
-/* The source's device gathers on its default stream, and the host waits for that: the streams of
- * two devices have no order of their own. */
+/* Gathers the elements on the source's device and waits for its default stream, because streams of
+ * two devices have no order. */
 static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
 {
   kj_block *block;
@@ -235,12 +238,12 @@ static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
   return status;
 }
 
-/* Both in memory of devices. */
+/* Copies between memories of devices. */
 static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_dense = kj_is_row_major(&job->to) && kj_is_row_major(&job->from);
   if (job->source_device != job->device) {
-    /* both default streams, as within one GPU */
+    /* order both default streams, as for copies within one GPU */
     if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
     if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
     return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
@@ -275,7 +278,7 @@ static kjit_status view_argument(kjit_context *context, const kjit_arg *argument
                                  kj_diagnostics *diagnostics, kj_view *view)
 {
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
-  /* whose streams mean something else there */
+  /* its streams belong to the other context */
   if (array && array->object.device->context != context)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the %s is an array of another context; pass it as a tensor (kjit_get_tensor)",
@@ -332,7 +335,7 @@ static kjit_status check_equal(const kj_view *destination, const kj_view *source
   return KJIT_OK;
 }
 
-/* The device whose stream orders the copy. */
+/* Chooses the device whose stream orders the copy. */
 static kjit_status choose_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(job->context);
@@ -369,7 +372,8 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
                                kj_diagnostics *diagnostics)
 {
   if (!stream || !atomic_load(&stream->capture)) return kj_copy_host(to, from, diagnostics);
-  KJ_ASSERT(kj_is_recorded(stream)); /* a device that captures by itself has no host copies */
+  KJ_ASSERT(kj_is_recorded(stream)); /* a device that captures by itself does not record host
+                                      * copies */
   copy_operation *copy = calloc(1, sizeof *copy);
   if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *copy = (copy_operation){ .operation = { .run = run_operation, .destroy = free_operation },
@@ -383,8 +387,8 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
   return kj_record_operation(stream, &copy->operation, diagnostics);
 }
 
-/* Of several CPU devices, as of GPUs: a copy is ordered by a stream of the destination's, or else
- * of the source's. */
+/* For several CPU devices, as for GPUs: checks that the stream belongs to the destination's or the
+ * source's device. */
 static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagnostics)
 {
   const kj_view *view = job->to.is_placed ? &job->to : &job->from;
@@ -398,8 +402,8 @@ static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagno
                   kj_device_text(device, place), device->operations->name, view->ordinal);
 }
 
-/* The stream of a device whose work is queued orders copies of host memory, too: it reads and
- * writes pinned and mapped memory. */
+/* A stream of a device with queued work also orders copies between host memories, because its work
+ * accesses pinned and mapped memory. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
   KJ_TRY(check_cpu_devices(job, diagnostics));
@@ -414,7 +418,7 @@ static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
   return kj_copy_host(&job->to, &job->from, diagnostics);
 }
 
-/* ---- the entry ---- */
+/* ---- the public functions ---- */
 
 kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
                              const kjit_device *device, kj_diagnostics *diagnostics)
@@ -426,7 +430,7 @@ kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
                                                  : KJIT_OK;
 }
 
-/* Of a kjit array: the device that it was made for, wherever its memory is, if that queues work. */
+/* Returns the device of a kjit array, wherever its memory is, if its work is queued. */
 static kjit_device *find_queue(const kjit_arg *argument)
 {
   kjit_device *device =
@@ -469,7 +473,7 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
   copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   if (job.device && !is_async) kj_deliver_lines(job.device);
-  /* no message: the call succeeded, or there was no memory for its message (diagnostics.c) */
+  /* without a message the call succeeded, or there was no memory for the message (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }
 
@@ -485,7 +489,7 @@ kjit_status kjit_copy_async(kjit_context *context, const kjit_arg *destination,
   return run_copy(context, destination, source, stream, true);
 }
 
-/* ---- all of an array, and memory of the host ---- */
+/* ---- copying whole arrays from and to host memory ---- */
 
 static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, kjit_stream *stream,
                             bool to_host)

@@ -1,7 +1,7 @@
-/* Kernels of the language itself for strided elements of a device (elements are words of their
- * size, the compiler specializes the rest), and kjit_fill: one value into every element. Lines need
- * no kernel: the device sets words of up to 4 bytes; wider elements are set once and then copied,
- * twice as many each time. */
+/* Library kernels for strided elements on a device, and kjit_fill, which stores one value in every
+ * element. Elements are handled as words of their size; the compiler specializes the rest.
+ * Contiguous elements need no kernel: the device sets words of up to 4 bytes, and larger elements
+ * are set once and then copied repeatedly, doubling the filled part each time. */
 #include <string.h>
 
 #include "memory/array.h"
@@ -42,7 +42,7 @@ static const char source[] =
 
 enum { WIDEST = 8, FEW_DIMENSIONS = 3 };
 
-/* ---- the module ---- */
+/* ---- the library module ---- */
 
 static kjit_status get_library(kjit_context *context, kjit_module **library)
 {
@@ -53,7 +53,7 @@ static kjit_status get_library(kjit_context *context, kjit_module **library)
   KJ_TRY(kjit_parse_module_as(context, KJIT_TRUST_HOST, "kjit's own kernels", source,
                               sizeof source - 1, &made));
   if (atomic_compare_exchange_strong(&runtime->library, &known, made)) {
-    *library = made; /* the context's end releases it */
+    *library = made; /* released when the context ends */
   } else {
     kjit_release_module(made);
     *library = known;
@@ -82,7 +82,7 @@ static void describe(words *w, const kjit_device *device, const kj_view *view, u
                              .device_type = device->info.kind,
                              .device_id = device->info.ordinal,
                              .rank = (int32_t)rank,
-                             .code = 1, /* unsigned */
+                             .code = 1, /* unsigned integers */
                              .bits = (uint8_t)(8 * view->element_bytes),
                              .lanes = 1,
                              .shape = w->shape,
@@ -119,14 +119,15 @@ static kjit_status copy_words(kjit_device *device, const kj_view *to, const kj_v
                 diagnostics);
 }
 
-/* The widest word that elements and addresses are made of: a struct may be packed. */
+/* Returns the size of the widest word that divides elements and addresses; a packed struct may not
+ * be aligned. */
 static uint32_t word_bytes(const kj_view *to, const kj_view *from)
 {
   uint64_t all = to->element_bytes | to->address | from->address | WIDEST;
   return (uint32_t)(all & (~all + 1));
 }
 
-/* Elements of several words are those words, in one more dimension. */
+/* Turns elements of several words into one more dimension of words. */
 static void split_elements(kj_view *view, uint32_t bytes)
 {
   uint32_t words = view->element_bytes / bytes;
@@ -157,7 +158,7 @@ kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_vie
                             kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   uint32_t bytes = word_bytes(to, from);
-  /* no room for the dimension of the words: the outermost is walked here */
+  /* no dimension is left for the words, so this loop runs over the outermost one */
   bool needs_rows = to->rank == KJ_MAX_RANK && bytes != to->element_bytes;
   for (int64_t i = 0; needs_rows && i < to->shape[0]; i++) {
     kj_view to_row = take_row(to, i), from_row = take_row(from, i);
@@ -179,7 +180,7 @@ static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t b
   uint32_t rank = launch_rank(to);
   describe(&r, device, to, rank);
   kjit_type type = kj_type_of_dlpack(1, r.tensor.bits);
-  kjit_arg value = kjit_arg_value(type, &bits); /* little-endian: the low bytes are the word */
+  kjit_arg value = kjit_arg_value(type, &bits); /* little-endian: the low bytes contain the word */
   kjit_arg arguments[] = { kjit_arg_tensor(&r.tensor), value };
   return launch(device, rank <= FEW_DIMENSIONS ? "fill" : "fill_any", stream, arguments,
                 diagnostics);
@@ -250,7 +251,7 @@ static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnosti
 
 /* ---- on the host ---- */
 
-/* What a device has queued may still use the memory: the host waits for the stream. */
+/* Waits for the stream, because work queued on a device may still use the memory. */
 static kjit_status wait_for_device(const fill_job *job, kj_diagnostics *diagnostics)
 {
   if (!job->device || !job->device->operations->is_queued) return KJIT_OK;
@@ -263,14 +264,14 @@ static kjit_status wait_for_device(const fill_job *job, kj_diagnostics *diagnost
 
 static kjit_status fill_on_host(fill_job *job, kj_diagnostics *diagnostics)
 {
-  kj_view value = job->to; /* each element is the same memory */
+  kj_view value = job->to; /* a view whose elements all have the address of the value */
   value.address = (uint64_t)(uintptr_t)job->bits;
   memset(value.strides, 0, sizeof value.strides);
   KJ_TRY(wait_for_device(job, diagnostics));
   return kj_queue_host_copy(job->context, job->stream, &job->to, &value, job->bits, diagnostics);
 }
 
-/* ---- in memory of a device ---- */
+/* ---- in device memory ---- */
 
 static kjit_status set_words(const fill_job *job, uint64_t address, uint64_t bits, uint32_t bytes,
                              size_t count, kj_diagnostics *diagnostics)
@@ -317,7 +318,7 @@ static kjit_status fill_on_device(fill_job *job, kj_diagnostics *diagnostics)
            : kj_fill_strided(job->device, &job->to, job->bits, job->stream, diagnostics);
 }
 
-/* ---- the entry ---- */
+/* ---- the public functions ---- */
 
 static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_arg *value,
                         kj_diagnostics *diagnostics)
@@ -333,7 +334,7 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
                                                       : NULL;
   if (job->stream) KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   if (!job->to.count) return KJIT_OK;
-  const bool is_on_host = kj_is_on_host(&job->to); /* for which the host waits */
+  const bool is_on_host = kj_is_on_host(&job->to); /* the host waits in this case */
   KJ_TRY(kj_note_argument(destination, job->stream, is_on_host ? NULL : job->device, diagnostics));
   kj_view same = job->to;
   kj_simplify_views(&job->to, &same);
@@ -354,6 +355,6 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
   if (job.device) kj_deliver_lines(job.device);
-  /* no message: the call succeeded, or there was no memory for its message (diagnostics.c) */
+  /* without a message the call succeeded, or there was no memory for the message (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

@@ -1,5 +1,6 @@
-/* Arrays of others, and arrays for them: tensors of the host's own memory, DLPack's managed tensors
- * of other libraries, and arrays of other processes by the names that devices give their memory. */
+/* Arrays with memory of other libraries, and export of kjit arrays: tensors in the application's
+ * memory, DLPack managed tensors, and arrays of other processes, identified by the names that
+ * devices give their memory. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,11 @@ _Static_assert(offsetof(kjit_managed_tensor_versioned, flags) == 24 &&
                  offsetof(kjit_managed_tensor_versioned, tensor) == 32,
                "DLPack's layout");
 
-/* ---- the memory of others ---- */
+/* ---- memory of other owners ---- */
 
-/* Other libraries know one CPU device: arrays of several, which kjit_export_dlpack has given them,
- * come back with the number of theirs. Memory of the host has number 0. */
+/* Returns whether the tensor is on one of several CPU devices. Other libraries know one CPU, so an
+ * array that kjit_export_dlpack has given them comes back with their device number. Host memory has
+ * number 0. */
 static bool is_of_cpu_device(kj_runtime *runtime, const kjit_tensor *tensor)
 {
   return tensor->device_type == KJIT_DEVICE_CPU && tensor->device_id > 0 &&
@@ -32,7 +34,7 @@ static kjit_tensor for_others(const kjit_array *array)
   return tensor;
 }
 
-/* What the array is, without a say in when its memory goes. */
+/* Makes an array without setting how its memory is released. */
 static kjit_status make_foreign(kjit_context *context, const kjit_tensor *tensor, const char *what,
                                 kj_diagnostics *diagnostics, kjit_array **array)
 {
@@ -44,7 +46,7 @@ static kjit_status make_foreign(kjit_context *context, const kjit_tensor *tensor
   if (is_of_cpu_device(runtime, tensor)) placed.device_type = KJ_DLPACK_PLACED;
   tensor = &placed;
   KJ_TRY(kj_view_tensor(context->types, tensor, KJIT_ANY, what, diagnostics, &view));
-  /* DLPack's pinned memory is made for a GPU */
+  /* DLPack's pinned memory belongs to a GPU */
   bool is_pinned = tensor->device_type == KJ_DLPACK_PINNED;
   KJ_TRY(kj_find_device(runtime, is_pinned ? KJIT_DEVICE_CUDA : view.kind,
                         is_pinned ? tensor->device_id : view.ordinal, diagnostics, &device));
@@ -70,7 +72,7 @@ kjit_status kjit_wrap_tensor(kjit_context *context, const kjit_tensor *tensor, k
   return ki_finish_call(context, &diagnostics);
 }
 
-/* ---- taking from other libraries ---- */
+/* ---- import from other libraries ---- */
 
 static void delete_plain(kjit_managed_tensor *managed)
 {
@@ -81,8 +83,7 @@ static void delete_versioned(kjit_managed_tensor_versioned *managed)
   if (managed->deleter) managed->deleter(managed);
 }
 
-/* The owner may use the memory again, in the order of the stream, as soon as its deleter is called.
- */
+/* Calls the deleter. The owner may reuse the memory at once, in the order of the stream. */
 static void free_plain(kj_block *block)
 {
   kj_assert_no_locks();
@@ -107,7 +108,7 @@ static const kj_block_kind plain_kind = { .is_in_order = true,
 
 typedef struct offer {
   const kjit_tensor *tensor;
-  const kjit_managed_tensor_versioned *versioned; /* NULL: a plain one */
+  const kjit_managed_tensor_versioned *versioned; /* NULL for an unversioned tensor */
   void *managed;
   const kj_block_kind *kind;
   kjit_stream *stream;
@@ -118,7 +119,7 @@ static kjit_status take(kjit_context *context, const offer *offer, kj_diagnostic
 {
   kjit_array *made = NULL;
   const kjit_managed_tensor_versioned *versioned = offer->versioned;
-  /* of another major version only the start is known: the deleter is where it always is */
+  /* if the major version differs, only the beginning of the struct and the deleter are defined */
   if (versioned && versioned->major != 1)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "the tensor has DLPack version %u.%u, but kjit supports versions 1.x",
@@ -132,7 +133,8 @@ static kjit_status take(kjit_context *context, const offer *offer, kj_diagnostic
     kj_drop_array(made);
     return status;
   }
-  KJ_ASSERT(!made->block->address && made->block->kind->calls_host); /* not kjit's to free */
+  /* kjit does not free the memory */
+  KJ_ASSERT(!made->block->address && made->block->kind->calls_host);
   made->block->data = offer->managed;
   if (device->memory)
     made->line.use.streams[0] = made->block->stream = kj_id_of(offer->stream, device);
@@ -178,14 +180,14 @@ kjit_status kjit_take_dlpack_versioned(kjit_context *context,
   return status;
 }
 
-/* ---- giving to other libraries ---- */
+/* ---- export to other libraries ---- */
 
-/* An object of the context, so that a consumer that outlives the context finds nothing to give
- * back. */
+/* An exported tensor. It is an object of the context, so that a consumer that outlives the context
+ * finds nothing to release. */
 typedef struct export
 {
   kj_object object;
-  _Atomic(kjit_array *) array; /* NULL: the context is gone, and the memory with it */
+  _Atomic(kjit_array *) array; /* NULL after the context and its memory are gone */
   union {
     kjit_managed_tensor plain;
     kjit_managed_tensor_versioned versioned;
@@ -193,7 +195,7 @@ typedef struct export
 }
 export;
 
-/* The context's end: the consumer still has the struct. */
+/* Called when the context ends. The consumer still has the struct. */
 static void forget_export(kj_object *object)
 {
   KJ_ASSERT(object->is_left);
@@ -211,8 +213,8 @@ static void end_export(export *given)
 static void end_plain(kjit_managed_tensor *self) { end_export(self->manager); }
 static void end_versioned(kjit_managed_tensor_versioned *self) { end_export(self->manager); }
 
-/* The consumer's stream may be one of kjit's on the same GPU; a wrapped one of the consumer's own
- * is the usual case. */
+/* Orders the consumer's stream after the array's work. It may be one of kjit's streams on the same
+ * GPU; usually it is a wrapped stream of the consumer. */
 static kjit_status order_consumer(kjit_array *array, kjit_stream *consumer,
                                   kj_diagnostics *diagnostics)
 {
@@ -227,7 +229,7 @@ static kjit_status order_consumer(kjit_array *array, kjit_stream *consumer,
   return KJIT_OK;
 }
 
-/* The whole of a call but for the struct that the consumer gets. */
+/* Performs the call except for allocating the consumer's struct. */
 static kjit_status make_export(kjit_array *array, kjit_stream *consumer, const char *function,
                                const char *missing, export **given)
 {
@@ -282,14 +284,14 @@ typedef struct contents {
   char magic[8];
   uint32_t kind, element, rank, is_read_only;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  kj_memory_name name; /* of element 0 */
+  kj_memory_name name; /* name of element 0 */
 } contents;
 
 static const char magic[8] = "kjitarr\1";
 _Static_assert(sizeof(contents) <= sizeof(kjit_array_handle), "a handle holds its contents");
 
-/* What the importer sees has to be there: the two processes' streams have no order. Other devices
- * may have used it, too. */
+/* Waits for the array's work, because the importing process has no order with streams of this
+ * process. Other devices may have used the array as well. */
 static kjit_status wait_for_array(kjit_array *array, kj_diagnostics *diagnostics)
 {
   kjit_device *device = array->object.device;
@@ -340,7 +342,8 @@ kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle)
   return ki_finish_call(array->object.device->context, &diagnostics);
 }
 
-/* A handle comes from outside: what it says must not lead out of the memory that it names. */
+/* Checks the contents of a handle, which are untrusted, so that the array lies inside the named
+ * memory. */
 static kjit_status check_contents(kj_runtime *runtime, const contents *c,
                                   kj_diagnostics *diagnostics)
 {
@@ -354,7 +357,7 @@ static kjit_status check_contents(kj_runtime *runtime, const contents *c,
   if (c->name.process == (uint64_t)getpid())
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the array belongs to this process; use it directly");
-  const uint64_t base = (uint64_t)1 << 62; /* any does */
+  const uint64_t base = (uint64_t)1 << 62; /* any base address */
   kjit_tensor probe = { 0 };
   ki_types *types = runtime->context->types;
   kj_describe_element(types, c->element, &probe);

@@ -1,10 +1,10 @@
-/* Views with any shape and strides, and with other elements. */
+/* Views with arbitrary shape and strides, or with another element type. */
 #include <string.h>
 
 #include "memory/array.h"
 
-/* Finds the lowest and the highest index, in elements from the first one, that strided extents
- * reach. */
+/* Computes the lowest and highest element index that strided extents reach, relative to the first
+ * element. */
 static bool find_span(const int64_t *shape, const int64_t *strides, uint32_t rank, __int128 *low,
                       __int128 *high)
 {

@@ -1,23 +1,24 @@
-/* Views: elements in memory by address, extents and strides, and arrays on the memory of others. */
+/* Views: elements described by address, extents and strides, and arrays that share the memory of
+ * other arrays. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "memory/array.h"
 
-/* ---- what a tensor says ---- */
+/* ---- reading tensors ---- */
 
 void kj_fill_strides(int64_t *strides, const int64_t *shape, uint32_t rank)
 {
   int64_t stride = 1;
   for (uint32_t i = rank; i-- > 0;) {
     strides[i] = stride;
-    /* of an empty array, whose strides say nothing */
+    /* an empty array, whose strides are irrelevant */
     if (__builtin_mul_overflow(stride, shape[i] ? shape[i] : 1, &stride)) stride = 1;
   }
 }
 
-/* Counts elements; false when the bytes between the first and the last element do not fit the
- * address space. */
+/* Counts the elements. Returns false if the byte range of the elements exceeds the address
+ * space. */
 static bool measure(kj_view *view)
 {
   uint64_t count = 1;
@@ -34,7 +35,7 @@ static bool measure(kj_view *view)
         __builtin_add_overflow(span, steps, &span))
       return false;
   }
-  /* so that nobody computes with what the host has left there */
+  /* so that no code uses invalid strides of an empty view */
   for (uint32_t i = 0; i < view->rank && is_empty; i++) view->strides[i] = 1;
   view->count = is_empty ? 0 : count;
   return !__builtin_mul_overflow(span, (int64_t)view->element_bytes, &span) &&
@@ -128,7 +129,7 @@ kj_view kj_dense_view(const kj_view *view, uint64_t address)
   return dense;
 }
 
-/* ---- the fewest dimensions ---- */
+/* ---- simplifying dimensions ---- */
 
 static void flip(kj_view *view, uint32_t dimension)
 {
@@ -162,7 +163,7 @@ static void drop_single(kj_view *lead, kj_view *other)
   lead->rank = other->rank = rank;
 }
 
-/* What kj_simplify_views promises about the view that leads. */
+/* Checks the properties that kj_simplify_views guarantees for the leading view. */
 static void check_simple(const kj_view *lead, const kj_view *other)
 {
   uint64_t count = 1;
@@ -213,8 +214,8 @@ void kj_simplify_views(kj_view *lead, kj_view *other)
 
 /* ---- copies on the host ---- */
 
-/* One line of elements: the innermost dimension. The sizes of scalars are few, so each gets a loop
- * that the compiler can make moves of. */
+/* Copies the innermost dimension. Each common element size has its own loop, so that the compiler
+ * uses moves. */
 static void copy_line(char *to, const char *from, int64_t count, int64_t to_step, int64_t from_step,
                       uint32_t bytes)
 {
@@ -279,7 +280,7 @@ kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
   return KJIT_OK;
 }
 
-/* ---- arrays on the memory of others ---- */
+/* ---- arrays that share memory ---- */
 
 kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *shape,
                          const int64_t *strides, uint32_t rank, int64_t offset,
@@ -322,7 +323,7 @@ typedef struct extents {
   uint32_t rank;
   bool is_empty;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  uint64_t offset; /* means nothing, and may overflow, where it is empty */
+  uint64_t offset; /* irrelevant, and possibly overflowed, for an empty view */
 } extents;
 
 static kjit_status check_position(int64_t position, int64_t extent, uint32_t dimension,
@@ -338,7 +339,8 @@ static kjit_status check_position(int64_t position, int64_t extent, uint32_t dim
                   dimension);
 }
 
-/* Computed without a sign that overflows: the ends may be any numbers. */
+/* Computes with unsigned numbers, because the bounds may be arbitrary and signed arithmetic could
+ * overflow. */
 static uint64_t count_steps(const kjit_array_slice *slice)
 {
   uint64_t distance = slice->step > 0 ? (uint64_t)slice->last - (uint64_t)slice->first
@@ -360,7 +362,7 @@ static kjit_status slice_dimension(const kjit_array *array, uint32_t dimension,
   }
   result->is_empty = result->is_empty || !count || !extent;
   if (!slice->step) return KJIT_OK;
-  /* too many: the last position is outside, whatever it is */
+  /* larger than the extent, so the last index is invalid in any case */
   if (count > (uint64_t)extent) count = (uint64_t)extent + 1;
   if (count > 1) {
     __int128 last = (__int128)slice->first + (__int128)(count - 1) * slice->step;
@@ -427,8 +429,8 @@ static kjit_status complete_shape(const kjit_array *array, const int64_t *shape,
   return KJIT_OK;
 }
 
-/* Runs of dimensions that are contiguous in each other are divided anew; a boundary between two
- * runs has to stay one. */
+/* Divides runs of contiguous dimensions into new dimensions. A boundary between two runs has to
+ * remain a boundary. */
 static bool divide(const kjit_array *array, const int64_t *shape, uint32_t rank, int64_t *strides)
 {
   int64_t old_shape[KJ_MAX_RANK], old_strides[KJ_MAX_RANK];
@@ -460,7 +462,7 @@ static bool divide(const kjit_array *array, const int64_t *shape, uint32_t rank,
     old = old_end;
     fresh = new_end;
   }
-  for (; fresh < rank; fresh++) strides[fresh] = 1; /* of one element each */
+  for (; fresh < rank; fresh++) strides[fresh] = 1; /* dimensions with one element each */
   return true;
 }
 
