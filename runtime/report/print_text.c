@@ -1,5 +1,5 @@
-/* Lines of kernels as text, the same on every target. Floats have the shortest digits that read
- * back as the number, laid out as Python does. */
+/* Formats printed lines of kernels, the same on every target. Floats have the shortest digits that
+ * read back as the same number, in Python's format. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ void kj_format_number(double value, kjit_type type, bool is_part, char text[KJ_N
 
 /* ---- values ---- */
 
-/* The word holds the bits of the type, and perhaps others above them. */
+/* Returns a float from the low bits of the word; higher bits are ignored. */
 static double float_of(kjit_type type, uint64_t word)
 {
   ki_value value;
@@ -54,7 +54,7 @@ static void append_complex(kj_buffer *text, double real, double imaginary, kjit_
   kj_append_text(text, "j)");
 }
 
-/* How many words it took. */
+/* Appends a value and returns the number of words that it took. */
 static uint32_t append_value(kj_buffer *text, char letter, const uint64_t *words)
 {
   uint64_t word = words[0];
