@@ -1,4 +1,4 @@
-/* Events: what a stream has done up to a point, and when. */
+/* Events mark a point in the work of a stream, and the time when it was reached. */
 #include <stdlib.h>
 
 #include "stream/stream.h"
@@ -71,8 +71,8 @@ void kjit_destroy_event(kjit_event *event)
 
 /* ---- recording and waiting ---- */
 
-/* When an event happens is nothing that a graph repeats: events in a capture order its streams and
- * do no more. */
+/* Records an event. In a capture an event only orders the streams; the graph does not record its
+ * time. */
 static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
@@ -133,7 +133,8 @@ kjit_status kjit_query_event(kjit_event *event)
   return status == KJIT_NOT_READY ? status : ki_finish_call(device->context, &diagnostics);
 }
 
-/* The stream may be another device's. For one of another kind the host waits in its place. */
+/* Makes a stream wait for an event, which may belong to another device. If that device is of
+ * another kind, the host waits instead. */
 static kjit_status wait_event(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = stream ? stream->object.device : event->object.device;

@@ -10,7 +10,7 @@ kj_record *kj_make_record(void)
   return record;
 }
 
-/* For assertions: how many own the record; the capture alone until it has ended. */
+/* For assertions: returns the number of owners. Until a capture has ended, it is the only owner. */
 static uint32_t count_owners(const kj_record *record) { return atomic_load(&record->references); }
 
 kj_record *kj_retain_record(kj_record *record)
@@ -25,7 +25,7 @@ void kj_release_record(kj_record *record)
   KJ_ASSERT(!record || count_owners(record));
   if (!record || atomic_fetch_sub_explicit(&record->references, 1, memory_order_acq_rel) != 1)
     return;
-  kj_assert_no_locks(); /* what it keeps may call the host when it is released */
+  kj_assert_no_locks(); /* releasing the objects may call application code */
   for (size_t i = 0; i < record->operations.count; i++) {
     kj_operation *operation = record->operations.items[i];
     operation->destroy(operation);

@@ -1,4 +1,4 @@
-/* What a graph keeps: the things that its launches need, and the operations that kjit repeats. */
+/* The record of a graph: objects that its launches need, and operations that kjit repeats. */
 #ifndef KJ_RECORD_H
 #define KJ_RECORD_H
 
@@ -15,25 +15,26 @@ typedef struct kj_kept {
   void *item;
 } kj_kept;
 
-/* Shared by a graph and what was instantiated from it; not changed after the capture. */
+/* Shared by a graph and its executable graphs; not changed after the capture. */
 typedef struct kj_record {
   _Atomic uint32_t references;
   kj_kept *kept;
   kj_pointers operations;
 } kj_record;
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 kj_record *kj_make_record(void);
 kj_record *kj_retain_record(kj_record *record);
-/* The last reference gives back everything. */
+/* Releases the record. With the last reference all its objects are released. */
 void kj_release_record(kj_record *record);
-/* Once each. false: out of memory, and nothing was added. */
+/* Adds a pointer once. Returns false without a change if out of memory. */
 bool kj_add_pointer(kj_pointers *pointers, void *item);
 bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item);
-/* Whether both hold the same operations on other arguments. */
+/* Returns whether both records contain the same operations, possibly with other arguments. */
 bool kj_has_form_of(const kj_record *a, const kj_record *b);
-/* Runs the operations in their order, which may call the host: no lock is held. A kernel that fails
- * does not keep the others from running, as on a GPU; anything else does. The first failure. */
+/* Runs the operations in their order. They may call the application, so the caller holds no lock.
+ * As on a GPU, a failing kernel does not prevent the following operations; any other failure does.
+ * Returns the first failure. */
 kjit_status kj_run_record(kj_record *record, kjit_stream *stream);
 
 #endif

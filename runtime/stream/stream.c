@@ -1,4 +1,4 @@
-/* Streams, and what the host has them call. */
+/* Streams and host callbacks. */
 #include "stream/stream.h"
 
 #include "base/interrupt.h"
@@ -38,7 +38,7 @@ static void end_stream(kjit_stream *stream)
   kj_release_stream(stream);
 }
 
-/* The context's end. Nobody releases what is the device's. */
+/* Called when the context ends; the device's own streams are released only here. */
 static void destroy_stream(kj_object *object)
 {
   kjit_stream *stream = (kjit_stream *)object;
@@ -47,7 +47,7 @@ static void destroy_stream(kj_object *object)
   end_stream(stream);
 }
 
-/* Of a default stream: id has the number of its device. */
+/* Makes a stream. For a default stream the id is the number of its device. */
 static kjit_stream *make_stream(kjit_device *device, void *native, kj_stream_id threads)
 {
   kjit_stream *made = calloc(1, sizeof *made);
@@ -138,7 +138,7 @@ kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **st
   return ki_finish_call(device->context, &diagnostics);
 }
 
-/* The device's own objects, made when first asked for. */
+/* Returns the device's own stream object, created when first requested. */
 static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *native,
                                 kj_stream_id threads, kjit_stream **stream)
 {
@@ -146,7 +146,8 @@ static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *
   bool is_there = *place && (*place)->object.generation == atomic_load(&device->generation);
   kjit_stream *made = is_there ? *place : make_stream(device, native, threads);
   if (made && !is_there) {
-    /* one of an earlier generation stays with the context's objects: a host may hold it */
+    /* an object of an earlier generation stays in the context's list, because the application may
+     * still use it */
     made->is_borrowed = true;
     kj_add_object(device, &made->object, destroy_stream);
     *place = made;
@@ -198,7 +199,7 @@ void kjit_destroy_stream(kjit_stream *stream)
   if (stream && !stream->is_borrowed && kj_take_object(&stream->object)) end_stream(stream);
 }
 
-/* ---- waiting and asking ---- */
+/* ---- waits and queries ---- */
 
 kjit_status kjit_synchronize_stream(kjit_stream *stream)
 {
