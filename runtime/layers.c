@@ -1,5 +1,6 @@
-/* The runtime from the ground up. The layers below know none above them: what a layer adds to a
- * context or to a device stands here, and what it has added ends as it was attached. */
+/* The layers of the runtime, from the lowest to the highest. A layer does not depend on those above
+ * it. The table lists the functions by which each layer attaches its state to a context or a
+ * device; attachments end in reverse order. */
 #include "algorithm/algorithm.h"
 #include "base/interrupt.h"
 #include "base/runtime.h"
