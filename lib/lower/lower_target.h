@@ -119,9 +119,8 @@ struct kl_lower_target {
   /* Returns the absolute value of an i32 or i64; the minimum stays. NULL means that llvm.abs is
    * used. */
   LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);
-  /* Maximum size of local arrays and variables on the stack; 0 means no limit. The stack that the
-   * code runs on has this size, plus kl_recursion_bytes, plus the same amount again for other data
-   * that functions keep on it. */
+  /* Maximum size of the local arrays and variables of all functions on the stack; code that needs
+   * more is rejected. 0 means no limit. */
   uint32_t stack_limit_bytes;
   /* Maximum stack size in bytes for recursion. fiber_recursion_bytes is the same for kernels that
    * run as fibers, each with its own stack. stack_pointer returns the current stack pointer as an

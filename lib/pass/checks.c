@@ -225,7 +225,7 @@ void kp_find_failing_instances(kt_compilation *c)
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       kt_instance *instance = c->instances.items[i];
-      /* recursion fails if its calls are too deep */
+      /* a recursive function fails if its calls nest too deeply */
       if (instance->may_fail ||
           !(instance->is_recursive ||
             kt_any_in_tstmts(&instance->body, stmt_fails_itself, fails_itself, NULL)))

@@ -170,8 +170,8 @@ static LLVMValueRef build_splat(LLVMTypeRef type, double number)
   return LLVMConstVector(lanes, count);
 }
 
-/* Selects -1 or 0 for a condition that is converted to a signed bf16. On sm_90 and newer LLVM 22
- * gives 1 for a bf16, and -1 for other types. */
+/* Selects -1 or 0 for a condition that is converted, as a signed integer, to bf16. On sm_90 and
+ * newer, LLVM 22 converts it to 1 instead of -1; for other types the result is right. */
 static LLVMValueRef keep_sign_of_condition(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMTypeRef type = LLVMTypeOf(i);
