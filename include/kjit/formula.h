@@ -33,7 +33,10 @@ enum {
   KJIT_COLUMN_SECONDS = 32,      /* unit of a timestamp or duration */
   KJIT_COLUMN_MILLISECONDS = 64, /* unit of a timestamp or duration */
   KJIT_COLUMN_MICROSECONDS = 128, /* unit of a timestamp or duration */
-  KJIT_COLUMN_NANOSECONDS = 256   /* unit of a timestamp or duration */
+  KJIT_COLUMN_NANOSECONDS = 256,  /* unit of a timestamp or duration */
+  /* an integer type: the values are indices into a dictionary of texts, kjit_formula_options.texts,
+   * as in dictionary-encoded arrays of Apache Arrow */
+  KJIT_COLUMN_TEXT = 512
 };
 
 /* A column that a formula can use. This struct never grows. */
@@ -45,6 +48,12 @@ typedef struct kjit_formula_column {
   uint32_t flags;    /* KJIT_COLUMN_... combined with |, or 0 */
   uint32_t reserved; /* 0 */
 } kjit_formula_column;
+
+/* The dictionary of a column with KJIT_COLUMN_TEXT. This struct never grows. */
+typedef struct kjit_formula_texts {
+  const char *const *items; /* texts in UTF-8 that differ; a value of the column is an index */
+  size_t count;             /* number of texts */
+} kjit_formula_texts;
 
 /* Options for kjit_create_formula. */
 typedef struct kjit_formula_options {
@@ -58,6 +67,9 @@ typedef struct kjit_formula_options {
   uint32_t operation_limit;
   /* Maximum text size. Default 0: 65536. */
   uint64_t text_limit_bytes;
+  /* For each column its dictionary; those of columns without KJIT_COLUMN_TEXT are not read. Read
+   * until the call returns; default NULL. */
+  const kjit_formula_texts *texts;
 } kjit_formula_options;
 
 /* Checks a formula. The call does not load the compiler; the first run compiles the formula.

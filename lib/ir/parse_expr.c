@@ -502,12 +502,57 @@ static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool i
   return ki_at(parser, KJ_TOKEN_LEFT_BRACKET) ? parse_index(parser, type) : type;
 }
 
+/* Whether the next word of a formula is `in`, which is a name as every word there. */
+static bool at_in(const ki_parser *parser)
+{
+  return ki_at(parser, KJ_TOKEN_NAME) && !strcmp(parser->lexer.token.name->key, "in");
+}
+
+/* `x in (a, b)` and `x not in [a, b]` of a formula, the call `isin(x, a, b)`. */
+static ki_expr *parse_membership(ki_parser *parser, ki_expr *left)
+{
+  kj_location place = ki_place(parser);
+  bool is_negated = ki_accept(parser, KJ_TOKEN_NOT);
+  ki_expr *callee = new_expr(parser, KJ_EXPR_NAME, place);
+  ki_expr *call = new_expr(parser, KJ_EXPR_CALL, place);
+  if (!at_in(parser))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "expected `in` after `not`");
+  ki_advance(parser);
+  callee->name = "isin";
+  call->x = seal(parser, callee);
+  KJ_PUSH(parser->arena, &call->args, left);
+  bool is_list = ki_at(parser, KJ_TOKEN_LEFT_BRACKET);
+  if (!is_list && !ki_at(parser, KJ_TOKEN_LEFT_PAREN))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+                  "expected values in parentheses after `in`, as in `x in (1, 2)`");
+  ki_open_bracket(parser, is_list ? KJ_TOKEN_LEFT_BRACKET : KJ_TOKEN_LEFT_PAREN, NULL);
+  do {
+    ki_expr *value = ki_parse_expr(parser);
+    KJ_PUSH(parser->arena, &call->args, value);
+  } while (ki_accept(parser, KJ_TOKEN_COMMA) && !ki_at(parser, KJ_TOKEN_RIGHT_PAREN) &&
+           !ki_at(parser, KJ_TOKEN_RIGHT_BRACKET));
+  ki_close_bracket(parser, is_list ? KJ_TOKEN_RIGHT_BRACKET : KJ_TOKEN_RIGHT_PAREN,
+                   "after the values");
+  seal(parser, call);
+  if (!is_negated) return call;
+  ki_expr *negated = new_expr(parser, KJ_EXPR_UNARY, place);
+  negated->op = KJIT_OP_NOT;
+  negated->x = call;
+  return seal(parser, negated);
+}
+
 static ki_expr *parse_binary(ki_parser *parser, int least)
 {
   ki_expr *left = ki_at(parser, KJ_TOKEN_NOT) && least <= ki_op_table[KJIT_OP_NOT].precedence
                     ? parse_not(parser)
                     : parse_unary(parser);
   for (;;) {
+    bool is_membership = parser->lexer.is_formula && least <= ki_op_table[KJIT_OP_EQ].precedence &&
+                         (at_in(parser) || ki_at(parser, KJ_TOKEN_NOT));
+    if (is_membership) {
+      left = parse_membership(parser, left);
+      continue;
+    }
     kjit_op op = ki_token_table[parser->lexer.token.kind].binary;
     if (op == KJ_NO_OP || ki_op_table[op].precedence < least || ki_at_line_end(parser)) return left;
     kj_location place = ki_place(parser);

@@ -258,12 +258,28 @@ static kf_value call_cast(kf_writer *w, const arguments *a)
   return kf_let(w, type, x->valid, kf_convert(w, x, type));
 }
 
-/* Handles a call with a timestamp, duration or string argument. */
+static kf_value call_match(kf_writer *w, const arguments *a)
+{
+  if (a->items[0].kind != KF_TEXT) refuse_argument(w, a, 0, "a column of texts");
+  if (a->items[1].kind != KF_STRING) refuse_argument(w, a, 1, "a text");
+  return kf_match_texts(w, a->row->text, a->items[0], a->items[1], a->call->location);
+}
+
+/* Whether a function takes columns of texts. */
+static bool takes_texts(kf_rule rule)
+{
+  return rule == KF_IS_NULL || rule == KF_IS_VALID || rule == KF_NULL_IF || rule == KF_IS_IN ||
+         rule == KF_MATCH;
+}
+
+/* Handles a call with a timestamp, duration or text argument. */
 static kf_value call_dates(kf_writer *w, arguments *a)
 {
   size_t first = a->row->rule == KF_WHERE;
   kf_kind kind = KF_PLAIN;
   kf_unit unit = KF_DAYS;
+  for (size_t i = 0; i < a->count && !takes_texts(a->row->rule); i++)
+    if (a->items[i].kind == KF_TEXT) refuse_argument(w, a, i, "a number or time");
   for (size_t i = 0; i < first; i++)
     if (a->items[i].kind != KF_PLAIN) refuse_argument(w, a, i, "a bool");
   switch (KJ_AMONG(a->row->rule)) {
@@ -273,6 +289,7 @@ static kf_value call_dates(kf_writer *w, arguments *a)
     return call_is_valid(w, a);
   case KF_NULL_IF: return call_null_if(w, a);
   case KF_IS_IN: return call_is_in(w, a);
+  case KF_MATCH: return call_match(w, a);
   case KF_IN_UNIT:
     if (a->items[0].kind == KF_STRING) refuse_argument(w, a, 0, "a timestamp or duration");
     return kf_change_unit(w, a->row->name, a->items[0], a->call->location);
@@ -307,6 +324,7 @@ static kf_value apply(kf_writer *w, arguments *a)
   case KF_IS_IN: return call_is_in(w, a);
   case KF_POWER: return kf_apply(w, KJIT_OP_POW, a->items[0], a->items[1], a->call->location);
   case KF_CAST: return call_cast(w, a);
+  case KF_MATCH: return call_match(w, a);
   case KF_LENGTH:
     if (a->items[0].type != KJIT_ANY && !kf_is_integer(kf_own_type(&a->items[0])))
       refuse_argument(w, a, 0, "an integer");

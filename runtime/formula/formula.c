@@ -22,6 +22,28 @@ static bool is_name(const char *name)
   return name && *name && ki_is_utf8(name) && !strpbrk(name, "`\n\r");
 }
 
+static kjit_status check_texts(kjit_context *context, const kjit_formula_options *options,
+                               uint32_t index)
+{
+  const kjit_formula_column *column = &options->columns[index];
+  const kjit_formula_texts *texts = options->texts ? &options->texts[index] : NULL;
+  static const char call[] = "kjit_create_formula";
+  if (column->type < KJIT_I8 || column->type > KJIT_U64 || column->flags >= 2 * KJIT_COLUMN_TEXT ||
+      (column->flags & ~(uint32_t)(KJIT_COLUMN_TEXT | KJIT_COLUMN_NULLABLE)))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s: columns[%u]: `%s` has texts, so that its type must be an integer, and "
+                        "its only other flag KJIT_COLUMN_NULLABLE",
+                        call, index, column->name);
+  if (!texts || (texts->count && !texts->items))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: texts[%u], of `%s`, is NULL", call, index,
+                        column->name);
+  for (size_t i = 0; i < texts->count; i++)
+    if (!texts->items[i] || !ki_is_utf8(texts->items[i]))
+      return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: texts[%u].items[%zu] is no UTF-8 text",
+                          call, index, i);
+  return KJIT_OK;
+}
+
 static kjit_status check_column(kjit_context *context, const kjit_formula_options *options,
                                 uint32_t index)
 {
@@ -35,7 +57,7 @@ static kjit_status check_column(kjit_context *context, const kjit_formula_option
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "%s[%u]: the type of `%s` must be a scalar type that is not complex", field,
                         index, column->name);
-  if (column->flags >= 2 * KJIT_COLUMN_NANOSECONDS || column->reserved)
+  if (column->flags >= 2 * KJIT_COLUMN_TEXT || column->reserved)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s[%u]: `%s` has unknown flags", field, index,
                         column->name);
   kf_kind kind;
@@ -49,6 +71,7 @@ static kjit_status check_column(kjit_context *context, const kjit_formula_option
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "%s[%u]: `%s` is a timestamp or duration, and its type is not i32 or i64",
                         field, index, column->name);
+  if (column->flags & KJIT_COLUMN_TEXT) KJ_TRY(check_texts(context, options, index));
   if ((column->flags & KJIT_COLUMN_BITS) && column->type != KJIT_BOOL)
     return ki_fail_call(
       context, KJIT_ERROR_MISUSE,
@@ -157,6 +180,7 @@ static void start_writer(making *m, kj_buffer *body, kj_diagnostics *diagnostics
                     .source = m->tree,
                     .diagnostics = diagnostics,
                     .columns = m->options.columns,
+                    .texts = m->options.texts,
                     .column_count = count,
                     .operation_limit = m->options.operation_limit,
                     .with_nulls = with_nulls,
@@ -182,7 +206,10 @@ static void describe(making *m, kf_writer *w, const kf_value *value)
   formula->type = kf_own_type(value);
   if (value->kind == KF_STRING)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
-            "the formula is a text; a text stands beside a timestamp only");
+            "the formula is a text; a text stands beside a timestamp or a column of texts only");
+  if (value->kind == KF_TEXT)
+    kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
+            "the formula is a column of texts; formulas compare texts, and compute none");
   formula->flags |= kf_date_flags(value);
   if (formula->type == KJIT_ANY)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,

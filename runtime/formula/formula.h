@@ -5,6 +5,7 @@
  *   call.c       the functions of functions.def
  *   value.c      values: types, conversions, nulls
  *   timestamps.c timestamps and durations
+ *   texts.c      columns of texts
  *   kernels.c    the text of the kernels
  *   bitmaps.c    bitmaps on the CPU
  *   formula.c    the public functions that make and describe formulas
@@ -37,6 +38,7 @@ typedef enum kf_kind {
   KF_PLAIN,     /* a number or bool */
   KF_TIMESTAMP, /* the time since 1970 */
   KF_DURATION,
+  KF_TEXT,  /* a column of texts: an index into `texts` */
   KF_STRING /* a string literal, which is converted to a timestamp if the other operand is one;
              * `text` is the string */
 } kf_kind;
@@ -58,7 +60,8 @@ typedef struct kf_value {
   const char *text; /* for other values: a name or literal in the kernel IR */
   kf_conditions valid;
   kf_kind kind;
-  kf_unit unit; /* unit of a timestamp or duration */
+  kf_unit unit;                    /* unit of a timestamp or duration */
+  const kjit_formula_texts *texts; /* dictionary of a KF_TEXT */
 } kf_value;
 
 /* State of writing the func, either for columns with nulls or for rows without nulls. */
@@ -68,6 +71,7 @@ typedef struct kf_writer {
   const kjit_module *source; /* module that contains the tree */
   kj_diagnostics *diagnostics;
   const kjit_formula_column *columns;
+  const kjit_formula_texts *texts; /* of each column, or NULL */
   size_t column_count;
   uint32_t operation_limit;
   bool with_nulls;
@@ -132,6 +136,14 @@ kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_
 kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x);
 kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location location);
 
+/* ---- texts.c ---- */
+
+/* Applies an operator to values of which one is a column of texts. */
+kf_value kf_apply_texts(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
+/* The functions of texts, by their name: x is a column of texts, y a literal. */
+kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
+                        kj_location location);
+
 /* ---- read.c ---- */
 
 kf_value kf_read(kf_writer *w, const ki_expr *expr);
@@ -152,6 +164,7 @@ typedef enum kf_rule {
   KF_NUMBER, /* converts to the common type */
   KF_POWER,  /* the operator ** */
   KF_CAST,   /* converts to the type in the row */
+  KF_MATCH,  /* tests a column of texts with a text */
   KF_LENGTH, /* converts an integer to a duration */
   KF_IN_UNIT /* converts a timestamp or duration to another unit */
 } kf_rule;

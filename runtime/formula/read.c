@@ -232,6 +232,7 @@ kf_value kf_apply(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location 
 {
   kf_value folded;
   w->location = location;
+  if (x.kind == KF_TEXT || y.kind == KF_TEXT) return kf_apply_texts(w, op, x, y, location);
   if (x.kind != KF_PLAIN || y.kind != KF_PLAIN) return kf_apply_dates(w, op, x, y, location);
   if (fold(w, op, &x, &y, &folded, location)) return folded;
   if (x.type == KJIT_ANY && y.type == KJIT_ANY) return x;
@@ -271,7 +272,8 @@ static kf_value negate(kf_writer *w, kf_value x, kj_location location)
 static kf_value apply_unary(kf_writer *w, kjit_op op, kf_value x, kj_location location)
 {
   w->location = location;
-  if (x.kind != KF_PLAIN && op == KJIT_OP_NEG) return kf_negate_date(w, x, location);
+  if (x.kind != KF_PLAIN && x.kind != KF_TEXT && op == KJIT_OP_NEG)
+    return kf_negate_date(w, x, location);
   if (x.kind != KF_PLAIN)
     kf_fail(w, location, KJIT_ERROR_TYPE, "`%s` of %s", ki_op_table[op].text, kf_type_name(w, &x));
   if (op == KJIT_OP_NEG) return negate(w, x, location);
@@ -295,6 +297,10 @@ static kf_value read_column(kf_writer *w, const ki_decl *decl)
   const uint32_t number = decl->index;
   kf_value value = { .type = w->columns[number].type, .text = kj_format(w->arena, "c%u", number) };
   (void)kf_read_date_flags(w->columns[number].flags, &value.kind, &value.unit);
+  if (w->columns[number].flags & KJIT_COLUMN_TEXT) {
+    value.kind = KF_TEXT;
+    value.texts = &w->texts[number];
+  }
   w->is_used[number] = true;
   if (!w->with_nulls || !(w->columns[number].flags & KJIT_COLUMN_NULLABLE)) return value;
   uint32_t *item = KJ_NEW(w->arena, uint32_t);

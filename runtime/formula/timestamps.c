@@ -46,6 +46,7 @@ uint32_t kf_date_flags(const kf_value *value)
 const char *kf_date_name(const kf_writer *w, const kf_value *value)
 {
   if (value->kind == KF_STRING) return "a text";
+  if (value->kind == KF_TEXT) return "a column of texts";
   return kj_format(w->arena, "%s[%s]", value->kind == KF_TIMESTAMP ? "timestamp" : "duration",
                    units[value->unit].name);
 }
@@ -132,7 +133,8 @@ static kf_value resolve_text(kf_writer *w, kf_value x, const kf_value *other, kj
   if (x.kind != KF_STRING) return x;
   kf_value value = { .type = KJ_WEAK_INT, .kind = KF_TIMESTAMP };
   if (other->kind != KF_TIMESTAMP)
-    kf_fail(w, location, KJIT_ERROR_TYPE, "a text stands beside a timestamp only, not %s",
+    kf_fail(w, location, KJIT_ERROR_TYPE,
+            "a text stands beside a timestamp or a column of texts only, not %s",
             kf_type_name(w, other));
   if (!read_timestamp(x.text, &value.integer, &value.unit))
     kf_fail(w, location, KJIT_ERROR_TYPE,
@@ -200,7 +202,9 @@ kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_
   kf_unit unit = KF_DAYS;
   for (size_t i = 0; i < count; i++)
     if (items[i].kind == KF_TIMESTAMP || items[i].kind == KF_DURATION) model = &items[i];
-  if (!model) kf_fail(w, location, KJIT_ERROR_TYPE, "a text stands beside a timestamp only");
+  if (!model)
+    kf_fail(w, location, KJIT_ERROR_TYPE,
+            "a text stands beside a timestamp or a column of texts only");
   const kf_value example = *model;
   for (size_t i = 0; i < count; i++) {
     items[i] = resolve_text(w, items[i], &example, location);

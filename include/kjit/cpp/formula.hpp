@@ -10,14 +10,15 @@ namespace kjit {
 
 /* A column that formulas can use: a name, an element type and flags (KJIT_COLUMN_...). */
 struct formula_column {
-  std::string name;        /* the name in formulas */
-  kjit_type type;          /* element type */
-  std::uint32_t flags = 0; /* KJIT_COLUMN_... combined with | */
+  std::string name;                    /* the name in formulas */
+  kjit_type type;                      /* element type */
+  std::uint32_t flags = 0;             /* KJIT_COLUMN_... combined with | */
+  std::vector<std::string> texts = {}; /* the dictionary of a column with KJIT_COLUMN_TEXT */
 };
 /* Describes a column with elements of a C++ type. */
 template <typename T> formula_column column(std::string name, std::uint32_t flags = 0)
 {
-  return { std::move(name), detail::known_type<T>(), flags };
+  return { std::move(name), detail::known_type<T>(), flags, {} };
 }
 /* Describes a column with elements of a C++ type, whose rows can be null. */
 template <typename T> formula_column nullable_column(std::string name, std::uint32_t flags = 0)
@@ -121,12 +122,19 @@ private:
                             const std::vector<formula_column> &columns)
   {
     std::vector<kjit_formula_column> described;
-    for (const formula_column &each : columns)
+    std::vector<std::vector<const char *>> items;
+    std::vector<kjit_formula_texts> texts;
+    for (const formula_column &each : columns) {
       described.push_back({ each.name.c_str(), each.type, each.flags, 0 });
+      items.emplace_back();
+      for (const std::string &item : each.texts) items.back().push_back(item.c_str());
+      texts.push_back({ items.back().data(), items.back().size() });
+    }
     kjit_formula_options options = {};
     options.size_bytes = sizeof options;
     options.columns = described.data();
     options.column_count = static_cast<std::uint32_t>(described.size());
+    options.texts = texts.data();
     return detail::create<kjit_formula>(where.get(), kjit_create_formula, where.get(), &options,
                                         text.data(), text.size());
   }

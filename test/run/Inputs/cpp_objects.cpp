@@ -235,6 +235,12 @@ static void check_formulas(const kjit::context &context)
       EXPECT(result.values[i] == (flags[i] ? price[i] * double(count[i]) : -1));
   }
   const kjit::formula other(context, "count > 4", columns);
+  const std::vector<kjit::formula_column> with_texts{
+    { "count", KJIT_I32, KJIT_COLUMN_TEXT, { "a", "b", "c" } }
+  };
+  const auto is_b =
+    kjit::formula(context, "count in ('b', 'c')", with_texts).compute<std::uint8_t>({ count });
+  for (std::size_t i = 0; i < n; i++) EXPECT(is_b.values[i] == (count[i] == 1 || count[i] == 2));
   EXPECT(other.info().type == KJIT_BOOL && other.uses(1) && !other.uses(0));
   const auto large = other.compute<std::uint8_t>({ kjit::none, count, kjit::none });
   for (std::size_t i = 0; i < n; i++) EXPECT(large.values[i] == (count[i] > 4));

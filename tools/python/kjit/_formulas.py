@@ -6,11 +6,11 @@ import sys
 
 from . import _kjit, _state, dtypes
 
-_NULLABLE, _BITS = 1, 2
+_NULLABLE, _BITS, _TEXT = 1, 2, 512
 # The formats of the Arrow C data interface, and their types in the kernel IR.
 _ARROW = {"b": "bool", "c": "i8", "C": "u8", "s": "i16", "S": "u16", "i": "i32", "I": "u32", "l": "i64", "L": "u64"}
 _ARROW |= {"e": "f16", "f": "f32", "g": "f64"}
-_EXPECTED = "a formula takes bools, integers, floats, dates and times"
+_EXPECTED = "a formula takes bools, integers, floats, dates, times and texts"
 # Flags for timestamps and durations, and for their units in NumPy.
 _TIMESTAMP, _DURATION = 4, 8
 _UNITS = {"D": 16, "s": 32, "ms": 64, "us": 128, "ns": 256}
@@ -39,7 +39,8 @@ def eval(formula, table=None, /, *, out=None, device=None, **columns):
         raise TypeError(f"kjit.eval takes a formula as text, not {type(formula).__name__}")
     found = _find_columns(formula, table, columns, sys._getframe(1))
     rows = _common_shape(found)
-    kinds = tuple((name, column.type, column.flags) for name, column in found.items())
+    _share_dictionary([column for column in found.values() if column.flags & _TEXT])
+    kinds = tuple((name, column.type, column.flags, column.texts) for name, column in found.items())
     made = _make(_state.context(), formula, kinds)
     return _Run(made, list(found.values()), rows, device or _state.device() or "cpu").result(out, table)
 
@@ -58,6 +59,7 @@ class _Column:
     offset, number of rows). keeper: the object that keeps the memory alive."""
 
     index = None  # the index of a pandas Series
+    texts = ()  # the dictionary of a column of texts
 
     def __init__(self, type, chunks, shape, kind, keeper, flags=0):
         self.type, self.chunks, self.shape, self.kind, self.keeper, self.flags = (
@@ -120,6 +122,8 @@ def _column_of(name, value):
     import numpy
 
     if _is_of_pandas(value):
+        if type(value.dtype).__name__ in ("CategoricalDtype", "StringDtype") or value.dtype.kind == "O":
+            return _of_texts(name, value, "pandas")
         if isinstance(value.dtype, numpy.dtype):
             return _of_numpy(name, value.to_numpy(), "pandas")
         element = getattr(value.dtype, "numpy_dtype", None)
@@ -130,6 +134,38 @@ def _column_of(name, value):
     if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
         return _of_arrow(name, value)
     return _of_numpy(name, value, "masked" if isinstance(value, numpy.ma.MaskedArray) else "numpy")
+
+
+def _of_texts(name, value, kind):
+    """A column of texts as indices into its dictionary, which kjit's tables make."""
+    import numpy
+
+    from . import tables
+    from .tables import keys
+
+    table = tables.table({None: value} if isinstance(value, numpy.ndarray) else value)
+    column = next(iter(table._columns.values()))
+    if column.refusal or column.texts is None:
+        raise TypeError(f"column `{name}` has the type {getattr(value, 'dtype', getattr(value, 'type', None))}; {_EXPECTED}")
+    codes, there = keys.whole(column)
+    made = _of_numpy(name, codes if there is None else numpy.ma.MaskedArray(codes, ~there), kind)
+    made.flags, made.texts = made.flags | _TEXT, tuple(column.texts)
+    made.codes, made.there = codes, there
+    return made
+
+
+def _share_dictionary(columns):
+    """Gives columns of texts one dictionary with ascending texts, so that they can be compared. A single column keeps its own one."""
+    import numpy
+
+    if len(columns) < 2:
+        return
+    texts = tuple(sorted({text for column in columns for text in column.texts}, key=str.encode))
+    places = {text: i for i, text in enumerate(texts)}
+    for column in columns:
+        codes = numpy.take(numpy.array([places[text] for text in column.texts] or [0]), column.codes, mode="clip")
+        made = _of_numpy("", codes if column.there is None else numpy.ma.MaskedArray(codes, ~column.there), column.kind)
+        column.type, column.chunks, column.keeper, column.texts = made.type, made.chunks, made.keeper, texts
 
 
 def _is_of_pandas(value):
@@ -145,6 +181,8 @@ def _of_numpy(name, value, kind):
         value = numpy.asarray(value, numpy.int64 if value < 2**63 else numpy.uint64)
     array = numpy.asanyarray(value)
     mask = numpy.ma.getmaskarray(array) if isinstance(array, numpy.ma.MaskedArray) else None
+    if array.dtype.kind in "UT" and array.ndim == 1:
+        return _of_texts(name, value, kind)
     data = numpy.ascontiguousarray(array)
     dates = 0
     if data.dtype.kind in "mM":
@@ -193,8 +231,11 @@ def _of_arrow(name, value):
     from .tables import capsules
 
     held = (capsules.Stream if hasattr(value, "__arrow_c_stream__") else capsules.Single)(value)
-    text, dates = _arrow_type(held.schema.struct.format.decode())
-    if text is None or held.schema.struct.dictionary:
+    format = held.schema.struct.format.decode()
+    text, dates = _arrow_type(format)
+    if held.schema.struct.dictionary or format in ("u", "U", "vu"):
+        return _of_texts(name, value, "arrow")
+    if text is None:
         raise TypeError(f"column `{name}` has the type {getattr(value, 'type', 'of no number')}; {_EXPECTED}")
     chunks = []
     for array in (item.struct for item in held.arrays):

@@ -14,13 +14,39 @@ typedef struct formula_object {
 
 /* ---- creating formulas ---- */
 
-/* Reads (name, type, flags). */
-static int read_column(context_object *context, PyObject *row, kjit_formula_column *column)
+/* Reads a dictionary. The items are malloc'ed, and their texts belong to Python. */
+static int read_texts(PyObject *items, kjit_formula_texts *texts)
+{
+  const Py_ssize_t count = PyTuple_Size(items);
+  const char **made = calloc((size_t)count + 1, sizeof *made);
+  if (!made) {
+    (void)PyErr_NoMemory();
+    return -1;
+  }
+  *texts = (kjit_formula_texts){ made, (size_t)count };
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!(made[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(items, i), NULL))) return -1;
+  return 0;
+}
+
+/* Reads (name, type, flags, texts of the dictionary). */
+static int read_column(context_object *context, PyObject *row, kjit_formula_column *column,
+                       kjit_formula_texts *texts)
 {
   const char *type;
+  PyObject *items;
   *column = (kjit_formula_column){ 0 };
-  if (!PyArg_ParseTuple(row, "ssI", &column->name, &type, &column->flags)) return -1;
+  if (!PyArg_ParseTuple(row, "ssIO!", &column->name, &type, &column->flags, &PyTuple_Type, &items))
+    return -1;
+  if (read_texts(items, texts)) return -1;
   return binding_finish(context, kjit_parse_type(context->context, type, &column->type));
+}
+
+static void free_columns(kjit_formula_column *columns, kjit_formula_texts *texts, Py_ssize_t count)
+{
+  for (Py_ssize_t i = 0; texts && i < count; i++) free((void *)texts[i].items);
+  free(texts);
+  free(columns);
 }
 
 static PyObject *wrap(context_object *context, kjit_formula *formula, size_t column_count)
@@ -38,7 +64,7 @@ static PyObject *wrap(context_object *context, kjit_formula *formula, size_t col
 }
 
 /* make_formula(context, text, columns): creates a formula. columns is a tuple of (name, type,
- * flags). */
+ * flags, texts). */
 static PyObject *make_formula(PyObject *unused, PyObject *args)
 {
   (void)unused;
@@ -51,20 +77,25 @@ static PyObject *make_formula(PyObject *unused, PyObject *args)
   context_object *context = (context_object *)object;
   const Py_ssize_t count = PyTuple_Size(rows);
   kjit_formula_column *columns = calloc((size_t)count + 1, sizeof *columns);
-  if (!columns) return PyErr_NoMemory();
+  kjit_formula_texts *texts = calloc((size_t)count + 1, sizeof *texts);
+  if (!columns || !texts) {
+    free_columns(columns, texts, count);
+    return PyErr_NoMemory();
+  }
   for (Py_ssize_t i = 0; i < count; i++)
-    if (read_column(context, PyTuple_GetItem(rows, i), &columns[i])) {
-      free(columns);
+    if (read_column(context, PyTuple_GetItem(rows, i), &columns[i], &texts[i])) {
+      free_columns(columns, texts, count);
       return NULL;
     }
   const kjit_formula_options options = { .size_bytes = sizeof options,
                                          .columns = columns,
-                                         .column_count = (uint32_t)count };
+                                         .column_count = (uint32_t)count,
+                                         .texts = texts };
   kjit_formula *formula = NULL;
   kjit_status status;
   BINDING_UNLOCKED(context, status = kjit_create_formula(context->context, &options, text,
                                                          (size_t)text_bytes, &formula));
-  free(columns);
+  free_columns(columns, texts, count);
   return binding_finish(context, status) ? NULL : wrap(context, formula, (size_t)count);
 }
 

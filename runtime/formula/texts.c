@@ -1,0 +1,138 @@
+/* Columns of texts in formulas: indices into a dictionary. A comparison with a literal holds for
+ * some of the dictionary's texts, and the kernel compares the index with ranges of these. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "formula/formula.h"
+
+enum {
+  MOST_RANGES = 1000,
+  RANGES_OF_STATEMENT = 16 /* so that no expression has many levels */
+};
+
+/* ---- tests of texts ---- */
+
+typedef struct text_test {
+  const char *word; /* a function of functions.def, or NULL */
+  kjit_op op;       /* a comparison, if word is NULL */
+  const char *literal;
+} text_test;
+
+static bool compares(kjit_op op, int order)
+{
+  switch (KJ_AMONG(op)) {
+  case KJIT_OP_EQ: return order == 0;
+  case KJIT_OP_NE: return order != 0;
+  case KJIT_OP_LT: return order < 0;
+  case KJIT_OP_LE: return order <= 0;
+  case KJIT_OP_GT: return order > 0;
+  default: return order >= 0;
+  }
+}
+
+static bool holds(const text_test *test, const char *text)
+{
+  if (!test->word) return compares(test->op, strcmp(text, test->literal));
+  size_t length = strlen(text), own = strlen(test->literal);
+  if (!strcmp(test->word, "startswith")) return !strncmp(text, test->literal, own);
+  if (!strcmp(test->word, "endswith"))
+    return length >= own && !strcmp(text + length - own, test->literal);
+  return strstr(text, test->literal) != NULL;
+}
+
+/* ---- ranges of indices ---- */
+
+/* `index` is an expression of type i64. */
+static const char *range_text(kf_writer *w, const char *index, size_t first, size_t last)
+{
+  if (first == last) return kj_format(w->arena, "(%s == %zui64)", index, first);
+  return kj_format(w->arena, "((%s >= %zui64) & (%s <= %zui64))", index, first, index, last);
+}
+
+static kf_value test_texts(kf_writer *w, const kf_value *x, const text_test *test,
+                           kj_location location)
+{
+  const kjit_formula_texts *texts = x->texts;
+  kf_value index = kf_let(w, KJIT_I64, x->valid, kf_convert(w, x, KJIT_I64));
+  const char *any = "false";
+  size_t ranges = 0;
+  for (size_t i = 0; i < texts->count; i++) {
+    if (!holds(test, texts->items[i])) continue;
+    size_t first = i;
+    while (i + 1 < texts->count && holds(test, texts->items[i + 1])) i++;
+    if (++ranges > MOST_RANGES)
+      kf_fail(w, location, KJIT_ERROR_LIMIT,
+              "the texts that match are in more than %d ranges of the column's dictionary; sort "
+              "the dictionary",
+              MOST_RANGES);
+    const char *range = range_text(w, index.text, first, i);
+    any = ranges == 1 ? range : kj_format(w->arena, "%s | %s", any, range);
+    if (ranges % RANGES_OF_STATEMENT == 0) any = kf_let(w, KJIT_BOOL, x->valid, any).text;
+  }
+  return kf_let(w, KJIT_BOOL, x->valid, any);
+}
+
+/* ---- two columns ---- */
+
+static bool is_same(const kjit_formula_texts *x, const kjit_formula_texts *y)
+{
+  if (x->count != y->count) return false;
+  for (size_t i = 0; i < x->count && x->items != y->items; i++)
+    if (strcmp(x->items[i], y->items[i]) != 0) return false;
+  return true;
+}
+
+static bool is_ascending(const kjit_formula_texts *texts)
+{
+  for (size_t i = 1; i < texts->count; i++)
+    if (strcmp(texts->items[i - 1], texts->items[i]) >= 0) return false;
+  return true;
+}
+
+static kf_value compare_columns(kf_writer *w, kjit_op op, kf_value x, kf_value y,
+                                kj_location location)
+{
+  if (!is_same(x.texts, y.texts) || !is_ascending(x.texts))
+    kf_fail(w, location, KJIT_ERROR_TYPE,
+            "two columns of texts are compared if they have one dictionary whose texts ascend");
+  x.kind = y.kind = KF_PLAIN;
+  return kf_apply(w, op, x, y, location);
+}
+
+/* ---- operators and functions ---- */
+
+static kjit_op mirrored(kjit_op op)
+{
+  switch (KJ_AMONG(op)) {
+  case KJIT_OP_LT: return KJIT_OP_GT;
+  case KJIT_OP_LE: return KJIT_OP_GE;
+  case KJIT_OP_GT: return KJIT_OP_LT;
+  case KJIT_OP_GE: return KJIT_OP_LE;
+  default: return op;
+  }
+}
+
+kf_value kf_apply_texts(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location)
+{
+  bool is_comparison = ki_op_table[op].class_ == KJ_OP_COMPARE;
+  if (is_comparison && x.kind == KF_TEXT && y.kind == KF_TEXT)
+    return compare_columns(w, op, x, y, location);
+  const kf_value *column = x.kind == KF_TEXT ? &x : &y, *other = x.kind == KF_TEXT ? &y : &x;
+  if (is_comparison && other->type == KJIT_ANY) {
+    kf_value null = kf_bool(false);
+    null.valid = kf_join(w, column->valid, other->valid);
+    return null;
+  }
+  if (!is_comparison || other->kind != KF_STRING)
+    kf_fail(w, location, KJIT_ERROR_TYPE, "`%s` of %s and %s; texts are compared with texts",
+            ki_op_table[op].text, kf_type_name(w, &x), kf_type_name(w, &y));
+  const text_test test = { .op = column == &x ? op : mirrored(op), .literal = other->text };
+  return test_texts(w, column, &test, location);
+}
+
+kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
+                        kj_location location)
+{
+  const text_test test = { .word = word, .literal = y.text };
+  return test_texts(w, &x, &test, location);
+}

@@ -1,0 +1,214 @@
+/* Columns of texts in formulas: random dictionaries and indices of several types with nulls,
+ * compared with the texts; indices outside of the dictionary; messages.
+ * RUN: %programs/formula_texts
+ */
+#include <kjit/kjit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static unsigned long long seed;
+static const char *current = "";
+#define REQUIRE(condition) require((condition), #condition, __LINE__)
+static void require(int holds, const char *what, int line)
+{
+  if (holds) return;
+  fprintf(stderr, "line %d: %s (formula `%s`, seed %llu)\n", line, what, current, seed);
+  exit(EXIT_FAILURE);
+}
+
+static uint64_t next_random(void)
+{
+  static uint64_t state;
+  if (!state) state = seed * 2 + 1;
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state * 0x2545f4914f6cdd1du >> 16;
+}
+
+enum { ROWS = 500, MOST_TEXTS = 100, OFFSET = 3 };
+static kjit_context *context;
+static char storage[MOST_TEXTS][4];
+static const char *items[MOST_TEXTS];
+static kjit_formula_texts texts[3];
+static uint8_t codes[ROWS + OFFSET];
+static int32_t others[ROWS + OFFSET];
+static uint8_t bits[(ROWS + OFFSET + 7) / 8];
+static const kjit_formula_column columns[] = {
+  { "s", KJIT_U8, KJIT_COLUMN_TEXT | KJIT_COLUMN_NULLABLE, 0 },
+  { "t", KJIT_I32, KJIT_COLUMN_TEXT, 0 },
+  { "x", KJIT_F64, 0, 0 },
+};
+
+static int compare_texts(const void *x, const void *y) { return strcmp(x, y); }
+
+/* Different texts of up to 3 letters, in order or not. */
+static void fill(int is_ordered)
+{
+  size_t count = 0;
+  for (int i = 0; i < MOST_TEXTS; i++) {
+    char text[4] = { 0 };
+    size_t same = 0, length = next_random() % 4;
+    for (size_t k = 0; k < length; k++) text[k] = (char)('a' + next_random() % 4);
+    while (same < count && strcmp(storage[same], text) != 0) same++;
+    if (same == count) memcpy(storage[count++], text, sizeof text);
+  }
+  if (is_ordered) qsort(storage, count, sizeof *storage, compare_texts);
+  for (size_t i = 0; i < count; i++) items[i] = storage[i];
+  texts[0] = texts[1] = (kjit_formula_texts){ items, count };
+  for (int i = 0; i < ROWS + OFFSET; i++) {
+    int is_outside = next_random() % 50 == 0;
+    codes[i] = (uint8_t)(is_outside ? 255 : next_random() % count);
+    others[i] = is_outside ? -1 : (int32_t)(next_random() % count);
+    if (next_random() % 4) bits[i / 8] |= (uint8_t)(1 << i % 8);
+    else bits[i / 8] &= (uint8_t) ~(1 << i % 8);
+  }
+}
+
+static kjit_status make(const char *text, kjit_formula **formula)
+{
+  const kjit_formula_options options = {
+    .size_bytes = sizeof options, .columns = columns, .column_count = 3, .texts = texts
+  };
+  current = text;
+  return kjit_create_formula(context, &options, text, strlen(text), formula);
+}
+
+static void compute(const char *text, uint8_t *values, uint8_t *validity)
+{
+  kjit_formula *formula;
+  static double x[ROWS + OFFSET];
+  kjit_status status = make(text, &formula);
+  kjit_print_error(context, status, text);
+  REQUIRE(status == KJIT_OK);
+  const kjit_column given[] = { { codes, bits, OFFSET },
+                                { others, NULL, OFFSET },
+                                { x, NULL, OFFSET } };
+  const kjit_column result = { values, validity, 0 };
+  memset(validity, 0xff, (ROWS + 7) / 8);
+  REQUIRE(kjit_run_formula(formula, given, &result, ROWS, NULL) == KJIT_OK);
+  kjit_destroy_formula(formula);
+}
+
+static int compare(int op, int order)
+{
+  return op == 0   ? order < 0
+         : op == 1 ? order <= 0
+         : op == 2 ? order > 0
+         : op == 3 ? order >= 0
+         : op == 4 ? order == 0
+                   : order != 0;
+}
+
+static const char *const operators[] = { "<", "<=", ">", ">=", "==", "!=" };
+
+static int is_valid(const uint8_t *validity, int row) { return validity[row / 8] >> row % 8 & 1; }
+
+static void test_literal(void)
+{
+  uint8_t values[ROWS], validity[(ROWS + 7) / 8];
+  for (int op = 0; op < 6; op++)
+    for (int form = 0; form < 3; form++) {
+      const char *literal = next_random() % 5 ? items[next_random() % texts[0].count] : "bbbb";
+      char text[64];
+      snprintf(text, sizeof text, form == 2 ? "'%s' %s t" : "%s %s '%s'",
+               form == 2   ? literal
+               : form == 1 ? "t"
+                           : "s",
+               operators[op], literal);
+      compute(text, values, validity);
+      for (int i = 0; i < ROWS; i++) {
+        const int32_t code = form ? others[i + OFFSET] : codes[i + OFFSET];
+        const int is_null = !form && !(bits[(i + OFFSET) / 8] >> (i + OFFSET) % 8 & 1);
+        REQUIRE(is_valid(validity, i) == !is_null);
+        if (is_null) continue;
+        const int is_inside = code >= 0 && code < (int)texts[0].count;
+        const int order = is_inside ? strcmp(items[code], literal) : 0;
+        REQUIRE(values[i] == (is_inside && compare(op, form == 2 ? -order : order)));
+      }
+    }
+}
+
+static void test_words(void)
+{
+  uint8_t values[ROWS], validity[(ROWS + 7) / 8];
+  static const char *const forms[] = { "startswith(t, 'ab')", "endswith(t, 'b')",
+                                       "contains(t, 'c')", "t in ('a', 'bc', 'zz')",
+                                       "t not in ['', 'd']" };
+  for (int form = 0; form < 5; form++) {
+    compute(forms[form], values, validity);
+    for (int i = 0; i < ROWS; i++) {
+      const int32_t code = others[i + OFFSET];
+      if (code < 0) continue;
+      const char *own = items[code];
+      const size_t length = strlen(own);
+      const int holds = form == 0   ? !strncmp(own, "ab", 2)
+                        : form == 1 ? length && own[length - 1] == 'b'
+                        : form == 2 ? strchr(own, 'c') != NULL
+                        : form == 3 ? !strcmp(own, "a") || !strcmp(own, "bc")
+                                    : length != 0 && strcmp(own, "d") != 0;
+      REQUIRE(values[i] == holds);
+    }
+  }
+}
+
+static void test_columns(void)
+{
+  uint8_t values[ROWS], validity[(ROWS + 7) / 8];
+  for (int op = 0; op < 6; op++) {
+    char text[16];
+    snprintf(text, sizeof text, "s %s t", operators[op]);
+    compute(text, values, validity);
+    for (int i = 0; i < ROWS; i++) {
+      const int code = codes[i + OFFSET], other = others[i + OFFSET];
+      if (!is_valid(validity, i) || code == 255 || other < 0) continue;
+      REQUIRE(values[i] == compare(op, strcmp(items[code], items[other])));
+    }
+  }
+}
+
+static void refuse(const char *text, kjit_status expected, const char *message)
+{
+  kjit_formula *formula = NULL;
+  REQUIRE(make(text, &formula) == expected);
+  const kjit_diagnostic *first = kjit_get_diagnostic(context, 0);
+  if (!strstr(first->message, message)) fprintf(stderr, "%s\n", first->message);
+  REQUIRE(strstr(first->message, message) != NULL && first->line == 1);
+}
+
+static void test_refused(void)
+{
+  refuse("s + 1", KJIT_ERROR_TYPE, "`+` of a column of texts and an integer literal");
+  refuse("s == 1", KJIT_ERROR_TYPE, "texts are compared with texts");
+  refuse("s", KJIT_ERROR_TYPE, "the formula is a column of texts");
+  refuse("where(x > 1, s, t)", KJIT_ERROR_TYPE, "argument 2 of `where` is a column of texts");
+  refuse("contains(x, 'a')", KJIT_ERROR_TYPE, "a column of texts is expected");
+  refuse("contains(s, x)", KJIT_ERROR_TYPE, "argument 2 of `contains` is f64; a text is expected");
+  refuse("s in 'a'", KJIT_ERROR_SYNTAX, "expected values in parentheses after `in`");
+  refuse("s not 3", KJIT_ERROR_SYNTAX, "expected `in` after `not`");
+  refuse("'a' == 'b'", KJIT_ERROR_TYPE, "a text stands beside a timestamp or a column of texts");
+  texts[1].count--;
+  refuse("s == t", KJIT_ERROR_TYPE, "if they have one dictionary whose texts ascend");
+  texts[1].items = NULL;
+  kjit_formula *formula;
+  REQUIRE(make("x", &formula) == KJIT_ERROR_MISUSE);
+  REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "texts[1], of `t`, is NULL") != NULL);
+}
+
+int main(int argc, char **argv)
+{
+  seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (unsigned long long)time(NULL);
+  REQUIRE(kjit_create_context(NULL, &context) == KJIT_OK);
+  for (int i = 0; i < 4; i++) {
+    fill(i % 2);
+    test_literal();
+    test_words();
+    if (i % 2) test_columns();
+  }
+  test_refused();
+  kjit_destroy_context(context);
+  puts("ok");
+  return EXIT_SUCCESS;
+}
