@@ -32,7 +32,7 @@ PROGRAMS = r"""
 # types
 i + v[0]; i * f; i + j; j + f; b + i; b * v[0]; i / 2; i // 2; f * 2.5; f * np.float64(2.5); np.float64(2.5) * f
 f + np.float32(1); i + np.int8(3); np.int16(300) + j; b + b; i.astype("f4"); i.astype("d"); i.astype("<f8"); v.astype("int"); v.astype(int)
-v.dtype == "float64"; v.dtype == "f8"; f.dtype == float; i.dtype == int; i.dtype == "int64"; v.dtype.char; v.dtype.str; v.dtype.name
+v.dtype == "float64"; v.dtype == "f8"; f.dtype == float; i.dtype == int; i.dtype == "int64"; v.dtype.char; v.dtype.str; v.dtype.name; str(v.dtype); f"{f.dtype} {b.dtype}"; "int" in str(i.dtype)
 np.issubdtype(v.dtype, np.floating); xp.issubdtype(i.dtype, xp.integer); xp.result_type(i, f); xp.can_cast(i.dtype, "f8")
 i += f; j += 300; j += -1; f += i.sum()
 i ** -1; i ** 2; 2 ** j; xp.power(i, -1); i ** (i - 20); i ** 2.0; i ** 0.5
@@ -71,7 +71,9 @@ xp.linalg.qr(m, mode="r").shape; xp.poly1d([1, 2])(v); xp.polynomial.Polynomial(
 xp.kron(v, v); xp.cross(v[:3], v[2:]); xp.einsum("ij,kj->ik", a, a); xp.allclose(v, v); xp.array_equal(v, v); xp.isclose(v, v + 1e-12); xp.count_nonzero(b)
 # indexing and updates
 a[a > 0] = 0; a; a[a > 0] += 1; a; a[[0, 0], [1, 1]] += 1; a; i[1:] += i[:-1]; i; i[::-1] += i; i; m += m.T; m; m[[0, 1]] = m[[1, 0]]; m
-v[:3] = range(3); v; v[range(2)]; v[[0, 2]] = range(2); v; del a[0]; a; a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
+v[:3] = range(3); v; v[range(2)]; v[[0, 2]] = range(2); v; del a[0]; a; i[[2, 2, 2]] = i[:3]; i; i[i > 0] = i[i > 0][::-1]; i; v[np.int64(1)] = 5; v; i[[1, 0]] += i[[0, 1]]; i; a[1, None, ..., ::-2]; a[2:9, -1:]
+sum(v[n] for n in range(len(v))); v[-1]; a[-3]; a[-4]; a[None, None].shape; a[..., 0, :].shape; a[...] is a; xp.argsort(xp.asarray([2.0, 1, 2, 1] * 400), kind="stable")
+xp.sort(xp.asarray([3.0, xp.nan, -xp.inf, 1])); xp.argsort(xp.asarray([xp.nan, 1, xp.nan, 0] * 300), kind="stable"); np.sum([v, v], axis=0); a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
 # numbers, text, copies
 float(v); int(v); complex(v); float(v[:0]); float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)

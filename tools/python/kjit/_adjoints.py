@@ -121,6 +121,6 @@ class _ByArguments:
 
 def _is_array_of_floats(x):
     if isinstance(x, _kjit.Array):
-        return str(x.dtype).startswith(_FLOATS)
+        return x.dtype.text.startswith(_FLOATS)
     has_elements = hasattr(x, "shape") and hasattr(x, "dtype") and x.shape != ()
     return has_elements and str(x.dtype).rpartition(".")[2].startswith(_FLOATS)

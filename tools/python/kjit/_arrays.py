@@ -1,7 +1,7 @@
 """Functions that create kjit arrays and find devices."""
 from . import _kjit, _state, dtypes
 
-_kjit.set_dtype_factory(dtypes.DType)
+_kjit.set_dtype_classes(dtypes.DType, dtypes.ElementType)
 
 
 def _place(device):
@@ -115,7 +115,7 @@ def statistics():
 
 # The extension implements all other operators and methods.
 _OPERATORS = (
-    "matmul pow rmatmul rpow imatmul ipow bool complex contains copy deepcopy float format getitem setitem index int iter delitem "
+    "matmul pow rmatmul rpow imatmul ipow bool complex contains copy deepcopy float format index int iter "
     "reduce repr str array_namespace array_ufunc array_function"
 )
 _METHODS = (
@@ -149,12 +149,23 @@ def _forward_field(name):
     return property(get, doc=f"The attribute `{name}` of arrays of NumPy and of the array API standard; kjit.numpy has it.")
 
 
+def _get_item(x, key):
+    _attach()
+    return x[key]
+
+
+def _set_item(x, key, value):
+    _attach()
+    x[key] = value
+
+
 def _is_attached():
     return isinstance(vars(_kjit.Array).get("nbytes"), property)
 
 
 if not _is_attached():
     # kjit.numpy is imported at the first use of one of them.
+    _kjit.set_indexing(_get_item, _set_item)
     for _name in (*(f"__{word}__" for word in _OPERATORS.split()), *_METHODS.split()):
         setattr(_kjit.Array, _name, _forward(_name))
     for _name in _FIELDS.split():

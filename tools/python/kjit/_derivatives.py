@@ -63,7 +63,7 @@ def holds_float(x):
     import numpy
 
     if isinstance(x, _kjit.Array):
-        return str(dtype)[:1] in "fc" or str(dtype).startswith("bf")
+        return dtype.text[:1] in "fc" or dtype.text.startswith("bf")
     return _dtype_holds_float(numpy.dtype(dtype))
 
 

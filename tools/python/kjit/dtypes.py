@@ -90,6 +90,15 @@ class DType:
         return f"kjit.{self.text}"
 
 
+class ElementType(DType):
+    """The type of the elements of an array, as `x.dtype` returns it. Its text is NumPy's name, "float32"."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return self.name if self.text in _NUMPY or self.text == "bf16" else self.text
+
+
 class Const:
     """kjit.const, kjit.const[kjit.i32]: the annotation of a parameter that is a compile-time value."""
     __slots__ = ("type",)
@@ -106,6 +115,7 @@ class Const:
 
 const = Const()
 SCALARS = {name: DType(name) for name in TYPES}
+ELEMENTS = {name: ElementType(name) for name in TYPES}
 _BY_NUMPY = {numpy: name for name, numpy in _NUMPY.items()} | {"bool": "bool", "bfloat16": "bf16"}
 
 

@@ -68,12 +68,19 @@ const kjit_tensor *binding_get_tensor(PyObject *object)
   return NULL;
 }
 
-/* Objects of kjit.dtypes that Array.dtype returns, each created when it is first needed. */
-static PyObject *make_dtype_object, *scalar_dtypes[KJIT_SCALAR_COUNT];
+/* kjit.dtypes.DType, its subclass whose objects Array.dtype returns, and these objects, each made
+ * when it is first needed. */
+static PyObject *dtype_class, *element_dtype_class, *scalar_dtypes[KJIT_SCALAR_COUNT];
+
+static int is_dtype_object(PyObject *object)
+{
+  PyObject *type = (PyObject *)Py_TYPE(object);
+  return type == dtype_class || type == element_dtype_class;
+}
 
 PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element)
 {
-  if (make_dtype_object && (PyObject *)Py_TYPE(text) == make_dtype_object) {
+  if (is_dtype_object(text)) {
     text = PyObject_GetAttrString(text, "text");
     Py_XDECREF(text); /* the object keeps a reference */
     if (!text) return NULL;
@@ -228,17 +235,21 @@ static PyObject *get_dtype(PyObject *object, void *unused)
   if (element < KJIT_SCALAR_COUNT && scalar_dtypes[element])
     return Py_NewRef(scalar_dtypes[element]);
   char *text = kjit_copy_type_text(self->context->context, element);
-  PyObject *dtype = text ? PyObject_CallFunction(make_dtype_object, "s", text) : PyErr_NoMemory();
+  PyObject *dtype = text ? PyObject_CallFunction(element_dtype_class, "s", text) : PyErr_NoMemory();
   kjit_free(self->context->context, text);
   if (dtype && element < KJIT_SCALAR_COUNT) scalar_dtypes[element] = Py_NewRef(dtype);
   return dtype;
 }
 
-/* set_dtype_factory(factory): factory(name) creates the objects that Array.dtype returns. */
-static PyObject *set_dtype_factory(PyObject *module, PyObject *factory)
+/* set_dtype_classes(DType, ElementType): ElementType(name) is the object that Array.dtype returns.
+ */
+static PyObject *set_dtype_classes(PyObject *module, PyObject *args)
 {
+  PyObject *own, *element;
   (void)module;
-  binding_set(&make_dtype_object, Py_NewRef(factory));
+  if (!PyArg_ParseTuple(args, "OO", &own, &element)) return NULL;
+  binding_set(&dtype_class, Py_NewRef(own));
+  binding_set(&element_dtype_class, Py_NewRef(element));
   for (int i = 0; i < KJIT_SCALAR_COUNT; i++) Py_CLEAR(scalar_dtypes[i]);
   Py_RETURN_NONE;
 }
@@ -325,52 +336,6 @@ static PyObject *reshape(PyObject *object, PyObject *args)
   return finish_view(self, status, view);
 }
 
-static int read_slice(PyObject *item, int64_t extent, int axis, kjit_array_slice *slice)
-{
-  if (PyObject_TypeCheck(item, &PySlice_Type)) {
-    Py_ssize_t first, last, step;
-    if (PySlice_Unpack(item, &first, &last, &step)) return -1;
-    Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)extent, &first, &last, step);
-    *slice = (kjit_array_slice){ first, first + count * step, step };
-    if (!count) *slice = (kjit_array_slice){ 0, 0, 1 };
-    return 0;
-  }
-  if (!PyIndex_Check(item)) {
-    PyErr_Format(PyExc_TypeError, "an index is an integer or a slice, not %R",
-                 (PyObject *)Py_TYPE(item));
-    return -1;
-  }
-  Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
-  if (index == -1 && PyErr_Occurred()) return -1;
-  Py_ssize_t place = index < 0 ? index + (Py_ssize_t)extent : index;
-  if (place < 0 || place >= extent) {
-    PyErr_Format(PyExc_IndexError, "index %zd is out of bounds: axis %d has %zd", index, axis,
-                 (Py_ssize_t)extent);
-    return -1;
-  }
-  *slice = (kjit_array_slice){ place, place + 1, 0 };
-  return 0;
-}
-
-static PyObject *get_view(PyObject *object, PyObject *key)
-{
-  array_object *self = (array_object *)object;
-  const kjit_tensor *t = binding_get_tensor(object);
-  if (!t) return NULL;
-  kjit_array_slice slices[BINDING_MAX_RANK];
-  Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
-  if (count > t->rank) {
-    PyErr_Format(PyExc_IndexError, "%zd indices for %d dimensions", count, (int)t->rank);
-    return NULL;
-  }
-  for (int i = 0; i < count; i++)
-    if (read_slice(PyTuple_Check(key) ? PyTuple_GetItem(key, i) : key, t->shape[i], i, &slices[i]))
-      return NULL;
-  kjit_array *view = NULL;
-  kjit_status status = kjit_slice_array(self->array, slices, (uint32_t)count, &view);
-  return finish_view(self, status, view);
-}
-
 /* ---- contents ---- */
 
 /* Copies between this array and an object that can be an argument. */
@@ -410,21 +375,7 @@ static PyObject *copy_from(PyObject *object, PyObject *source)
   Py_RETURN_NONE;
 }
 
-static int set_view(PyObject *object, PyObject *key, PyObject *value)
-{
-  if (!value) {
-    PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
-    return -1;
-  }
-  if (refuse_writing((array_object *)object)) return -1;
-  PyObject *view = get_view(object, key);
-  if (!view) return -1;
-  int outcome = copy_with((array_object *)view, value, 1);
-  Py_DECREF(view);
-  return outcome;
-}
-
-/* Returns the NumPy name of the element type, or the dtype of records. */
+/* NumPy's name of the elements, or the dtype of records. */
 static PyObject *make_dtype(array_object *self)
 {
   kjit_type element = kjit_get_array_element(self->array);
@@ -510,7 +461,7 @@ static PyObject *show(PyObject *object)
   PyObject *dtype = shape ? get_dtype(object, NULL) : NULL;
   PyObject *device = dtype ? get_device(object, NULL) : NULL;
   PyObject *text =
-    device ? PyUnicode_FromFormat("<kjit.Array %U, shape %R, on %U>", dtype, shape, device) : NULL;
+    device ? PyUnicode_FromFormat("<kjit.Array %S, shape %R, on %U>", dtype, shape, device) : NULL;
   Py_XDECREF(shape);
   Py_XDECREF(dtype);
   Py_XDECREF(device);
@@ -530,6 +481,7 @@ static PyMethodDef methods[] = {
   { "copy_from", copy_from, METH_O,
     "Copies the elements of another array, or fills with a number." },
   { "_view", binding_restride, METH_VARARGS, NULL },
+  { "_basic", binding_get_basic, METH_O, NULL },
   { "_part", binding_get_part, METH_VARARGS, NULL },
   { "_protect", binding_protect, METH_NOARGS, NULL },
   { "_relation", binding_relate, METH_O, NULL },
@@ -564,8 +516,10 @@ static PyType_Slot own_slots[] = {
   { Py_nb_int, (void *)get_int },
   { Py_nb_bool, (void *)get_truth },
   { Py_mp_length, (void *)get_length },
-  { Py_mp_subscript, (void *)get_view },
-  { Py_mp_ass_subscript, (void *)set_view },
+  { Py_sq_length, (void *)get_length },
+  { Py_sq_item, (void *)binding_get_at },
+  { Py_mp_subscript, (void *)binding_get_item },
+  { Py_mp_ass_subscript, (void *)binding_set_item },
   { Py_bf_getbuffer, (void *)binding_get_buffer },
   { Py_bf_releasebuffer, (void *)binding_release_buffer },
   { Py_tp_doc, (void *)"Memory of a device with a shape." },
@@ -580,7 +534,8 @@ static PyMethodDef functions[] = {
   { "copy_of", create_copy, METH_VARARGS, NULL },
   { "import_array", import_array, METH_VARARGS, NULL },
   { "wrap_buffer", wrap_buffer, METH_VARARGS, NULL },
-  { "set_dtype_factory", set_dtype_factory, METH_O, NULL },
+  { "set_dtype_classes", set_dtype_classes, METH_VARARGS, NULL },
+  { "set_indexing", binding_set_indexing, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
 

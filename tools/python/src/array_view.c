@@ -125,3 +125,156 @@ PyObject *binding_relate(PyObject *array, PyObject *other)
   if (!binding_get_tensor(array) || !binding_get_tensor(other)) return NULL;
   return PyLong_FromLong(binding_relation((array_object *)array, (array_object *)other));
 }
+
+/* ---- views by keys ---- */
+
+/* kjit.numpy's functions for keys with arrays, and for assignments: get(array, key), set(array,
+ * key, value). */
+static PyObject *get_by_key, *set_by_key;
+
+typedef struct {
+  int64_t extents[BINDING_MAX_RANK], steps[BINDING_MAX_RANK], offset;
+  uint32_t rank;
+} key_layout;
+
+static int add_axis(key_layout *made, int64_t extent, int64_t step)
+{
+  if (made->rank == BINDING_MAX_RANK) return 0;
+  made->extents[made->rank] = extent;
+  made->steps[made->rank++] = step;
+  return 1;
+}
+
+static int is_integer(PyObject *item) { return PyLong_Check(item) && !PyBool_Check(item); }
+
+static int is_slice(PyObject *item) { return PyObject_TypeCheck(item, &PySlice_Type); }
+
+/* Adds an axis that an integer or a slice selects from; 0: the item is not valid. */
+static int add_selected(key_layout *made, PyObject *item, int64_t extent, int64_t step)
+{
+  if (is_slice(item)) {
+    Py_ssize_t first, last, stride;
+    if (PySlice_Unpack(item, &first, &last, &stride)) return 0;
+    Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)extent, &first, &last, stride);
+    if (count) made->offset += first * step;
+    return add_axis(made, count, step * stride);
+  }
+  long long index = PyLong_AsLongLong(item);
+  if (index == -1 && PyErr_Occurred()) return 0;
+  if (index < 0) index += extent;
+  if (index < 0 || index >= extent) return 0;
+  made->offset += index * step;
+  return 1;
+}
+
+/* Counts the axes that the items of a key select from. Returns -1 if the key has other items than
+ * integers, slices, None and one Ellipsis. */
+static int count_selected(PyObject *const *items, Py_ssize_t count)
+{
+  int selected = 0, ellipses = 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (is_integer(items[i]) || is_slice(items[i])) selected++;
+    else if (items[i] == Py_Ellipsis) ellipses++;
+    else if (items[i] != Py_None) return -1;
+  }
+  return ellipses > 1 ? -1 : selected;
+}
+
+static int read_key(const kjit_tensor *tensor, PyObject *const *items, Py_ssize_t count,
+                    int selected, key_layout *made)
+{
+  int64_t strides[BINDING_MAX_RANK];
+  list_strides(tensor, strides);
+  int axis = 0, rest = tensor->rank - selected, has_ellipsis = 0;
+  if (rest < 0) return 0;
+  for (Py_ssize_t i = 0; i <= count; i++) {
+    PyObject *item = i < count ? items[i] : has_ellipsis ? Py_None : Py_Ellipsis;
+    if (i == count && has_ellipsis) break;
+    if (item == Py_None) {
+      if (!add_axis(made, 1, 0)) return 0;
+    } else if (item == Py_Ellipsis) {
+      has_ellipsis = 1;
+      for (int k = 0; k < rest; k++, axis++)
+        if (!add_axis(made, tensor->shape[axis], strides[axis])) return 0;
+    } else {
+      if (!add_selected(made, item, tensor->shape[axis], strides[axis])) return 0;
+      axis++;
+    }
+  }
+  return 1;
+}
+
+/* Returns the view that a key of integers, slices, None and Ellipsis selects. Returns NULL without
+ * an exception if the key has other items or is not valid. */
+static PyObject *view_by_key(PyObject *array, PyObject *key)
+{
+  array_object *self = (array_object *)array;
+  PyObject *items[2 * BINDING_MAX_RANK + 1] = { key };
+  Py_ssize_t count = 1;
+  if (PyTuple_Check(key)) {
+    count = PyTuple_Size(key);
+    if (count > (Py_ssize_t)(sizeof items / sizeof *items)) return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(key, i);
+  }
+  int selected = count_selected(items, count);
+  if (selected < 0) return NULL;
+  const kjit_tensor *tensor = binding_get_tensor(array);
+  if (!tensor) return NULL;
+  key_layout made = { .offset = 0 };
+  if (!read_key(tensor, items, count, selected, &made)) {
+    PyErr_Clear();
+    return NULL;
+  }
+  kjit_array *view = NULL;
+  kjit_status status =
+    kjit_restride_array(self->array, made.extents, made.steps, made.rank, made.offset, &view);
+  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+}
+
+/* array[key] */
+PyObject *binding_get_item(PyObject *array, PyObject *key)
+{
+  PyObject *view = view_by_key(array, key);
+  if (view || PyErr_Occurred()) return view;
+  return PyObject_CallFunctionObjArgs(get_by_key, array, key, NULL);
+}
+
+/* array[index], which makes arrays sequences for other libraries */
+PyObject *binding_get_at(PyObject *array, Py_ssize_t index)
+{
+  PyObject *key = PyLong_FromSsize_t(index);
+  PyObject *found = key ? binding_get_item(array, key) : NULL;
+  Py_XDECREF(key);
+  return found;
+}
+
+/* array[key] = value */
+int binding_set_item(PyObject *array, PyObject *key, PyObject *value)
+{
+  if (!value) {
+    PyErr_SetString(PyExc_ValueError, "elements of an array cannot be deleted");
+    return -1;
+  }
+  PyObject *done = PyObject_CallFunctionObjArgs(set_by_key, array, key, value, NULL);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
+/* _basic(key): the view that a key without arrays selects, or None for other keys. */
+PyObject *binding_get_basic(PyObject *array, PyObject *key)
+{
+  PyObject *view = view_by_key(array, key);
+  if (view || PyErr_Occurred()) return view;
+  Py_RETURN_NONE;
+}
+
+/* set_indexing(get, set) */
+PyObject *binding_set_indexing(PyObject *module, PyObject *args)
+{
+  PyObject *get, *set;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OO", &get, &set)) return NULL;
+  binding_set(&get_by_key, Py_NewRef(get));
+  binding_set(&set_by_key, Py_NewRef(set));
+  Py_RETURN_NONE;
+}

@@ -109,6 +109,11 @@ typedef struct array_object {
 const kjit_tensor *binding_get_tensor(PyObject *array);
 /* Methods and properties that depend on strides, in array_view.c. */
 PyObject *binding_restride(PyObject *array, PyObject *args);
+PyObject *binding_get_item(PyObject *array, PyObject *key);
+PyObject *binding_get_at(PyObject *array, Py_ssize_t index);
+int binding_set_item(PyObject *array, PyObject *key, PyObject *value);
+PyObject *binding_get_basic(PyObject *array, PyObject *key);
+PyObject *binding_set_indexing(PyObject *module, PyObject *args);
 PyObject *binding_get_part(PyObject *array, PyObject *args);
 PyObject *binding_protect(PyObject *array, PyObject *unused);
 PyObject *binding_relate(PyObject *array, PyObject *other);

@@ -74,6 +74,8 @@ def _arrays(name, args):
     count = _COUNTS.get(name, 1)
     if not args or count > 0 and all(type(x) is Array for x in args[:count]):
         return args
+    if count == _MANY and type(args[0]) in (list, tuple) and all(type(x) is Array for x in args[0]):
+        return args
     device = _device_of(args)
     if count == _MANY:
         first = args[0] if isinstance(args[0], Array) else [_array(x, device, True) for x in args[0]]

@@ -13,8 +13,8 @@ _NAMES = {
     "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
 # The data types of the array API standard by name, and the further data types of kjit.
-STANDARD = {name: dtypes.SCALARS[text] for name, text in _NAMES.items()}
-FURTHER = {"float16": dtypes.SCALARS["f16"], "bfloat16": dtypes.SCALARS["bf16"]}
+STANDARD = {name: dtypes.ELEMENTS[text] for name, text in _NAMES.items()}
+FURTHER = {"float16": dtypes.ELEMENTS["f16"], "bfloat16": dtypes.ELEMENTS["bf16"]}
 DTYPES = STANDARD | FURTHER
 # By the name in the kernel IR.
 BY_TEXT = {dtype.text: dtype for dtype in DTYPES.values()}

@@ -406,6 +406,18 @@ def cast_needs(target):
     return (ufuncs.TRUTH,) if target == "bool" else ()
 
 
+def _is_plain_copy(value, view, target):
+    """Returns whether an assignment copies elements without conversions, and no element is in both arrays."""
+    is_alike = value.dtype.text == target and value.shape == view.shape and value.device == view.device
+    return is_alike and not _kjit.is_pending(value) and not value._relation(view)
+
+
+def host_view(x):
+    """Returns an array of the CPU as a NumPy array with the same memory, for a short time: as long as
+    the NumPy array lives, operations on x are not recorded."""
+    return _numpy().asarray(memoryview(x))
+
+
 def assign(view, value):
     """Copies an array or a number to a view, with broadcasting and NumPy's conversions. Raises
     ShapeError if the view is read-only."""
@@ -415,8 +427,11 @@ def assign(view, value):
     if target not in BY_TEXT:  # records and similar types, which are not converted
         return view.copy_from(value)
     if _dtypes.is_scalar(value):
-        value = typed_for_store(value, target)
-        return run_map(IDENTITY.pair(), (value,), view)
+        view.copy_from(typed_for_store(value, target))
+        return view
+    if type(value) is Array and _is_plain_copy(value, view, target):
+        view.copy_from(value)
+        return view
     if isinstance(value, LISTS):
         value = _numpy().asarray(value)
     value = operand(value, "an assignment")

@@ -349,10 +349,89 @@ def _selected(x, mask):
     return found._view((int(count.item()),), (1,), 0)
 
 
+# ---- few elements ----
+
+# NumPy reads and writes up to this number of elements on the CPU in less time than kjit's kernels, by
+# indices and by masks. _MOST_TRIED bounds the elements of rows that indices may select.
+_FEW, _FEW_OF_MASK, _MOST_TRIED = 2**14, 2**12, 2**20
+
+
+def _is_small(x, count, text):
+    return count <= _FEW_OF_MASK if text == "bool" else count <= _FEW and (x.ndim == 1 or count * x.size <= _MOST_TRIED)
+
+
+def _is_small_host(x, item):
+    """Returns whether an item of a key is a small NumPy array or scalar."""
+    return hasattr(item, "__array_interface__") and _is_small(x, item.size, item.dtype.name)
+
+
+def _few_key(x, key):
+    """Returns a key with arrays in NumPy's form if x and the key have few elements on the CPU. Returns
+    None for other keys, and for keys with expressions that are not computed yet."""
+    if x.device != "cpu" or x.dtype.text not in KIND or x.dtype.text == "bf16":
+        return None
+    items, has_arrays = [], False
+    for item in key if isinstance(key, tuple) else (key,):
+        if isinstance(item, Array):
+            if item.device != "cpu" or not _is_small(x, item.size, item.dtype.text) or _kjit.is_pending(item):
+                return None
+            item = _engine.host_view(item)
+        elif isinstance(item, _engine.LISTS):
+            if not _is_small(x, len(item), "bool"):
+                return None
+        elif not (item is None or item is Ellipsis or isinstance(item, (int, slice)) or _is_small_host(x, item)):
+            return None
+        has_arrays = has_arrays or isinstance(item, _engine.LISTS) or getattr(item, "ndim", 0) > 0
+        items.append(item)
+    return (tuple(items) if isinstance(key, tuple) else items[0]) if has_arrays else None
+
+
+def _few_by_numpy(x, key):
+    """Returns the few elements that a key with arrays selects, or None if the general functions are to
+    select them. These functions report errors."""
+    key = _few_key(x, key)
+    if key is None:
+        return None
+    try:
+        found = _engine.host_view(x)[key]
+    except (IndexError, ValueError, TypeError):
+        return None
+    if found.ndim > _engine.MOST_RANK:
+        return None
+    made = _engine.new(found.shape, x.dtype.text, "cpu")
+    if found.size:
+        _engine.host_view(made)[...] = found
+    return made
+
+
+def _few_set_by_numpy(x, key, value):
+    """Stores few elements for a key with arrays. Returns whether it did; if not, the general functions
+    store them or report errors."""
+    if isinstance(value, Array):
+        if value.device != "cpu" or value.size > _FEW or value.dtype.text not in KIND or value.dtype.text == "bf16":
+            return False
+        if KIND[value.dtype.text] == "c" and KIND.get(x.dtype.text) != "c" or _kjit.is_pending(value):
+            return False
+    elif not _dtypes.is_scalar(value):
+        return False
+    key = _few_key(x, key)
+    if key is None:
+        return False
+    try:
+        _engine.host_view(x)[key] = _engine.host_view(value) if isinstance(value, Array) else value
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
 # ---- __getitem__ and __setitem__ ----
 
 
 def get_item(self, key):
+    """Returns the elements for a key with arrays, or reports what is wrong with a key."""
+    found = _few_by_numpy(self, key)
+    if found is not None:
+        return found
     mask = _only_mask(self, key)
     if mask is not None and mask.ndim == self.ndim:
         return _selected(self, mask)
@@ -365,6 +444,12 @@ def get_item(self, key):
 def set_item(self, key, value):
     if self.is_read_only:
         raise ShapeError("the array is read-only")
+    view = self._basic(key)
+    if view is not None:
+        _engine.assign(view, value)
+        return
+    if _few_set_by_numpy(self, key, value):
+        return
     mask = _only_mask(self, key)
     if mask is not None and (_dtypes.is_scalar(value) or getattr(value, "size", 0) == 1 and not getattr(value, "ndim", 1)):
         return _set_masked(self, mask, value)

@@ -188,10 +188,6 @@ def _contains(self, value):
     return bool(_reductions.any(elementwise(ROWS["equal"], (self, value))))
 
 
-def _no_deletion(self, key):
-    raise ValueError("elements of an array cannot be deleted")
-
-
 def _namespace(self, /, *, api_version=None):
     """Returns the namespace of the array's functions, kjit.numpy."""
     from . import namespace
@@ -407,7 +403,7 @@ _FIELDS = {
 
 def methods():
     """Returns the methods by name."""
-    from . import _indexing, _manipulation, _orders, _printing, _products, _reductions
+    from . import _manipulation, _orders, _printing, _products, _reductions
 
     found = {
         "__divmod__": _divided, "__rdivmod__": _reflected_divided, "__pow__": _power, "__rpow__": _reflected_power, "__ipow__": _power_in_place,
@@ -415,7 +411,7 @@ def methods():
         "__iter__": _iterate, "__contains__": _contains, "__array_namespace__": _namespace, "__reduce__": _pickled,
         "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": _astype_method, "to_device": to_device, "copy": copy, "fill": fill,
         "tolist": tolist, "__repr__": _printing.represent, "__str__": _printing.show, "__format__": _printing.formatted,
-        "_repr_html_": _printing.as_html, "__getitem__": _indexing.get_item, "__setitem__": _indexing.set_item, "__delitem__": _no_deletion,
+        "_repr_html_": _printing.as_html,
         "__matmul__": _products.operator, "__rmatmul__": _products.reflected, "__imatmul__": _products.in_place,
     }  # fmt: skip
     found |= {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function, "__reversed__": _reversed}
@@ -432,7 +428,9 @@ def attach():
         setattr(Array, name, method)
     for name, (get, doc, *setter) in _FIELDS.items():
         setattr(Array, name, property(get, *setter, doc=doc))
-    from . import _manipulation
+    from . import _indexing, _manipulation
+
+    _kjit.set_indexing(_indexing.get_item, _indexing.set_item)
 
     for name, get in _manipulation.FIELDS.items():
         setattr(Array, name, property(get, doc=get.__doc__))

@@ -32,7 +32,7 @@ def represent(self):
     try:
         shown = _shown(self)
     except Error as error:  # a lost device, because debuggers show arrays even then
-        return f"<kjit.Array {self.dtype}, shape {self.shape}, on {self.device}: {error.message}>"
+        return f"<kjit.Array {self.dtype.text}, shape {self.shape}, on {self.device}: {error.message}>"
     text = numpy.array2string(shown, separator=", ", prefix="array(")
     if not self.size and self.ndim != 1 or not self.size and self.shape != (0,):
         text = f"{text}, shape={tuple(self.shape)}"
