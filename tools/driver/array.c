@@ -97,6 +97,7 @@ void tool_destroy_memory(tool_memory *memory)
   if (memory->device) kjit_release_array(memory->device);
   if (memory->device_validity) kjit_release_array(memory->device_validity);
   free(memory->validity);
+  tool_free_texts(&memory->texts);
   if (memory->is_mapped) munmap(memory->data, memory->size_bytes);
   else free(memory->data);
   taken_bytes -= memory->size_bytes;
@@ -144,10 +145,22 @@ uint64_t tool_count_nulls(const tool_array *array)
   return nulls;
 }
 
+const char *tool_text_of(const tool_array *array, const void *element)
+{
+  int32_t index;
+  memcpy(&index, element, sizeof index);
+  return array->memory->texts.items[index];
+}
+
 void tool_array_element_text(const tool_array *array, const void *element, char *buffer)
 {
+  enum { SHOWN = TOOL_ELEMENT_TEXT - 8 };
   if (tool_is_null(array, element)) memcpy(buffer, "null", sizeof "null");
-  else tool_element_text(array->element, element, buffer);
+  else if (array->memory->has_texts) {
+    const char *text = tool_text_of(array, element);
+    snprintf(buffer, TOOL_ELEMENT_TEXT, "\"%.*s\"%s", SHOWN, text,
+             strlen(text) > SHOWN ? "..." : "");
+  } else tool_element_text(array->element, element, buffer);
 }
 
 /* ---- elements ---- */
@@ -198,7 +211,8 @@ bool tool_is_contiguous(const tool_array *array)
 
 char *tool_shape_text(const tool_array *array)
 {
-  const char *element = tool_elements[array->element].text;
+  const char *element =
+    array->memory && array->memory->has_texts ? "text" : tool_elements[array->element].text;
   char *record =
     array->record.context ? kjit_copy_type_text(array->record.context, array->record.type) : NULL;
   char *text = record         ? tool_format("%s[", record)

@@ -4,6 +4,7 @@
 #define TOOL_ARRAY_H
 
 #include <driver/scan.h>
+#include <driver/dictionary.h>
 
 enum { TOOL_MAX_RANK = 8 };
 
@@ -17,6 +18,8 @@ typedef struct tool_memory {
    * another type is stored as 0. */
   uint8_t *validity;
   kjit_array *device_validity; /* copy of the bits on a GPU, or NULL */
+  bool has_texts;              /* the elements, i32, are indices into the texts */
+  tool_dictionary texts;            /* in ascending order */
   bool is_mapped;
 } tool_memory;
 
@@ -64,8 +67,11 @@ void tool_set_null(tool_memory *memory, uint64_t position);
 /* Returns whether the element at this address, which must be in the array, is null. */
 bool tool_is_null(const tool_array *array, const void *element);
 uint64_t tool_count_nulls(const tool_array *array);
-/* Like tool_element_text, but writes "null" for a null. */
+/* Like tool_element_text, but writes "null" for a null, and the beginning of a text in quotes. */
 void tool_array_element_text(const tool_array *array, const void *element, char *buffer);
+
+/* Returns the text of an element that is not null, of an array with texts. */
+const char *tool_text_of(const tool_array *array, const void *element);
 
 uint64_t tool_count(const tool_array *array);
 uint64_t tool_array_bytes(const tool_array *array); /* number of elements times element size */

@@ -116,7 +116,8 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
     return tool_fail(error, TOOL_EXIT_USAGE,
                      "%s: expected a name that ends in " TOOL_ARRAY_ENDINGS ", not '%s'", option,
                      path);
-  const char *misfit = kind->misfit(array);
+  const char *misfit =
+    array->memory->has_texts && !kind->separator ? "numbers" : kind->misfit(array);
   if (!misfit) return check_name(error, option, path, kind, array);
   char *shape = tool_shape_text(array);
   tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: a %s file holds %s, not %s", option, path,

@@ -122,6 +122,8 @@ typedef struct table {
   size_t count, capacity, null_count;
   value_kind kind;
   bool has_negative;
+  bool has_texts; /* the values are indices into `texts` */
+  tool_dictionary texts;
   uint64_t large_line; /* line of an integer that f64 cannot represent exactly, or 0 */
 } table;
 
@@ -213,7 +215,10 @@ static bool append_number(table *t, const tool_number *number)
 static bool fail_text(const table *t)
 {
   char *shown = tool_shown_text(t->cells.text, t->cells.length);
-  tool_fail_cell(&t->cells, name_of(t), "expected a number, not '%s'", shown);
+  bool is_named = t->request->column || !t->name_count;
+  tool_fail_cell(&t->cells, name_of(t), "expected a number, not '%s'%s%s", shown,
+                 is_named ? "" : "; `:NAME` reads one column, also of texts, as in @FILE.csv:",
+                 is_named ? "" : t->names[0]);
   free(shown);
   return false;
 }
@@ -249,11 +254,31 @@ static bool take_number(table *t, tool_number number)
   return append_number(t, &number);
 }
 
+static bool take_text(table *t)
+{
+  if (!make_room(t)) return false;
+  t->has_texts = true;
+  const size_t index = tool_add_text(&t->texts, t->cells.text, t->cells.length);
+  if (index >= INT32_MAX)
+    return tool_fail_cell(&t->cells, name_of(t), "the column has more than 2^31 different texts");
+  t->values[t->count++].i = (int64_t)index;
+  return true;
+}
+
+/* Whether the cell is the first value of a column and a text, so that the column has texts. */
+static bool begins_texts(const table *t, cell_kind kind)
+{
+  return kind == CELL_TEXT && t->request->column && t->request->element == KJIT_ANY &&
+         t->count == t->null_count;
+}
+
 static bool take_cell(table *t)
 {
   tool_number number;
   if (t->request->column && t->cells.column != t->chosen) return true;
-  switch (parse_cell(&t->cells, &number)) {
+  cell_kind kind = parse_cell(&t->cells, &number);
+  if (kind != CELL_NULL && (t->has_texts || begins_texts(t, kind))) return take_text(t);
+  switch (kind) {
   case CELL_NUMBER: return take_number(t, number);
   case CELL_NULL: return append_null(t);
   case CELL_LARGE:
@@ -389,7 +414,7 @@ static tool_number number_at(const table *t, size_t i, kjit_type element)
 
 static bool choose_element(const table *t, kjit_type *element)
 {
-  *element = t->request->element;
+  *element = t->has_texts ? KJIT_I32 : t->request->element;
   if (*element != KJIT_ANY) return true;
   *element = t->null_count ? KJIT_F64 : kind_types[t->kind];
   bool is_rounded = t->null_count && t->kind != OF_REAL && t->large_line;
@@ -400,7 +425,18 @@ static bool choose_element(const table *t, kjit_type *element)
                    t->cells.path, (unsigned long long)t->large_line);
 }
 
-static bool make_array(const table *t, tool_array *array)
+/* Gives the sorted dictionary to the memory. */
+static void give_texts(table *t, tool_memory *memory)
+{
+  size_t *ranks = tool_sort_texts(&t->texts);
+  for (size_t i = 0; i < t->count; i++) t->values[i].i = (int64_t)ranks[t->values[i].i];
+  free(ranks);
+  memory->has_texts = true;
+  memory->texts = t->texts;
+  t->texts = (tool_dictionary){ 0 };
+}
+
+static bool make_array(table *t, tool_array *array)
 {
   tool_shape shape = { 0 };
   size_t columns = t->request->column || !t->columns ? 1 : t->columns;
@@ -410,6 +446,7 @@ static bool make_array(const table *t, tool_array *array)
   shape.extents[1] = (int64_t)columns;
   if (!tool_create_array(t->cells.error, &shape, array)) return false;
   if (t->null_count && !tool_add_validity(t->cells.error, array)) return false;
+  if (t->has_texts) give_texts(t, array->memory);
   for (size_t i = 0; i < t->count; i++) {
     tool_number number = number_at(t, i, shape.element);
     tool_store(shape.element, tool_element_number(array, i), &number);
@@ -427,6 +464,7 @@ bool tool_read_table(tool_error *error, const char *path, const char *text, size
   free(t.names);
   free(t.values);
   free(t.nulls);
+  tool_free_texts(&t.texts);
   tool_close_cells(&t.cells);
   return ok;
 }

@@ -32,11 +32,16 @@ const char *tool_misfit_table(const tool_array *array)
 
 /* Writes an empty cell for a null. If a null is alone in its line, it is quoted, because blank
  * lines are skipped when reading. */
-static void put_element(FILE *file, const tool_array *array, uint64_t position, bool is_alone)
+static void put_element(FILE *file, const tool_array *array, uint64_t position, bool is_alone,
+                        char separator)
 {
   char text[TOOL_ELEMENT_TEXT];
   const void *element = tool_element_number(array, position);
   bool is_null = tool_is_null(array, element);
+  if (!is_null && array->memory->has_texts) {
+    tool_put_cell(file, tool_text_of(array, element), separator);
+    return;
+  }
   if (!is_null) tool_element_text(array->element, element, text);
   if (!is_null || is_alone) fputs(is_null ? "\"\"" : text, file);
 }
@@ -46,7 +51,7 @@ bool tool_write_table(FILE *file, const tool_array *array, char separator)
   uint64_t count = tool_count(array),
            columns = array->rank == 2 && array->shape[1] ? (uint64_t)array->shape[1] : 1;
   for (uint64_t i = 0; i < count; i++) {
-    put_element(file, array, i, columns == 1);
+    put_element(file, array, i, columns == 1, separator);
     if (putc((i + 1) % columns ? separator : '\n', file) == EOF) return false;
   }
   return true;
@@ -61,7 +66,7 @@ bool tool_write_columns(FILE *file, const tool_named_array *arrays, size_t count
   uint64_t rows = tool_count(arrays[0].array);
   for (uint64_t i = 0; i < rows; i++)
     for (size_t k = 0; k < count; k++) {
-      put_element(file, arrays[k].array, i, count == 1);
+      put_element(file, arrays[k].array, i, count == 1, separator);
       if (putc(k + 1 < count ? separator : '\n', file) == EOF) return false;
     }
   return true;

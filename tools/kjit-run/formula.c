@@ -56,7 +56,8 @@ static void note_others(const run_maker *m)
 }
 
 /* Lists the columns. *arguments receives the index of the argument of each column. */
-static kjit_formula_column *list_columns(const run_maker *m, size_t *arguments, size_t *count)
+static kjit_formula_column *list_columns(const run_maker *m, size_t *arguments,
+                                         kjit_formula_texts *texts, size_t *count)
 {
   kjit_formula_column *columns = tool_allocate((m->arguments->count + 1) * sizeof *columns);
   *count = 0;
@@ -64,6 +65,12 @@ static kjit_formula_column *list_columns(const run_maker *m, size_t *arguments, 
     const tool_argument *argument = &m->arguments->items[i];
     if (!is_column(argument)) continue;
     uint32_t flags = argument->array.memory->validity ? KJIT_COLUMN_NULLABLE : 0;
+    const tool_memory *memory = argument->array.memory;
+    if (memory->has_texts) {
+      flags |= KJIT_COLUMN_TEXT;
+      texts[*count] =
+        (kjit_formula_texts){ (const char *const *)memory->texts.items, memory->texts.count };
+    }
     columns[*count] = (kjit_formula_column){ .name = argument->name,
                                              .type = argument->array.element,
                                              .flags = flags };
@@ -148,14 +155,17 @@ static bool make_result(const run_maker *m, run_step *step)
 
 static bool check_text(const run_maker *m, tool_scanner *scanner, run_formula *f, size_t *arguments)
 {
-  kjit_formula_column *columns = list_columns(m, arguments, &f->column_count);
+  kjit_formula_texts *texts = tool_allocate((m->arguments->count + 1) * sizeof *texts);
+  kjit_formula_column *columns = list_columns(m, arguments, texts, &f->column_count);
   const kjit_formula_options options = { .size_bytes = sizeof options,
                                          .name = "--formula",
                                          .columns = columns,
-                                         .column_count = (uint32_t)f->column_count };
+                                         .column_count = (uint32_t)f->column_count,
+                                         .texts = texts };
   kjit_status status =
     kjit_create_formula(m->context, &options, scanner->at, strlen(scanner->at), &f->formula);
   free(columns);
+  free(texts);
   if (status == KJIT_OK) return true;
   tool_fail_kjit(m->error, m->context, status, "--formula");
   if (status == KJIT_ERROR_SYNTAX || status == KJIT_ERROR_NAME)

@@ -143,12 +143,50 @@ def check_pipes():
         assert process.returncode == 4 and b"No space left" in process.stderr, process
 
 
+def check_texts():
+    """Columns of texts: formulas, prints, tables; what takes numbers only refuses them."""
+    words = ["", "Rome", "Oslo", 'a "q", b', "\u00e9t\u00e9", "2024-01-31", "12", "x" * 200]
+    rows = [str(rng.choice(words)) for _ in range(300)]
+    rows[0] = "Rome"
+    cells = "".join(f'"{row.replace(chr(34), 2 * chr(34))}",{i}\n' for i, row in enumerate(rows))
+    table = ("city,n\n" + cells).encode()
+    names = ["--device", "cpu", "--arg", "city=@-:city", "--arg", "n=@-:n"]
+
+    def run(*options):
+        return subprocess.run([*kjit_run, *names, *options], input=table, capture_output=True, check=False)
+
+    for text, holds in [
+        ("city == 'Rome'", lambda s: s == "Rome"),
+        ("city in ('Oslo', '12', 'none')", lambda s: s in ("Oslo", "12")),
+        ("city < 'R'", lambda s: s < "R"),
+        ("contains(city, 'x') or city >= '2024' and city < '2025'", lambda s: "x" in s or "2024" <= s < "2025"),
+    ]:
+        made = run("--formula", f"r = where({text}, n, -1)", "--save", "r=-:r")
+        assert made.returncode == 0, made
+        want = "".join(f"{i if holds(row) else -1}\n" if row else '""\n' for i, row in enumerate(rows))
+        assert made.stdout.decode() == "r\n" + want, (text, made.stdout)
+    made = run("--save", "city=-:city", "--save", "n=-:n")
+    assert list(csv.reader(made.stdout.decode().splitlines())) == [["city", "n"], *([row, str(i)] for i, row in enumerate(rows))]
+    made = run("--print", "city[:1]")
+    assert made.stdout == b'city[:1]: text[1] = ["Rome"]\n', made
+    for options, text in [
+        (["--call", "m = max(city)"], "'city' has texts, such as"),
+        (["--save", "city=texts.npy"], "a .npy file holds numbers, not text[300]"),
+        (["--check", "city=0"], "'city' has texts, and --check compares numbers"),
+        (["--formula", "r = city + 1"], "`+` of a column of texts and an integer literal"),
+    ]:
+        made = run(*options)
+        assert made.returncode and text in made.stderr.decode(), (options, made)
+    made = subprocess.run([*kjit_run, "--arg", "t=@-", "--print", "t"], input=table, capture_output=True, check=False)
+    assert "`:NAME` reads one column, also of texts, as in @FILE.csv:city" in made.stderr.decode(), made
+
+
 def check_broken():
     for data, column, text in [
         (b"a,b\n1,2\n3\n", "a", "standard input: line 3: expected 2 cells, as in line 1, not 1"),
         (b"a,b\n1,2\n\n3,x\n", "b", "standard input: line 4, column 2 (b): expected a number, not 'x'"),
-        (b"a,b\n1,1 2\n", "b", "line 2, column 2 (b): expected a number, not '1 2'"),
-        (b"a;b\n1,5;2\n", "a", "line 2, column 1 (a): expected a number, not '1,5'"),
+        (b"a,b\n1,1 2\n", "b:as=f64", "line 2, column 2 (b): expected a number, not '1 2'"),
+        (b"a;b\n1,5;2\n", "a:as=f64", "line 2, column 1 (a): expected a number, not '1,5'"),
         (b'a,b\n1,"2\n3,4\n', "a", "line 2, column 2: the cell begins with a quote and never ends"),
         (b'a,b\n1,"2"3\n', "a", "line 2, column 2: expected the end of the cell after the closing quote, not '3'"),
         (b"a,b\n1,2\n3,4\0\n", "a", "line 3, column 2: there is a 0 byte"),
@@ -172,4 +210,5 @@ def check_broken():
 check_tables()
 check_formulas()
 check_pipes()
+check_texts()
 check_broken()
