@@ -33,6 +33,7 @@ typedef struct kl_cpu_state {
   LLVMValueRef index_allocas[3], last;  /* loop over blocks: its indices, its end */
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
+  bool joins_blocks; /* a call has one piece of each grid_range for all of its blocks */
   LLVMValueRef shown_thread, shown_block; /* variables for debuggers */
 
   LLVMTypeRef context_type; /* type of the thread context that noinline functions receive */

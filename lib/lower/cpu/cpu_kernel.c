@@ -303,6 +303,38 @@ static void bound_unit(kl_lowering *l)
   s->unit_stop = kl_end_of_warp(l, s->unit_first);
 }
 
+/* Returns whether a call needs no loop over its blocks. The blocks of a range-only kernel have
+ * pieces of a grid_range that follow each other, and the runtime chooses how many there are.
+ * Without the loop LLVM has a sixth less to do. A block that fails or is interrupted leaves its
+ * other iterations out, so it stays a block of its own; so does a block that has a version without
+ * checks. */
+static bool can_join_blocks(kl_lowering *l)
+{
+  const kt_compilation *c = l->c;
+  kt_effects effects = { 0 };
+  if (!c->code->is_range_only || l->checked || c->unchecked || c->request->is_interruptible ||
+      c->request->debug != KJIT_DEBUG_NONE)
+    return false;
+  for (size_t i = 0; i < l->kernel->body.count; i++)
+    kt_add_stmt_effects(c, l->kernel->body.items[i], &effects);
+  return !effects.acts && !effects.may_fail;
+}
+
+static void begin_block_loop(kl_lowering *l, LLVMValueRef first)
+{
+  kl_cpu_state *s = kl_cpu(l);
+  start_block_index(l, first);
+  LLVMBasicBlockRef before = kl_here(l), body = kl_new_block(l, "block");
+  s->head = kl_new_block(l, "blocks");
+  s->exit = kl_new_block(l, "exit");
+  kl_go_on_in(l, s->head);
+  s->block_number = s->number_phi = LLVMBuildPhi(kl_next(l), l->i64, "number");
+  LLVMAddIncoming(s->number_phi, &first, &before, 1);
+  kl_cond_br(l, kl_icmp(l, LLVMIntULT, s->number_phi, s->last), body, s->exit);
+  kl_move_to(l, body);
+  for (int d = 0; d < 3; d++) s->block_index[d] = kl_load(l, l->i32, s->index_allocas[d]);
+}
+
 void kl_cpu_begin_kernel(kl_lowering *l)
 {
   KJ_ASSERT(l->kernel && !l->function);
@@ -325,17 +357,11 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   for (size_t d = 0; d < 3; d++)
     s->grid[d] = kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
   LLVMValueRef first = LLVMGetParam(l->function, 2);
-  start_block_index(l, first);
-
-  LLVMBasicBlockRef before = kl_here(l), body = kl_new_block(l, "block");
-  s->head = kl_new_block(l, "blocks");
-  s->exit = kl_new_block(l, "exit");
-  kl_go_on_in(l, s->head);
-  s->block_number = s->number_phi = LLVMBuildPhi(kl_next(l), l->i64, "number");
-  LLVMAddIncoming(s->number_phi, &first, &before, 1);
-  kl_cond_br(l, kl_icmp(l, LLVMIntULT, s->number_phi, s->last), body, s->exit);
-  kl_move_to(l, body);
-  for (int d = 0; d < 3; d++) s->block_index[d] = kl_load(l, l->i32, s->index_allocas[d]);
+  s->joins_blocks = can_join_blocks(l);
+  if (s->joins_blocks) {
+    s->block_number = first;
+    for (int d = 0; d < 3; d++) s->block_index[d] = kl_const32(l, 0); /* nobody asks for them */
+  } else begin_block_loop(l, first);
   if (s->thread_count == 1) {
     s->rank = kl_const32(l, 0);
     for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
@@ -368,6 +394,10 @@ void kl_cpu_begin_block(kl_lowering *l)
 void kl_cpu_end_kernel(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
+  if (s->joins_blocks) {
+    LLVMBuildRetVoid(kl_next(l));
+    return;
+  }
   step_block_index(l);
   LLVMValueRef next = kl_nuw_add(l, s->number_phi, kl_const64(l, 1));
   LLVMBasicBlockRef latch = kl_here(l);

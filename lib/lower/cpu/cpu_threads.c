@@ -231,8 +231,9 @@ static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRe
                       (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
 }
 
-/* Computes the block's piece. Large pieces start at multiples of 64 elements, so that no two
- * workers write to the same cache line. There may be 2^63 - 1 elements, so rounded numbers and sums
+/* Computes the block's piece, or the pieces of all blocks of the call, which follow each other.
+ * Large pieces start at multiples of 64 elements, so that no two workers write to the same cache
+ * line. There may be 2^63 - 1 elements, so rounded numbers and sums
  * are unsigned. */
 static void find_piece(kl_lowering *l, range *r)
 {
@@ -246,7 +247,8 @@ static void find_piece(kl_lowering *l, range *r)
     kl_and(l, kl_add(l, size, kl_const64(l, ROUNDED_PIECE - 1)), kl_const64(l, -ROUNDED_PIECE));
   size = kl_select(l, kl_icmp(l, LLVMIntUGE, whole, kl_const64(l, LEAST_ROUNDED)), rounded, size);
   r->first = kl_intrinsic2(l, "llvm.umin", kl_mul(l, size, s->block_number), r->total);
-  r->last = kl_intrinsic2(l, "llvm.umin", kl_add(l, r->first, size), r->total);
+  LLVMValueRef next = s->joins_blocks ? kl_mul(l, size, s->last) : kl_add(l, r->first, size);
+  r->last = kl_intrinsic2(l, "llvm.umin", next, r->total);
 }
 
 static range start_range(kl_lowering *l, const kt_stmt *stmt)
