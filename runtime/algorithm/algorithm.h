@@ -141,7 +141,7 @@ static inline kjit_status ka_perform(kjit_context *context, const char *name, ui
 /* Reports an error and leaves the call. */
 _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
-/* The same for an error in a func of the application: the message shows its declaration. */
+/* Like ka_fail, for an error in a func of the application. The message shows its declaration. */
 _Noreturn void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Leaves the call if status is not KJIT_OK. The public function that returned the status has
@@ -157,7 +157,7 @@ bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
 /* Adds a block of work memory and returns its index. */
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero);
 
-/* The same for an array with three axes in row-major order. */
+/* Like ka_add_work, for a three-dimensional array in row-major order. */
 uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3]);
 
 /* Returns the name of a type for messages, in the call's arena. In a kernel's source this name can
@@ -226,8 +226,8 @@ void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type el
 /* Refuses a func of the application that cannot be called with `count` arguments. what: a
  * description of the arguments for the message, such as "two values". Errors: TYPE. */
 void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);
-/* The same for an operand's func. Its arguments are indices, the stored value, arrays and values.
- */
+/* Like ka_check_arity, for the func of an operand, whose arguments are indices, the stored value,
+ * arrays and values. */
 void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
 /* Refuses a kernel argument that is not a value of an element type or a number. Errors: ARGUMENT.
  */
@@ -332,8 +332,8 @@ void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
  * to; KJIT_ANY for no conversion. */
 const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
 const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
-/* The same for an array that is read and written. The func takes indices and a value and calls
- * `change(array, indices, value, more)`; more may be empty. */
+/* Like ka_use_output, for an array that is read and written. The func takes indices and a value and
+ * calls `change(array, indices, value, more)`; more may be empty. */
 const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
                            const char *more);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
@@ -352,7 +352,7 @@ const char *ka_use_type(ka_kernel *kernel, kjit_type type);
 /* Returns the name of a func in the kernel's source. count, what: as in ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
-/* The same for the func of an operand. */
+/* Like ka_use_function, for the func of an operand. */
 const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
 /* Adds a parameter for work memory with three axes that the kernel only reads as elements of this
@@ -403,7 +403,8 @@ const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_t
                                 const char *load, uint32_t index_count);
 const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                              const char *put, uint64_t count);
-/* The same for results with different counts: returns a func of i, v, store and count. */
+/* Like ka_finish_values, for results with different counts. Returns a func of i, v, store and
+ * count. */
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
 /* The functions above use the following ones. ka_declare_reduced declares the struct of a combined
  * value, if it is a struct, and returns its name, or else the name of the type. */
@@ -494,7 +495,8 @@ ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text,
  */
 kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module, kjit_kernel **kernel);
-/* The same for a source without a kernel, whose func's result type the caller wants to find. */
+/* Like ka_find_kernel, for a source without a kernel, of whose func the caller needs the result
+ * type. */
 kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module);
 /* Opens the cache of kernels of a context. */

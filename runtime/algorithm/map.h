@@ -10,12 +10,13 @@ enum { KA_MOST_CORE = KJ_MAX_RANK, KA_MOST_SIZES = 32, KA_NO_AXIS = 255 };
 /* An operand or a result, and the relation of its axes to the axes of the loops. */
 typedef struct ka_mapped {
   ka_operand operand;
-  uint32_t core_rank;           /* number of last axes that the func gets as a whole: its core */
-  uint32_t core[KA_MOST_CORE];  /* for each core axis, its index in ka_map.sizes */
-  uint32_t first;               /* axis of the loops that the operand's first axis belongs to */
-  int64_t strides[KJ_MAX_RANK]; /* of an array, for each axis of the loops; 0 if it broadcasts */
-  bool uses[KJ_MAX_RANK];       /* whether its element depends on the axis of the loops */
-  const char *element;          /* map_text.c: its parameters, each after a comma */
+  uint32_t core_rank;          /* number of last axes that the func gets as a whole: its core */
+  uint32_t core[KA_MOST_CORE]; /* for each core axis, its index in ka_map.sizes */
+  uint32_t first;              /* axis of the loops that the operand's first axis belongs to */
+  int64_t
+    strides[KJ_MAX_RANK]; /* strides of an array for each axis of the loops; 0 if it broadcasts */
+  bool uses[KJ_MAX_RANK]; /* whether its element depends on the axis of the loops */
+  const char *element;    /* map_text.c: its parameters, each after a comma */
 } ka_mapped;
 
 /* A size with a name in the signature, or a number. */

@@ -45,7 +45,7 @@ typedef struct ka_pair_value {
 typedef enum ka_pair_weight {
   KA_WEIGHT_ONE,  /* add */
   KA_WEIGHT_EXP,  /* logaddexp: exp(value - result) */
-  KA_WEIGHT_PLACE /* max, min: 1 for the pair that the result is the value of, else 0 */
+  KA_WEIGHT_PLACE /* max, min: 1 for the pair whose value is the result, otherwise 0 */
 } ka_pair_weight;
 
 /* A pass of kjit_pairs_gradient: computes derivatives by some of the func's parameters, one result
@@ -169,7 +169,8 @@ typedef struct ka_sums_text {
 } ka_sums_text;
 ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_text *values,
                            uint32_t rows, const char *pair, const char *const *stores);
-/* The same for a gradient: sums of derivatives. more: names of the func's additional arguments. */
+/* Like ka_write_sums, for a gradient, whose sums are sums of derivatives. more: names of the func's
+ * additional arguments. */
 ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
                                const char *more, uint32_t count, const char *const *stores);
 /* Sets the parameters by which a gradient computes derivatives. Errors: ARGUMENT, TYPE. */

@@ -5,7 +5,7 @@
 
 #include "algorithm/algorithm.h"
 
-/* One result. */
+/* One result of a reduction. */
 typedef struct ka_reduced {
   ka_operator operator_;         /* the operator, if reduction is NULL */
   const ka_reduction *reduction; /* the named reduction, or NULL */

@@ -1,5 +1,5 @@
 /* kjit_update_at, like NumPy's ufunc.at, with update.kir of lib/library. A GPU needs one launch
- * with atomic operations; on the CPU each block processes a part of the elements of x. */
+ * with atomic operations; on the CPU each block updates a part of the rows of x. */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
@@ -25,10 +25,10 @@ typedef struct update {
 
 enum {
   GPU_THREADS = 256,
-  GPU_ITEMS = 4,    /* values that a thread processes at a time */
-  GPU_BLOCKS = 8,   /* blocks for each multiprocessor */
-  FEW = 4096,       /* number of elements below which many threads may update the same element at a
-                     * time */
+  GPU_ITEMS = 4,  /* values that a thread processes at a time */
+  GPU_BLOCKS = 8, /* blocks for each multiprocessor */
+  FEW =
+    4096, /* number of elements up to which many threads may update the same element at a time */
   CPU_LEAST = 32768 /* minimum values of a piece */
 };
 

@@ -372,18 +372,19 @@ struct kjit_device {
   _Atomic(kj_launch_mark *) marks;
   kj_attachment *attachments[KJ_MOST_ATTACHMENTS]; /* added under mutex, read without it */
   _Atomic uint32_t attachment_count;
-  _Atomic uint32_t captures;             /* number of running captures on its streams; while it is
-                                          * not 0, no call can wait for the device */
-  struct kj_memory *memory;              /* see memory/pool.h; NULL if work is not queued */
-  kj_attachment *unloading;              /* see code/evict.c; NULL if code is unloaded
-                                          * immediately */
-  _Atomic uint64_t failures;             /* number of kernel failures detected so far */
-  struct kj_failure_slot *failure_slots; /* of loaded specializations whose threads can fail */
-  struct kj_prints *prints;              /* see report/print.c; NULL if kernels run inside the
-                                          * launch call */
-  struct kj_interrupts *interrupts;      /* see base/interrupt.c; NULL if code is not
-                                          * interruptible */
-  uint32_t multiprocessor_threads;       /* maximum number of resident threads */
+  _Atomic uint32_t captures; /* number of running captures on its streams; while it is
+                              * not 0, no call can wait for the device */
+  struct kj_memory *memory;  /* see memory/pool.h; NULL if work is not queued */
+  kj_attachment *unloading;  /* see code/evict.c; NULL if code is unloaded
+                              * immediately */
+  _Atomic uint64_t failures; /* number of kernel failures detected so far */
+  struct kj_failure_slot
+    *failure_slots;                 /* slots of loaded specializations whose threads can fail */
+  struct kj_prints *prints;         /* see report/print.c; NULL if kernels run inside the
+                                     * launch call */
+  struct kj_interrupts *interrupts; /* see base/interrupt.c; NULL if code is not
+                                     * interruptible */
+  uint32_t multiprocessor_threads;  /* maximum number of resident threads */
   /* has_launch_attributes: a launch can have a priority, or begin before the preceding launch
    * ends */
   bool has_launch_attributes, has_cooperative_launch, has_clusters;

@@ -98,7 +98,7 @@ typedef struct kj_array_line {
   _Alignas(64) uint64_t form;
   uint64_t place;          /* kj_place of the device when the array was made */
   uint64_t low, high;      /* byte addresses: the first one, and the one after the last */
-  int64_t extent;          /* of the first dimension */
+  int64_t extent;          /* extent of the first dimension */
   kj_last_use *owners_use; /* last use of the memory: `use` of the owner */
   kj_last_use use;         /* last use of the array's own memory */
 } kj_array_line;

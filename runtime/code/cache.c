@@ -135,7 +135,7 @@ void kj_drop_facts(kj_call *call)
 typedef enum key_match {
   KEY_OTHER,
   KEY_SAME_TYPES, /* the keys differ in facts only */
-  KEY_SERVES      /* the same, and the call has all facts of the known key */
+  KEY_SERVES      /* the keys differ in facts only, and the call has all facts of the known key */
 } key_match;
 
 static const uint64_t facts_mask = (uint64_t)0xff << FACTS_AT;

@@ -26,7 +26,7 @@ void kj_join_large_thread(kj_large_thread *thread);
 kjit_status kj_create_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
                              kj_diagnostics *diagnostics, kj_code *code);
-/* The same, but without calls of kjit_config.on_stage. */
+/* Like kj_call_compiler, but never calls kjit_config.on_stage. */
 kjit_status kj_call_compiler_unseen(kj_runtime *runtime, const kj_compile_request *request,
                                     kj_diagnostics *diagnostics, kj_code *code);
 kjit_status kj_call_loader(kj_runtime *runtime, const kj_code *code, const kj_outside *outside,

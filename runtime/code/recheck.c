@@ -33,14 +33,15 @@ static bool is_from_same_sources(const kj_code *code, const kj_disk_key *key)
          code->made_from[1] == key->sources.high;
 }
 
-/* Another compiler may produce different code for the same key. */
+/* Returns whether this compiler made the code. Another compiler may produce different code for the
+ * same key. */
 static bool is_by_own_compiler(kj_runtime *runtime, const kjit_specialization *found,
                                const kj_disk_key *key)
 {
   kj_digest compiler;
   kj_code same = { 0 };
   if (!kj_identify_compiler(runtime, &compiler)) return false;
-  if (!found->is_imported) return true; /* then it was looked up as code of this compiler */
+  if (!found->is_imported) return true; /* other caches return only code of this compiler */
   bool is_own = kj_find_import(runtime, key, &compiler, &same);
   kj_free_code(&same);
   return is_own;

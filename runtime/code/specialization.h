@@ -190,8 +190,8 @@ kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagn
  * values known at compile time. Errors: SYNTAX, TYPE, NAME, ARGUMENT. */
 kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics);
-/* The same for a list of types. In text form a struct has only its name, which several structs can
- * share. */
+/* Like kj_read_signature, for a list of types. In text form a struct has only its name, which
+ * several structs can share. */
 kjit_status kj_read_types(const kjit_kernel *kernel, const kjit_type *types, size_t count,
                           kj_argument *arguments, kj_bound *bound, kj_diagnostics *diagnostics);
 /* Reports a failed thread of a kernel, or of a func that the application called: status KERNEL with

@@ -174,9 +174,9 @@ static kjit_status allocate_mapping(kj_allocation *allocation)
   return KJIT_OK;
 }
 
-/* Requests huge pages for large memory. The kernel that fills a new array would otherwise spend as
- * much time on page faults, one for each 4 KiB, as on its computation. Errors are ignored, because
- * the advice is optional. */
+/* Requests huge pages for large memory. Otherwise a kjit kernel that fills a new array would spend
+ * as much time on page faults, one for each 4 KiB, as on its computation. Errors are ignored,
+ * because the advice is optional. */
 static void advise_huge_pages(void *memory, size_t size_bytes)
 {
   enum { LEAST_BYTES = 4 << 20, PAGE = 4096 };

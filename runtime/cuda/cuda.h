@@ -132,7 +132,7 @@ uint32_t kj_ptx_limit(int driver_version);
  * the device as lost. device may be NULL. */
 kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
                             const char *call, kj_diagnostics *diagnostics);
-/* The same for a call that concerns a kernel; the message names the kernel. */
+/* Like kj_check_driver, for a call that concerns a kernel. The message names the kernel. */
 kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
                                  const char *call, kj_diagnostics *diagnostics);
 #define KJ_DRIVER(device, diagnostics, name, ...) \

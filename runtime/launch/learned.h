@@ -56,7 +56,8 @@ typedef struct kj_learned_scalar {
   kjit_type type; /* an untyped number for a parameter without a type has a weak type */
 } kj_learned_scalar;
 
-/* Another extent, and the extents that the shape depends on. */
+/* An extent that a launch copies to the parameter block, or to the inputs that the launch shape
+ * depends on. */
 typedef struct kj_learned_extent {
   uint8_t argument, dimension;
   uint16_t to;

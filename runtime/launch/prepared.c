@@ -395,8 +395,9 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
 {
   kept_argument *kept = &prepared->kept[index];
   kjit_arg *own = &prepared->arguments[index];
-  bool is_made = (prepared->ready.is_ready || !prepared->is_stale) &&
-                 !prepared->call.has_nothing; /* then the parameter block may not exist */
+  bool is_made =
+    (prepared->ready.is_ready || !prepared->is_stale) &&
+    !prepared->call.has_nothing; /* if it has nothing to do, the parameter block may not exist */
   bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
                   own->kind == KJIT_ARG_VALUE;
   kj_bound *bound = &prepared->call.bound[index];

@@ -92,8 +92,8 @@ static bool count_quickly(const kj_call *call, uint32_t range, uint64_t *count)
   return programs->is_complete;
 }
 
-/* The same with kj_evaluate. Returns false if the extents are not known before the launch, or if
- * the kernel may compute other values. */
+/* Computes the same product with kj_evaluate. Returns false if the extents are not known before the
+ * launch, or if the kernel may compute other values. */
 static bool count_by_rules(const kj_call *call, uint32_t range, uint64_t *count)
 {
   const ki_exprs *extents = &call->kernel->ranges[range]->args;

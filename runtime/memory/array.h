@@ -78,7 +78,7 @@ kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnost
 kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *shape,
                          const int64_t *strides, uint32_t rank, int64_t offset,
                          kj_diagnostics *diagnostics, kjit_array **view);
-/* The same with an offset in bytes. */
+/* Like kj_make_view, with an offset in bytes. */
 kjit_status kj_make_view_at(kjit_array *array, kjit_type element, const int64_t *shape,
                             const int64_t *strides, uint32_t rank, int64_t offset_bytes,
                             kj_diagnostics *diagnostics, kjit_array **view);

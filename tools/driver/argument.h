@@ -49,8 +49,8 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
                               tool_argument *argument);
 /* Scans "FILE.npy" or "FILE.npy:as=TYPE" up to the end of the text. */
 bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument);
-/* As kjit_launch takes it; value and bytes must live as long. A number without a type is a literal,
- * of a float where it has a point or an exponent. */
+/* Converts a value to an argument for kjit_launch, which points into value and bytes. A number
+ * without a type is a literal: a float if it has a point or an exponent, otherwise an integer. */
 enum { TOOL_SCALAR_BYTES = 16 };
 kjit_arg tool_scalar_argument(const tool_value *value, void *bytes);
 /* A name and, if some follow, the subscripts of a view: "x", "x[1:]", "x.T". */

@@ -23,7 +23,7 @@ bool tool_stage_is_text(kjit_stage stage);
 /* Returns whether a target of this kind has the stage. */
 bool tool_stage_fits(kjit_stage stage, bool is_gpu);
 const char *tool_stage_name(kjit_stage stage);
-int tool_stage_of_path(const char *path); /* by the ending, ".ptx"; -1: unknown */
+int tool_stage_of_path(const char *path); /* by an ending such as ".ptx"; -1 if it is unknown */
 
 /* Emits a stage to *code, which the caller frees with free(). Text stages end with a 0 byte that
  * size_bytes does not count. The kir stage contains the whole module. */

@@ -32,8 +32,8 @@ __attribute__((format(printf, 2, 3))) bool tool_prefix(tool_error *error, const 
 /* Records the diagnostics of the context for a failed kjit call. */
 bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status,
                     const char *doing);
-/* The same for a call with a name from the command line: an unknown name counts as a usage error of
- * the option. */
+/* Like tool_fail_kjit, for a call with a name from the command line. An unknown name counts as a
+ * usage error of the option. */
 bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status status,
                      const char *option);
 /* Notes that writing to standard output failed, with the errno `reason`. The error is reported when

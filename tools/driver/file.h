@@ -6,7 +6,7 @@
 
 /* "-" is standard input. The text ends in a 0 byte that size_bytes does not count. */
 bool tool_read_file(tool_error *error, const char *path, char **text, size_t *size_bytes);
-/* The same for data of any size up to half of the machine's memory. */
+/* Like tool_read_file, for data of any size up to half of the machine's memory. */
 bool tool_read_whole_file(tool_error *error, const char *path, char **text, size_t *size_bytes);
 /* NULL or "-" is standard output, whose errors tool_watch_output reports. */
 bool tool_write_file(tool_error *error, const char *path, const void *data, size_t size_bytes);

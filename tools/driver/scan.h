@@ -39,8 +39,8 @@ tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
 /* Records "option: message" with the text and a caret under `at`. Returns false. */
 __attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at,
                                                           const char *format, ...);
-/* The same for a failed kjit call: records the diagnostics of the context, then the text and the
- * caret. */
+/* Like tool_scan_fail, for a failed kjit call. Records the diagnostics of the context, then the
+ * text and the caret. */
 bool tool_scan_fail_kjit(tool_scanner *scanner, const char *at, kjit_context *context,
                          kjit_status status);
 /* Records "expected WHAT, not 'REST'", where REST is the next word of the text. Returns false. */
@@ -62,7 +62,8 @@ bool tool_is_size(tool_scanner *scanner);
  * scanner has a size, also its name, and products and quotients of it. A division must have no
  * remainder. */
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value);
-/* The same for 64-bit patterns such as seeds: with a sign, or up to 2^64 - 1 without. */
+/* Like tool_scan_integer, for 64-bit patterns such as seeds. A number without a sign can be up to
+ * 2^64 - 1. */
 bool tool_scan_bits(tool_scanner *scanner, const char *what, uint64_t *bits);
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
 /* Returns whether the text is the name of a vector type, and stores its type and lanes. */

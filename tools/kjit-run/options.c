@@ -290,8 +290,8 @@ static bool take_plain_option(run_options *options, int key, char *text, struct 
   }
 }
 
-/* Without the division check for formulas: they compute both values of a `where`, so a division by
- * 0 may be intended. */
+/* Returns the default checks. Formulas have no division check, because they compute both values of
+ * a `where`, so a division by 0 may be intended. */
 static uint32_t usual_checks(const run_options *options)
 {
   const uint32_t division =

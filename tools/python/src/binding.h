@@ -95,7 +95,7 @@ typedef struct array_object {
   kjit_array *array; /* NULL while the array is pending */
   kjit_device *device;
   int is_read_only;
-  binding_producer producer; /* of an imported array */
+  binding_producer producer; /* producer of an imported array */
   binding_block *block;      /* shared state of its memory; NULL if the array has no views and no
                               * pending array reads it */
   binding_pending *pending;  /* the recorded operation that computes the array when it is first

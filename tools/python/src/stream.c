@@ -63,7 +63,7 @@ static int read_handle(PyObject *object, uint64_t *handle)
   return 0;
 }
 
-/* *is_own: the caller has to destroy the stream. */
+/* Gets a stream for a native handle. Sets *is_own if the caller has to destroy the stream. */
 kjit_status binding_open_handle(kjit_device *device, uint64_t handle, kjit_stream **stream,
                                 int *is_own)
 {
