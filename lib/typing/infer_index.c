@@ -441,10 +441,50 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
   return load;
 }
 
+/* ---- fields of records by number, as in Numba ---- */
+
+/* Returns the struct whose fields have numbers, or KJIT_ANY. A reference to a record is an array
+ * without dimensions. */
+static kjit_type numbered_struct(kt_scope *s, const kt_expr *base)
+{
+  const ki_type_info *info = ki_type(s->c->types, base->type);
+  bool is_reference = kt_is_array(s->c, base->type) && info->rank == 0;
+  kjit_type type = is_reference ? info->element : base->type;
+  return s->has_numba_types && kt_is_struct(s->c, type) ? type : KJIT_ANY;
+}
+
+static kt_expr *infer_numbered(kt_scope *s, const ki_expr *expr, kt_expr *base, kjit_type type)
+{
+  const ki_expr *arg = expr->args.items[0];
+  uint32_t count = ki_type(s->c->types, type)->count;
+  __int128 distance = 0;
+  kt_expr *index = kt_is_from_end(arg, &distance)
+                     ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
+                     : kt_infer_expr(s, arg);
+  check_index_type(s, index);
+  if (!kt_is_constant(index))
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+            "the number of a field must be known at compile time: %s has %u fields",
+            kt_type_text(s->c, type), count);
+  if (index->integer < 0 || index->integer >= count)
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "%s has %u fields, and no field %s",
+            kt_type_text(s->c, type), count,
+            kt_integer_text(s->arena, distance ? -distance : index->integer));
+  ki_component component = ki_get_component(s->c->types, type, (uint32_t)index->integer);
+  if (base->type == type) return kt_read_component(s, base, component, expr->location);
+  kt_expr *member = kt_make_member(s, base, component, expr->location);
+  return kt_is_value_array(s->c, component.type)
+           ? member
+           : kt_new_load(s, member, &(kt_exprs){ 0 }, expr->location);
+}
+
 /* ---- all of them ---- */
 
 kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
 {
+  kjit_type record = numbered_struct(s, base);
+  bool is_number = expr->args.count == 1 && expr->args.items[0]->kind != KJ_EXPR_SLICE;
+  if (record != KJIT_ANY && is_number) return infer_numbered(s, expr, base, record);
   if (kt_is_tuple(s->c, base->type)) return kt_infer_item(s, expr, base);
   if (kt_is_vector(s->c, base->type)) return infer_lane(s, expr, base);
   if (kt_is_value_array(s->c, base->type)) return infer_part(s, expr, base);

@@ -1,6 +1,7 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 """Fields of arrays of records as arguments of functions in kernels: f(a.x). The function gets the array, and its parameter names
 the field. Values are compared with NumPy's on random records."""
+import kjit
 import numpy as np
 from kjit import cuda, njit
 
@@ -126,3 +127,45 @@ a = records(11)
 a["n"] += 1
 assert ratio(a) == a["x"].mean() / a["n"].mean()
 assert not ratio.runs_in_python
+
+
+# Fields of a record by number.
+@cuda.jit
+def numbered(a, r):
+    p = a[1]
+    r[0] = p[0] + p[1]
+    r[1] = a[0][-1]
+    r[2] = p[2][1]
+    r[3] = p[3][1]
+    p[0] = 7
+
+
+@njit
+def by_number(p):
+    return p[1] * p[0], p[-1]
+
+
+a, r = records(2), np.zeros(4)
+expected = [a["x"][1] + a["n"][1], a["b"][0], a["v"][1, 1], a["of"]["q"][1]]
+assert by_number(a[1]) == (a["n"][1] * a["x"][1], a["b"][1])
+numbered[1, 1](a, r)
+assert r.tolist() == expected and a["x"][1] == 7, (r, expected)
+
+
+@cuda.jit
+def absent(a):
+    a[0][0] = a[1][5]
+
+
+@cuda.jit
+def unknown(a, i):
+    a[0].x = a[1][i]
+
+
+for kernel, arguments, text in ((absent, (a,), "5 fields, and no field 5"), (unknown, (a, 1), "the number of a field must be known")):
+    try:
+        kernel[1, 1](*arguments)
+    except kjit.Error as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(text)
