@@ -95,3 +95,39 @@ for result in of_bools(np.array([True, False])):
 # The reduction of nothing is what it begins with.
 total = kjit.cuda.reduce(lambda a, b: a + b)
 assert type(total(np.zeros(0), init=3)) is int and total(np.zeros(0), init=3) == 3 and type(total(np.zeros(1), init=3)) is np.float64
+
+# carray and farray: the memory at a pointer as an array.
+with kjit.as_numba():
+    from numba import carray, farray
+pointed = kjit.cuda.to_device(np.arange(6, dtype=np.float32))
+
+
+@kjit.cuda.jit("void(CPointer(float32), int64)")
+def at_pointer(p, n):
+    a = carray(p, (n, 3), dtype=np.float32)
+    b = farray(p, (3, n))
+    c = carray(p, 6)
+    a[1, 0] += 100
+    b[0, 1] += 1000
+    c[5] = b[1, 0] + a.shape[0] + b.shape[0] * 10 + c.size * 1000
+
+
+at_pointer[1, 1](int(pointed.gpu_data.device_pointer), 2)
+assert pointed.copy_to_host().tolist() == [0, 1, 2, 1103, 4, 6033]
+
+
+# A gufunc of numba.cuda converts values of the host to types with fewer bits, and no array on the device.
+@kjit.cuda.guvectorize(["void(int32, int32[:], int32[:])"], "(),(t)->(t)", target="cuda")
+def scaled(a, b, out):
+    for i in range(b.size):
+        out[i] = a * b[i]
+
+
+b = np.arange(5).astype(np.int32)
+assert (scaled(np.int64(2), b) == 2 * b).all()
+try:
+    scaled(kjit.cuda.to_device(np.array(2)), b)
+except TypeError as error:
+    assert "does not support .astype()" in str(error), error
+else:
+    raise AssertionError("an array on the device was converted")

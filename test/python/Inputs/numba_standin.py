@@ -355,6 +355,7 @@ def install():
     cuda.utils = place("numba.cuda.utils", PYVERSION=sys.version_info[:2])
     place("numba.cuda.np")
     place("numba.cuda.np.numpy_support", from_dtype=cuda.types.from_dtype, as_dtype=cuda.types.as_dtype,
+          carray=kjit.cuda.words.carray, farray=kjit.cuda.words.farray,
           numpy_version=tuple(map(int, np.__version__.split(".")[:2])))
     place("numba.cuda.typing", signature=lambda result, *args: result(*args))
     place("numba.cuda.typing.typeof", typeof=cuda.types.typeof)

@@ -107,6 +107,8 @@ def _numba():
         "literal_unroll": kjit.cuda.literal_unroll,
         "typeof": kinds.typeof,
         "from_dtype": kinds.from_dtype,
+        "carray": kjit.cuda.words.carray,
+        "farray": kjit.cuda.words.farray,
         "types": kinds,
         "cuda": kjit.cuda,
         "config": kjit.config,
@@ -124,7 +126,8 @@ def _modules():
 
     extending = {**_missing.EXTENDING, "register_jitable": _register_jitable, "is_jitted": _is_jitted}
     kinds, errors = cuda.types, _errors()
-    support = {"from_dtype": kinds.from_dtype, "as_dtype": kinds.as_dtype}
+    pointed = {"carray": cuda.words.carray, "farray": cuda.words.farray}
+    support = {"from_dtype": kinds.from_dtype, "as_dtype": kinds.as_dtype, **pointed}
     table = {
         "numba": _numba(),
         "numba.types": kinds,

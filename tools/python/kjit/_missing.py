@@ -123,8 +123,6 @@ NUMBA = {
             "gdb": "kjit.njit(debug=True) has debug information",
             "gdb_init": "kjit.njit(debug=True) has debug information",
             "gdb_breakpoint": "kjit.njit(debug=True) has debug information",
-            "carray": "hand over the array",
-            "farray": "hand over the array",
             "optional": "kjit has no values that may be None at run time",
             "deferred_type": "kjit has no classes",
         }.items()

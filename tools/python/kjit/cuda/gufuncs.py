@@ -164,7 +164,15 @@ class GUFunc(_ufuncs.Attributes):
             for s in self._signatures
         ]
         rules = rules_for(casting, OF_EXACT if self._is_on_cpu else OF_CUDA)
-        row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], rules)
+        found = [numpy.dtype(g.dtype) for g in given]
+        if rules is OF_CUDA:
+            rules = (*rules, _narrows_host)
+        try:
+            row, signature = choose_row(rows, self.__name__, args, found, rules)
+        except TypeError as error:
+            if not any(map(is_device, args)):
+                raise
+            raise TypeError(f"{error}; an array on the device does not support .astype()") from None
         return signature.args, row
 
     def _split(self, args, out):
@@ -293,6 +301,13 @@ def _make_kernel(function, count, is_strict):
     space = {"core": core, "grid": words.FORMS["grid"]}
     exec(compile(text, file, "exec"), space)
     return dispatcher.Dispatcher(space["rows"], [], {"boundscheck": False})
+
+
+def _narrows_host(value, found, wanted):
+    """Whether an argument is converted to the type of a signature. numba.cuda converts values of the host to types with fewer bits, too."""
+    if is_device(value):
+        return found == wanted
+    return numpy.can_cast(found, wanted, "safe") or numpy.can_cast(wanted, found, "safe")
 
 
 def _on_host(array):

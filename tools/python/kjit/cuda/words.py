@@ -39,6 +39,33 @@ class ConstantArray(Form):
         return emitter.known(value, bound["ary"])
 
 
+class PointedArray(Form):
+    """carray(p, shape, dtype) and farray: the memory at a pointer as an array in C or F order."""
+
+    def __init__(self, name, is_fortran):
+        super().__init__(name, "ptr shape dtype=None", "", self.__doc__)
+        self.is_fortran = is_fortran
+
+    def expand(self, emitter, call):
+        bound = self.bind(call)
+        if isinstance(bound, str):
+            raise emitter.error(call, bound)
+        pointer, shape, dtype = bound["ptr"], bound["shape"], bound["dtype"]
+        extents = list(shape.elts if isinstance(shape, ast.Tuple) else [shape])
+        if self.is_fortran:
+            extents.reverse()
+        own = emitter.expression(pointer)
+        is_given = isinstance(dtype, ast.AST) and emitter.static_value(dtype) is not None
+        kind = [emitter.type_text(emitter.static_value(dtype), dtype)] if is_given else ["dtype(", *own, "[0])"]
+        parts = [emitter.source.place(call), "view(", *kind, "["]
+        for i, extent in enumerate(extents):
+            parts += [", "] * (i > 0) + emitter.expression(extent)
+        return [*parts, "], ", *own, ")", ".T" * (self.is_fortran and len(extents) > 1)]
+
+
+carray, farray = PointedArray("carray", False), PointedArray("farray", True)
+
+
 class Atomic(Form):
     """An atomic operation on an array element, or on the real or imaginary part of a complex
     element."""
