@@ -2,11 +2,12 @@
 """Statements that Numba compiles and kjit's njit leaves to the interpreter: print, try, and exceptions with values of the call."""
 import contextlib
 import io
+import random
 import warnings
 
 import kjit
 import numpy as np
-from kjit import njit
+from kjit import njit, prange
 
 warnings.simplefilter("ignore", kjit.KjitWarning)
 
@@ -148,3 +149,31 @@ with warnings.catch_warnings(record=True) as seen:
 
     assert careful(4) == 6
 assert len(seen) == 1 and "this loop, which contains `try`" in str(seen[0].message), seen
+
+
+# A loop over prange that draws random numbers runs on one core, with NumPy's numbers.
+@njit(parallel=True)
+def hits(n):
+    np.random.seed(3)
+    c = 0
+    for _ in prange(n):
+        x = np.random.random()
+        y = np.random.random()
+        if x * x + y * y < 1:
+            c += 1
+    return c
+
+
+drawn = np.random.RandomState(3).random_sample((500, 2))
+assert hits(500) == ((drawn**2).sum(axis=1) < 1).sum()
+
+
+@njit(parallel=True)
+def mixed(a):
+    for i in prange(len(a)):
+        a[i] = random.random() + np.random.rand()
+
+
+a = np.zeros(50)
+mixed(a)
+assert 0 < a.min() and a.max() < 2 and len(set(a)) == 50

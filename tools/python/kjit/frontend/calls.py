@@ -112,8 +112,9 @@ class Calls:
             symbol = self.builder.function(thing)
             self.used.add(symbol)
             return [self.source.place(node), symbol, *self.positional(node)]
-        if whole_arrays.is_pythons(thing):
-            text = f"`{ast.unparse(node.func)}`: compiled code does not have this function of NumPy"
+        if whole_arrays.is_pythons(thing) or whole_arrays.is_random(thing):
+            what = "generator" if whole_arrays.is_random(thing) else "function of NumPy"
+            text = f"`{ast.unparse(node.func)}`: compiled code does not have this {what}"
             raise self.error(node, text, NotCompiledError)
         if getattr(thing, "makes_derivative", False):
             text = f"kjit.{thing.__name__}() in a kernel takes the name of a function around the kernel, and literal numbers"

@@ -1,6 +1,7 @@
 """What a function that stays in Python does with whole arrays, by NumPy and in compiled code, and what its interpreter does."""
 
 import ast
+import random
 import types
 
 from .. import _numpy_types
@@ -38,6 +39,12 @@ def is_pythons(thing):
     """Whether an object is a function of NumPy that is written in Python."""
     is_function = isinstance(thing, types.FunctionType) or type(thing).__name__ == "_ArrayFunctionDispatcher"
     return is_function and str(getattr(thing, "__module__", "")).split(".")[0] == "numpy"
+
+
+def is_random(thing):
+    """Whether an object is a function of numpy.random or of the module random, which are methods of a generator."""
+    owner = type(getattr(thing, "__self__", None))
+    return owner.__module__.startswith("numpy.random") or issubclass(owner, random.Random)
 
 
 class WholeArrays:
