@@ -98,12 +98,28 @@ RANGES = [("GPU, four threads, one element at a time: each thread continues four
           ("CPU, four cores: each core takes consecutive elements", [i // 4 for i in range(16)], "core ")]
 
 
+def expressions(heading, peers):
+    """Returns kjit's time of each fused expression divided by the times of peers, for write_ratios."""
+    rows = table(heading, "expression")
+    return {peer: [(row["expression"], peer, *[float(row["kjit"]) / float(row[peer])] * 2) for row in rows if row[peer]] for peer in peers}
+
+
+# The plots of fused expressions: name, heading of the table, peers, device.
+EXPRESSIONS = [
+    ("gpu", "Fused expressions beside CuPy, PyTorch and JAX", ("CuPy", "PyTorch", "JAX"), "one H200"),
+    ("cpu", "Fused expressions on the CPU", ("NumPy", "numexpr"), "two cores"),
+]
+
+
 def draw(folder):
     plot.write_cells(folder / "grid_range.svg", "for i in grid_range(16)", RANGES)
     plot.write_ratios(folder / "peers.svg", "kjit's time divided by the time of the peer", ratios(lambda row: True))
     plot.write_ratios(folder / "overview.svg", "kjit's time divided by the time of the peer", ratios(OVERVIEW.__contains__))
     plot.write_bars(folder / "launches.svg", "Host time of one launch", launches(), "us")
     plot.write_bars(folder / "first_kernel.svg", "New Python process: import and first kernel on a GPU (H100)", first_kernel(), "ms")
+    for name, section, peers, where in EXPRESSIONS:
+        title = f"Fused expressions on {where}: kjit's time divided by the time of the peer"
+        plot.write_ratios(folder / f"expressions_{name}.svg", title, expressions(section, peers))
     for name, where, series in (("gpu", "one H200", sizes_gpu()), ("cpu", "16 cores of a Xeon", sizes_cpu())):
         plot.write_plot(folder / f"sizes_{name}.svg", f"Sum and radix sort on {where}", "elements", "microseconds", series, log_x=True, log_y=True)
 

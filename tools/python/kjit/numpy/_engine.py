@@ -149,7 +149,8 @@ def normalize_axis(axis, rank, what="axis"):
         raise TypeError(f"{what} is an integer, not {axis!r}")
     found = index(axis)
     if not -rank <= found < rank:
-        raise AxisError(f"{what} {found} is out of bounds for an array of {rank} dimensions")
+        where = "" if what == "axis" else f"{what}: "
+        raise AxisError(f"{where}axis {found} is out of bounds for array of dimension {rank}")
     return found % rank
 
 

@@ -38,10 +38,11 @@ def _checked_axis(x, axis, what):
 
 
 # NumPy sorts arrays of the CPU by the processor's vectors, on one core. With many cores kjit's sort
-# of more elements takes less time. The indices that sort up to _FEW elements are NumPy's, too.
+# of more elements takes less time. NumPy also finds the indices that sort elements without ties, up
+# to _FEW of elements of 4 bytes.
 _CORES = len(os.sched_getaffinity(0))
 _MOST_BY_NUMPY = 2**20 if _CORES > 8 else 2**62
-_FEW = 1024
+_FEW = 2**14
 _PLAIN = frozenset(text for text, kind in KIND.items() if kind in "biuf" and text != "bf16")
 
 
@@ -81,9 +82,9 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis, out = _checked_axis(x, axis, "argsort"), _engine.new(tuple(x.shape), "i64", x.device)
-    if not descending and _is_numpys(x, _MOST_BY_NUMPY) and (x.size <= _FEW or x.ndim == 1 and x.dtype.itemsize == 8):
-        host = _engine.host_view(x)
-        found = host.argsort(axis, kind="stable") if x.size <= _FEW else _sort_without_ties(host)
+    most = _MOST_BY_NUMPY if x.dtype.itemsize == 8 else _FEW if x.dtype.itemsize == 4 else 0
+    if not descending and x.ndim == 1 and x.size > 1 and _is_numpys(x, most):
+        found = _sort_without_ties(_engine.host_view(x))
         if found is not None:
             _engine.host_view(out)[...] = found
             return out
