@@ -116,7 +116,7 @@ class Known:
         return hash(self.key)
 
     def names(self, name):
-        """A function is not a parameter of the kernel IR."""
+        """Returns no names: a function is not a parameter of the kernel IR."""
         return ()
 
 

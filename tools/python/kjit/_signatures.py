@@ -1,24 +1,28 @@
-"""Signatures of functions made by kjit.njit: `float64(float64[:])`. Arguments and results are converted to their types, as Numba does."""
+"""Signatures of functions made by kjit.njit, such as `float64(float64[:])`. Arguments and results
+are converted to their types, as in Numba."""
 
 from .cuda import types
 
-# How far a number is from a parameter's type: (conversions that lose values, other ones, wider types of the same kind).
+# The costs of conversions, compared as tuples: (conversions that can lose values, other
+# conversions, wider types of the same kind).
 _EXACT, _WIDER, _SAFE, _UNSAFE = (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)
 
 
 def is_signature(thing):
-    """Whether an argument of njit is a signature, or a list of several, rather than a function."""
+    """Returns whether an argument of njit is a signature or a list of signatures, and not a
+    function."""
     return isinstance(thing, (str, tuple, list, types.Signature)) or hasattr(types.of_numba(thing), "return_type")
 
 
 def parse(thing):
-    """The signatures in one argument of njit."""
+    """Returns the list of signatures in one argument of njit."""
     listed = thing if isinstance(thing, list) else [thing]
     return [types.parse(one) for one in listed]
 
 
 def choose(signatures, args, name):
-    """(the signature that fits the arguments best, the arguments with its types)"""
+    """Returns (the signature that fits the arguments best, the arguments converted to its types).
+    Raises TypeError if no signature fits, or if several fit equally well."""
     fitting = []
     for signature in signatures:
         if len(signature.args) == len(args):
@@ -48,7 +52,8 @@ def _sum(fits):
 
 
 def _fit(kind, value):
-    """(how far the value is from a parameter's type, the value with that type), or None."""
+    """Returns (the cost of the conversion, the value converted to the type), or None if the value
+    cannot be converted."""
     import numpy
 
     if isinstance(kind, types.Array):
@@ -97,6 +102,7 @@ def _fit_number(wanted, value):
 
 
 def result_text(signature):
-    """The name of the result's type in the kernel IR, or None: it is as the function has it."""
+    """Returns the kernel IR's name of the result type, or None if the signature does not give a
+    number type."""
     kind = signature.return_type
     return kind.text if isinstance(kind, (types.Number, types.Boolean)) else None

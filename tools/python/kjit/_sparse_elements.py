@@ -112,7 +112,8 @@ def _lowest(xp, data, name):
 
 
 def extremum(matrix, axis, name):
-    """Returns the greatest or least element, or those along an axis; elements without an entry are 0."""
+    """Returns the largest or smallest element, or those along an axis. Elements without an entry
+    count as 0."""
     axis = _axis_of(axis, name)
     _, (data,) = arrays_in_place(matrix.data)
     if data.dtype.kind not in "iuf":
@@ -159,7 +160,8 @@ def _by_dense(matrix, x):
 
 
 def _by_sparse(matrix, other):
-    """Looks up the place of each entry among the sorted places of the other matrix."""
+    """Multiplies by the entries of another matrix: finds each entry's position among the sorted
+    positions of the other matrix."""
     if matrix.shape != other.shape:
         text = f"multiply: sparse matrices of the shapes {matrix.shape} and {other.shape} are not multiplied elementwise: they differ"
         raise ArgumentError(text, "KJIT_ERROR_ARGUMENT")

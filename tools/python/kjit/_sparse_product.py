@@ -1,7 +1,10 @@
-"""Products of two sparse matrices, in the memory of the matrices: with NumPy for NumPy arrays, otherwise with kjit.numpy on the device.
+"""Products of two sparse matrices, computed in the memory of the matrices: with NumPy for NumPy
+arrays, otherwise with kjit.numpy on the device.
 
-Each entry of the left matrix is multiplied by the entries of one row of the right matrix. The products become coordinates, and
-`kjit.csr` sorts them and adds those of one place. Blocks of rows bound the memory for the products."""
+Each entry of the left matrix is multiplied by the entries of one row of the right matrix. The
+products are coordinates, which `kjit.csr` sorts; it also adds products at the same position. The
+rows are processed in blocks, which bounds the memory for the products.
+"""
 
 from . import _kjit
 from ._errors import ArgumentError
@@ -9,7 +12,7 @@ from ._products import CSR, csr
 from ._sparse_elements import _entries
 from .sparse import _common, _wide
 
-# Products in one block of rows. They take about 60 bytes each.
+# The maximum number of products in a block of rows. A product takes about 60 bytes.
 _MOST_PRODUCTS = 1 << 25
 
 
@@ -21,7 +24,7 @@ class _Products:
         self.xp, data, rows, columns, self.row_offsets = _entries(first)
         _, more, _, self.columns, starts = _entries(second)
         self.left, self.right = _common(self.xp, data, more)
-        if self.left.dtype == "bool":  # a bool tells whether there is a path: the number of paths is counted
+        if self.left.dtype == "bool":  # a bool result says whether a path exists, so the paths are counted first
             self.left, self.right = (x.astype("int32") for x in (self.left, self.right))
         self.rows, columns, starts, self.row_offsets = _wide(self.xp, rows, columns, starts, self.row_offsets)
         self.place = {} if not isinstance(data, _kjit.Array) else {"device": data.device}
@@ -31,7 +34,8 @@ class _Products:
         self.offsets = self.xp.concatenate([zero, self.xp.cumsum(self.counts)])
 
     def blocks(self, row_count):
-        """Pairs (first row, end) of blocks with at most _MOST_PRODUCTS products, or one row."""
+        """Returns pairs (first row, end) of blocks that have at most _MOST_PRODUCTS products or a
+        single row."""
         if int(self.offsets[-1]) <= _MOST_PRODUCTS:
             return [(0, row_count)]
         import numpy
@@ -46,7 +50,7 @@ class _Products:
         return blocks
 
     def matrix(self, first, end, column_count):
-        """Rows first to end of the product."""
+        """Returns the rows first to end - 1 of the product."""
         xp, place = self.xp, self.place
         low, high = (int(self.row_offsets[row]) for row in (first, end))
         counts, offsets = self.counts[low:high], self.offsets[low:high] - self.offsets[low : low + 1]
@@ -66,8 +70,9 @@ class _Products:
 
 
 def product(first, second):
-    """Returns the matrix product of two sparse matrices as `kjit.CSR`, with sorted columns and, like SciPy's, without entries that
-    are 0. ArgumentError: the left matrix has not as many columns as the right one has rows."""
+    """Returns the matrix product of two sparse matrices as `kjit.CSR`, with sorted columns. As in
+    SciPy, it has no entries that are 0. Raises ArgumentError if the number of columns of the left
+    matrix differs from the number of rows of the right one."""
     first, second = csr(first), csr(second)
     if first.shape[1] != second.shape[0]:
         raise ArgumentError(f"the shapes {first.shape} and {second.shape} do not match for a product", "KJIT_ERROR_ARGUMENT")
@@ -79,7 +84,7 @@ def product(first, second):
 
 
 def _below(xp, matrices):
-    """The matrices one below the other, without sorting them again."""
+    """Stacks the matrices vertically without sorting again."""
     offsets, count = [matrices[0].indptr[:1]], 0
     for matrix in matrices:
         offsets.append(matrix.indptr[1:] + count)

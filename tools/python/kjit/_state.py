@@ -1,4 +1,5 @@
-"""Contexts of libkjit: one for each way of compiling, made when it is first needed and anew in a forked process."""
+"""The contexts of libkjit. Each combination of compile options has a context, which is created at
+its first use and again in a forked process."""
 
 import atexit
 import functools
@@ -26,11 +27,14 @@ _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 _lock = RLock()
 _contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
 peers: set[tuple[str, str]] = set()  # (device, peer): kernels on the device may use arrays of the peer
-device_memory = None  # kjit.cuda.memory.WorkMemory, which gives contexts the memory of GPUs; None: libkjit does
+# a kjit.cuda.memory.WorkMemory that allocates GPU memory for contexts; None means that libkjit
+# allocates it
+device_memory = None
 
 
 def _renew():
-    """In a forked child the parent's contexts stay as they are, and its lock may be held by nobody who is here."""
+    """In a forked child: abandons the parent's contexts, and replaces the lock, which a thread of
+    the parent may hold."""
     global _lock
     _lock = RLock()
     _contexts.clear()
@@ -46,7 +50,8 @@ def _watch():
 
 
 def is_interactive():
-    """Whether somebody may look on: a notebook, a terminal."""
+    """Returns whether a person may be watching the output: the program runs in a notebook or on a
+    terminal."""
     return "IPython" in sys.modules or sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
@@ -56,7 +61,7 @@ if is_interactive():
 
 
 def check_bits(checks):
-    """The number of a set of checks: a name, names with commas, a list of names."""
+    """Returns the bits for a set of checks: a name, names separated by commas, or a list of names."""
     if checks is None or checks is False:
         return 0
     if checks is True:
@@ -76,7 +81,7 @@ def debug_level(debug):
 
 
 def has_contexts():
-    """Whether libkjit has been used."""
+    """Returns whether libkjit has been used in this process."""
     return any(not found.is_forked for found in _contexts.values())
 
 
@@ -103,8 +108,9 @@ _MOST_CPU_DEVICES = 64
 
 @functools.cache
 def cpu_devices():
-    """Returns the number of CPU devices, which the environment's KJIT_CPU_DEVICES sets. It is 1 unless a program is tested as
-    with several GPUs."""
+    """Returns the number of CPU devices, which the environment variable KJIT_CPU_DEVICES sets. The
+    default is 1; other values simulate several GPUs in tests. Raises ValueError for another value
+    than 1 to 64."""
     given = os.environ.get("KJIT_CPU_DEVICES") or "1"
     if not given.isdecimal() or not 1 <= int(given) <= _MOST_CPU_DEVICES:
         raise ValueError(f"KJIT_CPU_DEVICES={given}: a number from 1 to {_MOST_CPU_DEVICES} is expected")
@@ -112,7 +118,8 @@ def cpu_devices():
 
 
 def change_peer_access(device, peer, is_on):
-    """Allows kernels on a device to use arrays of another one, or ends that, in all contexts. The devices are names."""
+    """Enables or disables access of kernels on a device to arrays of another device, in all
+    contexts. device, peer: device names."""
     with _lock:
         for found in [c for c in _contexts.values() if not c.is_forked]:
             own, other = found.device(device), found.device(peer)
@@ -121,19 +128,20 @@ def change_peer_access(device, peer, is_on):
 
 
 def named_device():
-    """Returns the device that the process uses by default: "cpu" with the simulator, else the environment's KJIT_DEVICE, else
-    None."""
+    """Returns the process's default device: "cpu" for the simulator, otherwise the environment
+    variable KJIT_DEVICE, or None."""
     return "cpu" if is_simulated() else os.environ.get("KJIT_DEVICE") or None
 
 
 def device():
-    """Returns the default device: the current device of the thread, else `named_device()`. None stands for the device of the
-    arrays."""
+    """Returns the default device of a call: the thread's current device, or else `named_device()`.
+    None means the device of the arrays."""
     return _kjit.get_current_device() or named_device()
 
 
 def home_of(x):
-    """Returns the name of the device that an array of kjit, PyTorch or CuPy belongs to, or None for arrays in memory of the host."""
+    """Returns the name of the device of a kjit, PyTorch or CuPy array, or None for an array in host
+    memory."""
     place = getattr(getattr(x, "_own", x), "device", None)
     number = getattr(place, "id", None)  # CuPy's devices
     name = str(place) if number is None else f"cuda:{number}"
@@ -141,21 +149,22 @@ def home_of(x):
 
 
 def device_for(arguments):
-    """Returns the device of a call with these arguments: of several devices that of the first array that belongs to one, else
-    `device()`."""
+    """Returns the device of a call with these arguments. If several devices exist, it is the device
+    of the first array on a device; otherwise it is `device()`."""
     if not _kjit.has_several_devices():
         return device()
     return next(filter(None, map(home_of, arguments)), None) or device()
 
 
 def is_simulated():
-    """Whether kernels of kjit.cuda run in the interpreter."""
+    """Returns whether kernels of kjit.cuda run in the Python interpreter (the simulator)."""
     return os.environ.get("KJIT_DEVICE") == "python" or os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 
 @atexit.register
 def _leave():
-    """Lines that a GPU has printed are handed over; threads that are still compiling are told to end, and waited for."""
+    """At exit: delivers the lines that kernels on a GPU have printed, and stops the compiling
+    threads and waits for them."""
     for found in list(_contexts.values()):
         if found.is_forked:
             continue

@@ -91,7 +91,8 @@ def _matrix_of(a):
 
 
 def _operator_of(a):
-    """Wraps a LinearOperator of SciPy, whose functions take and return NumPy arrays. On a GPU each product copies its vectors."""
+    """Wraps a SciPy LinearOperator, whose functions take and return NumPy arrays. On a GPU each
+    product copies its vectors to the host and back."""
     if getattr(getattr(a, "dtype", None), "kind", "f") == "c":
         raise TypeError("the solvers take real matrices, and the LinearOperator is complex")
 
@@ -187,7 +188,7 @@ def _sum(x, y):
 
 
 def _norm(x, options):
-    """Returns the Euclidean norm of an array as a number of Python. The call waits."""
+    """Returns the Euclidean norm of an array as a Python float. The call waits for the device."""
     square = einsum("i,i->", x, x, **options)
     return math.sqrt(float(square.to_host() if hasattr(square, "to_host") else square))
 

@@ -1,4 +1,5 @@
-"""The programs of the shell, kjit-run, kjit-compile and kjit-cache, which a wheel brings along: pip makes a command for each."""
+"""The command-line programs kjit-run, kjit-compile and kjit-cache that a wheel contains. pip
+creates a command for each."""
 
 import os
 import sys
@@ -12,15 +13,15 @@ def _run(name):
 
 
 def run():
-    """kjit-run, in this process."""
+    """Replaces this process by kjit-run."""
     _run("kjit-run")
 
 
 def compile():
-    """kjit-compile, in this process."""
+    """Replaces this process by kjit-compile."""
     _run("kjit-compile")
 
 
 def cache():
-    """kjit-cache, in this process."""
+    """Replaces this process by kjit-cache."""
     _run("kjit-cache")

@@ -1,4 +1,5 @@
-"""`python -m kjit.as_numba program.py arguments` runs a program with kjit in the place of numba; `kjit.as_numba()` does so in a block."""
+"""`python -m kjit.as_numba program.py arguments` runs a program with kjit in place of numba.
+`kjit.as_numba()` is the same for a `with` block."""
 
 import sys
 import types
@@ -7,7 +8,8 @@ from . import _as_numba
 
 
 class _Callable(types.ModuleType):
-    """The module that an import of kjit.as_numba gives, which can be called as kjit.as_numba can."""
+    """The class of this module, which makes the module itself callable like the function
+    kjit.as_numba."""
 
     def __call__(self):
         return _as_numba.as_numba()

@@ -1,5 +1,6 @@
-"""Functions of rows over the partitions of Dask's data frames. A worker gets each function once and keeps it, and the disk cache has its
-compiled code for all workers of a machine."""
+"""Applies row functions and aggregations to the partitions of Dask data frames. A worker receives
+each function once and keeps it; the workers of a machine share the compiled code through the disk
+cache."""
 
 import hashlib
 import pickle
@@ -8,11 +9,11 @@ from . import _functions, _portable
 from ._functions import func
 from .tables import Table, of_arrow, table
 
-_received: dict = {}  # of a worker: digest -> Shipped
+_received: dict = {}  # in a worker: digest -> Shipped
 
 
 class Shipped:
-    """A function of Python that other processes get by value, with its source."""
+    """A Python function that is sent to other processes by value, with its source."""
 
     def __init__(self, function, data=None):
         self.function = function
@@ -27,7 +28,7 @@ class Shipped:
 
 
 class _Portable:
-    """A function in a pickle: kjit's pickles have the source, which the worker compiles."""
+    """A function inside a pickle. The pickle contains the source, which the worker compiles."""
 
     def __init__(self, function):
         self.function = function
@@ -39,7 +40,7 @@ class _Portable:
 
 
 def _receive(digest, data):
-    """The function with a digest, which is unpacked once in each process."""
+    """Returns the function with a digest. Each process unpickles a function once."""
     if digest not in _received:
         made = pickle.loads(data)
         _received[digest] = Shipped(made.py_func, data)
@@ -60,11 +61,13 @@ def _apply(frame, shipped, args):
 
 
 def apply(ddf, function, args=()):
-    """Returns the results of `function(row, *args)` for each row of a DataFrame of Dask, a Series of Dask that nothing has computed yet, see
-    `kjit.table`.
+    """Returns the results of `function(row, *args)` for each row of a Dask DataFrame, as a lazy
+    Dask Series; see `kjit.table`.
 
-    Raises ImportError without Dask, TypeError for other data frames, and the errors of `Table.apply` that an empty partition has. Errors
-    of rows come when Dask computes."""
+    Raises ImportError without Dask, TypeError for other data frames, and the errors that
+    `Table.apply` raises for an empty partition. Errors in rows are raised when Dask computes the
+    result.
+    """
     _check(ddf, "apply")
     shipped, args = Shipped(function), tuple(args)
     return ddf.map_partitions(_apply, shipped, args, meta=_apply(ddf._meta, shipped, args))
@@ -79,7 +82,7 @@ def _unshipped(aggregations):
 
 
 def _partial(frame, by, aggregations):
-    """The partial results of a partition: (pyarrow Table, types of the results)."""
+    """Returns the partial results of a partition: (pyarrow Table, types of the results)."""
     import pyarrow
 
     from .tables.partials import Partials
@@ -90,13 +93,18 @@ def _partial(frame, by, aggregations):
 
 
 def agg(ddf, by=None, **aggregations):
-    """Computes aggregations of a DataFrame of Dask by partial results of its partitions. Returns a DataFrame of pandas with one row for each
-    value of the column `by`, or of the list of columns, in ascending order; without `by` a dictionary of the results for all rows.
+    """Computes aggregations of a Dask DataFrame from partial results of its partitions.
 
-    An aggregation is `name=(column, how)` as for scans of files: "sum", "mean", "min", "max", "count", "var", "std", "first" or "last".
-    column may be a function of a row. pyarrow must be installed.
+    Returns a pandas DataFrame with one row for each value of the column `by`, or of the list of
+    columns, in ascending order. Without `by` the result is a dictionary with the results for all
+    rows.
 
-    Raises ImportError without Dask or pyarrow, KeyError for unknown columns, TypeError and ValueError for other aggregations."""
+    An aggregation is `name=(column, how)` as for scans of files. how: "sum", "mean", "min", "max",
+    "count", "var", "std", "first" or "last". column: a column name or a function of a row.
+
+    Raises ImportError without Dask or pyarrow, KeyError for unknown columns, and TypeError or
+    ValueError for other aggregations.
+    """
     import dask
 
     from .tables import partials

@@ -1,4 +1,5 @@
-"""Element types, in annotations and in kernels: kjit.f32, kjit.f32[:, :], kjit.const[kjit.i32]."""
+"""Element types in annotations and kernels, such as kjit.f32, kjit.f32[:, :] and
+kjit.const[kjit.i32]."""
 import functools
 
 from ._names import TYPES
@@ -9,8 +10,9 @@ _NUMPY = {"bool": "bool_", "i8": "int8", "i16": "int16", "i32": "int32", "i64": 
 
 
 class DType:
-    """A type of the kernel IR. `t[:]`, `t[:, :]` is an array of any strides, `t[:, ::1]` a row-major one, as in
-    annotations of parameters; `t(x)` in a kernel converts, from Python it is NumPy's scalar of the type."""
+    """An element type. As an annotation of a parameter, `t[:]` and `t[:, :]` are arrays with any
+    strides, and `t[:, ::1]` is a row-major array. In a kernel, `t(x)` converts a number; called
+    from Python, it returns a NumPy scalar."""
     __slots__ = ("text",)
 
     def __init__(self, text):
@@ -34,7 +36,8 @@ class DType:
         return getattr(numpy, _NUMPY[self.text])(value)
 
     def __eq__(self, other):
-        """Whether it is the same type: a kjit.DType, its name in the kernel IR, or a type of NumPy or Python."""
+        """Returns whether `other` is the same type: a kjit.DType, its name in the kernel IR, or a
+        NumPy or Python type."""
         if isinstance(other, DType):
             return other.text == self.text
         if isinstance(other, str):
@@ -49,7 +52,7 @@ class DType:
 
     @property
     def dtype(self):
-        """NumPy's dtype of the same type, which makes `numpy.dtype(t)` work."""
+        """The corresponding NumPy dtype, so that `numpy.dtype(t)` works."""
         import numpy
         if self.text not in _NUMPY:
             from ._algorithms import numpy_type
@@ -58,22 +61,22 @@ class DType:
 
     @property
     def name(self):
-        """NumPy's name of the type, "float32"."""
+        """NumPy's name of the type, such as "float32"."""
         return "bfloat16" if self.text == "bf16" else self.dtype.name
 
     @property
     def type(self):
-        """NumPy's class of scalars of the type, numpy.float32."""
+        """NumPy's scalar class, such as numpy.float32."""
         return self.dtype.type
 
     @property
     def char(self):
-        """NumPy's letter for the type, "f"."""
+        """NumPy's type character, such as "f"."""
         return self.dtype.char
 
     @property
     def str(self):
-        """NumPy's text for the type with the byte order, "<f4"."""
+        """NumPy's type string with the byte order, such as "<f4"."""
         return self.dtype.str
 
     @property
@@ -83,7 +86,7 @@ class DType:
 
     @property
     def kind(self):
-        """NumPy's letter for the kind of the type: "b", "i", "u", "f" or "c"."""
+        """NumPy's character for the kind of the type: "b", "i", "u", "f" or "c"."""
         return "f" if self.text == "bf16" else self.dtype.kind
 
     def __repr__(self):
@@ -100,7 +103,8 @@ class ElementType(DType):
 
 
 class Const:
-    """kjit.const, kjit.const[kjit.i32]: the annotation of a parameter that is a compile-time value."""
+    """The annotation kjit.const or kjit.const[kjit.i32] of a parameter that is a compile-time
+    value."""
     __slots__ = ("type",)
 
     def __init__(self, type_=None):
@@ -120,18 +124,19 @@ _BY_NUMPY = {numpy: name for name, numpy in _NUMPY.items()} | {"bool": "bool", "
 
 
 def is_of_numba(thing):
-    """Whether an object is one of Numba's types or signatures, where that package is installed beside kjit."""
+    """Returns whether an object is one of Numba's types or signatures. Numba may be installed next
+    to kjit."""
     return type(thing).__module__.startswith(("numba.core.types", "numba.core.typing"))
 
 
 @functools.cache
 def name_of_text(text):
-    """The kernel IR's name of the type that a text names in kjit or in NumPy, or None."""
+    """Returns the kernel IR's name for a type name of kjit or NumPy, or None."""
     return name_of(text) or name_of_numpy_text(text)
 
 
 def name_of_numpy_text(text):
-    """The kernel IR's name of the type that a text such as "<f4" names in NumPy, or None."""
+    """Returns the kernel IR's name for a NumPy type string such as "<f4", or None."""
     import numpy
     try:
         return name_of(numpy.dtype(text))
@@ -140,7 +145,8 @@ def name_of_numpy_text(text):
 
 
 def name_of(thing):
-    """The kernel IR's name of a type given in any of Python's ways, or None."""
+    """Returns the kernel IR's name of a type, given as any Python object that means a type, or
+    None."""
     if isinstance(thing, DType):
         return thing.text
     if isinstance(thing, str):

@@ -1,4 +1,4 @@
-"""Functions of elements as functions of JAX, with derivatives: `kjit.jax.function`."""
+"""`kjit.jax.function`: elementwise Python functions as JAX functions with derivatives."""
 
 import functools
 
@@ -14,7 +14,8 @@ __all__ = ["ElementFunction", "function"]
 
 
 def _element(x):
-    """The name of the element type of an array of JAX."""
+    """Returns the name of the element type of a JAX array. Raises TypeError for types that kjit
+    does not have."""
     name = dtypes.name_of(numpy.dtype(x.dtype))
     if name is None or name in ("c64", "c128"):
         raise TypeError(f"kjit.jax takes no array of {x.dtype}")
@@ -22,7 +23,7 @@ def _element(x):
 
 
 def _call(made, func, operands):
-    """Maps a func over arrays of one shape, on the host when the program runs."""
+    """Maps a func over arrays of one shape. The compiled JAX program calls it on the host."""
     elements = made.result_elements(func, [_element(x) for x in operands])
     shapes = tuple(jax.ShapeDtypeStruct(operands[0].shape, dtypes._NUMPY[e]) for e in elements)
 
@@ -41,12 +42,12 @@ def _floats(operands):
 
 
 def _zeros(x):
-    """The derivative by an array of integers."""
+    """Returns the derivative by an array of integers: zeros of JAX's type float0."""
     return numpy.zeros(x.shape, jax.dtypes.float0)
 
 
 def _by_results(by_results, results):
-    """Derivatives by results, without those by integers."""
+    """Returns the derivatives of the results, with zeros for results that are integers."""
     return tuple(jnp.zeros(r.shape, r.dtype) if b.dtype == jax.dtypes.float0 else b for b, r in zip(by_results, results))
 
 
@@ -92,32 +93,36 @@ _pullback.defvjp(_pullback_forward, _pullback_backward)
 
 
 class ElementFunction(Elementwise):
-    """A function of elements over arrays of JAX, see `function`."""
+    """An elementwise function for JAX arrays, see `function`."""
 
     def __init__(self, thing):
         super().__init__(thing, "kjit.jax.function")
 
     def __call__(self, *operands):
-        """Applies the function to the elements of arrays that broadcast, and to numbers. Returns an array, or a tuple of arrays if
-        the function returns a tuple."""
+        """Applies the function to the elements of numbers and of arrays that broadcast. Returns an
+        array, or a tuple of arrays if the function returns a tuple. Raises TypeError without
+        arguments."""
         if not operands:
             raise TypeError(f"{self.__name__}() takes at least one array")
-        wide = jnp.broadcast_arrays(*(jnp.asarray(x) for x in operands))  # JAX sums the derivatives
+        # JAX sums the derivatives over broadcast dimensions
+        wide = jnp.broadcast_arrays(*(jnp.asarray(x) for x in operands))
         results = _values(self, tuple(wide))
         return tuple(results) if self._count([_element(x) for x in wide])[1] else results[0]
 
 
 def function(thing):
-    """Makes a function of JAX with derivatives. The function can be used in jax.jit, jax.vmap, jax.grad and so on.
-
-    thing: a function of Python or a kjit.func. It is applied to the elements of arrays that broadcast. kjit.vjp computes first
-    derivatives, and kjit.jvp of kjit.vjp second derivatives. JAX rejects third derivatives. It rejects forward derivatives
-    (jax.jvp, jax.jacfwd) of every jax.custom_vjp function.
-
-    The compiled program calls kjit on the CPU by jax.pure_callback. JAX copies arrays of other devices for these calls.
+    """Returns a JAX function with derivatives, usable in jax.jit, jax.vmap, jax.grad and so on.
 
         softplus = kjit.jax.function(lambda x: kjit.log1p(kjit.exp(x)))
         jax.grad(lambda x: softplus(x).sum())(x)
 
-    TypeError: `thing` is no function, or an array has a type that kjit does not have."""
+    thing: a Python function or a kjit.func, which is applied to the elements of arrays that
+    broadcast. kjit.vjp computes first derivatives, and kjit.jvp of kjit.vjp computes second
+    derivatives. JAX rejects third derivatives, and forward-mode derivatives (jax.jvp, jax.jacfwd),
+    as for every jax.custom_vjp function.
+
+    The compiled program calls kjit on the CPU through jax.pure_callback; JAX copies arrays on other
+    devices for these calls. Raises TypeError if `thing` is not a function, or if an array has a
+    type that kjit does not have.
+    """
     return ElementFunction(thing)

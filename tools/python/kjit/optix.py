@@ -1,8 +1,8 @@
-"""Programs of NVIDIA OptiX as Python functions: kjit compiles them to PTX, which OptiX loads.
+"""Python functions as programs of NVIDIA OptiX: kjit compiles them to PTX, which OptiX loads.
 
-A program is a function without parameters whose name begins with what it is for OptiX, such as `__raygen__`, `__miss__` or
-`__closesthit__`. It has the rules of kjit.jit, calls the words of this module, and reads the launch parameters through an
-object of the class LaunchParams:
+A program is a function without parameters. Its name begins with its kind in OptiX, such as
+`__raygen__`, `__miss__` or `__closesthit__`. It follows the rules of kjit.jit, calls the functions
+of this module, and reads the launch parameters through an object of the class LaunchParams:
 
     params = optix.LaunchParams("params", image=kjit.u32[:, :], scene=kjit.u64, light=(kjit.f32, 3))
 
@@ -11,7 +11,9 @@ object of the class LaunchParams:
 
     text = optix.compile(__closesthit__depth)
 
-kjit does not call OptiX. A package such as pyoptix makes modules and pipelines from the texts, and launches them."""
+kjit does not call OptiX. A package such as pyoptix makes modules and pipelines from the PTX and
+launches them.
+"""
 
 import ast
 import re
@@ -26,7 +28,7 @@ DISABLE_CLOSESTHIT, CULL_BACK_FACING_TRIANGLES, CULL_FRONT_FACING_TRIANGLES = 8,
 
 
 class _Word(_Form):
-    """A word whose text calls functions of the kernel IR's module `optix`."""
+    """A function whose text calls functions of the kernel IR module `optix`."""
 
     def expand(self, emitter, call):
         emitter.builder.import_module("optix")
@@ -91,14 +93,17 @@ sbt_data = _word("sbt_data", "", "The address of the data behind the header of t
 
 
 class LaunchParams:
-    """The launch parameters of a pipeline, which all of its programs read.
+    """The launch parameters of a pipeline, which all programs of the pipeline read.
 
-    name is the pipelineLaunchParamsVariableName of the pipeline. Each keyword is a field: a type such as kjit.f32 or a dtype of
-    NumPy is a value, a pair `(kjit.f32, 3)` is a small array of values, and an array type such as `kjit.u32[:, :]` is an array of
-    the device, row by row without gaps. A program reads a field as an attribute: `params.light[0]`, `params.image[y, x]`.
+    name: the pipelineLaunchParamsVariableName of the pipeline. Each keyword is a field. Its value
+    is a type such as kjit.f32 or a NumPy dtype for a single value, a pair `(kjit.f32, 3)` for a
+    small array of values, or an array type such as `kjit.u32[:, :]` for a contiguous row-major
+    device array. A program reads a field as an attribute: `params.light[0]`, `params.image[y, x]`.
 
-    `fields` has the names, and `dtype` is NumPy's dtype of the parameters as they lie in memory. Raises TypeError for a type that is none of these, and ValueError
-    for a name that OptiX or the kernel IR cannot have."""
+    `fields` has the names of the fields, and `dtype` is the NumPy dtype of the parameters in
+    memory. Raises TypeError for another type, and ValueError for a name that is invalid in OptiX or
+    the kernel IR.
+    """
 
     def __init__(self, name, /, **fields):
         import numpy
@@ -113,7 +118,8 @@ class LaunchParams:
         self.dtype = numpy.dtype(parts, align=True)
 
     def _parts(self, field, given):
-        """The fields of the dtype that hold a field: an array is its address and its extents."""
+        """Returns the dtype fields for one field of the parameters. An array is its address and its
+        extents."""
         import numpy
 
         if isinstance(given, dtypes.DType) and "[" in given.text:
@@ -131,11 +137,14 @@ class LaunchParams:
         return [(field, dtype, shape)]
 
     def pack(self, **values):
-        """Returns the parameters as an array of NumPy with one element of `dtype`, whose bytes a program copies to the device.
+        """Returns the parameters as a NumPy array with one element of `dtype`. The program copies
+        its bytes to the device.
 
-        Each field has a value. An array is an array of a device with a contiguous `__cuda_array_interface__`, such as kjit's, CuPy's
-        and PyTorch's, of the element type and the number of dimensions that the field has. The caller keeps it alive. Raises TypeError
-        if a value does not fit its field, or if fields are missing or unknown."""
+        values: a value for each field. An array is a contiguous device array with
+        `__cuda_array_interface__`, such as a kjit, CuPy or PyTorch array, with the field's element
+        type and number of dimensions. The caller has to keep it alive. Raises TypeError if a value
+        does not fit its field, or if fields are missing or unknown.
+        """
         import numpy
 
         missing, unknown = [n for n in self.fields if n not in values], [n for n in values if n not in self.fields]
@@ -157,7 +166,8 @@ class LaunchParams:
         return packed
 
     def _described(self, field, value):
-        """(the address, the extents) of an array."""
+        """Returns (address, extents) of an array. Raises TypeError if the array does not fit the
+        field."""
         import numpy
 
         element, rank = self._arrays[field]
@@ -172,7 +182,7 @@ class LaunchParams:
         return described["data"][0], shape
 
     def kernel_attribute(self, emitter, node):
-        """The text of a field in a kernel."""
+        """Returns the text of a field in a kernel."""
         if node.attr not in self.fields:
             raise emitter.error(node, f"the launch parameters have no `{node.attr}`; they have {', '.join(self.fields)}")
         symbol = emitter.builder.outside(self.name, self.dtype, self)
@@ -185,7 +195,8 @@ class LaunchParams:
         return [emitter.source.place(node), text]
 
     def check_assignment(self, emitter, target):
-        """Raises an error if a program assigns to something else than an element of an array."""
+        """Raises an error if a program assigns to a parameter itself, and not to an element of an
+        array."""
         base = target
         while not isinstance(base.value, ast.Name):
             base = base.value
@@ -197,14 +208,17 @@ class LaunchParams:
 
 
 def compile(function, target="sm_75"):
-    """Returns a program as PTX.
+    """Compiles a program and returns its PTX, a string.
 
-    function is a Python function or a kernel of kjit.jit without parameters, whose name begins with `__raygen__`, `__miss__`,
-    `__closesthit__`, `__anyhit__`, `__intersection__` or another word of OptiX for a kind of program. target is the architecture
-    that the code is for, from sm_75 on; OptiX takes code for the GPU's architecture and for earlier ones.
+    function: a Python function or a kjit.jit kernel without parameters, whose name begins with
+    `__raygen__`, `__miss__`, `__closesthit__`, `__anyhit__`, `__intersection__` or another kind of
+    OptiX program. target: the GPU architecture, "sm_75" or later; OptiX accepts code for the GPU's
+    architecture and for earlier ones.
 
-    Raises kjit.Error with the line of a construct that kjit cannot compile, also for `raise` and for what `checks` of
-    kjit.jit adds, which need parameters of the kernel, and TypeError or ValueError for another name or for a function with parameters."""
+    Raises kjit.Error with the line of a construct that kjit cannot compile. This includes `raise`
+    and the `checks` of kjit.jit, because they need kernel parameters. Raises TypeError or
+    ValueError for another name, or for a function with parameters.
+    """
     kernel = function if getattr(function, "is_kjit_kernel", False) else _functions.jit(function)
     python = kernel.py_func
     name = python.__name__

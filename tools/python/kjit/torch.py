@@ -1,4 +1,4 @@
-"""Functions and kernels of kjit as functions of PyTorch, with derivatives: `kjit.torch.function`."""
+"""`kjit.torch.function`: Python functions and kjit kernels as PyTorch functions with derivatives."""
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -26,7 +26,8 @@ _OF_ELEMENTS = {element: dtype for dtype, element in _ELEMENTS.items()}
 
 
 def _element(x):
-    """The name of the element type of a tensor; a number as it is."""
+    """Returns the name of a tensor's element type, or a number unchanged. Raises TypeError for
+    types that kjit does not have."""
     if not isinstance(x, torch.Tensor):
         return x
     if x.dtype not in _ELEMENTS:
@@ -35,7 +36,8 @@ def _element(x):
 
 
 def _run(made, func, operands):
-    """Maps a func over tensors of one shape and numbers, into new tensors, on torch's current stream."""
+    """Maps a func over numbers and tensors of one shape, on PyTorch's current stream. Returns new
+    tensors."""
     tensors = [x for x in operands if isinstance(x, torch.Tensor)]
     elements = made.result_elements(func, [_element(x) for x in operands])
     results = tuple(torch.empty(tensors[0].shape, dtype=_OF_ELEMENTS[e], device=tensors[0].device) for e in elements)
@@ -45,7 +47,8 @@ def _run(made, func, operands):
 
 
 class _Saved:
-    """The operands of a call. PyTorch keeps the tensors among them and notices changes before the backward pass."""
+    """Saves the operands of a call for the backward pass. PyTorch detects if a saved tensor is
+    changed before."""
 
     @staticmethod
     def save(ctx, operands):
@@ -59,9 +62,10 @@ class _Saved:
 
 
 class _Elements(torch.autograd.Function):
-    """Base class: maps a func over numbers and over tensors of one shape. vmap adds the batch as one more dimension."""
+    """Base class of functions that map a func over numbers and tensors of one shape. vmap adds the
+    batch as a further dimension."""
 
-    leading = 1  # the number of arguments before the operands
+    leading = 1  # number of arguments before the operands
 
     @classmethod
     def vmap(cls, info, in_dims, *arguments):
@@ -76,7 +80,7 @@ class _Elements(torch.autograd.Function):
 
 
 class _Forward(_Elements):
-    """The values."""
+    """Computes the values."""
 
     @staticmethod
     def forward(made, *operands):
@@ -97,7 +101,7 @@ class _Forward(_Elements):
 
 
 class _Backward(_Elements):
-    """The derivatives by the operands."""
+    """Computes the derivatives by the operands."""
 
     leading = 3
 
@@ -114,7 +118,8 @@ class _Backward(_Elements):
     def backward(ctx, *directions):
         arguments = _Saved.load(ctx)
         results = len(arguments) - ctx.count
-        # An operand that was a constant for the first derivatives may be none for the second ones.
+        # An operand that was a constant for the first derivatives can need a derivative in the
+        # second ones.
         numbers = tuple(i for i in range(ctx.count) if i in ctx.chosen or ctx.needs_input_grad[i + 3])
         along = dict(zip(ctx.chosen, directions))
         full = (along[i] if i in along else torch.zeros_like(arguments[i]) for i in numbers)
@@ -124,7 +129,7 @@ class _Backward(_Elements):
 
 
 class _Second(_Elements):
-    """The derivatives of the derivatives."""
+    """Computes the second derivatives."""
 
     leading = 3
 
@@ -142,26 +147,27 @@ class _Second(_Elements):
 
 
 class ElementFunction(Elementwise):
-    """A function of elements over tensors, see `function`."""
+    """An elementwise function for tensors, see `function`."""
 
     def __init__(self, thing):
         super().__init__(thing, "kjit.torch.function")
 
     def __call__(self, *operands):
-        """Applies the function to the elements of tensors that broadcast, and to numbers. Returns a tensor, or a tuple of tensors
-        if the function returns a tuple."""
+        """Applies the function to the elements of numbers and of tensors that broadcast. Returns a
+        tensor, or a tuple of tensors if the function returns a tuple. Raises TypeError if no
+        argument is a tensor, or for tensors on different devices."""
         tensors = [x for x in operands if isinstance(x, torch.Tensor)]
         if not tensors:
             raise TypeError(f"{self.__name__}() takes at least one tensor")
         if any(x.device != tensors[0].device for x in tensors):
             raise TypeError(f"{self.__name__}() takes tensors of one device")
-        wide = iter(torch.broadcast_tensors(*tensors))  # PyTorch sums the derivatives
+        wide = iter(torch.broadcast_tensors(*tensors))  # PyTorch sums the derivatives over broadcast dimensions
         results = _Forward.apply(self, *(next(wide) if isinstance(x, torch.Tensor) else x for x in operands))
         return results if self._count([_element(x) for x in operands])[1] else results[0]
 
 
 class _Launch(torch.autograd.Function):
-    """A launch of a kernel with new outputs."""
+    """A launch of a kernel with new tensors as outputs."""
 
     @staticmethod
     def forward(ctx, made, *inputs):
@@ -206,7 +212,7 @@ class KernelFunction:
         self.__name__, self.__doc__ = kernel.__name__, kernel.__doc__
 
     def arrange(self, inputs):
-        """All arguments of the kernel, with new tensors for the outputs."""
+        """Returns all arguments of the kernel, with new tensors for the outputs."""
         given = dict(zip(self._inputs, inputs))
         return [self._make(name, inputs, given) if name in self._makers else given[name] for name in self._names]
 
@@ -222,7 +228,8 @@ class KernelFunction:
         (kernel if self._configuration is None else kernel[self._configuration])(*plain)
 
     def __call__(self, *inputs):
-        """Launches the kernel. The inputs are the arguments without the outputs. Returns the output, or a tuple of several."""
+        """Launches the kernel. inputs: the kernel's arguments without the outputs. Returns the
+        output, or a tuple of outputs. Raises TypeError for a wrong number of inputs."""
         if len(inputs) != len(self._inputs):
             raise TypeError(f"{self.__name__}() takes {len(self._inputs)} inputs ({', '.join(self._inputs)}), {len(inputs)} were given")
         results = _Launch.apply(self, *inputs)
@@ -230,28 +237,30 @@ class KernelFunction:
 
 
 def function(thing, *, outputs=None, derivative=None, launch=None):
-    """Makes a function of PyTorch with derivatives for autograd.
-
-    thing: a function of Python or a kjit.func, or a kjit.jit kernel. A function is mapped over tensors that broadcast. kjit.vjp
-    computes its first derivatives, and kjit.jvp of kjit.vjp its second derivatives. Third derivatives are refused. A kernel has
-    first derivatives only.
-
-    outputs: the output parameters of a kernel, with a maker of a new tensor for each. The maker `"x"` in `{"r": "x"}` makes a
-    tensor of zeros like the input x. A maker that is a function is called with all inputs and returns a tensor.
-
-    derivative: a kernel with the parameters of `thing`, followed by a tensor of derivatives for each tensor of floats, in the
-    order of the parameters. The tensors for outputs hold the derivatives by the results. The kernel adds derivatives to the
-    tensors for inputs, which are 0. The default is kjit.adjoint(thing). The backward pass raises an error that names the
-    statement if this kernel has no adjoint. Numbers among the inputs are constants.
-
-    launch: (grid, block) of both kernels. The default None is for kernels with a grid_range.
-
-    Calls run on PyTorch's current stream. PyTorch raises an error if an input is changed between the passes.
+    """Returns a PyTorch function with derivatives for autograd.
 
         softplus = kjit.torch.function(lambda x: kjit.log1p(kjit.exp(x)))
         softplus(x).sum().backward()
 
-    TypeError: `thing` is no function and no kernel, or `outputs` names no parameters."""
+    thing: a Python function or a kjit.func, which is mapped over tensors that broadcast; or a
+    kjit.jit kernel. For a function, kjit.vjp computes first derivatives, and kjit.jvp of kjit.vjp
+    second derivatives; third derivatives raise an error. A kernel has first derivatives only.
+
+    outputs: for a kernel, a dictionary from each output parameter to the maker of a new tensor. The
+    maker `"x"` in `{"r": "x"}` makes a tensor of zeros like the input x. A maker that is a function
+    is called with all inputs and returns a tensor.
+
+    derivative: a kernel with the parameters of `thing`, followed by a tensor of derivatives for
+    each tensor of floats, in the order of the parameters. The tensors for outputs hold the
+    derivatives of the results. The kernel adds derivatives to the tensors for inputs, which are 0
+    at first. The default is kjit.adjoint(thing); if this kernel has no adjoint, the backward pass
+    raises an error that names the statement. Numbers among the inputs are constants.
+
+    launch: (grid, block) of both kernels; None is for kernels with a grid_range. Calls run on
+    PyTorch's current stream. PyTorch raises an error if an input is changed between the forward and
+    the backward pass. Raises TypeError if `thing` is neither a function nor a kernel, or if
+    `outputs` does not name parameters.
+    """
     if isinstance(thing, Kernel):
         return KernelFunction(thing, outputs, derivative, launch)
     if outputs is not None or derivative is not None or launch is not None:

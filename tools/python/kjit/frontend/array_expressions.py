@@ -1,9 +1,11 @@
-"""Expressions of whole arrays, such as `a[i] * 2 + b`, without temporary arrays.
+"""Expressions of whole arrays, such as `a[i] * 2 + b`, which are computed without temporary arrays.
 
-Whether `a[i]` is an array or a number is known in the compiler only, which knows the types. So the emitter writes such an expression
-as a func of the kernel IR that computes one element of the result: `func elements(at, l0, l1)`. The leaves l0 and l1 are the arrays
-and numbers that the expression is made of, evaluated once by the caller. An operator between numbers follows the rules of
-scalars, and an operator with an array has Numba's types, which element_types.py describes."""
+Only the compiler, which knows the types, can tell whether `a[i]` is an array or a number. The
+emitter therefore writes such an expression as a func of the kernel IR that computes one element of
+the result: `func elements(at, l0, l1)`. The leaves l0 and l1 are the arrays and numbers in the
+expression; the caller evaluates them once. An operator between numbers follows the rules of
+scalars. An operator with an array has Numba's types, which element_types.py describes.
+"""
 
 import ast
 
@@ -31,25 +33,31 @@ func array_where(c, a, b) {
 
 
 def is_of_numpy(thing, name):
-    """Whether an object is the function of NumPy that is called so, also where NumPy is not imported."""
+    """Returns whether an object is the NumPy function with this name. NumPy need not be imported."""
     return getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) == name
 
 
 class Operation:
-    """What is computed element by element. numbers: gives the text of the result from the texts of the operands, if all of them are
-    numbers; elements: the same if there is an array, or None: no difference; kinds: gives the text of a value that has NumPy's type
-    from those of the operands, or None: the operands are converted to NumPy's types first, and the result keeps its type."""
+    """An operation that is computed element by element.
+
+    numbers: returns the text of the result from the texts of the operands if all operands are
+    numbers. elements: the same if an operand is an array; None means that both are equal. kinds:
+    returns the text of a value with NumPy's result type from the corresponding texts of the
+    operands; None means that the operands are converted to NumPy's types first, and the result
+    keeps its type.
+    """
 
     def __init__(self, operands, numbers, elements=None, kinds=None):
         self.operands, self.numbers, self.elements, self.kinds = operands, numbers, elements, kinds
 
 
 class Elements:
-    """The func for one element of an expression. leaves: the texts of the arrays and numbers that it takes."""
+    """Writes the func for one element of an expression. leaves: the texts of the arrays and numbers
+    that the func takes."""
 
     def __init__(self, emitter):
         self.emitter, self.lines, self.leaves, self.known, self.count = emitter, [], [], {}, 0
-        self.is_of_arrays = False  # whether there are calls that numbers do not have
+        self.is_of_arrays = False  # whether the expression calls a function that only arrays have
 
     def symbol(self, text):
         name = self.emitter.builder.function(text)
@@ -69,8 +77,8 @@ class Elements:
         return result
 
     def take(self, node):
-        """(the text of the element that an expression gives, the text of a value that has NumPy's type of it, the numbers of its
-        leaves)."""
+        """Returns (the text of the expression's element, the text of a value with NumPy's type for
+        it, the numbers of its leaves)."""
         emitter = self.emitter
         value = emitter.static_value(node)
         if value is static.UNKNOWN and emitter.is_typed:
@@ -93,18 +101,20 @@ class Elements:
         return made, self.kind(made, leaves, operation.kinds(*(kind for _, kind, _ in taken))), leaves
 
     def choose(self, node, leaves, of_numbers, of_arrays):
-        """The name of one value: that of an operator on numbers if all leaves are numbers, else that of one on elements."""
+        """Returns the name of a value: the operation on numbers if all leaves are numbers,
+        otherwise the operation on elements."""
         name = f"v{self.count}"
         self.count += 1
         place = self.emitter.source.place(node)
-        if of_arrays is None or not leaves:  # the same for both
+        if of_arrays is None or not leaves:  # both operations are the same
             self.lines.append(["  ", place, f"let {name} = ", *of_numbers])
         else:
             self.lines.append(["  ", place, f"let {name} = (({self.has_array(leaves)}) ? ", *of_arrays, " : ", *of_numbers, ")"])
         return [name]
 
     def kind(self, value, leaves, of_arrays):
-        """The name of a value that has NumPy's type of an operator's result, which is not computed."""
+        """Returns the name of a value that only has NumPy's result type of an operator; the result
+        itself is not computed."""
         name = f"k{self.count}"
         self.count += 1
         self.lines.append(["  ", f"let {name} = (({self.has_array(leaves)}) ? zero(dtype(", *of_arrays, ")) : ", *value, ")"])
@@ -115,16 +125,16 @@ class Elements:
         return " or ".join(f"is_array(l{i})" for i in sorted(leaves))
 
     def converted(self, value, kind):
-        """The text of an element with NumPy's type."""
+        """Returns the text of an element converted to NumPy's type."""
         return value if value == kind else [f"{self.symbol(element_types.CAST)}(", *kind, ", ", *value, ")"]
 
-    # ---- what is computed element by element ----
+    # ---- element-wise operations ----
 
     def operation(self, node):
-        """The Operation that an expression is, or None: it is a leaf."""
+        """Returns the Operation for an expression, or None if the expression is a leaf."""
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             function = self.ufunc(OPERATORS[type(node.op)])
-            if getattr(node, "is_in_place", False):  # the ufunc itself, as Numba has it
+            if getattr(node, "is_in_place", False):  # the ufunc itself, as in Numba
                 return Operation([node.left, node.right], self.binary(node), function)
             return Operation([node.left, node.right], self.binary(node), self.division(node), function)
         if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
@@ -138,7 +148,8 @@ class Elements:
         return self.call(node) if isinstance(node, ast.Call) else None
 
     def is_of_numbers(self, node):
-        """Whether a comparison is not one of None, texts, types or members of enumerations, which are compared as a whole."""
+        """Returns whether a comparison is between numbers. Comparisons of None, strings, types or
+        enum members are made for the whole operand."""
         for operand in (node.left, *node.comparators):
             value = self.emitter.static_value(operand)
             is_number = value is static.UNKNOWN or isinstance(value, (bool, int, float, complex))
@@ -172,7 +183,7 @@ class Elements:
         return None
 
     def binary(self, node):
-        """The text of a binary operator on numbers."""
+        """Returns the function that writes a binary operator on numbers."""
         emitter, operator = self.emitter, words.BINARY[type(node.op)]
         place = emitter.source.operator_place(node.left, node.right, operator)
 
@@ -182,13 +193,15 @@ class Elements:
         return text
 
     def division(self, node):
-        """What gives the text of a division of elements, which no zero fails; None: the operator of numbers is that of elements."""
+        """Returns the function that writes a division of elements, in which a division by zero is
+        no error. None means that numbers and elements use the same operator."""
         text = element_types.DIVISIONS.get(type(node.op)) if self.emitter.is_typed else None
         function = text and self.symbol(text)
         return text and (lambda x, y: [f"{function}(", *x, ", ", *y, ")"])
 
     def ufunc(self, name):
-        """What gives the text of a ufunc on elements of arrays, or None: kernels without Numba's types have the kernel IR's own rules."""
+        """Returns the function that writes a ufunc on array elements. None: without Numba's types,
+        kernels follow the rules of the kernel IR."""
         if not self.emitter.is_typed:
             return None
         return lambda *x: [f"{self.symbol(element_types.ufunc(name, len(x)))}(", *self.join(x), ")"]
@@ -203,7 +216,7 @@ class Elements:
     # ---- the funcs ----
 
     def function(self, node):
-        """The name of the func of one element."""
+        """Returns the name of the func that computes one element."""
         value, kind, _ = self.take(node)
         value = self.converted(value, kind)
         head = self.head(node, ["at", *self.names()])
@@ -216,11 +229,12 @@ class Elements:
         return " @numba" if self.emitter.is_typed else ""
 
     def loaded(self, symbol):
-        """The text of what loads an element in a func that has the leaves as parameters."""
+        """Returns the text of a function value that loads an element; the leaves are bound to it."""
         return f"bind_back({', '.join([symbol, *self.names()])})" if self.leaves else symbol
 
     def shape(self):
-        """The text of the shape of the expression, and whether its leaves may not fit together."""
+        """Returns (the text of the expression's shape, whether the shapes of the leaves may not
+        broadcast)."""
         parts = [f"{self.symbol(texts.SHAPE)}({name})" for name in self.names()] or ["()"]
         result = parts[0]
         for part in parts[1:]:
@@ -236,15 +250,17 @@ class Elements:
         return name
 
     def failing(self, node, condition, message, kind):
-        """A line that raises an exception of Python. A place has one class of exceptions, and another `raise` may have the place of
-        the statement: so the place is inside of it."""
+        """Returns a line that raises a Python exception. A location can have only one exception
+        class, and another `raise` may use the location of the statement itself. The line therefore
+        uses a location inside of the statement."""
         inner = node.elts[-1] if isinstance(node, (ast.Tuple, ast.List)) else getattr(node, "slice", node)
         place = self.emitter.source.place(inner if hasattr(inner, "lineno") else node)
         remember_raise(place, kind)
         return ["  ", condition, " { ", place, f"raise {module.quote(message)} }}"]
 
     def assignment(self, node, target, load):
-        """Lines that assign the elements that `load` gives to the array `target`, whose own elements it may load, too."""
+        """Returns the lines that assign the elements that `load` computes to the array `target`.
+        `load` may read elements of the target."""
         others = [name for name in self.names() if name != target]
         fill = self.symbol(texts.FILL if self.emitter.is_typed else texts.FILL_PLAIN)
         if not others and target not in self.names():
@@ -264,19 +280,20 @@ class Elements:
 
 
 def is_expression(emitter, node):
-    """Whether an expression may compute an array element by element."""
+    """Returns whether an expression may compute an array element by element."""
     if emitter.static_value(node) is not static.UNKNOWN:
         return False
     elements = Elements(emitter)
     return elements.operation(node) is not None and len(_leaves(elements, node)) <= _MOST_LEAVES
 
 
-# `bind_back` takes 33 arguments at most. An expression of more values is one of numbers.
+# `bind_back` takes at most 33 arguments. An expression with more leaves is treated as an expression
+# of numbers.
 _MOST_LEAVES = 30
 
 
 def _leaves(elements, node):
-    """The values that an expression is made of, a name once."""
+    """Returns the set of an expression's leaves; a name counts once."""
     if elements.emitter.static_value(node) is not static.UNKNOWN:
         return set()
     operation = elements.operation(node)
@@ -286,7 +303,8 @@ def _leaves(elements, node):
 
 
 def consume(emitter, node, function):
-    """The text of a func of the library that takes (load, shape), such as a sum, for an expression of arrays."""
+    """Returns the call of a library func that takes (load, shape), such as a sum, for an expression
+    of arrays."""
     elements = Elements(emitter)
     symbol = elements.function(node)
     consumer = elements.symbol(function)
@@ -301,8 +319,8 @@ def consume(emitter, node, function):
 
 
 def assign_elements(emitter, node, array, value):
-    """(the text of a call that assigns the elements of an expression to an array, the text of the expression if it is a number,
-    or None where it is one without a func)."""
+    """Returns (the text of a call that assigns the elements of an expression to an array, the text
+    of the expression if it is a number, or None if the plain expression can be used)."""
     elements = Elements(emitter)
     symbol = elements.function(value)
     load = elements.loaded(symbol)
@@ -313,7 +331,7 @@ def assign_elements(emitter, node, array, value):
 
 
 def assign_value(emitter, node, array, value):
-    """The text of a call that assigns an array, a tuple or a number to an array."""
+    """Returns the text of a call that assigns an array, a tuple or a number to an array."""
     elements = Elements(emitter)
     elements.leaf(None, value)
     load = f"bind_back({elements.symbol(texts.LOAD)}, l0)"
@@ -332,8 +350,9 @@ def assign_value(emitter, node, array, value):
 
 
 def augment(emitter, node, value, is_place):
-    """The text of a call that does a compound assignment in place if its target, the first leaf of the expression `value`, is an
-    array. is_place: it is one; else the func returns the array, or the new number."""
+    """Returns the text of a call that does a compound assignment in place if the target is an
+    array. The target is the first leaf of the expression `value`. is_place: the target is known to
+    be an array; otherwise the func returns the array or the new number."""
     elements = Elements(emitter)
     symbol = elements.function(value)
     inside = elements.assignment(node, "l0", elements.loaded(symbol))
@@ -345,7 +364,7 @@ def augment(emitter, node, value, is_place):
 
 
 def view(emitter, node, array, kind):
-    """The text of the bytes of an array as elements of another type."""
+    """Returns the text of an array whose bytes are elements of another type."""
     elements = Elements(emitter)
     fits = f"{elements.symbol(texts.VIEW_FITS)}(a, i64(sizeof({kind})))"
     lines = [

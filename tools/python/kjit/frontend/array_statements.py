@@ -1,6 +1,9 @@
-"""Assignments to parts of arrays, unpacking, and loops over the elements of arrays, where numbers of Python have Numba's types.
+"""Assignments to parts of arrays, unpacking, and loops over the elements of arrays, for functions
+whose Python numbers have Numba's types.
 
-`a[i] = v` stores an element or fills a row: the compiler, which knows the types, keeps one of the two statements that are written."""
+`a[i] = v` stores an element or fills a row. The emitter writes both statements, and the compiler,
+which knows the types, keeps one of them.
+"""
 
 import ast
 
@@ -9,18 +12,19 @@ from . import array_texts as texts
 
 
 class ArrayStatements:
-    """What Emitter, which has the function's names, knows of statements on arrays."""
+    """The part of the emitter for statements on arrays."""
 
     # ---- assignments ----
 
     def store_array(self, statement, target, value, depth):
-        """An assignment to an element or to a part of an array. False if the target is an element for certain."""
+        """Writes an assignment to an element or to a part of an array. Returns False if the target
+        is certainly an element."""
         place = self.array_place(target) if isinstance(target, ast.Subscript) else None
         if place is None:
             return False
         array, element, is_certain = place
         self.forbid_global(target)
-        if isinstance(value, (ast.BoolOp, ast.IfExp)):  # one statement computes the value for both
+        if isinstance(value, (ast.BoolOp, ast.IfExp)):  # a single statement computes the value for both cases
             name = self.temporary()
             self.put(depth, [self.source.place(value)], f"let {name} = ", self.expression(value))
             return self.store_array_item(target, [name], depth)
@@ -40,7 +44,7 @@ class ArrayStatements:
         return True
 
     def store_array_item(self, target, value, depth):
-        """The same for a value that is a text already."""
+        """Like store_array, for a value that is already text."""
         place = self.array_place(target) if isinstance(target, ast.Subscript) else None
         if place is None:
             return False
@@ -55,8 +59,8 @@ class ArrayStatements:
         return True
 
     def array_place(self, target):
-        """(the text of the array that an index gives, the text of the place if it is one element, whether it is an array for
-        certain), or None if it is an element for certain."""
+        """Returns (the text of the indexed array, the text of the lvalue if it is one element,
+        whether it is certainly an array), or None if the index certainly selects an element."""
         if isinstance(self.static_value(target.slice), str):
             return None
         if self.is_flat(target.value):
@@ -76,17 +80,19 @@ class ArrayStatements:
         return parts, parts, has_slice
 
     def may_be_part(self, target):
-        """Whether a target in a tuple of targets takes more than a number: it is a tuple itself, or may be a part of an array."""
+        """Returns whether a target in a tuple of targets may take more than a number: a nested
+        tuple, or possibly a part of an array."""
         if isinstance(target, ast.Subscript):
             return self.array_place(target) is not None
         return not isinstance(target, (ast.Name, ast.Attribute))
 
     def rank_of(self, node):
-        """The number of dimensions of an array that the function makes itself, or None."""
+        """Returns the number of dimensions of an array that the function creates, or None."""
         return self.ranks.get(node.id) if isinstance(node, ast.Name) and self.scope.stores.get(node.id) == 1 else None
 
     def augment_array(self, statement, depth):
-        """A compound assignment, which changes an array in place. False if the target is a number for certain."""
+        """Writes a compound assignment, which changes an array in place. Returns False if the
+        target is certainly a number."""
         target = statement.target
         value = ast.copy_location(ast.BinOp(target, statement.op, statement.value), statement)
         value.is_in_place = True
@@ -111,7 +117,8 @@ class ArrayStatements:
         return True
 
     def may_be_array(self, name):
-        """Whether a variable may be an array: it is a parameter, or is assigned something that may be one."""
+        """Returns whether a variable may be an array: it is a parameter, or a value that may be an
+        array is assigned to it."""
         if self.array_names is None:
             self.array_names = set(self.parameters)
             pairs = self.assigned_values()
@@ -122,7 +129,8 @@ class ArrayStatements:
         return name in self.array_names
 
     def assigned_values(self):
-        """(name, expression) for each assignment of one name; None in place of the expression for an item of what a loop goes over."""
+        """Returns (name, expression) for each assignment to a single name. The expression is None
+        for the variable of a loop over items."""
         pairs = []
         for node in (n for s in self.body for n in ast.walk(s)):
             if isinstance(node, ast.For) and not isinstance(node.iter, ast.Call):
@@ -147,7 +155,8 @@ class ArrayStatements:
     # ---- unpacking ----
 
     def unpack(self, statement, target, value, depth):
-        """The items of a tuple or an array, whose text is given, to the targets in a tuple, which may be nested."""
+        """Assigns the items of a tuple or array, given as text, to the targets in a tuple, which
+        may be nested."""
         for inner in target.elts:
             if isinstance(inner, ast.Starred):
                 raise self.error(inner, "`*` in the targets of an assignment is not supported: name each variable")
@@ -161,7 +170,8 @@ class ArrayStatements:
                 self.store(statement, [inner], part, depth)
 
     def unpacked(self, target, value):
-        """The text of a tuple of as many items as the target has: the value itself, or the elements of an array."""
+        """Returns the text of a tuple with as many items as the target: the value itself, or the
+        elements of an array."""
         count = len(target.elts)
         elements = array_expressions.Elements(self)
         unpacks, unpack = elements.symbol(texts.unpacks(count)), elements.symbol(texts.unpack(count))
@@ -176,7 +186,8 @@ class ArrayStatements:
     # ---- loops ----
 
     def loop_of_positions(self, statement, depth):
-        """A loop over np.ndindex, np.ndenumerate or array.flat, or one that unpacks the items of an array. False: it is none of them."""
+        """Writes a loop over np.ndindex, np.ndenumerate or array.flat, or a loop that unpacks the
+        items of an array. Returns False for other loops."""
         iterated, target = statement.iter, statement.target
         thing = self.static_value(iterated.func) if isinstance(iterated, ast.Call) else None
         is_indices = array_expressions.is_of_numpy(thing, "ndindex") and bool(iterated.args)

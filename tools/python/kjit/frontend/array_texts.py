@@ -1,8 +1,10 @@
-"""Funcs of the kernel IR for statements and expressions on whole arrays: broadcasting, assignment, positions and views.
+"""Funcs of the kernel IR for statements and expressions on whole arrays: broadcasting, assignment,
+positions and views.
 
-A func that depends on the number of dimensions lists the cases up to the maximum rank of 8. The compiler keeps the one case that
-fits the type of the array. In these funcs, `at` is the position of an element as `for at in range(a.shape)` gives it: an integer
-for one dimension, else a tuple."""
+A func that depends on the number of dimensions lists the cases up to the maximum rank of 8, and the
+compiler keeps the case that matches the array's type. In these funcs, `at` is the position of an
+element as in `for at in range(a.shape)`: an integer for one dimension, otherwise a tuple.
+"""
 
 import functools
 
@@ -12,7 +14,7 @@ MOST_DIMENSIONS = 8
 
 
 def _by_rank(name, parameters, rank, case, least=0, attribute=""):
-    """A func that returns case(n) if the text `rank` is n."""
+    """Returns a func that returns case(n) if the expression `rank` equals n."""
     lines = [f"  if {rank} == {n} {{ return {case(n)} }}" for n in range(least, MOST_DIMENSIONS)]
     lines.append(f"  return {case(MOST_DIMENSIONS)}")
     return f"\nfunc {name}({parameters}){attribute} {{\n" + "\n".join(lines) + "\n}"
@@ -25,7 +27,7 @@ def _tuple(items):
 
 # ---- elements and shapes ----
 
-# The index along dimension k of x of the element that broadcasting takes for `at`.
+# The index along dimension k of x for the element that broadcasting assigns to `at`.
 _INDEX = Text(
     "array_index",
     """
@@ -35,7 +37,8 @@ func array_index(x, at, const k) {
   return x.shape[k] == 1 ? 0 : at[k + len(at) - x.ndim]
 }""",
 )
-# The element of x at a position of the shape that x is broadcast to. Anything but an array is its own element.
+# The element of x at a position in the shape to which x is broadcast. A value that is not an array
+# is its own element.
 LOAD = Text(
     "array_load",
     """
@@ -50,7 +53,8 @@ func array_load(at, x) {
     (_INDEX,),
 )
 SHAPE = Text("array_shape", "\nfunc array_shape(x) {\n  if is_array(x) { return x.shape }\n  return ()\n}")
-# The common extent of two shapes in dimension k of the n that they have at most; -1 if they do not fit.
+# The common extent of two shapes in dimension k of n, the larger number of dimensions; -1 if the
+# extents do not broadcast.
 _EXTENT = Text(
     "array_extent",
     """
@@ -72,7 +76,7 @@ _JOIN_TO = Text(
     ),
     (_EXTENT,),
 )
-# The shape that two shapes are broadcast to.
+# The shape to which two shapes broadcast.
 JOIN = Text(
     "array_join",
     """
@@ -90,7 +94,7 @@ func array_is_shape(s) {
   return true
 }""",
 )
-# Whether x can be broadcast to a shape. Further dimensions of x have the extent 1.
+# Whether x can be broadcast to a shape. Surplus leading dimensions of x must have extent 1.
 FITS = Text(
     "array_fits",
     """
@@ -112,7 +116,7 @@ func array_size(s) {
   return n
 }""",
 )
-# The number of elements behind dimension k of a shape.
+# The number of elements after dimension k of a shape: the product of the later extents.
 _BEHIND = Text(
     "array_behind",
     """
@@ -122,7 +126,7 @@ func array_behind(s, const k) {
   return n
 }""",
 )
-# The position of element k in row-major order; a negative k counts from the end.
+# The position of element k in row-major order. A negative k counts from the end.
 POSITION = Text(
     "array_position",
     """
@@ -149,7 +153,7 @@ func array_position(s, k) {
         ),
     ),
 )
-# A position as a tuple, of one dimension, too.
+# A position as a tuple, also for one dimension.
 AS_TUPLE = Text("array_as_tuple", "\nfunc array_as_tuple(at) {\n  if is_tuple(at) { return at }\n  return (at,)\n}")
 
 # ---- assignment ----
@@ -164,7 +168,7 @@ func array_start(a) {
   return 0i64
 }""",
 )
-# The lowest and the highest byte distance of elements from the first one.
+# The lowest and the highest byte offset of an element from the first element.
 _SPAN = Text(
     "array_span",
     """
@@ -178,7 +182,8 @@ func array_span(a) {
   return low, high
 }""",
 )
-# Whether element after element lies further on in memory, as in a block of a row-major array, with the same strides in both.
+# Whether the addresses of both arrays ascend in row-major order with the same strides, as in a
+# block of a row-major array.
 _IS_ORDERED = Text(
     "array_is_ordered",
     """
@@ -193,8 +198,8 @@ func array_is_ordered(r, x) {
   return true
 }""",
 )
-# How many elements a value has to be kept before it is stored, so that x is read before r is written: (if the elements are
-# stored from the first to the last, if they are stored from the last to the first).
+# The number of elements that must be held back before they are stored, so that x is read before r
+# is overwritten: (for stores from first to last, for stores from last to first).
 REACH = Text(
     "array_reach",
     """
@@ -218,9 +223,11 @@ func array_reach(r, x) {
     (SIZE, _SPAN, _ADDRESS, _IS_ORDERED, _BEHIND),
 )
 LATER = Text("array_later", "\nfunc array_later(x, y) { return max(x[0], y[0]), max(x[1], y[1]) }")
-# Bytes of a thread in which values wait until what they replace has been read.
+# The number of bytes per thread for values that are held back until the elements that they replace
+# have been read.
 _WAITING = "(target == cpu ? 32768 : 1024)"
-# Elements in an order in which nothing is read that was written before. False if too many values would have to wait.
+# Stores the elements in an order that reads no element after it was overwritten. Returns False if
+# too many values would have to be held back.
 ASSIGN = Text(
     "array_assign",
     """
@@ -271,9 +278,10 @@ func array_assign_plain(r, load: func, reach) {
     (FILL_PLAIN, *ASSIGN.needs[1:]),
 )
 
-# ---- tuples that are assigned to arrays ----
+# ---- assignment of tuples to arrays ----
 
-# Whether a tuple, perhaps of tuples, has an item for each element of r, or one item for all.
+# Whether a tuple, possibly nested, has one item for each element of r, or a single item for all
+# elements.
 TUPLE_FITS = Text(
     "array_tuple_fits",
     """
@@ -306,7 +314,8 @@ func array_assign_tuple(r, t) @numba {
 
 @functools.cache
 def unpack(count):
-    """A tuple as it is, and `count` elements of an array as a tuple."""
+    """Returns a func that converts an array with `count` elements to a tuple and returns a tuple
+    unchanged."""
     name = f"unpack_{count}"
     return Text(
         name, f"\nfunc {name}(v) {{\n  if not is_array(v) {{ return v }}\n  return {_tuple(f'v[{i}]' for i in range(count))}\n}}"
@@ -315,12 +324,12 @@ def unpack(count):
 
 @functools.cache
 def unpacks(count):
-    """Whether a value has `count` items to be unpacked."""
+    """Returns a func that says whether a value has `count` items."""
     name = f"unpacks_{count}"
     return Text(name, f"\nfunc {name}(v) {{\n  if not is_array(v) {{ return true }}\n  return len(v) == {count}\n}}")
 
 
-# ---- properties, in bytes as NumPy counts them ----
+# ---- attributes that count bytes, as in NumPy ----
 
 ITEM_BYTES = Text("array_itemsize", "\nfunc array_itemsize(a) @numba { return i64(sizeof(dtype(a))) }")
 BYTES = Text("array_nbytes", "\nfunc array_nbytes(a) @numba { return i64(a.size) * i64(sizeof(dtype(a))) }")
@@ -334,11 +343,11 @@ STRIDES = Text(
     ),
 )
 
-# ---- views with their own strides ----
+# ---- views with computed strides ----
 
 
 def _first(n):
-    """The first element of an array of n dimensions."""
+    """Returns the text of the first element of an array with n dimensions."""
     return f"a[{', '.join('0' * n) or '()'}]"
 
 
@@ -365,7 +374,7 @@ def _part_view(part):
     return case
 
 
-# The real and the imaginary parts of an array as a view, and of a number.
+# The real and the imaginary parts of an array, as a view, or of a number.
 _REAL_VIEW = Text("array_real_view", _by_rank("array_real_view", "a", "a.ndim", _part_view(0)))
 _IMAG_VIEW = Text("array_imag_view", _by_rank("array_imag_view", "a", "a.ndim", _part_view(1)))
 REAL = Text(
@@ -397,7 +406,8 @@ func array_imag(a) {
 
 @functools.cache
 def view_as(kind):
-    """The bytes of an array as elements of another type. The last dimension has no gaps if the elements have another size."""
+    """Returns a func that views the bytes of an array as elements of another type. If the element
+    size differs, the last dimension must be contiguous."""
     name = f"view_as_{kind}"
 
     def case(n):
@@ -418,8 +428,9 @@ def view_as(kind):
     return Text(name, _by_rank(name, "a", "a.ndim", case))
 
 
-# Whether the bytes of an array can be elements of a size: the strides are multiples of it, and where the sizes differ the last
-# dimension has no gaps and is as long as a number of them.
+# Whether the bytes of an array can be elements of another size: the strides must be multiples of
+# the size. If the sizes differ, the last dimension must be contiguous and hold a whole number of
+# elements.
 VIEW_FITS = Text(
     "array_view_fits",
     """
@@ -437,7 +448,7 @@ func array_view_fits(a, size) {
 
 @functools.cache
 def permuted(axes):
-    """The dimensions of an array in another order."""
+    """Returns a func that permutes the dimensions of an array."""
     name = "permuted_" + "_".join(map(str, axes))
     n = len(axes)
     view = _view(n, "dtype(a)", f"pointer({_first(n)})", [f"a.shape[{k}]" for k in axes], [f"a.strides[{k}]" for k in axes])
@@ -446,7 +457,7 @@ def permuted(axes):
 
 @functools.cache
 def widened(before):
-    """An array with a further dimension of extent 1 behind `before` others."""
+    """Returns a func that inserts a dimension of extent 1 after the first `before` dimensions."""
     name = f"widened_{before}"
 
     def case(n):
@@ -464,7 +475,8 @@ def widened(before):
     return Text(name, f"\nfunc {name}(a) {{\n" + "\n".join(lines) + f"\n  return {case(MOST_DIMENSIONS - 1)}\n}}")
 
 
-# An array with its dimensions in reverse order; an element stays.
+# The array with its dimensions in reverse order. A value that is not an array is returned
+# unchanged.
 REVERSED = Text("array_reversed", "\nfunc array_reversed(a) {\n  if is_array(a) { return a.T }\n  return a\n}")
 RAVEL = Text("array_ravel", "\nfunc array_ravel(a) { return reshape(a, a.size) }")
 RESHAPE = Text(

@@ -1,4 +1,5 @@
-"""Attributes, methods, indices and functions of arrays where numbers of Python have Numba's types."""
+"""Attributes, methods, indices and functions of arrays, for functions whose Python numbers have
+Numba's types."""
 
 import ast
 
@@ -6,7 +7,7 @@ from .. import dtypes
 from . import array_expressions, library, static
 from . import array_texts as texts
 
-# Attributes of arrays that are computed: attribute -> the func. Records may have fields that are called so.
+# Array attributes that a func computes, by name. Records may have fields with the same names.
 _COMPUTED = {"strides": texts.STRIDES, "itemsize": texts.ITEM_BYTES, "nbytes": texts.BYTES}
 PARTS = {"real": texts.REAL, "imag": texts.IMAG}
 _REFUSED = {
@@ -25,10 +26,10 @@ def is_array_of_numpy(value):
 
 
 class ArrayValues:
-    """What Emitter, which has the function's names, knows of the values of arrays."""
+    """The part of the emitter for values of arrays."""
 
     def call_library(self, text, *arguments):
-        """The parts of a call of a func of the kernel IR."""
+        """Returns the parts of a call of a func of the kernel IR."""
         symbol = self.builder.function(text)
         self.used.add(symbol)
         parts = [f"{symbol}("]
@@ -37,7 +38,8 @@ class ArrayValues:
         return [*parts, ")"]
 
     def array_attribute(self, node):
-        """The parts of an attribute that the kernel IR's arrays do not have, or None."""
+        """Returns the parts for an attribute that arrays of the kernel IR lack, or None for other
+        attributes."""
         if isinstance(node.ctx, ast.Store):
             return None
         place = self.source.place(node)
@@ -54,7 +56,7 @@ class ArrayValues:
     # ---- methods and functions ----
 
     def array_method(self, node):
-        """The parts of a call of an array's method, or None."""
+        """Returns the parts for a call of an array method, or None for other calls."""
         name, array = node.func.attr, node.func.value
         reduction = library.reduction_called(name)
         if reduction and not node.args + node.keywords and array_expressions.is_expression(self, array):
@@ -76,7 +78,7 @@ class ArrayValues:
         return None
 
     def array_function(self, node, thing):
-        """The parts of a call of one of NumPy's functions of arrays, or None."""
+        """Returns the parts for a call of a NumPy function of arrays, or None for other calls."""
         if getattr(thing, "__module__", None) != "numpy" or not node.args or node.keywords:
             return None
         reduction = library.reduction_of(thing, len(node.args))
@@ -96,7 +98,7 @@ class ArrayValues:
         return None
 
     def reshaped(self, node, array, extents):
-        """array.reshape(2, -1), or with a tuple."""
+        """Writes array.reshape(2, -1), also with a tuple."""
         parts, extents = self.expression(array), list(extents)
         shape = self.shape_of(extents[0]) if len(extents) == 1 else None
         if len(extents) == 1 and isinstance(extents[0], ast.Tuple):
@@ -115,7 +117,7 @@ class ArrayValues:
         return [*result, ")"]
 
     def transposed(self, node, array, axes):
-        """array.transpose(), array.transpose(1, 0, 2) or with a tuple."""
+        """Writes array.transpose(), array.transpose(1, 0, 2), also with a tuple."""
         if len(axes) == 1 and isinstance(axes[0], ast.Tuple):
             axes = axes[0].elts
         order = [self.static_value(a) for a in axes]
@@ -134,13 +136,14 @@ class ArrayValues:
         return isinstance(node, ast.Attribute) and node.attr == "flat" and self.static_value(node) is static.UNKNOWN
 
     def index_kinds(self, node):
-        """(the items of an index, whether ... is among them, whether None is)."""
+        """Returns (the items of an index, whether ... is among them, whether None is among them)."""
         items = node.elts if isinstance(node, ast.Tuple) else [node]
         values = [self.static_value(i) for i in items if not isinstance(i, ast.Slice)]
         return items, any(v is ... for v in values), any(v is None for v in values)
 
     def array_index(self, node):
-        """The parts of an index that the kernel IR's arrays do not have (a.flat[i], ..., None), or None."""
+        """Returns the parts for an index that arrays of the kernel IR lack (a.flat[i], ..., None),
+        or None for other indices."""
         place = self.source.place(node)
         if self.is_flat(node.value):
             array = self.expression(node.value.value)
@@ -154,15 +157,15 @@ class ArrayValues:
         return [place, *self.around_ellipsis(node, items)[0]] if has_ellipsis else None
 
     def indexed(self, array, items, node):
-        """array[items], as nodes."""
+        """Returns the syntax tree of array[items]."""
         if not items:
             return array
         index = items[0] if len(items) == 1 else ast.copy_location(ast.Tuple(items, ast.Load()), node)
         return ast.copy_location(ast.Subscript(array, index, ast.Load()), node)
 
     def around_ellipsis(self, node, items):
-        """(the text of a[i, ..., j] where it is an array or a value, the text of the place where it is one element): the
-        dimensions behind ... are the first ones of the transposed array."""
+        """Returns (the text of a[i, ..., j] as an array or value, the text of the lvalue if it is
+        one element). The dimensions after ... are the first dimensions of the reversed array."""
         at = [i for i, item in enumerate(items) if not isinstance(item, ast.Slice) and self.static_value(item) is ...]
         if len(at) > 1:
             raise self.error(node, "an index has more than one ... at most")
@@ -177,7 +180,7 @@ class ArrayValues:
         return self.call_library(texts.REVERSED, parts), parts
 
     def widened(self, node, items):
-        """a[:, None]: a further dimension of extent 1."""
+        """Writes a[:, None], which inserts a dimension of extent 1."""
         kept = [i for i in items if isinstance(i, ast.Slice) or self.static_value(i) is not None]
         while kept and isinstance(kept[-1], ast.Slice) and ast.dump(kept[-1]) == ast.dump(ast.Slice()):
             kept.pop()

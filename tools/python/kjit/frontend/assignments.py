@@ -8,7 +8,7 @@ from . import array_expressions, library, optional, ranges, static, temporaries,
 
 
 class Assignments:
-    """What the emitter writes for assignments."""
+    """The part of the emitter for assignments."""
 
     def do_Assign(self, statement, depth):
         if self.array_declaration(statement, depth):
@@ -53,7 +53,7 @@ class Assignments:
         value = self.expression(statement.value)
         if self.is_typed and isinstance(statement.value, (ast.Name, ast.Subscript)):
             value = self.unpacked(target, value)
-        if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
+        if isinstance(statement.value, ast.Tuple):  # a swap: all values are evaluated before the first store
             if len(statement.value.elts) != len(target.elts):
                 raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
             value = []
@@ -62,8 +62,9 @@ class Assignments:
         self.store(statement, target.elts, value, depth)
 
     def swapped(self, item, depth):
-        """A value of `x, y = a[i], b[j]`. Records are references, as in NumPy: `a[0], a[1] = a[1], a[0]` stores the same record
-        twice, since the second value is read after the first store has changed it."""
+        """Returns the text of a value in `x, y = a[i], b[j]`. Records are references, as in NumPy:
+        `a[0], a[1] = a[1], a[0]` stores the same record twice, because the first store changes the
+        second value before it is read."""
         value = self.expression(item)
         referred = self.reference(item, value)
         if referred is value:
@@ -73,7 +74,7 @@ class Assignments:
         return [name]
 
     def unpacked_value(self, value, depth):
-        """The value of an assignment to several targets, as a tuple."""
+        """Returns the value of an assignment to several targets as a tuple."""
         if not isinstance(value, ast.Tuple) or not any(isinstance(item, (ast.Subscript, ast.Attribute)) for item in value.elts):
             return self.expression(value)
         items = []
@@ -82,7 +83,8 @@ class Assignments:
         return ["(", *items[: -1 if len(value.elts) > 1 else None], ")"]
 
     def store_composed(self, statement, target, depth):
-        """Texts become the characters of an array, and arrays are copied to fields that are arrays. Whether that was done."""
+        """Stores a string as the characters of an array, and copies an array to a field that is an
+        array. Returns whether the statement was one of these."""
         if not isinstance(target, (ast.Subscript, ast.Attribute)):
             return False
         text = self.static_value(statement.value)
@@ -112,7 +114,8 @@ class Assignments:
         self.put(depth, [self.source.place(target)], f"{symbol}(", self.expression(target), ", ", value, ")")
 
     def store(self, statement, targets, value, depth):
-        """The value to the targets; those that are declared here with let or var."""
+        """Assigns the value to the targets, and declares those that this statement declares with
+        let or var."""
         for target in targets:
             if not isinstance(target, (ast.Name, ast.Subscript, ast.Attribute)):
                 raise self.error(target, "cannot assign to this expression: a target must be a name, an element `a[i]` or a field `a.x`")
@@ -180,7 +183,8 @@ class Assignments:
         self.put(depth, target, " ", [place], f"{operator}= ", value)
 
     def array_declaration(self, statement, depth):
-        """tile = kjit.shared(shape, dtype)"""
+        """Writes `tile = kjit.shared(shape, dtype)`. Returns whether the statement is such a
+        declaration."""
         call = statement.value
         if not isinstance(call, ast.Call):
             return False
@@ -224,7 +228,8 @@ class Assignments:
         return True
 
     def numpy_array(self, statement, depth):
-        """tile = np.zeros(3): an array of the thread, of constant size. Whether the statement is one."""
+        """Writes `tile = np.zeros(3)`, an array of the thread with constant size. Returns whether
+        the statement creates an array."""
         made = temporaries.made_by(statement, self.static, self.error)
         if made is None:
             return False
@@ -251,7 +256,8 @@ class Assignments:
         return True
 
     def plain_array_call(self, call, form):
-        """kjit.shared(shape, dtype, align=bytes) in place of a word with other parameters."""
+        """Returns a call kjit.shared(shape, dtype, align=bytes) for a function with other parameter
+        names."""
         bound = form.bind(call)
         if isinstance(bound, str):
             raise self.error(call, bound)
@@ -266,14 +272,16 @@ class Assignments:
         return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
 
     def check_element(self, node, target):
-        """Numba's words for what is no element type, where it is seen before types are inferred."""
+        """Raises an error with Numba's words for an invalid element type, before types are
+        inferred."""
         value = self.static_value(node)
         is_known = self.builder.record(value) is not None if value is not static.UNKNOWN else isinstance(node, ast.Attribute)
         if not is_known and not isinstance(value, str):
             raise self.error(node, f"Cannot infer the type of variable '{target.id}': kjit has no type for its elements")
 
     def numpy_dtype(self, value):
-        """The dtype of NumPy that a text names where Numba's rules hold: "f4", "int". Any other value as it is."""
+        """Returns the NumPy dtype for a string such as "f4" or "int" under Numba's rules. Returns
+        any other value unchanged."""
         if not self.is_typed or not isinstance(value, str):
             return value
         import numpy

@@ -76,7 +76,7 @@ class Calls:
                 _, *rest = self.positional(node)
                 return [self.source.place(node), f"{symbol}(", *self.known(filled[1], node.func), ", ", *rest]
             thing = library.instead(thing, len(node.args) + len(node.keywords))
-        thing = getattr(thing, "as_function", thing)  # of vectorize
+        thing = getattr(thing, "as_function", thing)  # unwraps a function made by vectorize
         if ufuncs.is_ufunc(thing):
             thing = self.ufunc(node, thing)
         pairwise = mathematics.folded(thing, len(node.args))
@@ -194,7 +194,8 @@ class Calls:
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
 
     def is_cffi(self, node):
-        """Whether the node is an object `cffi.FFI()`, whose from_buffer passes the address of an array to C functions."""
+        """Returns whether the node is an object `cffi.FFI()`, whose from_buffer passes the address
+        of an array to C functions."""
         return type(self.static_value(node)).__module__ in ("cffi.api", "_cffi_backend")
 
     def positional(self, node):
@@ -202,7 +203,7 @@ class Calls:
             raise self.error(node.keywords[0].value, "this takes no keyword arguments")
         parts = ["("]
         for i, argument in enumerate(node.args):
-            is_truth = isinstance(self.static_value(argument), bool)  # which a print writes as a text
+            is_truth = isinstance(self.static_value(argument), bool)  # a print writes a bool as a string
             parts += ([", "] if i else []) + (self.expression(argument) if is_truth else self.text_or_value(argument))
         return [*parts, ")"]
 
@@ -222,7 +223,7 @@ class Calls:
 
     def resolve(self, node, thing):
         """Returns the Resolved for a call of a Python function."""
-        import inspect  # where no function is called nobody waits for it
+        import inspect  # imported here, so that programs without such calls do not load it
 
         if modules.is_algorithm(thing):
             home = "kjit.numpy" if str(thing.__module__).startswith("kjit.numpy") else "kjit"
@@ -293,6 +294,6 @@ class Calls:
         known."""
         known = self.static_value(value) if isinstance(value, ast.AST) else value
         if isinstance(known, (bool, int, float, complex)) and self.builder.is_under_way(python):
-            return static.UNKNOWN  # a function that calls itself with another number each time stays one function
+            return static.UNKNOWN  # a recursive call with different numbers must remain one function
         is_handed_over = self.is_typed or modules.is_function(known) or words.builtin_name(known) is not None
         return known if is_handed_over else static.UNKNOWN

@@ -1,5 +1,6 @@
-"""Functions that are defined inside of a function. Each becomes a separate function. A variable of the outer function that the
-inner one reads is a constant of the inner one, or one more parameter: a call passes the value that the variable has at the call."""
+"""Functions that are defined inside of a function. Each becomes a separate function of the module.
+A variable of the outer function that the inner function reads is either a constant of the inner
+function, or an additional parameter: a call then passes the variable's current value."""
 
 import ast
 import copy
@@ -7,20 +8,20 @@ import types
 
 from . import lambdas, static, words
 
-# The prefix of the keyword by which a call passes a variable that the called function reads.
+# The prefix of the keyword with which a call passes a captured variable.
 CAPTURED = "captured "
 
 
 class Inner:
-    """A function that is defined inside of another one. captured: names of the variables around it that are parameters; known:
-    functions around it that read variables, by name."""
+    """A function that is defined inside of another function. captured: the names of the outer
+    variables that are parameters; known: constants and functions around it, by name."""
 
     def __init__(self, python, node, captured, known):
         self.py_func, self.node, self.captured, self.known = python, node, captured, known
 
 
 class _Bind(words.Form):
-    """A function with the variables that it reads, as a value."""
+    """A function value with its captured variables bound to it."""
 
     def expand(self, emitter, call):
         function, *names = call.args
@@ -34,13 +35,14 @@ BIND = _Bind("a function that is defined in a kernel", "", "")
 
 
 def bound_of(node):
-    """(the function, the variables that it reads) of such a value, or None."""
+    """Returns (the function, its captured variables) for such a value, or None."""
     is_bound = isinstance(node, ast.Call) and isinstance(node.func, ast.Constant) and node.func.value is BIND
     return (node.args[0], node.args[1:]) if is_bound else None
 
 
 def make(emitter, node, known):
-    """The function that a definition or a lambda makes. known: what names have where it stands."""
+    """Returns the function for a definition or a lambda. known: the known values of names at that
+    point."""
     name = getattr(node, "name", "<lambda>")
     if getattr(node, "decorator_list", ()):
         raise emitter.error(node.decorator_list[0], "a function that is defined in a kernel has no decorators")
@@ -52,7 +54,8 @@ def make(emitter, node, known):
 
 
 def _reads(node):
-    """The names that a function reads and does not assign or take, with those of functions inside of it."""
+    """Returns the names that a function, including functions inside of it, reads but neither
+    assigns nor takes as parameters."""
     arguments = node.args
     own = {a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
     own |= {a.arg for a in (arguments.vararg, arguments.kwarg) if a}
@@ -72,7 +75,8 @@ def _reads(node):
 
 
 def _code_of(emitter, node, name):
-    """The code of the function among the constants of that around it."""
+    """Returns the function's code object, which is among the constants of the outer function's
+    code."""
     codes = [c for c in emitter.python.__code__.co_consts if isinstance(c, types.CodeType)]
     if isinstance(node, ast.Lambda):
         return lambdas.find_code(emitter.source.tree, node, codes)
@@ -120,7 +124,7 @@ def _defaults(emitter, nodes):
 
 
 def constants(body):
-    """The numbers that names have which are assigned once, by name."""
+    """Returns the numbers of names that are assigned exactly once, by name."""
     names, stored = {}, {}
     for node in (n for statement in body for n in ast.walk(statement)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

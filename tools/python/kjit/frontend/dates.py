@@ -1,5 +1,5 @@
-"""Dates of NumPy in functions: constants, `np.timedelta64(n, "s")`, `x.astype("datetime64[D]")`. A date is a struct with a count of
-its unit, whose operators the compiler knows."""
+"""NumPy dates in functions: constants, `np.timedelta64(n, "s")` and `x.astype("datetime64[D]")`. A
+date is a struct with a count of its unit; the compiler implements its operators."""
 
 import sys
 
@@ -8,25 +8,25 @@ from . import static
 
 
 def is_scalar(value):
-    """Whether an object is a date of NumPy."""
+    """Returns whether an object is a NumPy date or time difference."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, (numpy.datetime64, numpy.timedelta64))
 
 
 def constant(emitter, value):
-    """A date that is known when the function is compiled."""
+    """Returns the text of a date that is known at compile time."""
     return [f"{emitter.builder.record(value.dtype)}({int(value.view('i8'))}i64)"]
 
 
 def is_class(thing):
-    """Whether an object is a class of NumPy's dates."""
+    """Returns whether an object is NumPy's class datetime64 or timedelta64."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and (thing is numpy.datetime64 or thing is numpy.timedelta64)
 
 
 def call(emitter, node, thing):
-    """np.timedelta64(...) or np.datetime64(...): of what is known a constant, else a count of a unit that is known. None: another
-    call."""
+    """Writes np.timedelta64(...) or np.datetime64(...): a constant for known arguments, otherwise a
+    count of a known unit. Returns None for other calls."""
     if not is_class(thing):
         return None
     place = emitter.source.place(node)
@@ -44,7 +44,7 @@ def call(emitter, node, thing):
 
 
 def astype(emitter, node):
-    """date.astype("datetime64[D]"), the date in another unit."""
+    """Writes date.astype("datetime64[D]"), which converts a date to another unit."""
     import numpy
 
     wanted = emitter.static_value(node.args[0])

@@ -1,15 +1,17 @@
-"""The types in expressions of arrays, which are Numba's.
+"""Numba's types in expressions of arrays.
 
-Numba computes one element of `a * b + c` as a function of numbers: the operators have the types of numbers, so that a product of two
-int32 has 64 bits. NumPy's ufuncs decide the type of the result only, to which the element is converted. A division by zero has
-NumPy's result. A function that is no ufunc, such as np.where, takes arrays whose elements have been converted."""
+Numba computes an element of `a * b + c` like an expression of numbers, so a product of two int32
+has 64 bits. NumPy's ufuncs determine only the result type, to which the element is converted. A
+division by zero gives NumPy's result. A function that is not a ufunc, such as np.where, receives
+arrays whose elements were converted before.
+"""
 
 import ast
 import functools
 
 from . import ufuncs, words
 
-# NumPy's ufunc of each operator.
+# The NumPy ufunc for each operator.
 OPERATORS = {
     ast.Add: "add",
     ast.Sub: "subtract",
@@ -33,7 +35,7 @@ OPERATORS = {
     ast.Gt: "greater",
     ast.GtE: "greater_equal",
 }
-# A number with the type of another one.
+# Converts a number to the type of another number.
 CAST = words.Text("cast_like", "\nfunc cast_like(a, b) @numba { return dtype(a)(b) }")
 # The common type of two values.
 COMMON = words.Text(
@@ -50,7 +52,8 @@ func array_common(a, b) @numba {
 
 
 def _division(operator, ufunc):
-    """An operator whose result has the type that numbers have, but which no zero fails."""
+    """Returns a division operator with the result type of numbers, in which a division by zero is
+    no error."""
     kind = f"dtype(a {operator} b)"
     return words.Text(
         f"element_{ufunc}",
@@ -61,7 +64,7 @@ def _division(operator, ufunc):
     )
 
 
-# The operators whose values are not those of the same operator of numbers.
+# The operators whose results for elements differ from those for numbers.
 DIVISIONS = {
     ast.Div: _division("/", "divide"),
     ast.FloorDiv: _division("//", "floor_divide"),
@@ -69,7 +72,8 @@ DIVISIONS = {
 }
 
 
-# The type of the loop that Numba takes for two operands: an integer beside a float or a complex number does not widen it.
+# The type of the loop that Numba chooses for two operands. An integer does not widen a float or
+# complex operand.
 _LOOP = words.Text(
     "array_loop",
     """
@@ -80,7 +84,8 @@ func array_loop(a, b) @numba {
 }""",
     (COMMON,),
 )
-# The floats that the functions of floats have for integers and bools: 32 bits hold those of 8 and 16 bits.
+# The float type to which functions of floats convert integers and bools: 32 bits for integers of 8
+# and 16 bits.
 _FLOAT = words.Text(
     "array_float",
     """
@@ -100,7 +105,7 @@ func array_float_loop(a, b) {
 }""",
     (_LOOP, _FLOAT),
 )
-# Dates, differences of dates and numbers have no common type; the ufunc itself has rules for them.
+# Dates, time differences and numbers have no common type, so the ufunc itself handles them.
 _DATES = "  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return {}(a, b) }}\n"
 # Ufuncs that convert their operands themselves.
 _OF_OWN_TYPES = ("float_power",)
@@ -108,14 +113,15 @@ ROUNDINGS = ("ceil", "floor", "rint", "trunc")
 
 
 def text_of(thing):
-    """The func that a ufunc of NumPy is under Numba's types, or None: kjit has none for it."""
+    """Returns the func for a NumPy ufunc under Numba's types, or None if kjit lacks the ufunc."""
     return ufunc(thing.__name__, thing.nin) if ufuncs.text_of(thing) is not None else None
 
 
 @functools.cache
 def ufunc(name, count):
-    """The func of a ufunc with so many operands, which are converted to the types of the loop that Numba takes: two operands to their
-    common type, and integers to floats if the ufunc has loops for floats only."""
+    """Returns the func for a ufunc with `count` operands. The operands are converted to the types
+    of Numba's loop: two operands to their common type, and integers to floats if the ufunc has
+    loops for floats only."""
     plain = ufuncs.BY_NAME[name]
     if name in _OF_OWN_TYPES:
         return plain

@@ -1,5 +1,5 @@
-"""Expressions of a function that stays in Python, such as `n - 1` or `np.sqrt(a) + 1`: which are compiled, for numbers and for the
-elements of arrays."""
+"""Expressions of a function that stays in Python, such as `n - 1` or `np.sqrt(a) + 1`. They are
+compiled for numbers and for the elements of arrays."""
 
 import ast
 import builtins
@@ -12,13 +12,14 @@ from .element_types import OPERATORS
 _BUILTINS = tuple(
     getattr(builtins, name) for name in ("abs", "min", "max", "int", "float", "bool", "round", "pow", "complex", "divmod")
 )
-# Operators whose results Python and 64 bits agree on, if the operands are small.
+# Operators for which Python and 64-bit arithmetic agree if the operands are small.
 _HARMLESS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div)
 _MOST_PRODUCTS = 2
 
 
 def of_elements(expression):
-    """The expression for the elements of arrays, with the types that element_types.py describes."""
+    """Returns the expression for the elements of arrays, with the types that element_types.py
+    describes."""
     return _converted(*_typed(expression.scalar))
 
 
@@ -27,7 +28,7 @@ def _converted(value, kind):
 
 
 def _typed(node):
-    """(an expression of numbers for an element, one whose type is that of NumPy)."""
+    """Returns (the expression of numbers for an element, an expression with NumPy's result type)."""
     if isinstance(node, (ast.Name, ast.Constant)) or isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
         return node, node
     name, operands = _ufunc_of(node)
@@ -55,7 +56,8 @@ def _typed(node):
 
 
 def _ufunc_of(node):
-    """(the name of NumPy's ufunc that an operator or call is, its operands), or (None, its operands)."""
+    """Returns (the name of the NumPy ufunc for an operator or call, its operands). The name is None
+    if there is no ufunc."""
     if isinstance(node, ast.BinOp):
         return OPERATORS[type(node.op)], [node.left, node.right]
     if isinstance(node, ast.UnaryOp):
@@ -68,7 +70,8 @@ def _ufunc_of(node):
 
 
 def _has_elements(node):
-    """Whether an expression has a meaning for the elements of arrays: it consists of operators and ufuncs."""
+    """Returns whether an expression consists of operators and ufuncs, so that it can be applied to
+    array elements."""
     if isinstance(node, (ast.Name, ast.Constant)):
         return True
     if isinstance(node, (ast.IfExp, ast.BoolOp)):
@@ -78,9 +81,12 @@ def _has_elements(node):
 
 
 class Expression:
-    """An expression as functions of its leaves. leaves: the nodes whose values it takes; scalar: the expression in its own operators;
-    has_elements: it has a meaning for arrays; is_harmless: Python computes the same for small
-    integers and for floats; has_division."""
+    """An expression as a function of its leaves.
+
+    leaves: the nodes whose values the function takes. scalar: the expression in terms of the
+    leaves. has_elements: whether it can be applied to array elements. is_harmless: whether Python
+    computes the same for small integers and for floats. has_division: whether it divides.
+    """
 
     def __init__(self, node, leaves, names, scalar):
         self.node, self.leaves, self.names, self.scalar = node, leaves, names, scalar
@@ -108,13 +114,13 @@ def _is_number(node):
 
 
 class Finder:
-    """Splits expressions into operators and leaves. names: a static.Names of the function."""
+    """Splits expressions into operators and leaves. names: the static.Names of the function."""
 
     def __init__(self, names):
         self.names = names
 
     def is_inner(self, node):
-        """Whether a node is an operator or function of numbers, and no leaf."""
+        """Returns whether a node is an operator or function of numbers, and not a leaf."""
         if isinstance(node, ast.BinOp):
             return type(node.op) in OPERATORS
         if isinstance(node, ast.UnaryOp):
@@ -137,8 +143,9 @@ class Finder:
         return getattr(math, getattr(thing, "__name__", ""), None) is thing and callable(thing)
 
     def is_alone(self, node):
-        """Whether a node is an expression of numbers that has no meaning for the elements of arrays, and so is no part of another
-        one: a conversion, or a choice of names and literals, all of which are evaluated."""
+        """Returns whether a node is an expression of numbers that cannot be applied to array
+        elements and is not a part of a larger expression: a conversion, or a choice among names and
+        literals."""
         choices = [node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values if isinstance(node, ast.BoolOp) else []
         if choices:
             return all(isinstance(operand, ast.Name) or _is_number(operand) for operand in choices)
@@ -148,7 +155,7 @@ class Finder:
         return thing is not static.UNKNOWN and callable(thing) and dtypes.name_of(thing) in dtypes.SCALARS
 
     def find(self, node):
-        """The Expression that a node is, or None: a leaf."""
+        """Returns the Expression for a node, or None if the node is a leaf."""
         is_alone = self.is_alone(node)
         if not is_alone and not self.is_inner(node):
             return None
@@ -189,7 +196,7 @@ class Finder:
 
 
 def function_of(expression, tree, name):
-    """The function whose result is the expression, as a node."""
+    """Returns the syntax tree of a function that returns the expression."""
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(arg=n) for n in expression.names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )

@@ -17,7 +17,7 @@ from .scope import Scope, loop_names
 from .sums import Sums
 from .versions import split, without_annotations
 
-# Attributes of a function that funcs of parts of it have, too.
+# Attributes of a function that the funcs for its parts also get.
 _RULES = ("numba", "wrap", "fastmath", "strict")
 
 
@@ -28,16 +28,16 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         """thing: the function as the caller sees it, with the known values of parameters and the number of arguments for *args."""
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
-        self.kind = self.result = None  # the type of the result, where who calls it says so
-        self.shapes = dict(shapes or {})  # of names that are tuples
-        self.returned = []  # the shapes of tuples that are returned, or None of other values
-        self.values = {}  # of names that are assigned once: what
-        self.array_names = None  # of variables that may be arrays, where it has been asked for
-        self.ranks = {}  # of arrays that the function makes: how many dimensions
-        self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
-        self.lifted, self.kept = [], set()  # lines of the funcs that expressions became, and names of parts of these
+        self.kind = self.result = None  # the result type, if the caller prescribes one
+        self.shapes = dict(shapes or {})  # the shapes of names that are tuples
+        self.returned = []  # the shapes of returned tuples; None for other values
+        self.values = {}  # the value of each name that is assigned once
+        self.array_names = None  # the variables that may be arrays, computed on demand
+        self.ranks = {}  # the number of dimensions of each array that the function creates
+        self.flags = []  # for each enclosing loop, the variable that is true until a break, or None
+        self.lifted, self.kept = [], set()  # lines of the funcs for expressions, and names of their parts
         known = dict(getattr(thing, "known", None) or {})
-        self.functions = getattr(thing, "functions", ())  # parameters that take functions with variables
+        self.functions = getattr(thing, "functions", ())  # parameters that take functions with captured variables
         self.ranged = getattr(thing, "ranges", ())  # parameters that take ranges
         self.begin_arguments(known, getattr(thing, "spread", None))
         self.body = (
@@ -45,7 +45,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         )
         self.begin_names(known)
         self.check_kinds()
-        self.local_types = dict(getattr(thing, "local_types", ()))  # of variables whose type an option of njit says
+        self.local_types = dict(getattr(thing, "local_types", ()))  # the variable types in njit's option `locals`
         if is_typed:
             self.body = split(without_annotations(self.body), self.parameters, self.local_types)
             self.body = folding.Folder(self).without_dead(self.body)
@@ -302,13 +302,14 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         elif is_none:
             self.put(depth, place, "return")
         elif self.kind == "kernel":
-            self.expression(statement.value)  # what is wrong in it comes first
+            self.expression(statement.value)  # reports errors inside the value first
             numba = "CUDA kernel must have void return type: " if self.is_typed else ""
             advice = "write to an array, or make it a device function"
             raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
             self.returned.append(self.shape_of_result(statement.value))
-            is_called = self.builder.callers.get(self.builder.writing)  # the first function gives values to Python
+            # a function without a caller returns its value to Python
+            is_called = self.builder.callers.get(self.builder.writing)
             text = self.referred(statement.value) if is_called else self.expression(statement.value)
             self.put(depth, place, "return ", text)
 
@@ -318,14 +319,15 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             if isinstance(value.value, (str, type(...))):
                 return
             raise self.error(value, "a number without a use")
-        if not isinstance(value, ast.Call) and self.is_typed:  # it may fail, as an index may
+        # the expression may raise an error, for example for an index
+        if not isinstance(value, ast.Call) and self.is_typed:
             return self.put(depth, [self.source.place(value)], f"let {self.temporary()} = ", self.expression(value))
         if not isinstance(value, ast.Call):
             raise self.error(value, "an expression without a use: only a call can be a statement")
         called = self.static_value(value.func)
         if called is print:
             return self.print(value, depth)
-        if getattr(called, "is_group", False):  # of threads, which nobody uses
+        if getattr(called, "is_group", False):  # a group of threads that is never used
             self.builder.has_grid_group = True
             return
         self.put(depth, self.call(value))
@@ -406,7 +408,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.put(depth, "}")
 
     def declares(self, statement):
-        """Whether a statement declares names inside its block, which must not become visible in the block around it."""
+        """Returns whether a statement declares names inside its block, which must not be visible in
+        the enclosing block."""
         return any(
             id(s) in self.scope.declare or id(s) in self.scope.hoist
             for s in ast.walk(statement)

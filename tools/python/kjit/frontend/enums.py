@@ -1,4 +1,5 @@
-"""Members of enumerations in functions. In the kernel IR a member is its value. Its class is known when the function is written."""
+"""Enumeration members in functions. In the kernel IR a member is its value; its class is known at
+compile time."""
 
 import ast
 import enum
@@ -7,8 +8,8 @@ from . import static
 
 
 def names_of(emitter, assigned):
-    """The names that have members of one enumeration only, with it. assigned: the values of each name, None for what no expression
-    says."""
+    """Returns the enumeration of each name whose values are all members of that enumeration.
+    assigned: the values of each name, with None for a value that no expression gives."""
     emitter.enums = {n: s.enumeration for n, s in emitter.shapes.items() if hasattr(s, "enumeration") and n not in assigned}
     is_new = True
     while is_new:
@@ -23,7 +24,7 @@ def names_of(emitter, assigned):
 
 
 def class_of(emitter, node):
-    """The enumeration that an expression has a member of, or None."""
+    """Returns the enumeration of which an expression is a member, or None."""
     value = emitter.static_value(node)
     if isinstance(value, enum.Enum):
         return type(value)
@@ -39,12 +40,13 @@ def class_of(emitter, node):
 
 
 def compare(emitter, is_equal, left, right):
-    """Whether two expressions are equal, where their enumerations decide that: True, False or None."""
+    """Returns the result of an equality comparison if the enumerations of the operands decide it:
+    True, False or None."""
     kinds = class_of(emitter, left), class_of(emitter, right)
     if kinds == (None, None) or kinds[0] is kinds[1]:
         return None
     if all(kind is None or issubclass(kind, int) for kind in kinds):
-        return None  # they are integers
+        return None  # integers are compared by value
     for kind, node in zip(kinds, (left, right)):
         is_open = kind is None and emitter.is_typed and emitter.static_value(node) is static.UNKNOWN
         if is_open and isinstance(node, (ast.Name, ast.Call, ast.Subscript, ast.Attribute)):
@@ -54,13 +56,14 @@ def compare(emitter, is_equal, left, right):
 
 
 def are_of_different(emitter, left, right):
-    """Whether two expressions are never the same member."""
+    """Returns whether two expressions are members of different enumerations."""
     kinds = class_of(emitter, left), class_of(emitter, right)
     return None not in kinds and kinds[0] is not kinds[1]
 
 
 def attribute(emitter, node, kind):
-    """The value of a member; other attributes of a member are known only where the member is."""
+    """Writes the `value` of a member. Other attributes are available only for a member that is
+    known at compile time."""
     if node.attr == "value":
         return emitter.expression(node.value)
     what = f"`{node.attr}` of a member of {kind.__name__}"
@@ -68,7 +71,7 @@ def attribute(emitter, node, kind):
 
 
 def check(emitter, node, kind):
-    """Members that are texts or the like have no value in a kernel."""
+    """Raises an error if the members of an enumeration are not numbers."""
     if not all(isinstance(member.value, (bool, int, float, complex)) for member in kind):
         raise emitter.error(node, f"the members of {kind.__name__} are not numbers: a kernel can only compare and pass numbers")
 

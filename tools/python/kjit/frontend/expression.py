@@ -1,5 +1,5 @@
-"""Expressions of a function as text of the kernel IR: lists of texts and of places (file, line, column), which say where in
-Python the text behind them comes from."""
+"""Translates expressions to kernel IR text: lists of strings and of locations (file, line, column).
+A location applies to the text that follows it."""
 
 import ast
 import enum
@@ -12,21 +12,21 @@ from .array_values import PARTS, is_array_of_numpy
 from .forms import Forms
 
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
-# Properties of arrays, which are no fields of records.
+# Array attributes, which are not fields of records.
 _OF_ARRAYS = ("shape", "strides", "size", "ndim", "T", "dtype")
 _OF_PYTHON = ("abs", "min", "max", "len", "range", "sum", "round", "pow", "enumerate", "zip", "print")
 
 
 def _near(name, names):
-    """The end of a sentence on a name that there is not."""
-    import difflib  # which only errors need
+    """Returns the end of a message about an unknown name, which suggests a similar name."""
+    import difflib  # imported here, because only errors need it
 
     found = difflib.get_close_matches(name, names, 1, 0.65)
     return f"; did you mean `{found[0]}`?" if found else ""
 
 
 class Expressions(Forms):
-    """What Emitter, which has the function's names, knows of expressions."""
+    """The part of the emitter for expressions."""
 
     def static_value(self, node):
         return self.static.value(node)
@@ -51,7 +51,7 @@ class Expressions(Forms):
         raise self.error(node, "a value that may be None: give it a name first, and ask `is None`")
 
     def known(self, value, node):
-        """The text of an object of Python that is known."""
+        """Returns the text for a Python object that is known at compile time."""
         text = modules.literal(value, self.is_typed)
         if text is not None:
             return [text]
@@ -81,7 +81,7 @@ class Expressions(Forms):
             return self.known(value.value, node)
         if self.is_captured(value):
             return self.captured(value, node)
-        if isinstance(value, tuple):  # of arrays, functions
+        if isinstance(value, tuple):  # a tuple of arrays or functions
             parts = ["("]
             for i, item in enumerate(value):
                 parts += ([", "] if i else []) + self.known(item, node)
@@ -103,11 +103,11 @@ class Expressions(Forms):
         )
 
     def is_captured(self, value):
-        """Whether it is an array of a device, which Numba's kernels reach where it is."""
+        """Returns whether a value is a device array, which Numba's kernels access in place."""
         return self.is_typed and not isinstance(value, type) and hasattr(value, "__cuda_array_interface__")
 
     def captured(self, value, node):
-        """An array of a device by its address, which is a part of the code."""
+        """Returns the text for a device array. Its address becomes a part of the code."""
         import numpy
 
         described = value.__cuda_array_interface__
@@ -185,7 +185,7 @@ class Expressions(Forms):
         return [*self.expression(node.value), ".", _records.field_name(node.attr)]
 
     def is_single(self, node):
-        """Whether it is a vector of one number, which is a number in kernels."""
+        """Returns whether an expression is a vector with one lane, which is a number in kernels."""
         if isinstance(node, ast.Name):
             node = self.values.get(node.id)
         called = self.static_value(node.func) if isinstance(node, ast.Call) else None
@@ -212,8 +212,9 @@ class Expressions(Forms):
         return [self.source.place(node), *parts, "]"]
 
     def reference(self, node, parts):
-        """An element of an array, or a field of one, that a name or a parameter gets: a record is a reference, as in NumPy. So are
-        the records of a tuple and of a conditional expression. parts: the text of the node."""
+        """Returns the text of a value for a name or parameter. A record that is an element or field
+        of an array is a reference, as in NumPy, also inside a tuple or a conditional expression.
+        parts: the text of the node."""
         if not self.has_reference(node):
             return parts
         if isinstance(node, ast.Tuple):
@@ -226,7 +227,7 @@ class Expressions(Forms):
         return self.reference(node, self.expression(node))
 
     def has_reference(self, node):
-        """Whether a value may be a record of an array, or have one."""
+        """Returns whether a value may be or contain a record of an array."""
         if isinstance(node, ast.Tuple):
             return any(map(self.has_reference, node.elts))
         if isinstance(node, ast.IfExp):
@@ -241,7 +242,8 @@ class Expressions(Forms):
         if value is None or value is ...:
             raise self.error(node, "an index of a kernel is an integer or a slice, no None and no ...")
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            return [self.source.place(node), "-", *self.expression(node.operand)]  # counts from the end
+            # a negative literal counts from the end
+            return [self.source.place(node), "-", *self.expression(node.operand)]
         return self.expression(node)
 
     def slice(self, node):
@@ -264,7 +266,8 @@ class Expressions(Forms):
         if isinstance(node.op, ast.Not):
             return [self.source.place(node), "(not ", *self.condition(node.operand), ")"]
         if self.is_typed and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and type(node.operand.value) is int:
-            return [self.source.place(node), *self.known(-node.operand.value, node)]  # of the type of its value: -2**63 is an int64
+            # the literal has the type of the negative number: -2**63 is an int64
+            return [self.source.place(node), *self.known(-node.operand.value, node)]
         return [self.source.place(node), f"({_UNARY[type(node.op)]}", *self.expression(node.operand), ")"]
 
     def of_BinOp(self, node):

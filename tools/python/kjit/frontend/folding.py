@@ -1,6 +1,7 @@
-"""Decides parts of a function before the function is written. A name is replaced by its value where no variable of a kernel can hold
-the value: None, texts, functions, types, members of enumerations. Branches that such values decide are removed. Functions that are
-defined inside of the function become separate functions."""
+"""Evaluates parts of a function before the function is translated. A name is replaced by its value
+if variables of a kernel cannot hold the value: None, strings, functions, types, enum members.
+Branches that depend only on such values are removed, and inner functions become separate
+functions."""
 
 import ast
 import enum
@@ -11,12 +12,14 @@ from .scope import COMPOUND, copied
 
 
 def is_constant(value):
-    """Whether a value replaces the names that have it. No variable of the kernel IR can hold such a value."""
+    """Returns whether a value replaces the names that have it, because a variable of the kernel IR
+    cannot hold it."""
     return value is None or callable(value) or isinstance(value, (str, enum.Enum, types.ModuleType, words.Word, closures.Inner))
 
 
 def own_nodes(node):
-    """All nodes of a statement or expression but those in the bodies of functions that are defined in it."""
+    """Yields all nodes of a statement or expression except the bodies of functions that are defined
+    in it."""
     yield node
     for child in ast.iter_child_nodes(node):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)) and (child is node.args or child in _body_of(node)):
@@ -29,7 +32,7 @@ def _body_of(node):
 
 
 def stores(body):
-    """How often each name is assigned in statements."""
+    """Returns the number of assignments to each name."""
     found = {}
     for statement in body:
         for node in own_nodes(statement):
@@ -41,7 +44,8 @@ def stores(body):
 
 
 def values(body, parameters):
-    """The expressions that are assigned to each name that is not a parameter. None stands for a value that no expression gives."""
+    """Returns the expressions that are assigned to each name other than parameters. None stands for
+    a value that no expression gives."""
     found = {}
     for node in (n for statement in body for n in ast.walk(statement)):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -61,7 +65,7 @@ def values(body, parameters):
 
 
 def ends(body):
-    """Whether the statements behind a block are never reached from its end."""
+    """Returns whether control flow never reaches the end of a block."""
     last = body[-1] if body else None
     if isinstance(last, ast.If):
         return ends(last.body) and ends(last.orelse)
@@ -72,17 +76,18 @@ def ends(body):
 
 
 class Folder:
-    """emitter: the function's; its names are known to `emitter.static`."""
+    """Folds the statements of one function. emitter: the emitter of the function."""
 
     def __init__(self, emitter):
         self.emitter, self.static = emitter, emitter.static
 
     def fold(self, body, known):
-        """The statements as a copy. known: values of names when they begin."""
+        """Returns a folded copy of the statements. known: the values of names before the first
+        statement."""
         return self.without_dead(self.block([copied(statement) for statement in body], dict(known)))
 
     def without_dead(self, body):
-        """Without assignments of constants to names that nobody reads."""
+        """Returns the statements without assignments of constants to names that are never read."""
         loads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         return self._without_dead(body, loads)
 
@@ -99,7 +104,7 @@ class Folder:
 
     @staticmethod
     def _name_of(statement):
-        """The name that a statement with a value assigns alone, or None."""
+        """Returns the single name to which a statement assigns a value, or None."""
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -111,7 +116,8 @@ class Folder:
     # ---- statements ----
 
     def block(self, body, known):
-        """The statements, after names were replaced. known: the values of names before the statements; afterwards those behind them."""
+        """Returns the statements with names replaced. known: the values of names before the
+        statements; it is updated to the values after them."""
         made = []
         for at, statement in enumerate(body):
             if isinstance(statement, ast.If):
@@ -174,7 +180,8 @@ class Folder:
         return made
 
     def single(self, statement):
-        """An assignment of None or the like to several names as one for each; any other statement as it is."""
+        """Splits an assignment of constants to several names into one assignment for each name.
+        Returns any other statement unchanged."""
         if not isinstance(statement, ast.Assign) or not all(isinstance(t, (ast.Name, ast.Tuple)) for t in statement.targets):
             return [statement]
         target, value = statement.targets[0], statement.value
@@ -213,7 +220,7 @@ class _Replacement(ast.NodeTransformer):
 
     def constant(self, value, node):
         made = ast.copy_location(ast.Constant(value), node)
-        if isinstance(value, closures.Inner) and value.captured:  # a function with the variables that it reads
+        if isinstance(value, closures.Inner) and value.captured:  # a function with captured variables
             names = [self.visit(ast.copy_location(ast.Name(name, ast.Load()), node)) for name in value.captured]
             return ast.copy_location(ast.Call(ast.copy_location(ast.Constant(closures.BIND), node), [made, *names], []), node)
         return made
@@ -224,7 +231,7 @@ class _Replacement(ast.NodeTransformer):
     def visit_Call(self, node):
         self.generic_visit(node)
         bound = closures.bound_of(node.func)
-        if bound is not None:  # called where it is bound: the variables are further arguments
+        if bound is not None:  # the function is called directly, so the captured variables become arguments
             node.func, names = bound
             node.keywords += [ast.keyword(closures.CAPTURED + name.id, name) for name in names]
         return node

@@ -1,14 +1,15 @@
-"""Comparisons, `in`, `is`, `and`, `or` and conditional expressions as text of the kernel IR. Python evaluates each operand at most
-once. Where the text of an expression would repeat an operand with a call, the expression becomes a separate func."""
+"""Translates comparisons, `in`, `is`, `and`, `or` and conditional expressions to kernel IR text.
+Python evaluates each operand at most once. If the text would repeat an operand with a call, the
+expression becomes a separate func."""
 
 import ast
 
 from . import enums, optional, pyvalues, ranges, static, words
 
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
-# A truth that is known, which typing does not decide branches by.
+# A known bool that type inference must not use to remove branches.
 _AT_RUN_TIME = words.Text("at_run_time", "\nfunc at_run_time(x) -> bool { return x }")
-_DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
+_DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # can be repeated without side effects
 
 
 def _calls(node):
@@ -16,12 +17,13 @@ def _calls(node):
 
 
 class Forms:
-    """What Emitter, which has the function's names, knows of these."""
+    """The part of the emitter for these expressions."""
 
-    # ---- funcs of their own ----
+    # ---- separate funcs ----
 
     def lift(self, node, write):
-        """Makes a func whose statements write(depth) puts, and whose parameters are the variables of the expression. Returns its call."""
+        """Makes a func and returns its call. write(depth) puts the statements of the func. Its
+        parameters are the variables of the expression."""
         outer, self.lines = self.lines, []
         write(1)
         body, self.lines = self.lines, outer
@@ -35,7 +37,7 @@ class Forms:
         return [place, f"{symbol}({', '.join(names)})"]
 
     def keep(self, node, depth):
-        """Puts the value of the expression into a new variable, and returns the variable as a node."""
+        """Stores the value of the expression in a new variable, and returns the variable as a node."""
         name = self.temporary_name()
         self.put(depth, [self.source.place(node)], f"let {self.local(name)} = ", self.expression(node))
         self.kept.add(name)
@@ -89,7 +91,8 @@ class Forms:
         return ["(", *self.expression(left), " ", place, text, " ", *self.expression(right), ")"]
 
     def membership(self, node, value, items):
-        """Whether a value is among the items of a tuple, a list that is written there, an array or a range."""
+        """Writes whether a value is among the items of a tuple, a list display, an array or a
+        range."""
         known = self.static_value(items)
         if isinstance(known, str):
             raise self.error(node, "`in` with a text needs two texts that are known when the kernel is compiled")
@@ -107,7 +110,7 @@ class Forms:
         return [self.source.place(node), "(not " if is_not else "(", *parts, ")"]
 
     def put_search(self, node, value, items, depth):
-        """Compares the value with one item after the other."""
+        """Writes the comparison of the value with each item in turn."""
         value = self.keep(value, depth)
         for item in items:
             pair = ast.copy_location(ast.Compare(value, [ast.Eq()], [item]), node)
@@ -115,7 +118,7 @@ class Forms:
         self.put(depth, "return false")
 
     def identity(self, node, left, right):
-        """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
+        """Writes `is`. Numbers are identical if they are equal; no value of a kernel is None."""
         values = [self.static_value(operand) for operand in (left, right)]
         is_not = isinstance(node.ops[0], (ast.IsNot, ast.NotEq))
         if any(value is None for value in values):
@@ -123,17 +126,18 @@ class Forms:
             other = left if values[1] is None else right
             if not is_same and optional.may_be(self, other):
                 return [self.source.place(node), "(" if is_not else "(not ", *optional.flag(self, other), ")"]
-            if not is_same and _calls(other):  # what it does is done
+            if not is_same and _calls(other):  # the side effects of the call remain
                 return [f"{self.use(pyvalues.CONSTANT)}(", *self.expression(other), f", {'true' if is_not else 'false'})"]
             return [self.source.place(node), "true" if is_not != is_same else "false"]
         truth = next((value for value in values if isinstance(value, bool)), None)
-        if truth is not None:  # only a bool is the same as True or False, and 1 is not
+        if truth is not None:  # only a bool can be True or False; the number 1 is not
             other = left if values[1] is truth else right
             symbol = self.use(pyvalues.IS_TRUE if truth else pyvalues.IS_FALSE)
             return [self.source.place(node), "(not " if is_not else "(", f"{symbol}(", *self.expression(other), "))"]
         if not self.is_typed and not enums.class_of(self, left):
             raise self.error(node, "a kernel compares numbers: `is` needs values that are known when it is compiled")
-        if enums.are_of_different(self, left, right):  # members of two enumerations of integers may be equal all the same
+        # members of different integer enumerations can have equal values but are never identical
+        if enums.are_of_different(self, left, right):
             return [self.source.place(node), "true" if is_not else "false"]
         known = pyvalues.compare_constants(self, ast.NotEq() if is_not else ast.Eq(), left, right)
         if known is not None:
@@ -155,7 +159,7 @@ class Forms:
         return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
     def condition(self, node):
-        """An expression of which only the truth counts."""
+        """Returns the text of an expression of which only the truth value is used."""
         if isinstance(node, ast.BoolOp):
             word = " and " if isinstance(node.op, ast.And) else " or "
             parts = ["("]
@@ -170,7 +174,8 @@ class Forms:
         return self.expression(node)
 
     def of_BoolOp(self, node):
-        """As in Python, one of the operands: `a and b` is b if a holds, else a."""
+        """Writes `and` and `or` as values, which are one of the operands: `a and b` is b if a is
+        true, else a."""
         values = self.undecided(node)
         if len(values) == 1:
             return self.expression(values[0])
@@ -187,7 +192,8 @@ class Forms:
         return result
 
     def undecided(self, node):
-        """The operands without known ones that do not change the result. The last operand always stays."""
+        """Returns the operands without known ones that do not affect the result. The last operand
+        always stays."""
         stops = isinstance(node.op, ast.Or)
         values = []
         for value in node.values[:-1]:
@@ -216,7 +222,7 @@ class Forms:
         return [*parts, *text_of(node.orelse), ")"]
 
     def use(self, text):
-        """The name of a func of the kernel IR, which the function calls."""
+        """Returns the name of a func of the kernel IR, which the function calls."""
         symbol = self.builder.function(text)
         self.used.add(symbol)
         return symbol

@@ -1,6 +1,10 @@
-"""Which lambda expression of a source a code object belongs to. A code object knows its first line, and several lambdas can start on
-one line. From Python 3.11 on, code objects have the columns of their instructions, which tell the lambdas of a line apart. Without
-these columns, the source is compiled again with one lambda moved to a line of its own, and the code of that line is compared."""
+"""Finds the lambda expression in a source to which a code object belongs. A code object has only
+its first line, and several lambdas can begin on one line.
+
+Since Python 3.11, code objects have the columns of their instructions, which distinguish the
+lambdas on a line. Without columns, the source is compiled again with one lambda moved to a unique
+line, and the code for this line is compared.
+"""
 
 import __future__
 
@@ -9,11 +13,12 @@ import types
 
 from .. import _kjit
 
-_NO_LINE = 1 << 28  # a line that no source has
+_NO_LINE = 1 << 28  # a line number that no source reaches
 
 
 def recompile(source, code):
-    """Compiles a text or a tree with the settings that the code was compiled with; None: it cannot be compiled."""
+    """Compiles a string or tree with the compiler flags of `code`. Returns None if it cannot be
+    compiled."""
     mode = "eval" if isinstance(source, ast.Expression) else "single" if isinstance(source, ast.Interactive) else "exec"
     _kjit.set_deaf(True)
     try:
@@ -25,14 +30,14 @@ def recompile(source, code):
 
 
 def find(tree, code):
-    """The lambda expression of the code, or None."""
+    """Returns the lambda expression of the code, or None."""
     if code.co_name != "<lambda>":
         return None
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno and _has_parameters(n, code)]
     exact = [node for node in nodes if _is_at(node, code)]
     if exact:
         return exact[0]
-    # Expressions with the same text are one expression to a kernel.
+    # Lambda expressions with equal text are equivalent for a kernel.
     if len({ast.dump(node) for node in nodes}) > 1:
         print_of_code = _fingerprint(code)
         nodes = [node for node in nodes if print_of_code in _fingerprints_of(tree, node, code)]
@@ -42,7 +47,7 @@ def find(tree, code):
 
 
 def find_code(tree, node, codes):
-    """Which of the code objects is the one of the lambda expression, or None."""
+    """Returns the code object of the lambda expression, or None."""
     codes = [c for c in codes if c.co_name == "<lambda>" and c.co_firstlineno == node.lineno and _has_parameters(node, c)]
     exact = [code for code in codes if _is_at(node, code)]
     if exact:
@@ -59,7 +64,7 @@ def _has_parameters(node, code):
 
 
 def _positions(code):
-    """The lines and columns of a code's instructions; empty before Python 3.11."""
+    """Returns the lines and columns of a code's instructions; empty before Python 3.11."""
     find_all = getattr(code, "co_positions", None)
     return {(line, column) for line, _, column, _ in find_all() if line is not None} if find_all else set()
 
@@ -69,7 +74,8 @@ def _is_at(node, code):
 
 
 def _can_be(node, code):
-    """From Python 3.12 on the code of a lambda that is a constant has no columns. Any other code that has columns has those of its
+    """Returns whether the code can belong to the lambda. Since Python 3.12, the code of a lambda
+    that returns a constant has no columns. Any other code with columns would have those of its
     lambda."""
     if not any(column is not None for _, column in _positions(code)):
         return True
@@ -78,7 +84,8 @@ def _can_be(node, code):
 
 
 def _fingerprint(code):
-    """All of a code object that decides what it computes; places in the source do not."""
+    """Returns everything in a code object that determines its result, without locations in the
+    source."""
     constants = tuple(_fingerprint(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, constants, names, code.co_argcount, code.co_kwonlyargcount, code.co_flags
@@ -92,7 +99,8 @@ def _codes_within(code):
 
 
 def _fingerprints_of(tree, node, code):
-    """The fingerprints of the codes that the lambda expression becomes. A `finally` block is compiled more than once."""
+    """Returns the fingerprints of the code objects for the lambda expression. A `finally` block is
+    compiled more than once."""
     found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and (n.lineno, n.col_offset) == (node.lineno, node.col_offset)]
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""What functions of Python's own modules are where numbers of Python have types, as functions that kernels call, and as
+"""Functions of Python's own modules under Numba's types, as funcs that kernels call and as
 built-ins of the kernel IR."""
 
 import cmath
@@ -108,7 +108,7 @@ def _polar(z):
 
 
 def _rect(r, phi):
-    # At infinities and NaNs as CPython has it.
+    # Infinities and NaNs give CPython's results.
     if r == 0 and not math.isfinite(phi):
         return complex(0.0, 0.0)
     if phi == 0 and not math.isfinite(r):
@@ -137,8 +137,9 @@ _as_float_of = words.Text(
 
 
 def _round_digits(x, n):
-    # As CPython does without its decimal strings: scaled, rounded to even, scaled back. A float32 is scaled as a float64, as
-    # numba.cuda does, and the result is a float32. (Numba's njit scales it as a float32.)
+    # Scales, rounds to even and scales back, because kernels lack CPython's decimal strings. A
+    # float32 is scaled as a float64, as in numba.cuda, and the result is a float32. (Numba's njit
+    # scales it as a float32.)
     if not math.isfinite(x):
         return x
     if n >= 0:
@@ -151,7 +152,8 @@ def _round_digits(x, n):
     return _as_float_of(_rint(x / scale) * scale, x)
 
 
-# A quotient as CPython's before 3.14: by Smith's algorithm, without what Annex G has for infinities.
+# CPython's complex quotient before version 3.14: Smith's algorithm, without the rules for
+# infinities in Annex G of the C standard.
 _complex_quotient = words.Text(
     "complex_quotient",
     """
@@ -173,7 +175,8 @@ func complex_quotient(a, b) @numba {
 
 
 def _integer_of(name):
-    """math.floor and the like give an integer. Numba converts integers to float64 first, which loses digits above 2**53."""
+    """Returns math.floor and similar functions, which give integers. Numba converts an integer to
+    float64 first, which loses digits above 2**53."""
     return words.Text(
         f"math_{name}",
         f"""
@@ -186,7 +189,8 @@ func math_{name}(x) @numba {{
 
 
 def _extremum(name, operator):
-    """min and max as Python has them: the second one if it compares so with the first, which a NaN does not."""
+    """Returns Python's min or max: the second operand if it compares less (or greater) than the
+    first. This never holds for NaN."""
     return words.Text(
         f"python_{name}", f"\nfunc python_{name}(a, b) @numba {{ return b {operator} a ? b : a }}"
     )
@@ -246,7 +250,7 @@ _TABLE |= {
 }
 
 
-# A ufunc of NumPy with the array that it fills.
+# A NumPy ufunc that writes its results to an array argument.
 _FILL = {
     1: words.Text(
         "ufunc_fill_1",
@@ -271,7 +275,7 @@ func ufunc_fill_2(f: func, a, b, r) @numba {
 STORE_ARRAY = words.Text(
     "store_array", "\nfunc store_array(r, a) @numba { for at in range(r.shape) { r[at] = dtype(r)(a[at]) } }"
 )
-# Characters, and zeros behind them.
+# Stores characters, padded with zeros.
 STORE_TEXT = words.Text(
     "store_text",
     """
@@ -287,7 +291,8 @@ func array_address(a) -> u64 @numba {
   return 0u64
 }""",
 )
-# The address of an array's first element, for functions of other languages; a pointer stays what it is.
+# The address of an array's first element, for functions in other languages. A pointer is returned
+# unchanged.
 FIRST_ELEMENT = words.Text(
     "first_element",
     """
@@ -301,14 +306,15 @@ func first_element(a) @numba {
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 
 
-# An extent of -1 is what the others leave.
+# An extent of -1 is computed from the other extents.
 EXTENT = words.Text(
     "reshape_extent",
     "\nfunc reshape_extent(size, n, others) @numba { return n < 0 ? i64(size) // max(i64(others), 1i64) : i64(n) }",
 )
 
-# Reductions of arrays, all of an array by one thread, as NumPy types them: sums of integers and bools have 64 bits. A func for what
-# load(at) gives at the positions `at` of a shape does the work, so that expressions of arrays need no array of their own.
+# Reductions of an array by one thread, with NumPy's types: sums of integers and bools have 64 bits.
+# The work is done by a func that reduces load(at) over the positions `at` of a shape, so
+# expressions of arrays need no temporary array.
 _ELEMENT = "dtype(load(len(shape) == 1 ? shape[0] : shape))"
 
 
@@ -400,7 +406,7 @@ _BOTH = {
         "count_nonzero", "  var n = 0i64\n  for at in range(shape) { if np_truth(load(at)) { n += 1 } }\n  return n"
     ),
 }
-# np.dot and `@` of two arrays of one dimension.
+# np.dot and `@` for two arrays with one dimension.
 DOT = words.Text(
     "array_dot",
     """
@@ -418,27 +424,28 @@ METHODS = {name: _REDUCTIONS[name] for name in ("sum", "prod", "min", "max", "me
 
 
 def reduction_of(thing, count):
-    """The func that reduces the elements of an expression as a function of NumPy does, or None."""
+    """Returns the func that reduces the elements of an expression like a NumPy function, or None."""
     name = getattr(thing, "__name__", None)
     is_one = count == 1 and getattr(thing, "__module__", None) == "numpy" and name in _BOTH
     return _BOTH[name][1] if is_one else None
 
 
 def reduction_called(name):
-    """The func that reduces the elements of an expression as an array's method does, or None."""
+    """Returns the func that reduces the elements of an expression like an array method, or None."""
     return _BOTH[name][1] if name in METHODS else None
 
 
 def fill_of(thing, count):
-    """(the func that fills an array with a ufunc of NumPy, what the ufunc is for an element), where it is called with one
-    argument more than it takes; or None."""
+    """Returns (the func that fills an array with the results of a NumPy ufunc, the func of the
+    ufunc for one element) if the ufunc is called with one additional argument, or None."""
     if not ufuncs.is_ufunc(thing) or count != thing.nin + 1 or thing.nout != 1 or thing.nin not in _FILL:
         return None
     return _FILL[thing.nin], instead(thing, thing.nin)
 
 
 def instead(thing, count):
-    """What a function of Python's own is in a kernel, given so many arguments; the thing itself where nothing is known."""
+    """Returns the func or built-in that replaces a Python function in a call with `count`
+    arguments, or the function itself."""
     if ufuncs.is_ufunc(thing) and count == thing.nin:
         return element_types.text_of(thing) or thing  # Numba converts the operands to the types of a loop
     if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:

@@ -6,7 +6,8 @@ import ast
 from . import words
 from .temporaries import FILL
 
-# Keeps a part's value in bytes, and its type as a number: its class as DLPack numbers it times 256, and its bits.
+# Stores a part's value as bytes, and its type as a number: DLPack's type code times 256 plus the
+# number of bits.
 KEEP = words.Text(
     "keep_part",
     """
@@ -22,7 +23,7 @@ func keep_part(raw, kinds, part, i, n, value) {
   }
 }""",
 )
-# Of arrays: `acc += x` in all elements.
+# `acc += x` for all elements of an array.
 _INTO = {
     name: words.Text(
         f"{name}_into",

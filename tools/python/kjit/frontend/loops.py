@@ -1,4 +1,4 @@
-"""Loops of one function as text of the kernel IR."""
+"""Translates the loops of one function to kernel IR text."""
 
 import ast
 
@@ -7,7 +7,7 @@ from . import ranges, words
 
 
 class Loops:
-    """What Emitter, which has the function's names, knows of loops."""
+    """The part of the emitter for loops."""
 
     def do_While(self, statement, depth):
         self.begin_loop(statement, depth)
@@ -16,7 +16,7 @@ class Loops:
         )
         self.end_loop(statement, depth)
 
-    # ---- loops with an else: it runs where no break has ended the loop ----
+    # ---- loops with an else block, which runs unless a break has ended the loop ----
 
     def begin_loop(self, statement, depth):
         flag = self.temporary() if statement.orelse and self.has_break(statement.body) else None
@@ -59,7 +59,8 @@ class Loops:
         self.end_loop(statement, depth)
 
     def is_range_value(self, node):
-        """Whether it is a range that is more than a call of range in the head of a loop."""
+        """Returns whether a loop iterates over a range that is not simply a call of range in its
+        head."""
         is_call = isinstance(node, ast.Call) and self.static_value(node.func) is range
         return not is_call and ranges.is_range(self, node)
 
@@ -87,7 +88,8 @@ class Loops:
         self.put(depth, "}")
 
     def items_of(self, node, counter, lengths, depth):
-        """What item number `counter` of something is: a text, or a tuple of such; lengths: of what is gone through."""
+        """Returns the item with index `counter` of an iterated object: a text, or a tuple of texts.
+        lengths: receives the lengths of the iterated objects."""
         kind = self.static_value(node.func) if isinstance(node, ast.Call) else None
         if kind is zip and not node.keywords:
             return tuple(self.items_of(a, counter, lengths, depth) for a in node.args)
@@ -159,7 +161,7 @@ class Loops:
         self.put(depth, "}")
 
     def loop_head(self, call):
-        """What a loop goes over, and its attribute."""
+        """Returns (the text of the object that a loop iterates over, the attribute of the loop)."""
         attribute = ""
         kind = self.static_value(call.func) if isinstance(call, ast.Call) else None
         if kind is words.LOOPS["unroll"] or kind is words.LOOPS["static"]:
@@ -175,7 +177,7 @@ class Loops:
                 )
             call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
         word = self.loop_word(call)
-        if word is None:  # the items of a tuple, or what is behind the first index of an array
+        if word is None:  # the items of a tuple, or the elements along the first dimension of an array
             return self.items(call), attribute
         if call.keywords or not call.args:
             raise self.error(call, f"{word}() takes one or more numbers")
@@ -185,7 +187,8 @@ class Loops:
         return [*parts, ")"], attribute
 
     def items(self, node):
-        """A tuple or an array that a loop goes over. A record of an array is a reference."""
+        """Returns the text of a tuple or array that a loop iterates over. A record of an array is a
+        reference."""
         if isinstance(node, ast.Tuple):
             return self.referred(node)
         is_array = isinstance(node, ast.Name) or isinstance(node, ast.Subscript) and not isinstance(self.static_value(node.slice), str)

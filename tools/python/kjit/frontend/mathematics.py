@@ -1,4 +1,4 @@
-"""Functions of Python's math and cmath that are no built-ins of the kernel IR, for all front ends."""
+"""Functions of Python's modules math and cmath that are not built-ins of the kernel IR."""
 
 import cmath
 import math
@@ -39,7 +39,7 @@ func math_ulp(x) {
 }""",
 )
 _LOG_BASE = Text("math_log_base", "\nfunc math_log_base(x, base) { return log(x) / log(base) }")
-# The root of a float may be one too large or too small.
+# The rounded float root can be off by one.
 _ISQRT = Text(
     "math_isqrt",
     """
@@ -58,7 +58,8 @@ _HYPOT = Text("math_hypot", "\nfunc math_hypot(a, b) { return hypot(a, b) }")
 
 
 def _of_integers(name):
-    """math.gcd or math.lcm: NumPy's ufunc, except that a u64 and a signed integer are computed as i64, as Numba does it."""
+    """Returns math.gcd or math.lcm: NumPy's ufunc, except that a u64 and a signed integer are
+    computed as i64, as in Numba."""
     return Text(
         f"math_{name}",
         f"""
@@ -74,7 +75,7 @@ _OF_TWO = {
     (math.gcd, 2): _of_integers("gcd"),
     (math.lcm, 2): _of_integers("lcm"),
     (math.log, 2): _LOG_BASE,
-    (math.ldexp, 2): ufuncs.named("ldexp"),  # takes exponents of any size
+    (math.ldexp, 2): ufuncs.named("ldexp"),  # accepts exponents of any size
 }
 _OF_ONE = {
     (math.fabs, 1): ufuncs.named("fabs"),
@@ -87,10 +88,10 @@ _OF_ONE = {
     (math.lcm, 1): ufuncs.named("absolute"),
 }
 _FUNCTIONS = _OF_TWO | _OF_ONE
-# Functions of any number of arguments, by that of two.
+# Functions with any number of arguments, by the func for two arguments.
 _FOLDED = {math.gcd: _of_integers("gcd"), math.lcm: _of_integers("lcm"), math.hypot: _HYPOT}
 _PYTHON = {math.isclose: _isclose, cmath.isclose: _complex_isclose}
-# What kernels do not have: what to write instead.
+# Functions that kernels lack, with a replacement.
 _REFUSED = {
     "comb": "its result soon exceeds 64 bits: write the loop, or use math.lgamma",
     "perm": "its result soon exceeds 64 bits: write the loop, or use math.lgamma",
@@ -103,19 +104,20 @@ _REFUSED = {
 
 
 def of_call(thing, count):
-    """The func that a function of math or cmath is in a call with `count` arguments, or None."""
+    """Returns the func for a call of a math or cmath function with `count` arguments, or None."""
     if not isinstance(thing, types.BuiltinFunctionType):
         return None
     return _FUNCTIONS.get((thing, count)) or _PYTHON.get(thing)
 
 
 def folded(thing, count):
-    """The func of two values by which a function of any number of arguments is computed, or None."""
+    """Returns the func of two values that computes a function with any number of arguments, or
+    None."""
     return _FOLDED.get(thing) if count > 2 and isinstance(thing, types.BuiltinFunctionType) else None
 
 
 def refusal(thing):
-    """Why kernels do not have a function of math or cmath, or None."""
+    """Returns the reason why kernels lack a math or cmath function, or None for other objects."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__name__", None)
     if module not in ("math", "cmath") or not callable(thing):
         return None

@@ -13,7 +13,7 @@ from . import source as sources
 from . import element_types, ufuncs, words
 from .emit import Emitter
 
-# Longer texts are no program that somebody wrote.
+# A limit against endless specialization.
 MOST_FUNCTIONS = 1000
 
 
@@ -23,9 +23,9 @@ class Made:
     each line of the plain text the Python location (file, line, column), or None."""
 
     def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False, returned=()):
-        self.returns_optional = returns_optional  # whether the func gives (value, whether there is one)
-        self.kept, self.has_grid_group = kept, has_grid_group  # what the text refers to
-        self.returned = returned  # see Builder.returned, of the function
+        self.returns_optional = returns_optional  # whether the func returns (value, whether a value exists)
+        self.kept, self.has_grid_group = kept, has_grid_group  # kept: keeps the objects alive that the text refers to
+        self.returned = returned  # see Builder.returned, for this function
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
         self.externals = {}  # name of an extern func -> words.External
@@ -59,17 +59,19 @@ class Builder:
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records, self.optional, self.nodes, self.results = set(), {}, {}, {}
-        self.result_shapes = {}  # id of a function -> the shape of what it returns
-        self.returned = {}  # name of a function -> the shapes of tuples that it returns, None of other values
+        self.result_shapes = {}  # id of a function -> the shape of its result
+        self.returned = {}  # name of a function -> the shapes of the tuples that it returns; None for other values
         self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
         self.externals = {}  # name of an extern func -> words.External
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
-        # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
+        # For each function in the module, by its name there: the Python functions that led to it,
+        # including itself.
         self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
-        self.arrays_by = "kjit.local(shape, dtype)"  # for messages: what makes an array
-        self.inner = {}  # functions that are defined in others, by these and their places
-        # Whether a comparison of a text parameter is one of run time as in Numba, so that the statements under both outcomes have a
-        # part in the types; texts: the names of such parameters.
+        self.arrays_by = "kjit.local(shape, dtype)"  # for messages: the function that creates arrays
+        self.inner = {}  # inner functions, by the outer function and location
+        # Whether a comparison with a string parameter is treated as a run-time comparison, as in
+        # Numba: the statements under both outcomes contribute to the types. texts: the names of
+        # these parameters.
         self.joins_texts, self.texts = False, []
 
     def new_name(self, wanted):
@@ -134,7 +136,7 @@ class Builder:
             remember_name(name, wanted)
             self.chains[name] = self.chains.get(self.writing, frozenset()) | {getattr(thing, "py_func", thing)}
             self.kept.append(thing)
-            if not isinstance(thing, Specialized):  # what calls itself finds itself
+            if not isinstance(thing, Specialized):  # a recursive function finds itself
                 self.symbols.setdefault(id(getattr(thing, "py_func", thing)), name)
             if isinstance(thing, words.External):
                 extern = self.new_name(thing.symbol)
@@ -191,11 +193,11 @@ class Builder:
             return False
         key = id(thing)
         if key not in self.optional:
-            self.optional[key], self.result_shapes[key] = False, None  # of one that calls itself
+            self.optional[key], self.result_shapes[key] = False, None  # the value for a recursive call
             self.kept.append(thing)
             try:
                 source, node = self.found(thing, python)
-            except SourceError:  # where it is called says so
+            except SourceError:  # the call itself reports this error
                 return False
             if any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node)):
                 emitter = self._looked_at(thing, python, source, node)
@@ -249,7 +251,7 @@ class Builder:
             try:
                 source, node = self.found(thing, python)
             except SourceError as error:
-                if error.file is None and where:  # what is wrong is at the call
+                if error.file is None and where:  # the error is in the call
                     error = where[0].error(where[1], error.message)
                 raise error from None
             if written > MOST_FUNCTIONS:
@@ -273,9 +275,10 @@ class Builder:
 
     def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
-        if getattr(thing, "is_njit", False) and not self.makes_arrays:  # converts floats to integers as its kernel does
+        if getattr(thing, "is_njit", False) and not self.makes_arrays:  # converts floats to integers like its kernel
             attributes = attributes.replace(" @indefinite", "")
-        if getattr(thing, "copies_records", False) and not self.callers.get(name):  # the first function gives values to Python
+        # a function without a caller returns its value to Python
+        if getattr(thing, "copies_records", False) and not self.callers.get(name):
             attributes += " @record_copies"
         for word, rule in getattr(thing, "own_rules", {}).items():
             attributes += f" @{word}({self.function(rule)})"

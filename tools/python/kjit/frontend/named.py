@@ -1,5 +1,5 @@
-"""Named tuples and members of enumerations that a function makes, keeps and returns. In the kernel IR they are tuples and numbers; the
-front end keeps track of their classes."""
+"""Named tuples and enum members that a function creates, stores and returns. In the kernel IR they
+are tuples and numbers; the front end tracks their classes."""
 
 import ast
 import enum
@@ -11,7 +11,8 @@ from . import folding, library, static
 
 
 def values_with_parts(body, parameters):
-    """As folding.values; items of tuples that several names or the name of a loop take are expressions, too."""
+    """Like folding.values, but items of tuples that are assigned to several names or to a loop
+    variable are expressions as well."""
     found = folding.values(body, parameters)
     parts = {}
     for node in (n for statement in body for n in ast.walk(statement)):
@@ -33,10 +34,10 @@ def _item(value, index, place):
 
 
 class NamedTuples:
-    """What Emitter, which has the function's names, knows of classes of named tuples and of enumerations."""
+    """The part of the emitter for classes of named tuples and enumerations."""
 
     def find_shapes(self, assigned):
-        """Finds the shapes of names that are not parameters; whether there are new ones."""
+        """Finds the shapes of names that are not parameters. Returns whether it has found new ones."""
         is_new = False
         for name, values in assigned.items():
             shape = None if name in self.shapes or None in values else self.joined(values)
@@ -45,12 +46,12 @@ class NamedTuples:
         return is_new
 
     def joined(self, nodes):
-        """The shape that all of several expressions have which are not None, or None."""
+        """Returns the common shape of several expressions, ignoring None, or None if they differ."""
         shapes = {self.shape_of(node) for node in nodes if self.static_value(node) is not None}
         return shapes.pop() if len(shapes) == 1 else None
 
     def shape_of(self, node):
-        """What is known of the tuple or the member of an enumeration that an expression is, or None."""
+        """Returns the shape of the tuple, or the Member, that an expression is; or None."""
         value = self.static_value(node)
         if value is not static.UNKNOWN:
             shape = _shapes.shape_of(value) if isinstance(value, (enum.Enum, tuple)) else None
@@ -84,12 +85,12 @@ class NamedTuples:
         return shape[0] if not isinstance(place, ast.Slice) and len(set(shape)) == 1 else None
 
     def named_class(self, node):
-        """The class of named tuples that a call makes one of, or None."""
+        """Returns the class of named tuples that a call constructs, or None."""
         kind = self.static_value(node.func) if isinstance(node, ast.Call) and self.is_typed else None
         return kind if isinstance(kind, type) and named(kind)[1] else None
 
     def shape_of_call(self, node):
-        """The shape of what a call makes or returns, or None."""
+        """Returns the shape of a call's result, or None."""
         kind = self.named_class(node)
         if kind is not None:
             return Shape((self.shape_of(item) for item in self.named_items(node, kind)), *named(kind))
@@ -99,7 +100,7 @@ class NamedTuples:
         return self.builder.result_shape(self.resolve(node, thing).thing)
 
     def named_items(self, node, kind):
-        """The expressions of a named tuple's items, in their order."""
+        """Returns the expressions of a named tuple's items, in order."""
         fields, defaults = kind._fields, kind._field_defaults
         given = dict(zip(fields, node.args)) | {k.arg: k.value for k in node.keywords if k.arg in fields}
         is_wrong = len(node.args) > len(fields) or any(k.arg not in fields[len(node.args) :] for k in node.keywords)
@@ -111,34 +112,36 @@ class NamedTuples:
         ]
 
     def named_tuple(self, node, kind):
-        """The tuple that a call of a class of named tuples makes."""
+        """Writes a call of a named tuple's class as a tuple."""
         items = [ast.copy_location(item, node) if not hasattr(item, "lineno") else item for item in self.named_items(node, kind)]
         if not items:
             raise self.error(node, f"{kind.__name__} has no items")
         return self.of_Tuple(ast.copy_location(ast.Tuple(items, ast.Load()), node))
 
     def shape_of_result(self, node):
-        """The shape of a value that is returned, if there are named tuples or members of enumerations in it; else None."""
+        """Returns the shape of a returned value if it contains named tuples or enum members, else
+        None."""
         shape = self.shape_of(node)
         return shape if shape is not None and shape.has_fields() else None
 
     def shape_of_results(self):
-        """The shape that all values have which the function returns, or None."""
+        """Returns the common shape of all values that the function returns, or None."""
         returned = [n.value for s in self.body for n in folding.own_nodes(s) if isinstance(n, ast.Return) and n.value is not None]
         shape = self.joined([node for node in returned if not self._is_own_call(node)])
         return shape if shape is not None and shape.has_fields() else None
 
     def _is_own_call(self, node):
-        """Whether an expression is a call of the function itself."""
+        """Returns whether an expression is a recursive call of the function."""
         thing = self.static_value(node.func) if isinstance(node, ast.Call) else None
         return getattr(thing, "py_func", thing) is self.python
 
 
 def is_called(thing, node):
-    """Whether a call of a thing is one of a function of Python that is compiled."""
+    """Returns whether a call calls a Python function that is compiled."""
     python = getattr(thing, "py_func", thing)
     is_derivative = hasattr(thing, "write_callee") or getattr(thing, "makes_derivative", False)
     is_other = getattr(thing, "is_kjit_kernel", False) or is_derivative
     if not isinstance(python, types.FunctionType) or is_other:
         return False
-    return library.instead(thing, len(node.args) + len(node.keywords)) is thing  # no func of the kernel IR
+    # not replaced by a func of the kernel IR
+    return library.instead(thing, len(node.args) + len(node.keywords)) is thing

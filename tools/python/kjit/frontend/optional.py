@@ -1,6 +1,6 @@
-"""Values that may be None: variables that are None on some paths through a function, and results of functions that return None on
-some paths. Each such value has a second variable, a bool that says whether the value is there. A use of None as a number fails the
-thread."""
+"""Values that may be None: variables that are None on some paths through a function, and results of
+functions that return None on some paths. A bool variable for each such value says whether the value
+exists. Using None as a number raises an error in the thread."""
 
 import ast
 
@@ -11,7 +11,8 @@ _MISSING = "expected a number, got None"
 
 
 def suspect(body, parameters):
-    """The names that may be None, as far as the expressions tell before called functions are known."""
+    """Returns the names that may be None, judging only from the expressions, before the called
+    functions are known."""
     assigned = folding.values(body, parameters)
 
     def may(node):
@@ -23,7 +24,7 @@ def suspect(body, parameters):
 
 
 def find(emitter):
-    """The names of a function that may be None. Sets also `emitter.returns_optional`."""
+    """Returns the names of a function that may be None, and sets `emitter.returns_optional`."""
     assigned = folding.values(emitter.body, emitter.parameters)
     names = emitter.static.optional = set()
     is_new = True
@@ -38,7 +39,7 @@ def find(emitter):
 
 
 def may_be(emitter, node):
-    """Whether an expression may be None, or is."""
+    """Returns whether an expression may be None."""
     if emitter.static_value(node) is None:
         return True
     if isinstance(node, ast.Name):
@@ -51,20 +52,21 @@ def may_be(emitter, node):
 
 
 def _known_by(test):
-    """(name, operator) of the test `name is not None` or `name is None`, where the value is there in one of the branches."""
+    """Returns (name, operator) for a test `name is not None` or `name is None`, after which the
+    value exists in one branch; or None."""
     is_test = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name)
     other = test.comparators[0] if is_test else None
     return (test.left.id, type(test.ops[0])) if isinstance(other, ast.Constant) and other.value is None else None
 
 
 def _is_call(emitter, node):
-    """Whether a call is of a function that returns None on some ways only."""
+    """Returns whether a node calls a function that returns None on some paths only."""
     thing = emitter.static_value(node.func)
     return named.is_called(thing, node) and emitter.builder.returns_optional(emitter.resolve(node, thing).thing)
 
 
 def flag(emitter, node):
-    """The text of whether an expression that may be None has a value."""
+    """Returns the text that says whether an expression that may be None has a value."""
     if emitter.static_value(node) is None:
         return ["false"]
     if not may_be(emitter, node):
@@ -78,12 +80,13 @@ def flag(emitter, node):
 
 
 def name_of_flag(emitter, name):
-    """The name of the variable that says whether another variable has a value."""
+    """Returns the name of the variable that says whether another variable has a value."""
     return emitter.local(name + ".is.there")
 
 
 def value(emitter, node):
-    """The text of an expression that may be None, used as a number. None fails the thread."""
+    """Returns the text of an expression that may be None, used as a number. None raises an error in
+    the thread."""
     place = emitter.source.place(node)
     symbol = emitter.builder.new_name(f"value_of_{emitter.node.lineno}")
     emitter.used.add(symbol)
@@ -98,24 +101,24 @@ def value(emitter, node):
 
 
 def condition(emitter, node):
-    """The text of the truth of a name that may be None. None is false."""
+    """Returns the truth value of a name that may be None; None is false."""
     return ["(", *flag(emitter, node), f" and {emitter.local(node.id)})"]
 
 
 def assign(emitter, statement, target, node, depth):
-    """Assigns to a name that may be None."""
+    """Writes an assignment to a name that may be None."""
     if target.id in emitter.scope.declare.get(id(statement), ()):
         emitter.declare(depth, target, target.id)
     _assign(emitter, emitter.local(target.id), name_of_flag(emitter, target.id), node, depth)
 
 
 def has_one(emitter, target, node):
-    """Whether one of several names that are assigned as many values may be None."""
+    """Returns whether one of several names that are assigned together may be None."""
     return isinstance(node, ast.Tuple) and any(isinstance(t, ast.Name) and t.id in emitter.static.optional for t in target.elts)
 
 
 def assign_all(emitter, statement, target, depth):
-    """Assigns several values to as many names, one after the other."""
+    """Assigns several values to the same number of names, one after the other."""
     read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
     if any(not isinstance(t, ast.Name) or t.id in read for t in target.elts):
         raise emitter.error(statement, "assign values that may be None in separate statements, without a swap")
@@ -130,7 +133,7 @@ def assign_all(emitter, statement, target, depth):
 
 
 def _assign(emitter, text, is_there, node, depth):
-    """Assigns the value to one variable, and whether the value is there to another."""
+    """Assigns the value to one variable, and to another whether the value exists."""
     place = [emitter.source.place(node)]
     if emitter.static_value(node) is None:
         return emitter.put(depth, place, f"{is_there} = false")
@@ -156,7 +159,7 @@ _RESULT = "what.is.returned"
 
 
 def begin(emitter, depth):
-    """The variables that say whether there are values."""
+    """Declares the variables that say whether values exist."""
     for name in sorted(emitter.static.optional & emitter.scope.names):
         emitter.put(depth, f"var {name_of_flag(emitter, name)} = false")
     if emitter.returns_optional:
@@ -165,7 +168,8 @@ def begin(emitter, depth):
 
 
 def give_back(emitter, node, depth):
-    """return, of a function that may return None. node: what is returned, or None."""
+    """Writes a return statement of a function that may return None. node: the returned value, or
+    None."""
     text, is_there = emitter.local(_RESULT), name_of_flag(emitter, _RESULT)
     if node is None:
         return emitter.put(depth, f"return ({text}, false)")

@@ -42,7 +42,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         around = {name: value for name, value in (known or {}).items() if name not in self.scope.stores}
         self.static = static.Names(function, self.locals - set(around), around, True)
 
-    # ---- what is what ----
+    # ---- kinds of statements ----
 
     def is_prange(self, statement):
         return (

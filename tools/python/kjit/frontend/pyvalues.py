@@ -1,4 +1,5 @@
-"""What Python's own functions and attributes give for numbers, tuples and types, as funcs of the kernel IR."""
+"""Python's built-in functions and attributes of numbers, tuples and types, as funcs of the kernel
+IR."""
 
 import ast
 import cmath
@@ -9,7 +10,7 @@ from .. import _names
 from . import enums, static, words
 
 CONSTANT = words.Text("constant_behind", "\nfunc constant_behind(v, c) @numba { return c }")
-# Whether a value is among the items of a tuple, or the elements of an array.
+# Whether a value is among the items of a tuple or the elements of an array.
 CONTAINS = words.Text(
     "contains",
     """
@@ -28,7 +29,8 @@ func contains(v, items) @numba {
 
 
 def compare_constants(emitter, operator, left, right):
-    """What a comparison gives that the kinds of its operands decide: True, False, or None where values do."""
+    """Returns the result of a comparison if the kinds of its operands decide it: True, False, or
+    None if the values do."""
     if not isinstance(operator, (ast.Eq, ast.NotEq)):
         return None
     return enums.compare(emitter, isinstance(operator, ast.Eq), left, right)
@@ -38,7 +40,7 @@ def compare_constants(emitter, operator, left, right):
 
 
 CONJUGATE = words.Text("conjugate_of", "\nfunc conjugate_of(x) @numba { if is_complex(dtype(x)) { return conj(x) }\n  return x }")
-# As Numba has it: of float32 a complex64, of any other number a complex128.
+# Numba's complex(): complex64 for a float32, complex128 for any other number.
 _COMPLEX = words.Text(
     "complex_of_number",
     """
@@ -56,7 +58,7 @@ func complex_of_parts(x, y) @numba {
   return c128(f64(x), f64(y))
 }""",
 )
-# The argument of a function of cmath.
+# The converted argument of a cmath function.
 _WIDEN = words.Text(
     "complex_argument",
     """
@@ -70,11 +72,12 @@ func complex_argument(x) @numba {
 
 @functools.cache
 def _of_complex(name, word):
-    """A function of cmath, which takes real numbers, too."""
+    """Returns a cmath function, which also accepts real numbers."""
     return words.Text(f"cmath_{name}", f"\nfunc cmath_{name}(z) @numba {{ return {word}(complex_argument(z)) }}", needs=(_WIDEN,))
 
 
-# cmath's exp gives 0+0j where NumPy's exp, which is `exp` of the kernel IR, keeps the sign of an infinite imaginary part.
+# cmath's exp returns 0+0j where NumPy's exp, which the kernel IR's `exp` follows, keeps the sign of
+# an infinite imaginary part.
 _EXP = words.Text(
     "cmath_exp",
     """
@@ -85,7 +88,7 @@ func cmath_exp(x) @numba {
 }""",
     needs=(_WIDEN,),
 )
-# Numba computes divmod of a uint64 and a signed integer in float64, other than `//` and `%`.
+# Numba computes divmod of a uint64 and a signed integer in float64, unlike `//` and `%`.
 _DIVMOD = words.Text(
     "divmod_of",
     """
@@ -101,7 +104,7 @@ func divmod_of(a, b) @numba {
 
 
 def _least(name, operator):
-    """min and max of the items of a tuple, or of the elements of an array of one dimension."""
+    """Returns min or max of the items of a tuple or of the elements of a one-dimensional array."""
     return words.Text(
         f"{name}_of_items",
         f"""
@@ -128,7 +131,7 @@ func sum_of_items(items, start) @numba {
 _SUM_OF = words.Text("sum_of_all_items", "\nfunc sum_of_all_items(items) @numba { return sum_of_items(items, 0) }", needs=(_SUM,))
 _ANY = words.Text("any_of_items", "\nfunc any_of_items(items) @numba { for item in items { if item { return true } }\n  return false }")
 _ALL = words.Text("all_of_items", "\nfunc all_of_items(items) @numba { for item in items { if not item { return false } }\n  return true }")
-# Where numbers of Python have types.
+# For functions whose Python numbers have types.
 TYPED = {
     (id(sum), 1): _SUM_OF,
     (id(sum), 2): _SUM,
@@ -158,7 +161,7 @@ _TESTS = {int: "i64", float: "f64", complex: "c128", bool: "bool"}
 
 
 def isinstance_of(emitter, node):
-    """isinstance(x, types), which the type of x decides when the kernel is compiled."""
+    """Writes isinstance(x, types); the compiler decides it by the type of x."""
     if len(node.args) != 2 or node.keywords:
         raise emitter.error(node, "isinstance(x, types) takes two arguments")
     value = emitter.static_value(node.args[0])
@@ -184,7 +187,7 @@ def _flat(emitter, node):
 
 
 def _test(emitter, node, kind):
-    """The text of whether x is of a type."""
+    """Returns the text of the test whether x has a type."""
     from .. import dtypes
 
     if kind is None or kind is _NONE or kind in (str, bytes, list, dict, set, range, slice):
@@ -203,7 +206,7 @@ def _test(emitter, node, kind):
 IS_TRUE = words.Text("is_true", "\nfunc is_true(x) {\n  if dtype(x) == bool { return x }\n  return false\n}")
 IS_FALSE = words.Text("is_false", "\nfunc is_false(x) {\n  if dtype(x) == bool { return not x }\n  return false\n}")
 
-# Without Numba's rules a number of Python has no type of its own.
+# Without Numba's rules a Python number has no specific type.
 _LOOSE = {"int": "is_integer(dtype(x))", "float": "is_float(dtype(x))", "complex": "is_complex(dtype(x))"}
 
 

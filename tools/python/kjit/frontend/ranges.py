@@ -1,5 +1,5 @@
-"""Ranges as values: of a name, of an operand of `in`, of len() and of an index. In the kernel IR a range is a tuple of its first
-number, its step, how many numbers it has, and the number at which it stops."""
+"""Ranges as values: assigned to a name, as operand of `in`, in len() and indexed. In the kernel IR
+a range is a tuple (first number, step, number of items, stop)."""
 
 import ast
 
@@ -44,7 +44,8 @@ _PARTS = {"start": 0, "step": 1, "stop": 3}
 
 
 def names_of(emitter, assigned):
-    """The names whose every value is a range. assigned: the values of each name, None for what no expression says."""
+    """Returns the names whose values are all ranges. assigned: the values of each name, with None
+    for a value that no expression gives."""
     given = set(emitter.ranged)
     emitter.ranges = set(assigned) | given
     while True:
@@ -55,7 +56,7 @@ def names_of(emitter, assigned):
 
 
 def is_range(emitter, node):
-    """Whether an expression is a range."""
+    """Returns whether an expression is a range."""
     if isinstance(node, ast.Name):
         return node.id in emitter.ranges
     if isinstance(node, ast.IfExp):
@@ -67,7 +68,7 @@ def is_range(emitter, node):
 
 
 def value(emitter, node):
-    """The text of a range."""
+    """Returns the text of a range."""
     if isinstance(node, ast.Name):
         return [emitter.source.place(node), emitter.local(node.id)]
     if isinstance(node, ast.IfExp):
@@ -83,14 +84,14 @@ def value(emitter, node):
 
 
 def attribute(emitter, node):
-    """r.start, r.stop and r.step."""
+    """Writes r.start, r.stop and r.step."""
     if node.attr in _PARTS:
         return [*value(emitter, node.value), f"[{_PARTS[node.attr]}]"]
     raise emitter.error(node, f"a range has start, stop and step, and no `{node.attr}`")
 
 
 def item(emitter, node):
-    """r[i]"""
+    """Writes r[i]."""
     if isinstance(node.slice, (ast.Slice, ast.Tuple)):
         raise emitter.error(node.slice, "a range has items, r[i], and no slices in a kernel: write range(...) with other bounds")
     parts = [emitter.source.place(node), f"{emitter.use(ITEM)}(", *value(emitter, node.value), ", "]
@@ -98,7 +99,7 @@ def item(emitter, node):
 
 
 def items(emitter, node, count, depth):
-    """The numbers of a range that as many variables take."""
+    """Returns the text of the numbers of a range that is unpacked to `count` variables."""
     name = emitter.temporary()
     emitter.put(depth, [emitter.source.place(node)], f"let {name} = ", value(emitter, node))
     remember_raise(emitter.source.place(node), ValueError)
@@ -109,5 +110,5 @@ def items(emitter, node, count, depth):
 
 
 def refuse(emitter, node):
-    """A range as any other value."""
+    """Returns the error for a range in another position."""
     return emitter.error(node, "a range is no value of a kernel: loop over the range, index it, or use it with len() or `in`")

@@ -5,7 +5,8 @@ import ast
 
 from . import static, ufuncs, words
 
-# Reductions: operator of `acc += e` -> (operator that joins the parts, what each part begins with; None: what acc is).
+# Reductions: the operator of `acc += e` -> (the operator that joins the parts, the initial value of
+# each part; None means the value of acc).
 _AUGMENTED = {
     ast.Add: ("add", 0),
     ast.Sub: ("add", 0),
@@ -15,8 +16,9 @@ _AUGMENTED = {
     ast.BitAnd: ("bitwise_and", None),
     ast.BitXor: ("bitwise_xor", 0),
 }
-_LEFT_ONLY = (ast.Sub, ast.Div)  # acc = e - acc is none
-# Python's min and max ignore a NaN that is compared with a number, NumPy's minimum and maximum keep it.
+_LEFT_ONLY = (ast.Sub, ast.Div)  # acc = e - acc is not a reduction
+# Python's min and max ignore a NaN that is compared with a number; NumPy's minimum and maximum keep
+# it.
 _CHOICES = {
     "min": ("fmin", None),
     "max": ("fmax", None),
@@ -48,7 +50,7 @@ class Reductions:
             return _AUGMENTED.get(type(node.op)), 1
         if isinstance(node, ast.If):
             kind = self._conditional(node, name)
-            # The assignment in it is found again, as one without a meaning of its own.
+            # The walk also visits the assignment inside, which must not count again.
             return (kind, 2) if kind else (None, 0)
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_name(node.targets[0], name):
             if node.value in self._chosen:
@@ -108,7 +110,7 @@ class Reductions:
         inner = value.left if isinstance(value.left, ast.BinOp) and _count(value.left, name) else None
         return kind if inner is not None and self._chain(inner, name) == kind else None
 
-    # ---- what is not a reduction ----
+    # ---- names that are not reductions ----
 
     def is_read_first(self, body, name):
         """Whether the first statement that uses the name may read it."""

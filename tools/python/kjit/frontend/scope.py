@@ -54,10 +54,10 @@ class Scope:
     def __init__(self, body, parameters):
         self.mentions, self.stores, self.types = {}, {}, {}
         self.declare, self.hoist, self.outer, self.unassigned = {}, {}, set(), []
-        self._fields = {}  # name -> how many of its assignments are to fields of it
+        self._fields = {}  # name -> how many of its assignments are to its fields
         for statement in body:
             self._collect(statement)
-        for name, count in self._fields.items():  # of a value around the function: Python binds no name there
+        for name, count in self._fields.items():  # assigning a field of an outer value binds no name
             if count == self.stores[name] and name not in parameters:
                 del self.stores[name]
         self.names = set(self.stores)
@@ -162,7 +162,7 @@ class Scope:
             for statement in others:
                 for block in blocks(statement):
                     self._place(block, name)
-            return  # of a loop's variable each loop has its own
+            return  # each loop has its own variable
         first = found[0]
         if self._assigns(first, name):
             self.declare.setdefault(id(first), []).append(name)

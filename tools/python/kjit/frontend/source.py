@@ -1,4 +1,5 @@
-"""The source of functions: text and syntax tree of their file, and their place in it."""
+"""Finds the source of functions: the lines and the syntax tree of their file, and their position in
+it."""
 
 import ast
 import os
@@ -13,7 +14,8 @@ _sources: dict[str, object] = {}  # by file
 
 
 class Source:
-    """is_fixed: it came with the function, from another process. tree: the syntax tree, where there never was a text."""
+    """The source of a file. is_fixed: it came with an unpickled function. tree: the syntax tree,
+    for code that was compiled from a tree and never had text."""
 
     def __init__(self, file, lines, is_fixed=False, tree=None):
         self.file, self.lines, self.is_fixed, self.is_tree = file, lines, is_fixed, tree is not None
@@ -29,7 +31,8 @@ class Source:
         return self.lines[line - 1].rstrip("\n") if 0 < line <= len(self.lines) else None
 
     def place(self, node):
-        """Line and column from 1, which counts bytes of UTF-8 as libkjit's columns do."""
+        """Returns (file, line, column). Line and column count from 1; the column counts bytes of
+        UTF-8, like libkjit's columns."""
         return self.file, node.lineno, node.col_offset + 1
 
     def error(self, node, message, kind=SourceError):
@@ -38,7 +41,7 @@ class Source:
         return kind(show("error", message, place, quoted), "KJIT_ERROR_SYNTAX", message, *place[:2], column)
 
     def operator_place(self, left, right, text):
-        """Where between two operands their operator stands."""
+        """Returns the location of the operator between two operands."""
         if left.end_lineno == right.lineno:
             line = (self.quote(right.lineno) or "").encode("utf-8", "replace")
             at = line.find(text.encode(), left.end_col_offset)
@@ -48,13 +51,14 @@ class Source:
 
 
 def of(function):
-    """The source that is remembered of a function, else as it is now."""
+    """Returns the source that is stored with a function, or else the current source."""
     known = getattr(function, "__kjit_source__", None)
     return known if known and known.file == function.__code__.co_filename else remember(function)
 
 
 def remember(function):
-    """The source as it is now: the file may be another one when the function is compiled."""
+    """Returns the function's current source. It is read at decoration, because the file may change
+    before the function is compiled."""
     fixed = getattr(function, "__kjit_source__", None)
     if fixed and fixed.is_fixed:
         return fixed
@@ -69,16 +73,17 @@ def remember(function):
     return known
 
 
-# ---- texts of files ----
+# ---- lines of files ----
 
 _files: dict = {}  # name -> (time of its last change, its size, its lines)
 
 
 def _lines(file, names):
-    """The lines of a file as it is now, as linecache has them, which also knows cells of notebooks and archives. An import of it
-    takes as long as compiling a small function: where nobody has done so, files are read here."""
+    """Returns the current lines of a file. linecache also knows notebook cells and archives, but
+    importing it takes as long as compiling a small function. Unless it is already imported, files
+    are read here."""
     if file == "<string>":
-        return []  # linecache of Python 3.13 has the text of -c under this name, which other texts have, too
+        return []  # since Python 3.13 linecache has the text of -c under this name, which other texts use as well
     lines = None if "linecache" in sys.modules else _read(file)
     if lines is None:
         import linecache
@@ -89,7 +94,7 @@ def _lines(file, names):
 
 
 def _read(file):
-    """None: it is no file of its own, or its first bytes say something of its encoding."""
+    """Returns the lines of a file, or None if it is not a regular file or declares an encoding."""
     try:
         status = os.stat(file)
         version = status.st_mtime_ns, status.st_size
@@ -108,13 +113,14 @@ def _read(file):
         return None
 
 
-# ---- texts and syntax trees without a file ----
+# ---- strings and syntax trees without a file ----
 
 
 def keep_sources():
-    """From now on texts and syntax trees that are compiled (exec, eval, compile) are kept, the latest 1000, so that functions in
-    them can be kernels: such a function knows no file to read its source from. The imports of kjit.cuda and of kjit.njit do the
-    same. It cannot be undone in this process."""
+    """Keeps the latest 1000 strings and syntax trees that exec, eval and compile process from now
+    on, so that functions in them can be kernels. kjit cannot read the source of such functions
+    otherwise. Importing kjit.cuda or kjit.njit has the same effect. It cannot be undone in this
+    process. Raises RuntimeError if the Python interpreter does not report compilations."""
     if not _kjit.listen():
         raise RuntimeError("this Python interpreter does not report compilations (PySys_AddAuditHook)")
 
@@ -124,7 +130,7 @@ def _contains(code, wanted):
 
 
 def _recover(function):
-    """The source of a text or tree that was kept, or of the text that Python was started with (-c), whose code the function is; or
+    """Returns the kept source, or the program text of `python -c`, whose code is the function; or
     None."""
     code = function.__code__
     kept = [source for source, file in reversed(_kjit.heard()) if file in (code.co_filename, None)]
@@ -143,7 +149,8 @@ def _recover(function):
 
 
 def find(function, source):
-    """The function's node in the tree of its source."""
+    """Returns the function's node in the syntax tree of its source. Raises SourceError if the
+    source cannot be found."""
     code = function.__code__
     missing = SourceError(
         f"the source of {function.__qualname__} is not to be found ({code.co_filename}): kjit reads it; "

@@ -1,4 +1,5 @@
-"""Values that are known when a kernel is compiled: globals, variables around the function, and expressions of these."""
+"""Evaluates values that are known at compile time: global variables, variables of enclosing
+functions, and expressions of these."""
 
 import ast
 import builtins
@@ -29,7 +30,7 @@ _ARITHMETIC = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-# Attributes of NumPy's arrays around a function, which are constants to it.
+# Attributes of NumPy arrays outside the function, which are constants.
 _OF_ARRAYS = ("shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype")
 PLAIN = (bool, int, float, complex, str, type(None))
 
@@ -57,7 +58,7 @@ _FOLDED = {
 
 
 def _is_limits(thing):
-    """Whether an object is NumPy's class finfo or iinfo."""
+    """Returns whether an object is NumPy's class finfo or iinfo."""
     return isinstance(thing, type) and thing.__module__.startswith("numpy") and thing.__name__ in ("finfo", "iinfo")
 
 
@@ -97,7 +98,7 @@ class Names:
             try:
                 self.around[name] = cell.cell_contents
             except ValueError:
-                pass  # not assigned yet
+                pass  # the variable has no value yet
 
     def look_up(self, name):
         if name in self.own:
@@ -106,10 +107,10 @@ class Names:
             if name in table:
                 return table[name]
         if name == self.function.__name__:
-            return self.function  # as its decorator runs, nothing has its name yet
+            return self.function  # while the decorator runs, the name is not yet bound
         if self.is_typed:
             return UNKNOWN
-        # As in the kernel IR: `for i in grid_range(n)` without an import.
+        # as in the kernel IR: `for i in grid_range(n)` works without an import
         for table in (words.LOOPS, words.ARRAYS, words.BUILTINS):
             if name in table:
                 return table[name]
@@ -156,7 +157,7 @@ class Names:
             if _is_limits(maker) and len(node.args) == 1 and dtypes.name_of(self.value(node.args[0])):
                 try:
                     return maker(self.value(node.args[0]))
-                except (TypeError, ValueError):  # np.iinfo of a float
+                except (TypeError, ValueError):  # for example np.iinfo of a float
                     return UNKNOWN
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
@@ -166,7 +167,7 @@ class Names:
             return len(items) if isinstance(items, (tuple, str)) else UNKNOWN
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self.value(node.left), self.value(node.right)
-            # Of integers only, as a kernel computes them.
+            # integers only, because kernels compute them in the same way
             if (
                 type(left) is int
                 and type(right) is int

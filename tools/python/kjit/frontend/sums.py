@@ -61,7 +61,7 @@ class Found:
     def _search(self, statement, is_in_loop):
         if isinstance(statement, ast.Assign) and _is_integer(statement.value):
             self.started |= {_name(target) for target in statement.targets}
-        if isinstance(statement, ast.AnnAssign):  # its annotation says the type
+        if isinstance(statement, ast.AnnAssign):  # the annotation determines the type
             self.others.add(_name(statement.target))
         found = added(statement)
         if found and isinstance(found[1], _OF_BITS):

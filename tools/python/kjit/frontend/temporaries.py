@@ -1,4 +1,5 @@
-"""Arrays that a compiled loop makes for itself, `w = np.zeros(n)`: rows of arrays that are made before the loop, one for each part of it."""
+"""Arrays that a compiled loop creates, such as `w = np.zeros(n)`. They become rows of arrays that
+are allocated before the loop, with one row for each part of the loop."""
 
 import ast
 
@@ -8,8 +9,9 @@ _MAKERS = {"empty": None, "zeros": 0, "ones": 1, "full": ...}
 
 
 class Temporary:
-    """statement: the assignment that makes the array; shape, dtype: expressions that are computed before the loop; fill: the expression
-    of all elements, or None: they stay as they are."""
+    """statement: the assignment that creates the array; shape, dtype: expressions that are
+    evaluated before the loop; fill: the expression for all elements, or None for undefined
+    elements."""
 
     def __init__(self, statement, shape, dtype, fill):
         self.statement, self.shape, self.dtype, self.fill = statement, shape, dtype, fill
@@ -20,7 +22,7 @@ FILL = words.Text("fill_array", "\nfunc fill_array(a, value) @numba { for at in 
 
 
 def is_constant(temporary, names):
-    """Whether size and type of a temporary are known when the function is compiled."""
+    """Returns whether the size and the type of a temporary are known at compile time."""
     shape = names.value(temporary.shape)
     extents = shape if isinstance(shape, tuple) else (shape,)
     is_known = all(type(extent) is int and extent > 0 for extent in extents)
@@ -28,7 +30,8 @@ def is_constant(temporary, names):
 
 
 def made_by(statement, names, error):
-    """The Temporary of an assignment that makes an array, or None. names: a static.Names; error: makes an exception."""
+    """Returns the Temporary for an assignment that creates an array, or None. names: a
+    static.Names; error: makes an exception."""
     finder = Temporaries()
     finder.static, finder.source = names, _Errors(error)
     made = finder._made_by(statement)
@@ -41,10 +44,11 @@ class _Errors:
 
 
 class Temporaries:
-    """What Splitter knows of arrays that loops make."""
+    """The part of Splitter for arrays that loops create."""
 
     def temporaries(self, loop, is_strict=False):
-        """The Temporary of each assignment in a loop that makes an array. is_strict: what cannot be one is an error."""
+        """Returns the Temporary of each assignment in a loop that creates an array. is_strict:
+        raises an error if an array cannot be a temporary."""
         found = []
         for statement in ast.walk(loop):
             made = self._made_by(statement)
@@ -63,12 +67,13 @@ class Temporaries:
         return found
 
     def makes_arrays(self, statement):
-        """Whether there is a loop in a statement that makes arrays."""
+        """Returns whether a statement contains a loop that creates arrays."""
         loops = [inner for inner in ast.walk(statement) if isinstance(inner, (ast.For, ast.While))]
         return any(self.temporaries(loop) for loop in loops)
 
     def own_arrays(self):
-        """The calls that make arrays of constant size and type, which the function neither returns nor gives another name."""
+        """Returns the calls that create arrays of constant size and type that the function neither
+        returns nor assigns to another name."""
         given = [s.value for s in ast.walk(self.node) if isinstance(s, (ast.Return, ast.Assign)) and s.value is not None]
         items = [item for value in given for item in (value.elts if isinstance(value, ast.Tuple) else [value])]
         escaping = {item.id for item in items if isinstance(item, ast.Name)}
@@ -82,7 +87,8 @@ class Temporaries:
         return found
 
     def _made_by(self, statement):
-        """(how np.zeros and the like fill the array, whether another array gives shape and type), or None."""
+        """Returns (how np.zeros or a related function fills the array, whether another array gives
+        shape and type), or None."""
         is_plain = isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
         if not is_plain or not isinstance(statement.value, ast.Call):
             return None
@@ -114,7 +120,8 @@ class Temporaries:
         return Temporary(statement, shape, dtype, value)
 
     def _changing(self, loop, temporary):
-        """A name that the loop assigns and the size or type of a temporary depends on, or None."""
+        """Returns a name that the loop assigns and on which the size or type of a temporary
+        depends, or None."""
         stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         nodes = [temporary.shape, *([temporary.dtype] if temporary.dtype is not None else [])]
         return next((n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in stored), None)

@@ -1,8 +1,9 @@
 """NumPy's ufuncs as funcs of the kernel IR, for all front ends.
 
-A kernel that calls `np.maximum(a, b)` gets NumPy's result: NumPy's special values, NumPy's integer results for integers, and
-floats for the integers that a math function is called with. The funcs follow the rules of the kernel IR, not Numba's, so that
-the same text serves kjit.jit, kjit.vectorize, njit and kjit.cuda."""
+A kernel that calls `np.maximum(a, b)` gets NumPy's result: NumPy's special values, integer results
+for integers, and float results of math functions for integers. The funcs follow the rules of the
+kernel IR, not Numba's, so that the same text serves kjit.jit, kjit.vectorize, njit and kjit.cuda.
+"""
 
 from .words import Text
 
@@ -21,7 +22,7 @@ func np_common(a, b) {
   return common
 }""",
 )
-# A float for an integer or bool: NumPy's math functions have loops for floats only.
+# Converts an integer or bool to a float, because NumPy's math functions have loops for floats only.
 FLOAT = Text(
     "np_float",
     """
@@ -42,7 +43,7 @@ func np_is_less(a, b) {
   return a < b
 }""",
 )
-# Dates are structs with a count, the lowest of which is NaT.
+# Dates are structs with a count; the lowest count is NaT.
 _IS_NAT = Text("np_isnat", "\nfunc np_isnat(a) { return a.count == -9223372036854775808i64 }")
 _IS_NAN = Text(
     "np_isnan",
@@ -75,7 +76,7 @@ func np_isinf(a) {
   return false
 }""",
 )
-# Whether a number is not 0.
+# Whether a number is nonzero.
 TRUTH = Text(
     "np_truth",
     """
@@ -85,7 +86,7 @@ func np_truth(a) {
   return a != 0
 }""",
 )
-# A quotient that no check of divisions fails: NumPy's floats have infinities and NaNs.
+# A quotient without a check for division by zero: NumPy's floats have infinities and NaNs.
 _QUOTIENT = Text(
     "np_quotient",
     """
@@ -108,7 +109,7 @@ func np_real_quotient(x, y) {
         ),
     ),
 )
-# The quotient that is rounded down and the remainder with the sign of the divisor, as NumPy's npy_divmod defines both.
+# The floor quotient, and the remainder with the divisor's sign, as NumPy's npy_divmod defines them.
 _DIVMOD = Text(
     "np_divmod",
     """
@@ -140,7 +141,7 @@ func np_divmod(a, b) {
 )
 
 
-# The operators of the kernel IR have NumPy's results for dates.
+# For dates, the operators of the kernel IR give NumPy's results.
 _DATES = "  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return a {operator} b }}\n"
 
 
@@ -149,7 +150,8 @@ def _text(name, parameters, body, *needs):
 
 
 def _arithmetic(name, operator):
-    """An operator whose result has the type of both operands: integers of 8 and 16 bits stay so."""
+    """Returns an operator whose result has the common type of its operands, also for integers of 8
+    and 16 bits."""
     return _text(
         name,
         "a, b",
@@ -160,7 +162,7 @@ def _arithmetic(name, operator):
 
 
 def _logic(name, operator, of_bool):
-    """add and multiply of bools are `or` and `and`."""
+    """Returns add or multiply, which are `or` and `and` for bools."""
     return _text(
         name,
         "a, b",
@@ -171,7 +173,7 @@ def _logic(name, operator, of_bool):
 
 
 def _unary(name, call):
-    """A math function: integers become floats."""
+    """Returns a math function of one operand, which converts integers to floats."""
     return _text(name, "a", f"  let x = np_float(a)\n  return {call}", FLOAT)
 
 
@@ -188,15 +190,18 @@ def _binary(name, call, *needs):
 
 
 def _order(name, expression):
-    """A comparison; complex numbers are ordered by their real parts, then by their imaginary parts."""
+    """Returns a comparison. Complex numbers are compared by their real parts, then by their
+    imaginary parts."""
     return _text(name, "a, b", f"  return {expression}", _LESS, _IS_NAN)
 
 
 def _choice(name, condition, keeps_nan):
-    """The larger or the smaller of two numbers. keeps_nan: a NaN among the two is the result, else the other number is."""
+    """Returns the larger or smaller of two numbers. keeps_nan: the result is NaN if an operand is
+    NaN; otherwise a NaN is ignored."""
     first, second = ("x", "y") if keeps_nan else ("y", "x")
     less = "x < y" if condition == "np_is_less(x, y)" else "y < x"
-    # Comparisons in place of branches, so that a loop on a GPU accesses several elements at a time.
+    # Conditional expressions instead of branches, so that a loop on a GPU can access several
+    # elements at a time.
     keeps = f"    let takes_y = {less} or y != y\n    return x != x or not takes_y ? x : y\n"
     drops = f"    let takes_y = {less} or x != x\n    return takes_y ? y : x\n"
     return _text(
@@ -214,7 +219,8 @@ def _choice(name, condition, keeps_nan):
 
 
 def _rounding(name):
-    """Integers and bools are whole numbers already. NumPy's rint makes floats of them."""
+    """Returns a rounding function. Integers and bools are returned unchanged, except by NumPy's
+    rint, which converts them to floats."""
     return _text(
         name,
         "a",
@@ -293,7 +299,8 @@ _UFUNCS |= {
     "bitwise_and": _arithmetic("bitwise_and", "&"),
     "bitwise_or": _arithmetic("bitwise_or", "|"),
     "bitwise_xor": _arithmetic("bitwise_xor", "^"),
-    # A count beyond the width shifts everything out; so does a negative one, as NumPy takes it for an unsigned number.
+    # A count of at least the width shifts all bits out. So does a negative count, which NumPy
+    # treats as an unsigned number.
     "left_shift": _text(
         "left_shift",
         "a, b",
@@ -327,7 +334,7 @@ _UFUNCS |= {
     "sign": _text(
         "sign",
         "a",
-        "  if is_struct(dtype(a)) { return dtype(a)(i64(a.count > 0) - i64(a.count < 0)) }\n"  # of NaT it is -1 in NumPy, too
+        "  if is_struct(dtype(a)) { return dtype(a)(i64(a.count > 0) - i64(a.count < 0)) }\n"  # -1 for NaT, as in NumPy
         "  if dtype(a) == bool { return i8(a) }\n  if is_complex(dtype(a)) {\n"
         "    if np_isnan(a) { return dtype(a)(nan, nan) }\n"
         "    if np_isinf(a) {\n"
@@ -368,7 +375,8 @@ _UFUNCS |= {
     "divmod": _DIVMOD,
     "floor_divide": _text("floor_divide", "a, b", f"{_DATES.format(operator='//')}  return np_divmod(a, b)[0]", _DIVMOD),
     "remainder": _text("remainder", "a, b", f"{_DATES.format(operator='%')}  return np_divmod(a, b)[1]", _DIVMOD),
-    # Integers by squaring, modulo 2 to the width. NumPy refuses a negative exponent, which a kernel gives 1 / a ** n for.
+    # Integer powers by repeated squaring, modulo 2 to the number of bits. NumPy rejects a negative
+    # exponent, for which a kernel returns 1 / a ** n.
     "power": _text(
         "power",
         "a, b",
@@ -413,28 +421,29 @@ _UFUNCS |= {
     "minimum": _choice("minimum", "np_is_less(y, x)", True),
     "fmax": _choice("fmax", "np_is_less(x, y)", False),
     "fmin": _choice("fmin", "np_is_less(y, x)", False),
-    "bitwise_count": _text(  # of the absolute value, which the type itself does not hold for the smallest number
+    "bitwise_count": _text(  # counts in the absolute value, which the type itself cannot hold for the smallest number
         "bitwise_count",
         "a",
         "  if dtype(a) == bool { return u8(a) }\n  if not is_signed(dtype(a)) { return u8(popc(a)) }\n  return u8(popc(u64(abs(i64(a)))))",
     ),
 }
-# Other names of the same ufuncs, which NumPy had first: `np.abs.__name__` is "absolute".
+# Further names of the same ufuncs. NumPy's first name is the ufunc's: `np.abs.__name__` is
+# "absolute".
 _OTHER_NAMES = {"radians": "deg2rad", "degrees": "rad2deg"}
 _UFUNCS |= {name: _UFUNCS[same] for name, same in _OTHER_NAMES.items()}
 BY_NAME = _UFUNCS
 
 
 def named(name):
-    """The func that the ufunc of that name is."""
+    """Returns the func for the ufunc with this name."""
     return _UFUNCS[name]
 
 
 def is_ufunc(thing):
-    """Whether an object is a ufunc of NumPy, also where NumPy is not imported."""
+    """Returns whether an object is a NumPy ufunc. NumPy need not be imported."""
     return type(thing).__name__ == "ufunc" and type(thing).__module__ == "numpy"
 
 
 def text_of(thing):
-    """The func of the kernel IR that a ufunc of NumPy is, or None: kjit has none for it."""
+    """Returns the func of the kernel IR for a NumPy ufunc, or None if kjit lacks it."""
     return _UFUNCS.get(thing.__name__) if is_ufunc(thing) else None

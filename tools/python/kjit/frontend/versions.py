@@ -1,10 +1,12 @@
-"""Variables of Python that are assigned values of several types, `a = a.reshape(6)`, become several variables of the kernel IR,
-which have one type each.
+"""Splits a Python variable whose assignments have different types, such as `a = a.reshape(6)`, into
+several variables of the kernel IR, which have one type each.
 
-Numba gives each assignment a type of its own, and joins types only where two values of a variable meet: behind a branch and at
-the head of a loop. This is static single assignment (Cytron et al., 1991) for a syntax tree without jumps. Each assignment is a
-version of its variable. A meeting (a phi) is a version, too, which the branches are copied to. A version that is only copied
-to a meeting is the same variable as that meeting, so that a program without such types keeps its variables."""
+Numba gives each assignment its own type, and joins types only where two values of a variable meet:
+after a branch and at the head of a loop. This is static single assignment (Cytron et al., 1991) for
+a syntax tree without jumps. Each assignment is a version of its variable. A meeting (a phi node) is
+a version, too, to which the branches copy their versions. A version that is only copied to a
+meeting is united with the meeting, so variables with a single type are not split.
+"""
 
 import ast
 
@@ -24,16 +26,18 @@ class _Plain(ast.NodeTransformer):
 
 
 def without_annotations(body):
-    """The statements with plain assignments in place of annotated ones, as a copy where there are any: Numba ignores annotations."""
+    """Returns the statements with plain assignments in place of annotated ones, because Numba
+    ignores annotations. The statements are copied if one has an annotation."""
     if not any(isinstance(node, ast.AnnAssign) for statement in body for node in ast.walk(statement)):
         return body
     return [_Plain().visit(scope.copied(statement)) for statement in body]
 
 
 def split(body, parameters, whole=()):
-    """The statements, as a copy where a variable was split; its parts are called a.1, a.2 and so on. A compound assignment to
-    another part than the one that it reads becomes a plain one, which has the attribute is_compound. whole: variables that are not
-    split."""
+    """Returns the statements with variables split; the parts are called a.1, a.2 and so on. The
+    statements are copied if a variable is split. A compound assignment that reads another part than
+    it writes becomes a plain assignment with the attribute is_compound. whole: variables that are
+    not split."""
     if not all(isinstance(node, _PLAIN) for s in body for node in ast.walk(s) if isinstance(node, ast.stmt)):
         return body
     first = _Versions(parameters, body, whole)
@@ -46,7 +50,8 @@ def split(body, parameters, whole=()):
 
 
 class _Version:
-    """A value of a variable. sources: of a meeting, the versions that come together; uses: whether an expression reads it."""
+    """A value of a variable. sources: the versions that come together in a meeting; is_used:
+    whether an expression reads it."""
 
     def __init__(self, name, is_meeting=False):
         self.name, self.is_meeting, self.sources, self.feeds = name, is_meeting, [], []
@@ -63,9 +68,12 @@ class _Version:
 
 
 class _Versions:
-    """nodes: (name, its version) for each name in the statements; copies: (block, the statement before which or None for the end
-    of the block, a statement that has the place, meeting, version) that a meeting takes; dead: (block, how many statements of it
-    may run)."""
+    """Finds and unites the versions of variables.
+
+    nodes: (name, its version) for each name in the statements. copies: (block, the statement before
+    which the copy goes or None for the end of the block, a statement with the location, meeting,
+    version) for each copy to a meeting. dead: (block, the number of its statements that may run).
+    """
 
     def __init__(self, parameters, body, whole):
         self.body, self.nodes, self.copies, self.loops, self.all = body, [], [], [], []
@@ -87,10 +95,11 @@ class _Versions:
         self.all.append(version)
         return version
 
-    # ---- the walk; an environment says which version a variable has, None is that of code that is not reached ----
+    # ---- the walk: an environment maps variables to versions; None is the environment of
+    # unreachable code ----
 
     def find(self):
-        """Whether a variable has several parts."""
+        """Returns whether a variable has several parts."""
         if not self.names:
             return False
         self.block(self.body, dict(self.parameters))
@@ -122,7 +131,7 @@ class _Versions:
         if isinstance(statement, ast.Assign):
             self.read(statement.value, around)
             for target in statement.targets:
-                self.read(target, around)  # of indices
+                self.read(target, around)  # reads the indices
             for target in statement.targets:
                 self.store(target, around)
             return around
@@ -143,7 +152,7 @@ class _Versions:
         return None if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)) else around
 
     def meet(self, body, statement, place, around, meetings):
-        """The versions that hold at a statement, or at the end of a block, go to the meetings."""
+        """Adds the current versions at a statement, or at the end of a block, to the meetings."""
         for name, meeting in meetings.items():
             version = around.get(name)
             if version is not None and version is not meeting:
@@ -195,7 +204,7 @@ class _Versions:
     def of_While(self, body, statement, around):
         return self.loop(body, statement, around)
 
-    # ---- which versions are one variable ----
+    # ---- uniting versions ----
 
     def is_kept(self, version):
         return not version.is_meeting or version.is_live
@@ -248,7 +257,7 @@ class _Versions:
 
     @staticmethod
     def insert(block, before, place, target, value):
-        """`target = value` before a statement of a block, or at its end."""
+        """Inserts `target = value` before a statement of a block or at its end."""
         at = len(block) if before is None else next(i for i, s in enumerate(block) if s is before)
         made = ast.Assign([ast.Name(target, ast.Store())], ast.Name(value, ast.Load()))
         for node in ast.walk(made):

@@ -1,18 +1,19 @@
-"""Assignments inside of expressions, `(n := f(x))`, become statements before the statement that contains them. The order in which
-Python evaluates operands stays the same."""
+"""Assignments inside of expressions, `(n := f(x))`, become statements before the statement that
+contains them. Python's order of evaluation is kept."""
 
 import ast
 
 
 def has_one(node):
-    """Whether there is an assignment in an expression, outside of lambdas, which are functions of their own."""
+    """Returns whether an expression contains an assignment, outside of lambdas."""
     if isinstance(node, (ast.Lambda, ast.FunctionDef)):
         return False
     return isinstance(node, ast.NamedExpr) or any(has_one(child) for child in ast.iter_child_nodes(node))
 
 
 def expand(body, temporary):
-    """The statements without assignments in expressions; the same list where there are none. temporary: gives a new name."""
+    """Returns the statements without assignments in expressions, or the same list if there are
+    none. temporary: returns a new name."""
     if not any(has_one(statement) for statement in body):
         return body
     return _Expansion(temporary).block(body)
@@ -25,7 +26,7 @@ def _at(node, like):
     return node
 
 
-# The expressions of each kind of statement that are evaluated before anything else of it.
+# The expression of each kind of statement that Python evaluates first.
 _FIRST = {ast.Assign: "value", ast.AnnAssign: "value", ast.AugAssign: "value", ast.Expr: "value", ast.Return: "value",
           ast.Assert: "test", ast.If: "test", ast.For: "iter"}  # fmt: skip
 
@@ -53,22 +54,24 @@ class _Expansion:
         return [*before, copied]
 
     def loop(self, statement):
-        """A loop whose condition assigns: the assignment is made at the start of each iteration."""
+        """Returns a while loop whose condition assigns; the assignment is made at the start of each
+        iteration."""
         if statement.orelse:
-            return statement  # refused where expressions are written
+            return statement  # the translation of expressions reports this case
         before = []
         test = self.flat(statement.test, before)
         leave = ast.If(test, [ast.Pass()], [ast.Break()])
         return _at(ast.While(ast.Constant(True), [*before, _at(leave, test), *statement.body], []), statement)
 
     def keep(self, value, before):
-        """The value in a variable of its own."""
+        """Stores the value in a new variable, and returns the variable as a node."""
         name = self.temporary()
         before.append(_at(ast.Assign([ast.Name(name, ast.Store())], value), value))
         return ast.copy_location(ast.Name(name, ast.Load()), value)
 
     def flat(self, node, before):
-        """The expression without assignments. The assignments, and the operands that Python evaluates before them, are added to `before`."""
+        """Returns the expression without assignments. Appends the assignments, and the operands
+        that Python evaluates before them, to `before`."""
         if not has_one(node):
             return node
         if isinstance(node, ast.NamedExpr):
@@ -91,7 +94,7 @@ class _Expansion:
         return [*inside, _at(ast.Assign([ast.Name(name, ast.Store())], value), value)]
 
     def choice(self, node, before):
-        """`a and b`, `a or b`: b is evaluated only where a does not decide."""
+        """Writes `a and b` and `a or b`: b is evaluated only if a does not decide the result."""
         first, name = self.flat(node.values[0], before), self.temporary()
         before.append(_at(ast.Assign([ast.Name(name, ast.Store())], first), node))
         rest = node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
@@ -101,7 +104,7 @@ class _Expansion:
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 
     def chain(self, node, before):
-        """`a < b < c` as `a < b and b < c`, of which b is evaluated once."""
+        """Writes `a < b < c` as `a < b and b < c`; b is evaluated once."""
         first = self.keep(self.flat(node.left, before), before)
         second = self.keep(self.flat(node.comparators[0], before), before)
         pair = ast.copy_location(ast.Compare(first, node.ops[:1], [second]), node)
@@ -109,7 +112,7 @@ class _Expansion:
         return self.flat(ast.copy_location(ast.BoolOp(ast.And(), [pair, rest]), node), before)
 
     def operands(self, node, before):
-        """The expression with its operands, of which those before an assignment are kept in variables."""
+        """Returns the expression with the operands before an assignment stored in variables."""
         places = []
         for field, value in ast.iter_fields(node):
             if isinstance(value, list):

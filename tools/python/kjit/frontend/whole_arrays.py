@@ -1,4 +1,5 @@
-"""What a function that stays in Python does with whole arrays, by NumPy and in compiled code, and what its interpreter does."""
+"""Decides for a function that stays in Python which statements on whole arrays NumPy runs, which
+are compiled, and which Python's interpreter runs."""
 
 import ast
 import random
@@ -8,7 +9,8 @@ from .. import _numpy_types
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
 
-# NumPy's functions of whole arrays, which take the time of their work wherever they are called.
+# NumPy functions of whole arrays. Their run time does not depend on whether the call itself is
+# compiled.
 FUNCTIONS = frozenset(
     """empty zeros ones full empty_like zeros_like ones_like full_like arange linspace logspace eye identity array asarray copy
     ascontiguousarray asfortranarray reshape ravel transpose swapaxes moveaxis concatenate stack hstack vstack dstack column_stack
@@ -29,14 +31,15 @@ _WHY = {ast.Try: "contains `try`", ast.Raise: "raises an exception with values t
 
 
 def is_of_numpy(thing):
-    """Whether an object is a function, a type or a ufunc of NumPy. Functions of numpy.random are methods of its generator."""
+    """Returns whether an object is a function, type or ufunc of NumPy. Functions of numpy.random
+    are methods of its generator."""
     owner = getattr(thing, "__self__", None)
     modules = getattr(thing, "__module__", None) or type(thing).__module__, type(owner).__module__
     return any(str(module).split(".")[0] == "numpy" for module in modules) or type(thing).__name__ == "ufunc"
 
 
 def is_pythons(thing):
-    """Whether an object is a function of NumPy that is written in Python."""
+    """Returns whether an object is a NumPy function that is written in Python."""
     is_function = isinstance(thing, types.FunctionType) or type(thing).__name__ == "_ArrayFunctionDispatcher"
     return is_function and str(getattr(thing, "__module__", "")).split(".")[0] == "numpy"
 
@@ -48,10 +51,11 @@ def is_random(thing):
 
 
 class WholeArrays:
-    """What Splitter knows of statements that run in Python."""
+    """The part of Splitter for statements that run in Python."""
 
     def calls_python(self, call, is_in_loop=False):
-        """Whether a call is one of NumPy or of an array's method that no kernel has. In a loop more of them are compiled."""
+        """Returns whether a node calls a NumPy function or array method that kernels lack. In a
+        loop, more of these calls are compiled."""
         thing = self.static.value(call.func)
         if thing is print:
             return True
@@ -68,8 +72,8 @@ class WholeArrays:
         return not is_known and is_of_numpy(thing)
 
     def interpreted(self):
-        """(node, why, whether nopython=True allows it) of each statement that is left to the interpreter: loops, and calls that are
-        none of whole arrays."""
+        """Returns (node, reason, whether nopython=True allows it) for each statement that the
+        interpreter runs: loops, and calls that do not work on whole arrays."""
         found = []
         if self.node is not None:
             self._find_interpreted(self.node.body, found)
@@ -116,7 +120,7 @@ class WholeArrays:
         return True
 
     def calls_njit(self, loop):
-        """Whether a loop calls a function made by njit."""
+        """Returns whether a loop calls a function made by njit."""
         return any(isinstance(n, ast.Call) and getattr(self.static.value(n.func), "is_njit", False) for n in ast.walk(loop))
 
     def _find_calls(self, node, found):
@@ -135,7 +139,8 @@ class WholeArrays:
         return module[0] == "numpy" and module[1:2] in ([], ["lib"], ["_core"], ["core"]) and thing.__name__ in FUNCTIONS
 
     def refuse_displays(self, statement):
-        """Lists, sets and dictionaries are refused, except a list that is an argument of a function of NumPy."""
+        """Rejects lists, sets and dictionaries, except a list that is an argument of a NumPy
+        function."""
         allowed = set()
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and is_of_numpy(self.static.value(node.func)):

@@ -47,7 +47,7 @@ class Word:
 
 
 class DerivativeWord(Word):
-    """`kjit.grad` and related functions, which Python code can call with a function, too."""
+    """`kjit.grad` and related functions, which can also be called from Python with a function."""
 
     def __call__(self, function, *numbers):
         from .. import _derivatives
@@ -87,7 +87,7 @@ class Form:
     brackets of an array. needs: funcs (Text) that the text calls, each as `{its name}`."""
 
     is_group = False  # a group of threads, whose methods are words, too
-    is_truth = False  # its value is a truth
+    is_truth = False  # whether its value is a bool
 
     def __init__(self, name, parameters, text, doc=None, needs=()):
         self.name, self.text, self.needs = name, text, needs
@@ -199,7 +199,7 @@ _DERIVATIVES = ("grad", "jvp", "vjp")
 BUILTINS = {name: (DerivativeWord if name in _DERIVATIVES else Word)(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
-# Methods that values have where numbers of Python have types.
+# Methods of values in functions whose Python numbers have types.
 METHODS = {
     "sync": "grid_sync()",
     "bit_count": "popc({value})",
@@ -207,10 +207,10 @@ METHODS = {
     "copy": "{value}",
 }
 
-# Where numbers of Python have types: what converts to them.
+# Conversions in functions whose Python numbers have types.
 _CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
 
-# How many numbers a range has.
+# The number of items in a range.
 RANGE = Text(
     "range_length",
     """
@@ -220,7 +220,7 @@ func range_length(first, last, step) {
 }""",
 )
 
-# Python's own functions; None: with a reason in REFUSED.
+# Python's built-in functions. None means that REFUSED has the reason why kernels lack the function.
 _PYTHON = {"abs": "abs", "min": "min", "max": "max", "len": "len", "pow": "pow", "bool": "bool", "round": "rint"}
 REFUSED = {
     "int": "int(x): write kjit.i32(x) or kjit.i64(x), which say how many bits there are",
@@ -244,7 +244,7 @@ REFUSED = {
     "sorted": "sorted(): kernels have no lists",
     "iter": "iter(): write a loop",
 }
-# Functions of NumPy that make arrays.
+# NumPy functions that create arrays.
 _MAKE_ARRAYS = set("arange array asarray copy empty empty_like full full_like linspace ones ones_like zeros zeros_like".split())
 
 
@@ -265,7 +265,8 @@ _MATH = {"fabs": "abs", "pow": "pow", "isfinite": "isfinite", "gamma": "tgamma"}
 
 
 def _known():
-    """Returns id(object) -> name in kernel IR. The objects are never freed."""
+    """Returns a dictionary from id(object) to the name in the kernel IR. The objects are never
+    freed."""
     table = {id(getattr(builtins, name)): word for name, word in _PYTHON.items()}
     for name in dir(math):
         thing = getattr(math, name)
@@ -291,7 +292,7 @@ def conversion(thing):
     return next((word for kind, word in _CONVERSIONS if kind is thing), None)
 
 
-# Statements and expressions that no kernel has: what to write instead.
+# Statements and expressions that kernels lack, with a replacement.
 INSTEAD = {
     "Try": "exceptions are not caught in a kernel: test for the condition, or let it raise",
     "TryStar": "exceptions are not caught in a kernel",
