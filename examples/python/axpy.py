@@ -1,4 +1,5 @@
-"""r = a*x + y on kjit's own arrays, which stay on the device, and on NumPy's, which a launch on a GPU copies."""
+"""r = a*x + y on kjit arrays, which stay on the device, and on NumPy arrays, which a launch on a
+GPU copies."""
 import kjit
 import numpy as np
 
@@ -16,7 +17,7 @@ axpy(here, 2.5, x, y)
 
 r, dx, dy = kjit.empty(n, kjit.f32), kjit.array(x), kjit.array(y)
 for _ in range(10):
-    axpy(r, 2.5, dx, dy)  # 2.5 is f32 here, as x and y are
+    axpy(r, 2.5, dx, dy)  # 2.5 becomes a float32 here, like the elements of x and y
 there = r.to_host()
 
 expected = np.float32(2.5) * x + y

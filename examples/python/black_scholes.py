@@ -1,4 +1,4 @@
-"""Prices of European options by Black and Scholes, beside the same formula in NumPy's terms."""
+"""Prices of European options by the Black-Scholes formula, compared with the same formula in NumPy."""
 import math
 
 import kjit

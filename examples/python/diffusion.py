@@ -1,4 +1,5 @@
-"""Heat that spreads over a plate whose edges are kept cold: explicit steps, two arrays in turn."""
+"""Heat spreads over a plate whose edges are kept cold: explicit steps with two arrays that are
+swapped."""
 import kjit
 import numpy as np
 

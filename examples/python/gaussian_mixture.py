@@ -11,7 +11,8 @@ import numpy as np
 
 
 def log_density(x, center, shape, weight, i, j):
-    """Logarithm of weight times density at x, less a constant. shape is a factor of the inverse covariance: [exp(s0), 0; s1, exp(s2)]."""
+    """The logarithm of weight times density at x, minus a constant. shape is a factor of the
+    inverse covariance: [exp(s0), 0; s1, exp(s2)]."""
     a, b = x[0] - center[0], x[1] - center[1]
     u, v = kjit.exp(shape[0]) * a, shape[1] * a + kjit.exp(shape[2]) * b
     return weight + shape[0] + shape[2] - 0.5 * (u * u + v * v)
@@ -23,7 +24,7 @@ def unpack(parameters):
 
 
 def find_loss(parameters, x):
-    """(minus the mean logarithm of the likelihood, its derivatives by the parameters)."""
+    """Returns (minus the mean log-likelihood, its derivatives by the parameters)."""
     centers, shapes, weights = y = unpack(parameters)
     result = kjit.pairs(log_density, x, y, "logaddexp")
     slope = np.full(len(x), -1 / len(x))
@@ -36,7 +37,7 @@ def find_loss(parameters, x):
 
 
 def find_loss_in_numpy(parameters, x):
-    """The same with the matrix of all pairs, and derivatives by complex steps."""
+    """The same with the matrix of all pairs, and with derivatives by complex steps."""
 
     def value(parameters):
         centers, shapes, weights = unpack(parameters)
@@ -50,7 +51,7 @@ def find_loss_in_numpy(parameters, x):
 
 
 def draw_points(random, count):
-    """Points of three components, and the parameters of these."""
+    """Returns points of three components, and the centers of the components."""
     centers, angles = np.array([[-2, -1], [2, -1.5], [0.5, 2]]), np.array([0.3, -0.8, 1.2])
     scales, shares = np.array([[1.0, 0.4], [0.5, 0.8], [1.2, 0.3]]), np.array([0.5, 0.3, 0.2])
     which = random.choice(3, count, p=shares)
@@ -77,8 +78,9 @@ def plot_ellipses(image, parameters, color, scale):
 
 
 def write_picture(path, x, start, end, losses):
-    """Left: points, with the components (two standard deviations) at the start in gray and at the end in red. Right: the distance of
-    the loss from its least value, on a logarithmic scale: a line for each factor of 10."""
+    """Writes a picture. Left: the points, with the components (two standard deviations) at the
+    start in gray and at the end in red. Right: the difference between the loss and its minimum on a
+    logarithmic scale, with a line for each factor of 10."""
     image = np.full((500, 1010, 3), 255, np.uint8)
     plot(image[:, :500], 250 - 50 * x[:20000, 1], 250 + 50 * x[:20000, 0], (150, 180, 230))
     plot_ellipses(image[:, :500], start, (130, 130, 130), 50)

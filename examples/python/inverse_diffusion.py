@@ -26,7 +26,7 @@ step_back = kjit.adjoint(step, wrt=("u", "after"))
 
 
 def run(start):
-    """The field after all steps, and every 25th field before."""
+    """Returns the field after all steps, and every 25th field before."""
     kept, u = [], kjit.array(start)
     for number in range(STEPS):
         if number % KEPT == 0:
@@ -38,7 +38,8 @@ def run(start):
 
 
 def loss_and_gradient(start, target):
-    """Half the sum of squares of what the last field lacks, and its derivatives by the first field."""
+    """Returns half the sum of squared differences between the last field and the target, and its
+    derivatives by the first field."""
     last, kept = run(start)
     miss = last.to_host() - target
     by_after = kjit.array(miss)
@@ -59,7 +60,7 @@ def main():
     true = np.exp(-((x - 9) ** 2 + (y - 8) ** 2) / 18) + 0.7 * np.exp(-((x - 23) ** 2 + (y - 15) ** 2) / 30)
     target = run(true)[0].to_host()
 
-    # The gradient along a random direction, against a central difference.
+    # Compares the gradient along a random direction with a central difference.
     rng = np.random.default_rng()
     guess, direction = np.full(true.shape, true.mean()), rng.standard_normal(true.shape)
     h = 1e-5
@@ -67,7 +68,7 @@ def main():
     slope = float((loss_and_gradient(guess, target)[1] * direction).sum())
     assert abs(slope - difference) <= 1e-6 * (abs(difference) + 1e-3), (slope, difference)
 
-    # Steps whose length comes from the last two gradients (Barzilai and Borwein).
+    # Gradient steps whose length follows from the last two gradients (Barzilai and Borwein).
     first, gradient = loss_and_gradient(guess, target)
     length, loss = 1.0, first
     for _ in range(40):

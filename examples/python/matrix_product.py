@@ -1,4 +1,4 @@
-"""Matrix product, one thread an element, and by tiles in shared memory, of any size."""
+"""Matrix product of any size: with one thread for each element, and with tiles in shared memory."""
 import kjit
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Bodies that attract each other: one thread a body, the others' places by tiles in shared memory."""
+"""Bodies that attract each other: one thread for each body, which reads the positions of the others
+in tiles in shared memory."""
 import kjit
 import numpy as np
 

@@ -9,7 +9,8 @@ SOFTENING = 0.05
 
 @kjit.func
 def energy(x, y, z, product):
-    """Of two bodies, by the distance between them along the axes and the product of their masses."""
+    """The energy of two bodies, from their distances along the axes and the product of their
+    masses."""
     return -product / kjit.sqrt(x * x + y * y + z * z + SOFTENING)
 
 

@@ -1,4 +1,5 @@
-"""The sum of absolute values, over the cores of the CPU and on a GPU: Numba's programs, but for the imports."""
+"""The sum of absolute values, on the cores of the CPU and on a GPU: Numba programs with another
+import."""
 from kjit import cuda, njit, prange
 
 import numpy as np

@@ -1,9 +1,9 @@
-"""axpy by a grid-stride loop, on a stream: a program for numba.cuda, but for the import."""
+"""axpy with a grid-stride loop on a stream: a numba.cuda program with another import."""
 from kjit import cuda
 
 import numpy as np
 
-BLOCKS = 32  # enough for a GPU to be busy; each thread takes many elements
+BLOCKS = 32  # enough to keep a GPU busy; each thread computes many elements
 
 
 @cuda.jit

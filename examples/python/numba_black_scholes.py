@@ -1,5 +1,5 @@
-"""Prices of options by Black and Scholes with a polynomial for the normal distribution: a program for numba.cuda, but for the
-import."""
+"""Option prices by the Black-Scholes formula with a polynomial for the normal distribution: a
+numba.cuda program with another import."""
 import math
 
 from kjit import cuda
@@ -11,7 +11,7 @@ RATE, VOLATILITY = 0.02, 0.30
 
 @cuda.jit(device=True)
 def cnd(d):
-    """Abramowitz and Stegun, 26.2.17: the distribution to 7.5e-8."""
+    """The polynomial approximation 26.2.17 of Abramowitz and Stegun, with an error below 7.5e-8."""
     k = 1.0 / (1.0 + 0.2316419 * math.fabs(d))
     tail = 0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429)))
     value = math.exp(-0.5 * d * d) / math.sqrt(2 * math.pi) * k * tail

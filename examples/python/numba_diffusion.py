@@ -19,7 +19,7 @@ def step(new, old, c):
 
 
 def write_picture(path, values):
-    """A PNG whose colours go from black by red and yellow to white."""
+    """Writes a PNG whose colours go from black through red and yellow to white."""
     share = 3 * values / max(values.max(), 1e-300)
     pixels = (255 * np.clip(np.stack([share, share - 1, share - 2], -1), 0, 1)).astype(np.uint8)
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
@@ -39,7 +39,7 @@ for _ in range(steps):
     old, new = new, old
 end = old.copy_to_host()
 
-# The same in NumPy, all steps at once: sines are multiplied by what a step leaves of them.
+# The same result in NumPy for all steps at once: a step multiplies each sine by a constant.
 m, n = plate.shape
 left, right = (np.sin(np.pi * np.outer(np.arange(1, k - 1), np.arange(1, k - 1)) / (k - 1)) for k in (m, n))
 waves = [2 * np.cos(np.pi * np.arange(1, k - 1) / (k - 1)) - 2 for k in (m, n)]

@@ -14,7 +14,7 @@ def step(new, old, c):
 
 
 class Strip:
-    """Rows of the plate on a GPU, with a row before and a row after them."""
+    """The rows of the plate on one GPU, with one additional row before and after them."""
 
     def __init__(self, gpu, rows):
         self.gpu = gpu
@@ -29,7 +29,7 @@ class Strip:
 
 
 def exchange_rows(strips):
-    """The first and the last own row of each strip go to the neighbours."""
+    """Copies the first and last own row of each strip to its neighbours."""
     for upper, lower in zip(strips, strips[1:]):
         lower.old[:1].copy_to_device(upper.old[-2:-1])
         upper.old[-1:].copy_to_device(lower.old[1:2])
@@ -38,7 +38,7 @@ def exchange_rows(strips):
 def diffuse(plate, steps, c):
     bounds = np.linspace(1, len(plate) - 1, len(cuda.gpus) + 1).astype(int)
     strips = [Strip(gpu, plate[first - 1 : end + 1]) for gpu, first, end in zip(cuda.gpus, bounds, bounds[1:])]
-    for upper, lower in zip(strips, strips[1:]):  # where the hardware can, copies then go straight from GPU to GPU
+    for upper, lower in zip(strips, strips[1:]):  # with peer access, copies go directly from GPU to GPU
         for one, other in ((upper, lower), (lower, upper)):
             context = one.gpu.get_primary_context()
             if context.can_access_peer(other.gpu.id):

@@ -1,4 +1,5 @@
-"""Sums of Gaussians of the distances of points: a program for numba.cuda, but for the import, and kjit.pairs beside it."""
+"""Sums of Gaussians of the distances between points: a numba.cuda program with another import,
+compared with kjit.pairs."""
 import math
 
 import kjit

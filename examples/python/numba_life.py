@@ -1,4 +1,5 @@
-"""Life on a torus, and how many live, by cuda.reduce and vectorize: a program for numba.cuda, but for the import."""
+"""The game of life on a torus, and the number of living cells, with cuda.reduce and vectorize: a
+numba.cuda program with another import."""
 from kjit import cuda
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""Life with a stencil that reads a tile and its halo from shared memory: a program for numba.cuda, but for the import."""
+"""The game of life with a stencil that reads a tile and its halo from shared memory: a numba.cuda
+program with another import."""
 from kjit import cuda
 from kjit.cuda import int32
 
@@ -9,7 +10,7 @@ TILE = 16
 
 @cuda.jit(device=True)
 def rule(tile, i, j):
-    """The stencil: what becomes of the cell by its eight neighbours."""
+    """Returns the next state of a cell from its eight neighbours."""
     around = -tile[i, j]
     for di in range(-1, 2):
         for dj in range(-1, 2):
@@ -22,7 +23,8 @@ def step(old, new):
     tile = cuda.shared.array((TILE + 2, TILE + 2), int32)
     rows, columns = old.shape
     top, left = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
-    # Each thread loads several cells: the halo has more than the block threads.
+    # Each thread loads several cells, because the tile with its halo has more cells than the block
+    # has threads.
     flat = cuda.threadIdx.y * TILE + cuda.threadIdx.x
     while flat < (TILE + 2) * (TILE + 2):
         i, j = flat // (TILE + 2), flat % (TILE + 2)

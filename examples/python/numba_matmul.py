@@ -1,4 +1,5 @@
-"""A product of matrices by tiles in shared memory, as in Numba's documentation: a program for numba.cuda, but for the import."""
+"""A matrix product with tiles in shared memory, as in Numba's documentation: a numba.cuda program
+with another import."""
 from kjit import cuda
 from kjit.cuda import float32
 

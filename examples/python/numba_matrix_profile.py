@@ -1,5 +1,6 @@
-"""The matrix profile of a series: for each window of m values the distance, of both standardized, to the most similar other
-window. A program for numba.cuda, but for the import: a launch for each window moves along one row of the products."""
+"""The matrix profile of a series: for each window of m values the distance to the most similar
+other window, both standardized. A numba.cuda program with another import: a launch for each window
+advances along one row of products."""
 import math
 
 from kjit import cuda
@@ -9,7 +10,8 @@ import numpy as np
 
 @cuda.jit
 def next_row(T, m, i, before, products, first, mean, deviation, zone, profile, places):
-    """Sliding products of window i with all others, from those of window i - 1, and what they say of the nearest window."""
+    """Computes the sliding products of window i with all windows from those of window i - 1, and
+    updates the nearest windows."""
     start, stride = cuda.grid(1), cuda.gridsize(1)
     count = products.shape[0]
     for j in range(start, count, stride):
@@ -49,7 +51,7 @@ def expected_profile(T, m):
 
 random = np.random.default_rng()
 T, m = random.standard_normal(400).cumsum(), 25
-T[300 : 300 + m] = T[60 : 60 + m] + 0.01 * random.standard_normal(m)  # the same shape at two places
+T[300 : 300 + m] = T[60 : 60 + m] + 0.01 * random.standard_normal(m)  # the same shape at two positions
 profile, places = matrix_profile(T, m)
 expected, expected_places = expected_profile(T, m)
 np.testing.assert_allclose(profile, expected, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Pi by random points, as Numba's users write it: a program for numba.cuda, but for the import."""
+"""Pi from random points: a numba.cuda program with another import."""
 from kjit import cuda
 from kjit.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @cuda.jit
 def compute_pi(rng_states, iterations, out):
-    """The share of random points that lie in a quarter of a circle, by 4, of each thread."""
+    """Each thread estimates pi: 4 times the fraction of random points that lie in a quarter circle."""
     thread_id = cuda.grid(1)
     inside = 0
     for _ in range(iterations):

@@ -1,5 +1,5 @@
-"""Bodies that attract each other, the others' places by tiles in shared memory, several steps: a program for numba.cuda, but
-for the import."""
+"""Bodies that attract each other over several steps, with tiles of positions in shared memory: a
+numba.cuda program with another import."""
 import math
 
 from kjit import cuda

@@ -1,4 +1,5 @@
-"""Vectors scaled to length 1, one thread each: a program for numba.cuda, but for the import."""
+"""Scales vectors to length 1, with one thread for each vector: a numba.cuda program with another
+import."""
 import math
 
 from kjit import cuda

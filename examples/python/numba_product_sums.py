@@ -1,5 +1,5 @@
-"""A product of matrices, one thread an element, and the sums of its columns by atomics: a program for numba.cuda, but for
-the import."""
+"""A matrix product with one thread for each element, and the sums of its columns by atomics: a
+numba.cuda program with another import."""
 from kjit import cuda
 
 import numpy as np

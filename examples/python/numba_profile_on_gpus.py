@@ -1,6 +1,6 @@
-"""The matrix profile of a series on all GPUs, with a thread for each: for each window of m values the distance, of both standardized, to
-the most similar other window. A program for numba.cuda, but for the import. Without GPUs, KJIT_CPU_DEVICES=2 in the environment makes
-two devices of the CPU."""
+"""The matrix profile of a series on all GPUs, with a host thread for each GPU: for each window of m
+values the distance to the most similar other window, both standardized. A numba.cuda program with
+another import. Without GPUs, KJIT_CPU_DEVICES=2 in the environment creates two CPU devices."""
 import math
 import threading
 
@@ -11,7 +11,8 @@ import numpy as np
 
 @cuda.jit
 def next_row(T, m, i, is_first, before, products, start_products, mean, deviation, zone, profile, places):
-    """Sliding products of window i with all others, from those of window i - 1, and the distances that they give."""
+    """Computes the sliding products of window i with all windows from those of window i - 1, and
+    updates the nearest windows."""
     start, stride = cuda.grid(1), cuda.gridsize(1)
     count = products.shape[0]
     for j in range(start, count, stride):
@@ -33,7 +34,8 @@ def next_row(T, m, i, is_first, before, products, start_products, mean, deviatio
 
 
 def part_of_profile(gpu, T, m, rows, found):
-    """The nearest windows among some of all windows, computed by one GPU for the thread that calls."""
+    """Finds the nearest windows for some of the windows on one GPU; each host thread calls it for
+    its GPU."""
     with gpu:
         windows = np.lib.stride_tricks.sliding_window_view(T, m)
         count = len(windows)
@@ -71,7 +73,7 @@ def expected_profile(T, m):
 
 random = np.random.default_rng()
 T, m = random.standard_normal(400).cumsum(), 25
-T[300 : 300 + m] = T[60 : 60 + m] + 0.01 * random.standard_normal(m)  # the same shape at two places
+T[300 : 300 + m] = T[60 : 60 + m] + 0.01 * random.standard_normal(m)  # the same shape at two positions
 profile, places = matrix_profile(T, m)
 expected, expected_places = expected_profile(T, m)
 np.testing.assert_allclose(profile, expected, rtol=1e-5, atol=1e-5)

@@ -1,5 +1,5 @@
-"""Rows of which each needs the one above, in one launch whose grid waits for all its threads between rows: a program for
-numba.cuda, but for the import."""
+"""Computes rows that depend on the previous row in one launch, in which the grid synchronizes
+between rows: a numba.cuda program with another import."""
 from kjit import cuda
 
 import numpy as np
@@ -11,7 +11,7 @@ def sweep(M):
     grid = cuda.cg.this_grid()
     rows, columns = M.shape
     for row in range(1, rows):
-        # The neighbour's element of the row above is another thread's.
+        # another thread computes the neighbour in the previous row
         if column < columns:
             above = M[row - 1, (column + 1) % columns]
             M[row, column] += 0.5 * above

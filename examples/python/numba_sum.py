@@ -1,4 +1,5 @@
-"""The sum of an array by shared memory, block by block, and by cuda.reduce: a program for numba.cuda, but for the import."""
+"""The sum of an array: block by block in shared memory, and with cuda.reduce. A numba.cuda program
+with another import."""
 from kjit import cuda
 from kjit.cuda import int64
 

@@ -1,4 +1,4 @@
-"""Vector addition in four forms, as Numba's users write it: a program for numba.cuda, but for the import."""
+"""Vector addition in four forms: a numba.cuda program with another import."""
 from kjit import cuda, vectorize
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""Relative differences and discounted payments by vectorize, on the CPU's cores and on a GPU: Numba's programs, but for the
-import."""
+"""Relative differences and discounted payments with vectorize, on the cores of the CPU and on a
+GPU: Numba programs with another import."""
 import math
 
 from kjit import vectorize

@@ -1,4 +1,5 @@
-"""Pi by the midpoint rule and the heat in a rod, over the cores of the CPU, as users of Numba write them."""
+"""Pi by the midpoint rule, and heat in a rod, on the cores of the CPU, in the form that Numba's
+users write."""
 import math
 import time
 
@@ -18,7 +19,8 @@ def pi(n):
 
 @njit(parallel=True)
 def heat(u, steps, limit):
-    """Heat flows until no element changes by more than limit: what is left, in how many steps."""
+    """Lets heat flow until no element changes by more than limit. Returns the temperatures and the
+    number of steps."""
     v = np.copy(u)
     for step in range(steps):
         change = 0.0

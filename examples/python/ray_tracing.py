@@ -1,8 +1,10 @@
-"""A picture of spheres and a torus with shadows and reflections. NVIDIA OptiX follows the rays, and calls programs that are
-written in Python below. NumPy follows the same rays through the same scene, and the two pictures are compared.
+"""A picture of spheres and a torus with shadows and reflections. NVIDIA OptiX traces the rays and
+calls programs that are written in Python below. NumPy traces the same rays through the same scene,
+and the two pictures are compared.
 
-OptiX needs an NVIDIA GPU and the package pyoptix. Without them the programs are compiled, and NumPy makes the picture alone.
-`ray_tracing.py picture.png` writes a larger picture."""
+OptiX needs an NVIDIA GPU and the package pyoptix. Without them the programs are only compiled, and
+NumPy alone makes the picture. `ray_tracing.py picture.png` writes a larger picture.
+"""
 
 import struct
 import sys
@@ -18,7 +20,7 @@ except ImportError:
     driver = None
 
 SPHERES = np.array([(-1.3, 0.6, 0.4, 0.6), (0.2, 0.35, 1.5, 0.35), (1.5, 0.8, 0.6, 0.8), (0.6, 0.2, 2.2, 0.2), (-0.6, 0.25, 1.9, 0.25)], np.float32)
-# Red, green, blue and the share of light that is reflected, of the ground, the torus and each sphere.
+# Red, green, blue and the reflected share of light, for the ground, the torus and each sphere.
 COLORS = np.array(
     [(0.8, 0.8, 0.75, 0), (0.9, 0.65, 0.2, 0.15), (0.9, 0.2, 0.2, 0.1), (0.2, 0.6, 0.9, 0.2), (0.9, 0.9, 0.9, 0.8), (0.3, 0.8, 0.4, 0), (0.7, 0.4, 0.9, 0.1)],
     np.float32,
@@ -29,7 +31,8 @@ AMBIENT, BOUNCES, GAP = 0.25, 4, 1e-3
 
 
 def make_triangles(n=28, m=14):
-    """The corners of all triangles: two of the ground first, then a torus that stands on it."""
+    """Returns the corners of all triangles: first two of the ground, then a torus that stands on
+    it."""
     around, across = np.meshgrid(np.arange(n + 1) * (2 * np.pi / n), np.arange(m + 1) * (2 * np.pi / m), indexing="ij")
     radius = 1.1 + 0.4 * np.cos(across)
     points = np.stack([0.1 + radius * np.cos(around), 1.5 + radius * np.sin(around), -1.2 + 0.4 * np.sin(across)], -1)
@@ -69,7 +72,8 @@ def as_byte(x):
 
 
 def is_lit(point, sun):
-    """Whether nothing lies between a point and the sun: the first hit ends the ray, and only the miss program says something."""
+    """Returns whether nothing lies between a point and the sun. The first hit ends the ray, and
+    only the miss program sets the payload."""
     ends = optix.TERMINATE_ON_FIRST_HIT + optix.DISABLE_CLOSESTHIT
     return optix.trace(params.scene, point, sun, 0.0, 1e9, payload=(kjit.u32(0),), flags=ends, miss=1)[0] == 1
 
@@ -165,7 +169,7 @@ def address(array):
 
 
 def build(context, build_input):
-    """(the handle of an acceleration structure, the memory that it is in)."""
+    """Returns (the handle of an acceleration structure, its memory)."""
     options = [driver.AccelBuildOptions(buildFlags=int(driver.BUILD_FLAG_ALLOW_RANDOM_VERTEX_ACCESS), operation=driver.BUILD_OPERATION_BUILD)]
     sizes = context.accelComputeMemoryUsage(options, [build_input])
     work, memory = on_gpu(np.zeros(sizes.tempSizeInBytes, np.uint8)), on_gpu(np.zeros(sizes.outputSizeInBytes, np.uint8))
@@ -174,7 +178,8 @@ def build(context, build_input):
 
 
 def build_scene(context, triangles):
-    """(the handle of the scene: an instance of the mesh and one of the spheres, what has to stay alive)."""
+    """Returns (the handle of the scene with an instance of the mesh and one of the spheres, the
+    objects that must stay alive)."""
     corners = on_gpu(triangles)
     mesh = driver.BuildInputTriangleArray()
     mesh.vertexFormat, mesh.numVertices, mesh.vertexBuffers = driver.VERTEX_FORMAT_FLOAT3, 3 * len(triangles), [address(corners)]
@@ -194,7 +199,7 @@ def build_scene(context, triangles):
 
 
 def make_records(groups):
-    """Records of the shader binding table, which hold nothing but the program that they are for."""
+    """Returns records of the shader binding table, which contain only the header of their program."""
     size = -(-driver.SBT_RECORD_HEADER_SIZE // driver.SBT_RECORD_ALIGNMENT) * driver.SBT_RECORD_ALIGNMENT
     records = np.zeros((len(groups), size), np.uint8)
     for record, group in zip(records, groups):
@@ -203,7 +208,8 @@ def make_records(groups):
 
 
 def make_pipeline(context, programs):
-    """(the pipeline, the shader binding table, what has to stay alive). programs: PTX by name."""
+    """Returns (the pipeline, the shader binding table, the objects that must stay alive). programs:
+    PTX by name."""
     options = driver.PipelineCompileOptions(
         usesMotionBlur=False,
         traversableGraphFlags=int(driver.TRAVERSABLE_GRAPH_FLAG_ALLOW_SINGLE_LEVEL_INSTANCING),
@@ -259,11 +265,12 @@ def render_by_optix(programs, triangles, camera, width, height):
     return image.to_host().view(np.uint8).reshape(height, width, 4)[..., :3]
 
 
-# ---- the same by NumPy ----
+# ---- the same in NumPy ----
 
 
 def nearest(origins, directions, triangles):
-    """(t, normal, what) of the first hit of each ray; t is infinite where there is none."""
+    """Returns (t, normal, object) of the first hit of each ray; t is infinite for a ray without a
+    hit."""
     best, what = np.full(len(origins), np.inf), np.zeros(len(origins), int)
     normals = np.zeros_like(origins)
     for k, (a, b, c) in enumerate(triangles.astype(np.float64)):
@@ -336,7 +343,7 @@ expected = render_by_numpy(triangles, make_camera(width, height), width, height)
 if has_optix:
     picture = render_by_optix(programs, triangles, make_camera(width, height), width, height)
     differ = np.mean(np.abs(picture.astype(int) - expected.astype(int)).max(2) > 3)
-    # Rays that pass an edge closely may hit what is on either side of it.
+    # a ray that passes close to an edge may hit the object on either side
     assert differ < 0.01, f"{differ:.1%} of the pixels differ"
     print(f"OptiX and NumPy agree in {1 - differ:.2%} of {width} x {height} pixels")
 else:

@@ -1,12 +1,13 @@
-"""Optimal transport between two clouds of points: Sinkhorn's iterations as reductions over pairs, without the matrix of all
-distances, and a gradient that moves one cloud onto the other."""
+"""Optimal transport between two clouds of points: Sinkhorn iterations as reductions over pairs,
+without the matrix of all distances, and a gradient that moves one cloud onto the other."""
 
 import kjit
 import numpy as np
 
 
 def cost(x, y, potential, i, j, scale):
-    """The exponent of a pair: the potential of y less half the squared distance, divided by the temperature."""
+    """The exponent for a pair: the potential of y minus half the squared distance, divided by the
+    temperature."""
     d = 0.0
     for k in range(len(x)):
         d += (x[k] - y[k]) ** 2
@@ -14,7 +15,7 @@ def cost(x, y, potential, i, j, scale):
 
 
 def find_potentials(x, y, scale, iterations):
-    """The potentials of both clouds, whose points have equal weights."""
+    """Returns the potentials of both clouds, whose points have equal weights."""
     f, g = np.zeros(len(x)), np.zeros(len(y))
     for _ in range(iterations):
         f = -scale * (kjit.pairs(cost, x, (y, g), "logaddexp", arguments=(scale,)) - np.log(len(y)))
@@ -23,10 +24,10 @@ def find_potentials(x, y, scale, iterations):
 
 
 def find_transport(x, y, scale, iterations=60):
-    """(the cost of the transport, its derivative by the places of x)."""
+    """Returns (the cost of the transport, its derivative by the positions x)."""
     f, g = find_potentials(x, y, scale, iterations)
     result = kjit.pairs(cost, x, (y, g), "logaddexp", arguments=(scale,))
-    # At the optimum the cost changes with x as if the potentials were constants.
+    # At the optimum the derivative by x is the same as with constant potentials.
     (slope,) = kjit.pairs_gradient(
         cost, x, (y, g), "logaddexp", cotangents=np.full(len(x), -scale / len(x)), by=0, result=result, arguments=(scale,)
     )

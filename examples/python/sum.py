@@ -1,4 +1,5 @@
-"""The sum of an array by shared memory: each block sums its part, and adds it to the result by an atomic."""
+"""The sum of an array with shared memory: each block sums its part and adds it to the result with
+an atomic."""
 import kjit
 import numpy as np
 

@@ -1,5 +1,6 @@
-"""Fares of taxi trips with missing values: a function of a row, aggregations of groups, and the longest trips. With pandas installed the
-table is a DataFrame, otherwise a dictionary of NumPy's masked arrays. The results are compared with NumPy's."""
+"""Fares of taxi trips with missing values: a function of a row, aggregations of groups, and the
+longest trips. With pandas the table is a DataFrame, otherwise a dictionary of NumPy masked arrays.
+The results are compared with NumPy."""
 
 import kjit
 import numpy as np
@@ -22,7 +23,7 @@ has_minutes, has_tip = rng.random(COUNT) > 0.03, rng.random(COUNT) > 0.4
 
 
 def fare(row, base):
-    """The fare in dollars. A trip without its duration has none."""
+    """Returns the fare in dollars. A trip without a duration has no fare."""
     if row.minutes is kjit.NA:
         return kjit.NA
     price = base + PER_MILE * row.distance + PER_MINUTE * row.minutes
@@ -30,7 +31,7 @@ def fare(row, base):
 
 
 def percentage(row):
-    """The tip as a percentage of the fare, missing without either."""
+    """Returns the tip as a percentage of the fare; it is missing if the tip or the fare is."""
     return 100 * row.tip / fare(row, BASE)
 
 

@@ -1,5 +1,5 @@
-"""A small network in PyTorch whose layers are kernels of kjit: an activation by kjit.torch.function, and a layer with a kernel for
-its derivative. It learns a function of two variables."""
+"""A small PyTorch network whose layers are kjit kernels: an activation by kjit.torch.function, and
+a layer with its own derivative kernel. It learns a function of two variables."""
 
 import sys
 
@@ -14,7 +14,7 @@ import kjit.torch
 
 
 def activation(x, slope):
-    """Smooth, nearly x for large x and nearly slope * x for small x."""
+    """A smooth function, nearly x for large x and nearly slope * x for small x."""
     return slope * x + (1 - slope) * kjit.log1p(kjit.exp(x))
 
 

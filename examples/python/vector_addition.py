@@ -1,4 +1,5 @@
-"""Vector addition in four forms: a grid_range, one thread an element, a grid stride, and kjit.func as the sum."""
+"""Vector addition in four forms: a grid_range, one thread for each element, a grid-stride loop, and
+a kjit.func for the sum."""
 import kjit
 import numpy as np
 

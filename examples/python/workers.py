@@ -1,5 +1,6 @@
-"""A kernel goes to several processes in a pickle and runs over parts of an array, as the workers of a cluster do it. The
-first one compiles; where the directory of compiled code is shared, the others load."""
+"""Sends a kernel to several processes in a pickle; each runs it on a part of an array, like the
+workers of a cluster. The first process compiles, and the others load the code if they share the
+cache directory."""
 import concurrent.futures
 import multiprocessing
 

@@ -1,8 +1,8 @@
-"""Prices of options for all pairs of strike prices and maturities, by the formula of Black and Scholes."""
+"""Prices of options for all pairs of strike prices and maturities, by the Black-Scholes formula."""
 
 
 def normal_distribution(xp, x):
-    """The polynomial 26.2.17 of Abramowitz and Stegun."""
+    """The polynomial approximation 26.2.17 of Abramowitz and Stegun."""
     k = 1 / (1 + 0.2316419 * abs(x))
     polynomial = k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429))))
     tail = 0.3989422804014327 * xp.exp(-0.5 * x * x) * polynomial

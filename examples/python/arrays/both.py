@@ -11,7 +11,8 @@ def on_host(x):
 
 
 def compare(run, sentence):
-    """run(xp) returns a tuple of arrays and numbers. sentence: a text with {} for the last result."""
+    """Runs run(xp), which returns a tuple of arrays and numbers, with both libraries. sentence: a
+    text with {} for the last result."""
     start = time.perf_counter()
     found = [on_host(x) for x in run(kjit.numpy)]
     middle = time.perf_counter()

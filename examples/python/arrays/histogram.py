@@ -1,4 +1,4 @@
-"""A histogram of random numbers as a text, by comparisons and sums."""
+"""Prints a histogram of random numbers, computed by comparisons and sums."""
 import numpy
 
 
@@ -10,7 +10,7 @@ def run(xp, bins=12):
 
 
 def plot(counts):
-    """A line for each bin."""
+    """Returns a line of text for each bin."""
     largest = int(max(counts))
     return "\n".join("#" * (60 * int(count) // largest) for count in counts)
 

@@ -1,4 +1,4 @@
-"""Conway's game of life: neighbours are counted by slices."""
+"""Conway's game of life: slices count the neighbours."""
 import numpy
 
 

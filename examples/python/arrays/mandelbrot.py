@@ -1,4 +1,4 @@
-"""The Mandelbrot set: how often z * z + c is computed until |z| > 2."""
+"""The Mandelbrot set: the number of iterations of z * z + c until |z| > 2."""
 
 
 def run(xp, width=120, height=80, steps=40):

@@ -1,4 +1,4 @@
-"""The moving average of a noisy signal, and how far the signal is from it."""
+"""The moving average of a noisy signal, and the distance of the signal from it."""
 import numpy
 
 

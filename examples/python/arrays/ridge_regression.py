@@ -1,5 +1,5 @@
-"""Ridge regression for many weights of the penalty, and the corner of the L-curve: where the curve of the residual's norm and the
-solution's norm bends most."""
+"""Ridge regression for many weights of the penalty, and the corner of the L-curve: the weight at
+which the curve of residual norm and solution norm has the largest curvature."""
 import numpy
 
 

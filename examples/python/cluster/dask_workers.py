@@ -1,5 +1,6 @@
-"""A kernel and an njit function over the blocks of a Dask array, on several worker processes: they go to the workers in pickles.
-Compiled code is kept in one directory that all of them share, so that one compiles and the others load."""
+"""Applies a kernel and an njit function to the blocks of a Dask array on several worker processes,
+which receive them in pickles. The workers share a directory of compiled code, so that one worker
+compiles and the others load."""
 import os
 import tempfile
 
@@ -31,7 +32,7 @@ def row_sums(x):
 
 
 def work(block, kernel, power):
-    block = np.require(block, requirements="A")  # what comes from another process may be at any address
+    block = np.require(block, requirements="A")  # an array from another process may be unaligned
     result = np.empty_like(block)
     kernel(result, block, power)
     return result
@@ -42,20 +43,21 @@ def work_and_sum(block, kernel, power, sum_up):
 
 
 def told():
-    """How much a worker has compiled, and how much it has loaded from the shared directory."""
+    """Returns the number of compilations of a worker, and the number of loads from the shared
+    directory."""
     numbers = kjit.statistics()
     return numbers["compilations"], numbers["disk_hits"]
 
 
 if __name__ == "__main__":
     cache = tempfile.TemporaryDirectory()
-    os.environ["XDG_CACHE_HOME"] = cache.name  # of the workers; else the user's own directory is the one they share
+    os.environ["XDG_CACHE_HOME"] = cache.name  # for the workers, which otherwise share the user's own directory
     x = np.random.default_rng().standard_normal((400, 300))
     expected = (np.exp(-x * x) * SCALE) ** 3
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         workers = list(client.scheduler_info()["workers"])
-        for worker in workers:  # one after the other: the first one compiles, the second one loads
+        for worker in workers:  # one after the other: the first worker compiles, the second one loads
             client.submit(work_and_sum, x[:2], over, 3, row_sums, workers=[worker], pure=False).result()
         numbers = [client.run(told, workers=[worker])[worker] for worker in workers]
         array = dask.array.from_array(x, chunks=(50, 300))

@@ -15,7 +15,7 @@ def step(new, old, c):
 
 
 def exchange(part, world, above, below):
-    """The rows at the edges of kjit's array and of the neighbours' go through the host's memory."""
+    """Exchanges the rows at the edges with the neighbours, through host memory."""
     edge = np.empty(COLUMNS)
     world.Sendrecv(part[1].to_host(), above, recvbuf=edge, source=below)
     if below != MPI.PROC_NULL:
@@ -34,7 +34,7 @@ world.Bcast(plate)
 bounds = np.linspace(0, ROWS, size + 1).astype(int)
 first, last = max(bounds[rank] - 1, 0), min(bounds[rank + 1] + 1, ROWS)
 above, below = (rank - 1 if rank else MPI.PROC_NULL), (rank + 1 if rank + 1 < size else MPI.PROC_NULL)
-# On a host with several GPUs each rank takes one of them.
+# On a host with several GPUs each rank uses one of them.
 gpus = [f"cuda:{d.ordinal}" for d in kjit.devices() if d.kind == "cuda"]
 place = gpus[rank % len(gpus)] if gpus and kjit.device().kind == "cuda" else "cpu"
 old, new = kjit.array(plate[first:last], device=place), kjit.array(plate[first:last], device=place)

@@ -1,5 +1,6 @@
-"""One process, several GPUs: each has a part of the points and sums Gaussians of the distances to all others. The kernel is
-compiled for each kind of GPU once; launches on different devices run side by side. Without GPUs it is the CPU that does all parts."""
+"""One process uses several GPUs. Each GPU has a part of the points and sums Gaussians of the
+distances to all points. The kernel is compiled once for each kind of GPU, and launches on different
+devices run concurrently. Without GPUs the CPU computes all parts."""
 import kjit
 import numpy as np
 
@@ -21,7 +22,7 @@ work = []
 for place, part in zip(places, np.array_split(x, len(places))):
     on_device = kjit.array(part, device=place), kjit.array(y, device=place)
     result = kjit.empty(len(part), "f64", place)
-    sums(result, *on_device, 2.0)  # returns at once on a GPU, where the arrays are
+    sums(result, *on_device, 2.0)  # returns at once on a GPU, because the arrays are device arrays
     work.append((result, on_device))
 together = np.concatenate([result.to_host() for result, _ in work])
 np.testing.assert_allclose(together, np.exp(-2 * (x[:, None] - y) ** 2).sum(1), rtol=1e-10)

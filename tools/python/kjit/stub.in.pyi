@@ -9,9 +9,9 @@ from .dtypes import DType as DType
 
 __version__: str
 
-# Arrays of NumPy, of kjit and of other libraries, kjit.computed, lists, numbers.
+# Arrays of NumPy, kjit and other libraries, operands of kjit.computed, lists and numbers.
 _ArrayLike: TypeAlias = Any
-# A name of kjit's, a function of Python, a kjit.func.
+# The name of a built-in operator, a Python function or a kjit.func.
 _Operator: TypeAlias = str | Callable[..., Any]
 
 class Error(Exception):

@@ -1,5 +1,5 @@
-"""Operators between scalars of NumPy with the types that Numba's rule gives: integers become int64 or uint64, and a float32 with an
-integer of 32 bits or more becomes a float64."""
+"""Operators on NumPy scalars with Numba's result types: integers become int64 or uint64, and a
+float32 with an integer of at least 32 bits becomes a float64."""
 
 import operator
 
@@ -7,7 +7,7 @@ import numpy
 
 _INT64, _UINT64, _FLOAT64 = numpy.int64, numpy.uint64, numpy.float64
 _BOOLS = (bool, numpy.bool_)
-# Numbers of Python itself come from len(), shapes and enumerations.
+# Python's own numbers come from len(), shapes and enumerations.
 _OF_PYTHON = {int: _INT64, float: _FLOAT64, complex: numpy.complex128, bool: numpy.bool_}
 
 
@@ -16,24 +16,24 @@ def _as_is(value):
 
 
 def _kind(type_):
-    """NumPy's letter for the kind of a number, None for any other type."""
+    """Returns NumPy's character for the kind of a number type, or None for any other type."""
     type_ = _OF_PYTHON.get(type_, type_)
     is_number = isinstance(type_, type) and issubclass(type_, (numpy.number, numpy.bool_)) and type_ is not numpy.timedelta64
     return numpy.dtype(type_).kind if is_number else None
 
 
 def _integer(type_):
-    """The type of 64 bits that an integer or bool takes part as."""
+    """Returns the 64-bit type in which an integer or bool takes part in an operation."""
     return _UINT64 if _kind(type_) == "u" else _INT64
 
 
 def _common(a, b):
-    """The type in which an operator of two numbers computes."""
+    """Returns the type in which an operator on two numbers is computed."""
     kinds = _kind(a) + _kind(b)
     a, b = _OF_PYTHON.get(a, a), _OF_PYTHON.get(b, b)
     if set(kinds) <= set("bui"):
         return _UINT64 if kinds == "uu" else _INT64
-    # The rule of Numba takes int16 for exact in float32, but not uint16.
+    # Numba treats the conversion of int16 to float32 as exact, but not that of uint16.
     a, b = (_INT64 if t is numpy.uint16 else t for t in (a, b))
     return numpy.promote_types(a, b).type
 
@@ -43,13 +43,15 @@ def _bits(a, b):
 
 
 def _conversion(type_, wanted):
-    """What converts a number. NumPy's types check the range of integers; Numba's conversions keep the last bits."""
+    """Returns the function that converts a number. NumPy's types check the range of integers;
+    Numba's conversions keep the lowest bits."""
     is_other_sign = {_kind(type_), _kind(wanted)} == {"u", "i"} and type_ not in _OF_PYTHON
     return (lambda value: value.astype(wanted)) if is_other_sign else wanted
 
 
 class _Rule:
-    """Which conversions an operator makes of operands of two types: a pair of functions, kept by the pair of types."""
+    """The conversions that an operator applies to operands of two types: a pair of functions,
+    stored by the pair of types."""
 
     def __init__(self, common):
         self._common, self._known = common, {}
@@ -63,7 +65,7 @@ class _Rule:
 
     def _find(self, a, b):
         if _kind(a) is None or _kind(b) is None:
-            return _as_is, _as_is  # arrays, dates, records, texts
+            return _as_is, _as_is  # arrays, dates, records and strings are not converted
         common = self._common(a, b)
         return _conversion(a, common), _conversion(b, common)
 
@@ -75,7 +77,7 @@ _shift = _Rule(lambda a, b: _integer(a))
 
 
 def _powers(a, b):
-    """Numba has a power of float32 and an integer, which also a bool with an int32 fits best."""
+    """Numba has a power of a float32 and an integer. It also fits best for a bool and an int32."""
     is_single = a is numpy.float32 and _kind(b) in "bui" or a in _BOOLS and b is numpy.int32
     return numpy.float32 if is_single else _common(a, b)
 
@@ -119,7 +121,7 @@ BINARY = {
 
 
 def _unary(function, of_bool):
-    """Numba computes with the bits that the operand has, and gives 64 of them."""
+    """Numba computes in the operand's own width and returns 64 bits."""
 
     def apply(value):
         kind = _kind(type(value))
@@ -141,7 +143,8 @@ UNARY = {
 
 
 def typed(value):
-    """The value with its numbers as scalars of NumPy, also those in a tuple. Bools stay as they are."""
+    """Returns the value with its numbers, also those in a tuple, as NumPy scalars. Bools are
+    unchanged."""
     if type(value) is tuple:
         return tuple(map(typed, value))
     if type(value) is int and not -(2**63) <= value < 2**63:

@@ -1,4 +1,4 @@
-"""Launches of kjit.cuda's kernels in the interpreter."""
+"""Launches kernels of kjit.cuda in the Python interpreter."""
 
 import enum
 
@@ -14,7 +14,7 @@ _MOST_THREADS = 1024
 
 
 class _Memory:
-    """Memory of an array for NumPy, which reaches it in place."""
+    """Describes the memory of an array to NumPy, which accesses it in place."""
 
     def __init__(self, array, dtype):
         self._keeps = array
@@ -42,7 +42,7 @@ def _record_in_place(record):
 
 
 class _Values:
-    """The arguments of a launch as the threads have them."""
+    """Converts the arguments of a launch to the values that the threads see."""
 
     def __init__(self, rewritten):
         self._rewritten = rewritten
@@ -81,8 +81,8 @@ class _Values:
 
 
 def _check_homes(function, args, stream):
-    """Raises kjit.ArgumentError for an array or a stream of another device than the current one, as a launch of a compiled kernel
-    does."""
+    """Raises kjit.ArgumentError for an array or a stream on another device than the current one,
+    like a launch of a compiled kernel."""
     if not _arrays._kjit.has_several_devices():
         return
     here = f"cpu:{_arrays.device().ordinal}"
@@ -97,7 +97,7 @@ def _check_homes(function, args, stream):
 
 
 class Configured:
-    """A kernel with a configuration, whose threads run in the interpreter."""
+    """A kernel with a launch configuration. Its threads run in the interpreter."""
 
     def __init__(self, dispatcher, key, stream):
         self.dispatcher, self.stream = dispatcher, stream
@@ -131,14 +131,15 @@ class Configured:
         self.dispatcher._remember(args)
 
     def _rewritten(self):
-        """The rewritten functions of the kernel. Their globals keep the values of the first launch."""
+        """Returns the rewritten functions of the kernel. Their globals keep the values from the
+        first launch."""
         known = self.dispatcher.__dict__.get("_simulated")
         if known is None:
             known = self.dispatcher._simulated = rewriting.Rewritten()
         return known
 
     def _check_extents(self):
-        """Raises kjit.LaunchError for a configuration that no GPU has."""
+        """Raises kjit.LaunchError for a configuration that GPUs do not support."""
         count = int(numpy.prod(self.blockdim))
         bounds = self.dispatcher.targetoptions.get("launch_bounds")
         most = min(_MOST_THREADS, bounds[0] if isinstance(bounds, (tuple, list)) else bounds or _MOST_THREADS)

@@ -1,4 +1,5 @@
-"""The function of a kernel as one that the interpreter runs. Its code has the lines of the program's file, so that debuggers show these."""
+"""Rewrites the function of a kernel for the interpreter. The code keeps the line numbers of the
+program's file, so that debuggers show its lines."""
 
 import ast
 import builtins
@@ -17,7 +18,7 @@ _PREFIX = "__kjit_"
 
 
 def _bound_names(node):
-    """The local names of a function and of the functions inside it."""
+    """Returns the local names of a function and of the functions inside it."""
     names = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
@@ -30,7 +31,7 @@ def _bound_names(node):
 
 
 def _is_literal(node):
-    """Whether it is a number in the program's text, or an operation on such numbers."""
+    """Returns whether an expression is a number literal or an operation on number literals."""
     if isinstance(node, ast.BinOp):
         return _is_literal(node.left) and _is_literal(node.right)
     operand = node.operand if isinstance(node, ast.UnaryOp) else node
@@ -38,7 +39,8 @@ def _is_literal(node):
 
 
 class _Rewriter(ast.NodeTransformer):
-    """namespace: the globals of the rewritten function. The rewriter adds the objects that its new nodes name."""
+    """Rewrites the syntax tree of one function. namespace: the globals of the rewritten function,
+    to which the rewriter adds the objects that new nodes refer to."""
 
     def __init__(self, function, node, rewritten):
         self.source = source.of(function)
@@ -46,10 +48,11 @@ class _Rewriter(ast.NodeTransformer):
         self.namespace = dict(function.__globals__) | inspect.getclosurevars(function).nonlocals
         self._names = {}
 
-    # ---- what names are known to be ----
+    # ---- constant names ----
 
     def known(self, node):
-        """(True, the object) if a name or attribute always denotes one object, else (False, None)"""
+        """Returns (True, the object) if a name or attribute always denotes one object, else (False,
+        None)."""
         if isinstance(node, ast.Name) and node.id not in self.bound:
             if node.id in self.namespace:
                 return True, self.namespace[node.id]
@@ -61,12 +64,12 @@ class _Rewriter(ast.NodeTransformer):
         return False, None
 
     def name(self, thing, node):
-        """A name for a thing, at the place of a node."""
+        """Returns a name node for an object, at the location of another node."""
         name = self._names.get(id(thing))
         if name is None:
             name = self._names[id(thing)] = f"{_PREFIX}{len(self._names)}"
             self.namespace[name] = thing
-            # The name keeps the thing, so that no other one gets its number.
+            # the namespace keeps the object alive, so that its id is not reused
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 
     def call(self, function, arguments, node):
@@ -88,13 +91,14 @@ class _Rewriter(ast.NodeTransformer):
         return self._value(node)
 
     def _value(self, node):
-        """A global of the program has the value that it has now, as in compiled kernels."""
+        """Replaces a global name by its current value, as in compiled kernels."""
         if isinstance(node.ctx, ast.Load):
             is_known, value = self.known(node)
             if is_known:
                 if words.place(value):
                     return ast.copy_location(ast.Attribute(self.name(words.NOW, node), words.place(value), ast.Load()), node)
-                # A type is an argument, such as the dtype of an array; visit_Call has the types that are called.
+                # A type here is an argument, such as the dtype of an array; visit_Call handles
+                # types that are called.
                 return self.name(value if isinstance(value, (type, dtypes.DType)) else self._instead(value), node)
         return self.generic_visit(node)
 
@@ -112,7 +116,7 @@ class _Rewriter(ast.NodeTransformer):
         return arithmetic.typed(value) if isinstance(value, (int, float, complex, tuple)) and type(value) in _PLAIN else value
 
     def visit_Subscript(self, node):  # noqa: N802
-        """Constants in an index stay numbers of Python, which index faster."""
+        """Keeps constants in an index as Python numbers, which index faster."""
         node.value = self.visit(node.value)
         node.slice = self._index(node.slice)
         return node
@@ -136,7 +140,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node):  # noqa: N802
         if _is_literal(node.left) and _is_literal(node.right):
-            # Of literals Python's own value, as in compiled kernels.
+            # Python computes operations on literals, as in compiled kernels.
             value = eval(compile(ast.Expression(node), self.source.file, "eval"), {})
             return self.name(arithmetic.typed(value), node)
         operands = [self.visit(node.left), self.visit(node.right)]
@@ -172,7 +176,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(changed), node)
 
     def _as_value(self, index):
-        """An index as a value: slices as calls of slice()."""
+        """Returns an index as a value, with slices as calls of slice()."""
         if isinstance(index, ast.Slice):
             none = ast.copy_location(ast.Constant(None), index)
             return self.call(slice, [self._index(p) if p else none for p in (index.lower, index.upper, index.step)], index)
@@ -185,7 +189,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node):  # noqa: N802
         is_known, called = self.known(node.func)
         if is_known and words.needs_site(called):
-            # An array of a place in the program.
+            # an array that belongs to its location in the program
             node = self.generic_visit(node)
             node.args.insert(0, ast.copy_location(ast.Constant((self.source.file, node.lineno, node.col_offset)), node))
             return node
@@ -196,13 +200,13 @@ class _Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_While(self, node):  # noqa: N802
-        """A loop that waits for another thread gives way to it."""
+        """Lets other threads run in each iteration, because the loop may wait for another thread."""
         node = self.generic_visit(node)
         node.body.insert(0, ast.copy_location(ast.Expr(self.call(words.give_way, [], node.test)), node.test))
         return node
 
     def visit_AnnAssign(self, node):  # noqa: N802
-        """Annotations have no effect, as with Numba."""
+        """Removes annotations, which have no effect, as in Numba."""
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
         return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
@@ -219,16 +223,18 @@ _PLAIN = (bool, int, float, complex, tuple)
 
 
 class Rewritten:
-    """The rewritten functions of a kernel, each made once. A global keeps the value that it had when its function was rewritten."""
+    """The rewritten functions of a kernel, each made once. A global keeps the value that it had
+    when its function was rewritten."""
 
     def __init__(self):
         self._known = {}
 
     def of(self, function, given=None):
-        """The function as the interpreter runs it. given: the dispatcher that it belongs to, whose signature converts."""
+        """Returns the function in the form that the interpreter runs. given: the dispatcher of the
+        function, whose signature converts arguments and result."""
         key = function, getattr(given, "result", None), getattr(given, "parameter_texts", None)
         if key not in self._known:
-            self._known[key] = Recursive(function)  # for calls of itself
+            self._known[key] = Recursive(function)  # for recursive calls
             made = self._make(function)
             self._known[key].made = made = words.converting(made, key[1], key[2])
             self._known[key] = made
@@ -256,7 +262,7 @@ class Rewritten:
 
 
 class Recursive:
-    """What stands for a function while it is rewritten."""
+    """Stands for a function while it is being rewritten."""
 
     def __init__(self, function):
         self.__name__, self.made = function.__name__, None
@@ -266,7 +272,8 @@ class Recursive:
 
 
 def check_parameters(function, arguments, keywords):
-    """The arguments in the order of the parameters. Raises kjit.ArgumentError where they do not fit."""
+    """Returns the arguments in the order of the parameters. Raises kjit.ArgumentError if they do
+    not fit."""
     try:
         bound = inspect.signature(function).bind(*arguments, **keywords)
     except TypeError as error:

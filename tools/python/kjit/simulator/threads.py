@@ -1,5 +1,6 @@
-"""The threads of a grid, which run in turn in one thread of the operating system. A greenlet runs a thread of the grid and keeps its
-frames while other threads run. A thread that waits switches to the loop of its block, which chooses the next thread."""
+"""Runs the threads of a grid in turn in one thread of the operating system. A greenlet runs a
+thread of the grid, and keeps its frames while other threads run. A thread that waits switches to
+the loop of its block, which chooses the next thread."""
 
 import collections
 import contextlib
@@ -15,11 +16,11 @@ except ImportError:
     raise ImportError("the simulator of kjit.cuda needs the package greenlet: pip install greenlet") from None
 
 WARP = 32
-# Turns in which the threads of a block only gave way before another block has a turn.
+# After this number of turns in which the threads of a block only yield, another block has its turn.
 _IDLE_TURNS = 64
 
 class Place:
-    """threadIdx and its like."""
+    """A position, such as threadIdx."""
 
     __slots__ = ("x", "y", "z")
 
@@ -31,7 +32,7 @@ class Place:
 
 
 class Now:
-    """The thread that runs now, by the names of kernels."""
+    """The thread that is running, with its positions under their names in kernels."""
 
     __slots__ = ("thread", "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")
 
@@ -45,8 +46,11 @@ _LANES = [numpy.int32(lane) for lane in range(WARP)]
 
 
 class Thread:
-    """request: (name, group, value) of the operation that the thread waits in, None while the thread can run. answer: the result of
-    that operation. greenlet: None before the thread has begun."""
+    """A thread of the grid.
+
+    request: (name, group, value) of the operation for which the thread waits, or None if it can
+    run. answer: the result of that operation. greenlet: None until the thread has begun.
+    """
 
     __slots__ = ("block", "place", "lane", "warp", "greenlet", "request", "answer", "turns", "is_done")
 
@@ -61,8 +65,10 @@ GIVES_WAY = ("give way", None, None)
 
 
 def wait(name, taking_part=None, value=None):
-    """Suspends the current thread until all threads of a group have called this function, and returns the answer for the thread.
-    taking_part: a mask of the lanes of the warp, None for all threads of the block, "grid" for all threads of the grid."""
+    """Suspends the current thread until all threads of a group have called this function, and
+    returns the answer for the thread. taking_part: a mask of lanes of the warp, None for all
+    threads of the block, or "grid" for all threads of the grid. Raises TypeError outside of a
+    kernel."""
     thread = NOW.thread
     if thread is None:
         raise TypeError(f"cuda.{name} can be used in a kernel only")
@@ -71,12 +77,13 @@ def wait(name, taking_part=None, value=None):
     return thread.answer
 
 
-# Raised if threads wait for each other in a way that no barrier ends.
+# Raised if threads wait for each other and no barrier can be completed.
 Deadlock = type("Deadlock", (_errors.KernelError,), {"__module__": __name__})
 
 
 class Block:
-    """A block. The threads in `fresh` have not begun, and those in `ready` can run. All other threads wait or have ended."""
+    """A block. The threads in `fresh` have not begun, and the threads in `ready` can run. All other
+    threads wait or have ended."""
 
     def __init__(self, launch, place):
         self.launch, self.place, self.shared = launch, Place(place), {}
@@ -86,7 +93,8 @@ class Block:
         self.loop = None
 
     def run(self):
-        """Runs until all threads are done ("done"), wait for the grid ("grid"), or only give way to each other ("idle")."""
+        """Runs the block until all threads have ended ("done"), wait for the grid ("grid"), or only
+        yield to each other ("idle")."""
         NOW.blockIdx = self.place
         self.loop = greenlet.getcurrent()
         while True:
@@ -104,8 +112,9 @@ class Block:
             self._release(waiting)
 
     def _work(self):
-        """The function of a greenlet. It runs threads that have not begun, one after the other. If a thread waits, the greenlet is
-        suspended with this thread, and later runs further threads."""
+        """The function of a greenlet, which runs threads that have not begun, one after the other.
+        If a thread waits, the greenlet is suspended with it, and continues with further threads
+        after the thread has ended."""
         current = greenlet.getcurrent()
         while self.fresh:
             thread = self.fresh.popleft()
@@ -115,7 +124,8 @@ class Block:
             thread.is_done = True
 
     def _run_ready(self):
-        """False: for a long time they only gave way to each other."""
+        """Runs the threads that are ready. Returns False if they have only yielded to each other
+        for a long time."""
         self.ready.extend(t for t in self.threads if t.request is GIVES_WAY)
         idle = 0
         while self.ready:
@@ -134,10 +144,11 @@ class Block:
                 return False
         return True
 
-    # ---- what ends the waiting ----
+    # ---- completing barriers ----
 
     def _release(self, waiting):
-        """Makes threads ready if their barrier or warp is complete. Raises Deadlock if there is no such thread."""
+        """Makes threads ready whose barrier or warp operation is complete. Raises Deadlock if no
+        operation is complete."""
         groups = [g for w in sorted({t.warp for t in waiting}) for g in self._groups_of_warp([t for t in waiting if t.warp == w])]
         if not groups and all(t.request[1] is None for t in waiting):
             groups = [waiting]
@@ -153,7 +164,8 @@ class Block:
             self.ready.append(thread)
 
     def _groups_of_warp(self, waiting):
-        """Lanes that wait for each other, all of them there. Lanes that are done do not count, as on a GPU."""
+        """Returns the groups of lanes that wait in the same warp operation and are complete. Lanes
+        that have ended are not waited for, as on a GPU."""
         wanted = {}
         for thread in waiting:
             if isinstance(thread.request[1], int):
@@ -171,7 +183,7 @@ class Block:
         return Deadlock(f"threads of block {position(self)} wait for others that do not come: {told}", "KJIT_ERROR_KERNEL")
 
     def stop(self):
-        """Ends threads that have begun, where the launch failed."""
+        """Ends the threads that have begun, after a failure of the launch."""
         self.fresh.clear()
         for thread in self.threads:
             if thread.greenlet is not None and not thread.greenlet.dead and thread.greenlet is not greenlet.getcurrent():
@@ -184,7 +196,7 @@ def position(thing):
 
 
 def line_of(thread):
-    """The line of the program where a thread waits."""
+    """Returns the file and line of the program at which a thread waits."""
     frame = thread.greenlet.gr_frame
     while frame is not None and frame.f_globals.get("__name__", "").startswith(__name__.rpartition(".")[0]):
         frame = frame.f_back
@@ -192,14 +204,15 @@ def line_of(thread):
 
 
 def _positions(extents):
-    """All positions below the extents, x first."""
+    """Yields all positions within the extents; x varies fastest."""
     x, y, z = extents
     return ((i, j, k) for k in range(z) for j in range(y) for i in range(x))
 
 
 class Grid:
-    """A launch. answers: by the name of a request, a function that gives the answer of each thread of a group that waits.
-    shared_bytes: the launch's own shared memory. is_debug: divisions by zero raise."""
+    """A launch. answers: for each operation, a function that returns the answers for the threads of
+    a waiting group. shared_bytes: the size of dynamic shared memory; is_debug: whether a division
+    by zero raises an error."""
 
     def __init__(self, function, arguments, keywords, grid, block, answers, shared_bytes=0, is_debug=False):
         self.shared_bytes, self.is_debug = shared_bytes, is_debug
@@ -222,11 +235,11 @@ class Grid:
     def run(self):
         """Runs all threads. Raises the exception of the first thread that fails, or Deadlock."""
         with numpy.errstate(all="ignore", divide="raise" if self.is_debug else "ignore"):
-            # Each greenlet has its own context, and a context has NumPy's settings for errors.
+            # Each greenlet has its own context, which contains NumPy's error settings.
             self.context = contextvars.copy_context()
             before = NOW.thread, NOW.blockDim, NOW.gridDim
             NOW.blockDim, NOW.gridDim = self.block_place, self.grid_place
-            open_ = []  # blocks that have begun
+            open_ = []  # blocks that have begun and not ended
             try:
                 for position_ in _positions(self.grid):
                     open_.append(Block(self, position_))
@@ -240,7 +253,8 @@ class Grid:
                 NOW.thread, NOW.blockDim, NOW.gridDim = before
 
     def _go_on(self, open_):
-        """A turn of each block that is not done; where all wait for the grid, they go on."""
+        """Runs each open block for one turn. If all of them wait for the grid, completes the grid
+        barrier."""
         states = [(block, block.run()) for block in open_]
         open_[:] = [block for block, state in states if state != "done"]
         if open_ and all(state != "idle" for _, state in states):
@@ -249,11 +263,11 @@ class Grid:
 
 
 def tell_place(error, thread):
-    """Adds the thread and the block to an exception that a thread raises."""
-    with contextlib.suppress(AttributeError, TypeError):  # exceptions that take no attributes
+    """Adds the positions of the thread and the block to an exception that the thread has raised."""
+    with contextlib.suppress(AttributeError, TypeError):  # some exceptions do not accept attributes
         error.thread, error.block = position(thread), position(thread.block)
     note = f"tid={list(position(thread))} ctaid={list(position(thread.block))}"
-    if hasattr(error, "add_note"):  # from Python 3.11 on
+    if hasattr(error, "add_note"):  # since Python 3.11
         error.add_note(note)
 
 

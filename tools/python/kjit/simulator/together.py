@@ -1,5 +1,5 @@
-"""Operations in which threads take part together: barriers, and shuffles and votes of a warp. `ANSWERS` has for each name a function of
-the threads that wait. The function returns a list with the answer for each thread."""
+"""Operations in which several threads take part: barriers, and warp shuffles and votes. `ANSWERS`
+maps each name to a function of the waiting threads, which returns the answer for each of them."""
 
 import numpy
 
@@ -21,7 +21,8 @@ def _mask(group, chosen):
 
 
 def _shuffled(source_of):
-    """source_of(lane, operand): the lane whose value a lane takes."""
+    """Returns the function that answers a shuffle. source_of(lane, operand): the lane from which a
+    lane takes its value."""
 
     def answers(group):
         values = {t.lane: t.request[2][0] for t in group}
@@ -72,7 +73,7 @@ def of_block(name):
 
 
 def of_warp(name):
-    """A word with a mask and one value."""
+    """Returns a warp operation with a mask and a value."""
     return lambda mask, value: wait(name, _bits(mask), value)
 
 
@@ -97,7 +98,7 @@ def activemask():
 
 
 class Group:
-    """cuda.cg.this_grid()."""
+    """The result of cuda.cg.this_grid()."""
 
     def sync(self):
         wait("sync", "grid")

@@ -1,4 +1,4 @@
-"""The words of kjit.cuda, and functions of Python and NumPy, for the current thread."""
+"""The functions and values of kjit.cuda, and functions of Python and NumPy, for the current thread."""
 
 import functools
 import operator
@@ -21,7 +21,7 @@ _PLACES = {id(word): name for name, word in words.PLACES.items()}
 
 
 def place(thing):
-    """The attribute of NOW that a word such as cuda.threadIdx is, or None."""
+    """Returns the attribute of NOW for a value such as cuda.threadIdx, or None."""
     return _PLACES.get(id(thing))
 
 
@@ -50,18 +50,19 @@ def _first(count, found, name):
     return found[0] if count == 1 else found[:count]
 
 
-# ---- arrays of a block and of a thread ----
+# ---- shared and local arrays ----
 
 
 def _unset(shape, dtype):
-    """A new array with recognizable values: NaN for floats, and the bytes 0xCD for all other types."""
+    """Returns a new array with recognizable contents: NaN for floats, and the bytes 0xCD for all
+    other types."""
     made = numpy.empty(shape, dtype)
     made.view(numpy.uint8).reshape(-1)[...] = 0xFF if dtype.kind in "fc" else 0xCD
     return records_by_name(made)
 
 
 def records_by_name(array):
-    """Elements of an array of records have their fields as attributes."""
+    """Returns a view of an array of records whose elements have their fields as attributes."""
     return array.view(numpy.recarray) if array.dtype.names else array
 
 
@@ -79,7 +80,7 @@ def _shared_array(site, shape, dtype, alignment=None):
 def _new_shared(shared, shape, dtype):
     if shape != (0,):
         return _unset(shape, dtype)
-    # Arrays of the launch's own size all begin at one place.
+    # all arrays in dynamic shared memory begin at the same address
     memory = shared.setdefault("dynamic", numpy.full(NOW.thread.block.launch.shared_bytes, 0xCD, numpy.uint8))
     return memory[: len(memory) // dtype.itemsize * dtype.itemsize].view(dtype)
 
@@ -89,7 +90,7 @@ def _local_array(shape, dtype, alignment=None):
 
 
 def needs_site(thing):
-    """Whether a word makes an array that belongs to its place in the program."""
+    """Returns whether a function creates an array that belongs to its location in the program."""
     return thing is words.shared.array
 
 
@@ -151,10 +152,10 @@ def give_way():
 
 
 def _nothing():
-    """A fence: memory is always in order here."""
+    """A fence, which does nothing, because memory accesses are always in order here."""
 
 
-# ---- assignments and conversions ----
+# ---- stores and conversions ----
 
 
 @functools.cache
@@ -167,9 +168,10 @@ def _converter(numpy_type):
 
 
 def _converted(value, numpy_type):
-    """As on a GPU: of a float that an integer type does not hold the nearest integer that it holds, of NaN 0."""
+    """Converts a number as a GPU does: a float out of an integer type's range becomes the nearest
+    integer in range, and NaN becomes 0."""
     if isinstance(value, (float, numpy.floating)) and issubclass(numpy_type, numpy.integer):
-        # Types of fewer than 32 bits have the last bits of an int32.
+        # types with fewer than 32 bits take the lowest bits of an int32
         limits = numpy.iinfo(numpy_type if numpy_type().itemsize >= 4 else numpy.int32)
         value = 0 if value != value else limits.max if value >= limits.max else limits.min if value <= limits.min else int(value)
         if numpy_type().itemsize >= 4:
@@ -179,14 +181,14 @@ def _converted(value, numpy_type):
 
 
 def store(base, index, value):
-    """base[index] = value."""
+    """Stores base[index] = value."""
     if isinstance(base, numpy.ndarray) and base.dtype.kind in "iu" and isinstance(value, (float, numpy.floating, numpy.integer)):
         value = _converter(base.dtype.type)(value)
     base[index] = value
 
 
 def change_item(function, base, index, value):
-    """base[index] op= value."""
+    """Stores base[index] op= value."""
     store(base, index, function(base[index], value))
 
 
@@ -195,19 +197,20 @@ def change_attribute(function, base, name, value):
 
 
 def _of_text(text):
-    """NumPy's type of numbers by the kernel IR's name, or None."""
+    """Returns the NumPy scalar type for a name in the kernel IR, or None."""
     return getattr(numpy, dtypes._NUMPY[text]) if text in dtypes._NUMPY else None
 
 
 def _numpy_type(thing):
-    """The type of NumPy that a type of numbers converts to when it is called, or None."""
+    """Returns the NumPy scalar type to which a called type converts, or None."""
     if isinstance(thing, dtypes.DType):
         return _of_text(thing.text)
     return thing if isinstance(thing, type) and issubclass(thing, (numpy.number, numpy.bool_)) else None
 
 
 def converting(function, result, parameters):
-    """The function with the types that its signature says, by name; None: it has none."""
+    """Returns the function with conversions to the types of its signature. result, parameters:
+    names of types, or None for no conversion."""
     if result is None and not any(parameters or ()):
         return function
     to_result = _converter(_of_text(result)) if result is not None else None
@@ -223,7 +226,7 @@ def converting(function, result, parameters):
 
 
 class Vector:
-    """A value of a type such as cuda.float4."""
+    """A value of a vector type such as cuda.float4."""
 
     __slots__ = ("x", "y", "z", "w")
 
@@ -257,7 +260,7 @@ def _no_word(thing, *arguments, **keywords):
 
 
 class Range:
-    """range() of int64."""
+    """range() with int64 numbers."""
 
     def __init__(self, *bounds):
         self._range = range(*map(operator.index, bounds))
@@ -279,7 +282,8 @@ class Range:
 
 
 def _printed(value):
-    """Numbers of tuples as numbers of Python, which NumPy's scalars are printed with their types in."""
+    """Converts NumPy scalars in a tuple to Python numbers, because NumPy prints scalars in tuples
+    with their types."""
     if isinstance(value, tuple):
         return tuple(map(_printed, value))
     return value.item() if isinstance(value, numpy.generic) else value
@@ -289,11 +293,11 @@ def _print(*values, **keywords):
     print(*(_printed(v) if isinstance(v, tuple) else v for v in values), **keywords)
 
 
-# ---- all other functions: what kernels on the CPU have, one element at a time ----
+# ---- all other functions: compiled for the CPU, one element at a time ----
 
 
 def _callers(function):
-    """For 0 to 4 arguments a function that calls the given one, and that njit compiles."""
+    """Returns functions with 0 to 4 parameters that call the given function; njit compiles them."""
     return [
         lambda: function(),
         lambda a: function(a),
@@ -304,8 +308,9 @@ def _callers(function):
 
 
 class Computed:
-    """A function of kernels that does not depend on the thread, such as math.sin or cuda.popc: compiled for the CPU, so that it has the
-    same result there and here. With arrays it is the function of NumPy, if it is one."""
+    """A function of kernels that does not depend on the thread, such as math.sin or cuda.popc. It
+    is compiled for the CPU, so that it gives the same results. For arrays it is the NumPy
+    function."""
 
     def __init__(self, function):
         self._function, self._known = function, {}
@@ -384,7 +389,8 @@ _INSTEAD = {id(word): function for word, function in _TABLE.items()}
 
 
 def instead(thing):
-    """The object to call in place of a word, a function or a type. This is the object itself if the interpreter can call it."""
+    """Returns the object to call in place of a kernel function or type, or the object itself if the
+    interpreter can call it."""
     found = _INSTEAD.get(id(thing))
     if found is not None:
         return found
@@ -403,7 +409,8 @@ def instead(thing):
 
 
 def function_of(thing):
-    """The Python function inside a dispatcher or a function of njit, or a plain function of the program. None: any other object."""
+    """Returns the Python function inside a dispatcher or an njit function, or a plain function of
+    the program. Returns None for other objects."""
     inner = getattr(thing, "py_func", None)
     function = inner if isinstance(inner, types.FunctionType) else thing
     is_programs = isinstance(function, types.FunctionType) and (function.__module__ or "").partition(".")[0] not in ("numpy", "math")

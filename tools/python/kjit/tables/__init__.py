@@ -1,4 +1,4 @@
-"""User-defined functions over tables, see `kjit.table`."""
+"""Applies Python functions to the rows of tables, see `kjit.table`."""
 
 import sys
 
@@ -24,13 +24,14 @@ class _Over:
         return self._length
 
     def rolling(self, window, min_periods=None, center=False):
-        """Returns the windows of the last `window` rows for each row; `rolling(7).mean()`, `rolling(7).agg(...)` and `rolling(7).apply(f)`
-        aggregate them, see `kjit.tables.rolling.Rolling.agg`.
+        """Returns rolling windows of `window` rows; `rolling(7).mean()`, `rolling(7).agg(...)` and
+        `rolling(7).apply(f)` aggregate them, see `kjit.tables.rolling.Rolling.agg`.
 
-        min_periods: the number of values that are not missing from which on a window has a result, by default all rows of a window. For
-        "count" it is the number of rows, as in pandas. center: whether the row is in the middle of its window instead of at the end.
-
-        Raises TypeError and ValueError for invalid numbers."""
+        min_periods: the minimum number of non-missing values for which a window has a result; the
+        default is `window`. For "count" it is the minimum number of rows, as in pandas. center:
+        whether the row is in the middle of its window instead of at the end. Raises TypeError and
+        ValueError for invalid numbers.
+        """
         from .rolling import Rolling
 
         return Rolling(self, window, min_periods, center)
@@ -41,7 +42,7 @@ class Table(_Over):
 
     @property
     def columns(self):
-        """The names of the columns."""
+        """The names of the columns, as a list."""
         return list(self._columns)
 
     def __getitem__(self, name):
@@ -59,19 +60,23 @@ class Table(_Over):
         return run(function, self._columns, self._length, args, device=self._device)
 
     def apply(self, function, axis=1, args=()):
-        """Calls `function(row, *args)` for each row and returns the column of the results, a Series or an array of the library that the
-        table is from. The function reads columns as `row.a` and `row["a"]`; a missing value is `kjit.NA`. axis: 1 or "columns", as in
-        pandas.
+        """Calls `function(row, *args)` for each row and returns the results as a column: a Series
+        or array of the table's library.
 
-        Raises SourceError for Python that cannot be compiled, TypingError for types that do not fit, ValueError for another axis, and
-        the errors that the function raises."""
+        The function reads columns as `row.a` and `row["a"]`; a missing value is `kjit.NA`. axis: 1
+        or "columns", as in pandas.
+
+        Raises SourceError for Python code that cannot be compiled, TypingError for types that do
+        not fit, ValueError for another axis, and the errors that the function raises.
+        """
         if axis not in (1, "columns"):
             raise ValueError(f"apply() calls the function for each row, axis=1; axis={axis!r} is not supported")
         return self._home.series_of(self._run(function, args), self._native)
 
     def assign(self, **functions):
-        """Returns the table with new or replaced columns. The value for each name is a number or a function of a row, as in `apply`. A
-        function sees the columns that the keywords before it have made, as in pandas. Raises what `apply` raises."""
+        """Returns the table with new or replaced columns. The value for each name is a number or a
+        function of a row, as in `apply`. A function sees the columns that earlier keywords have
+        added, as in pandas. Raises the same errors as `apply`."""
         made, table = {}, self
         for name, function in functions.items():
             result = table._run(function, ()) if callable(function) else _constant(name, function, self._length)
@@ -81,52 +86,62 @@ class Table(_Over):
         return self._home.assign(self._native, made)
 
     def filter(self, function, args=()):
-        """Returns the rows for which `function(row, *args)` is true. Rows with the result NA are left out. Raises TypeError if the
-        results are not bools, and what `apply` raises."""
+        """Returns the rows for which `function(row, *args)` is true. Rows with the result NA are
+        left out. Raises TypeError if a result is not a bool, and the same errors as `apply`."""
         return self._home.keep(self._native, _mask(self._run(function, args)))
 
     def groupby(self, by):
-        """Returns the rows in groups with the same values of a column, or of a list of columns; `groupby("key").agg(...)` aggregates
-        them, see `kjit.tables.grouping.GroupBy.agg`. Raises KeyError for an unknown column."""
+        """Groups the rows by the values of a column or of a list of columns;
+        `groupby("key").agg(...)` aggregates the groups, see `kjit.tables.grouping.GroupBy.agg`.
+        Raises KeyError for an unknown column."""
         from .grouping import GroupBy
 
         return GroupBy(self, by)
 
     def sort(self, by, *, descending=False):
-        """Returns the rows in the order of a column, or of the results of a function of a row. by: the name or the function. Rows with
-        equal values keep their order, also with descending; rows with a missing value or a NaN come last. Raises KeyError for an
-        unknown column, TypeError for values without an order, and what `apply` raises."""
+        """Returns the rows sorted by a column, or by the results of a function of a row.
+
+        by: the name of the column, or the function. Rows with equal values keep their order, also
+        with descending. Rows with a missing value or NaN come last. Raises KeyError for an unknown
+        column, TypeError for values without an order, and the same errors as `apply`.
+        """
         from . import ordering
 
         return ordering.sort(self, by, descending)
 
     def top_k(self, k, by, *, smallest=False):
-        """Returns the k rows with the largest values of a column or of a function of a row, the largest first, as `sort` orders them.
-        With smallest, the rows with the smallest values. Raises ValueError for an invalid k, and what `sort` raises."""
+        """Returns the k rows with the largest values of a column or of a function of a row, largest
+        first, in the order of `sort`. smallest: returns the rows with the smallest values instead.
+        Raises ValueError for an invalid k, and the same errors as `sort`."""
         from . import ordering
 
         return ordering.top_k(self, k, by, smallest)
 
     def value_counts(self, column):
-        """Returns a table of the different values of a column and of their numbers of rows, `count`, the most frequent value first.
-        Values of one count are in ascending order; missing values are left out. Raises KeyError for an unknown column."""
+        """Returns a table with the distinct values of a column and the number of rows for each,
+        `count`, most frequent first. Values with equal counts are in ascending order, and missing
+        values are left out. Raises KeyError for an unknown column."""
         from . import ordering
 
         return ordering.value_counts(self, column)
 
     def merge(self, right, how="inner", on=None, left_on=None, right_on=None, suffixes=("_x", "_y"), nulls_equal=True):
-        """Returns the join with another table of the same library: the pairs of rows with equal keys, in pandas' order and with pandas'
-        names of columns.
+        """Joins the table with another table of the same library. The result has the pairs of rows
+        with equal keys, in pandas' order and with pandas' column names.
 
-        right: the other table. how: "inner", "left", "right" or "outer", as in pandas; "semi" or "anti" for the rows of this table with
-        or without a match, each once. on: the name of the key in both tables, or a list of names; left_on, right_on: the names in this
-        and in the other table. Without these the tables have one column in common, the key. suffixes: what follows the names of equally
-        called columns that are no keys. nulls_equal: whether a missing key equals a missing key, as in pandas; NaN and NaT count as
-        missing. In SQL and pyarrow it does not.
+        right: the other table. how: "inner", "left", "right" or "outer", as in pandas; "semi" or
+        "anti" for the rows of this table with or without a match, each once. on: the name of the
+        key in both tables, or a list of names. left_on, right_on: the names in this and in the
+        other table. Without these, the key is the only column that both tables have. suffixes:
+        appended to the names of other columns that both tables have. nulls_equal: whether two
+        missing keys are equal, as in pandas, but not in SQL and pyarrow; NaN and NaT count as
+        missing.
 
-        Raises KeyError for unknown columns, ValueError for an unknown how and for two columns of one name in the result, TypeError for
-        keys that cannot be equal, for tables of two libraries and for missing names of keys, and OverflowError for dates that the finer
-        unit of both keys cannot hold."""
+        Raises KeyError for unknown columns; ValueError for an unknown how and for two result
+        columns with the same name; TypeError for keys of different kinds, for tables of different
+        libraries and for missing key names; and OverflowError for dates that the finer unit of both
+        keys cannot hold.
+        """
         from . import joining
 
         other = right if isinstance(right, Table) else table(right)
@@ -139,10 +154,11 @@ class Table(_Over):
 
 
 class Series(_Over):
-    """One column of a table, or a Series or an array of another library, see `kjit.table`."""
+    """One column of a table, or a Series or array of another library, see `kjit.table`."""
 
     def apply(self, function, args=()):
-        """Calls `function(value, *args)` for each element and returns the column of the results, as `Table.apply` does."""
+        """Calls `function(value, *args)` for each element and returns the results as a column, like
+        `Table.apply`."""
         (name, column), *_ = self._columns.items()
         result = run(function, {"value": column}, self._length, args, is_row=False, device=self._device)
         return self._home.series_of(result, self._native, name)
@@ -172,12 +188,16 @@ def _mask(result):
 
 
 def table(x, *, nan_is_missing=False, device=None):
-    """Returns a `Table` or a `Series` for functions over the rows of x: a DataFrame or a Series of pandas or polars; a Table, a
-    RecordBatch, an Array or a ChunkedArray of pyarrow; another object with the Arrow PyCapsule interface, whose results are pyarrow's;
-    a dictionary of NumPy arrays. The columns stay in their memory where their layout allows it.
+    """Returns a `Table` or `Series` that applies functions to the rows of x.
 
-    nan_is_missing: a NaN or NaT in a NumPy column of pandas is `kjit.NA` in functions. By default it is a NaN, as in pandas. device:
-    where functions run. Raises TypeError for other objects and for two columns of one name."""
+    x is a DataFrame or Series of pandas or polars; a Table, RecordBatch, Array or ChunkedArray of
+    pyarrow; another object with the Arrow PyCapsule interface, whose results are pyarrow objects;
+    or a dictionary of NumPy arrays. Columns are not copied if their layout allows it.
+
+    nan_is_missing: whether functions see a NaN or NaT in a NumPy column of pandas as `kjit.NA`. By
+    default it is a NaN, as in pandas. device: the device on which functions run. Raises TypeError
+    for other objects, and for two columns with the same name.
+    """
     pandas, polars, pyarrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(x, (pandas.DataFrame, pandas.Series)):
         kind = Table if x.ndim == 2 else Series
@@ -203,7 +223,7 @@ def table(x, *, nan_is_missing=False, device=None):
 
 
 def _of_capsules(x):
-    """The table or array of pyarrow that an object of another library is."""
+    """Converts an object of another library to a pyarrow table or array."""
     try:
         import pyarrow
     except ImportError:
@@ -220,7 +240,7 @@ def _of_capsules(x):
 
 
 def __getattr__(name):
-    """`scan_table`, whose module imports this one."""
+    """Imports `scan_table` at its first use, because its module imports this one."""
     if name == "scan_table":
         from .scanning import scan_table
 

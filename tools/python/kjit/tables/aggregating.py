@@ -1,4 +1,5 @@
-"""Aggregations of the values of groups: sums, counts, extrema and others in one pass over the rows, without sorting."""
+"""Aggregates the values of groups: sums, counts, extrema and others, in one pass over the rows
+without sorting."""
 
 import os
 
@@ -15,7 +16,7 @@ _MOST_EXTENT = 1 << 14  # results of a fold that fit into a cache, so that there
 _NO_FLAGS = numpy.zeros(1, bool)
 
 class Typed(Function):
-    """A function that numbers have Numba's types in."""
+    """A function in which numbers have Numba's types."""
 
     is_typed = True
 
@@ -93,7 +94,7 @@ class Values:
             if self._may_be_nan():
                 wanted.add(SUM)  # says whether there is a NaN, which is the extremum of an array with one
         if self.decimal is not None and SUM in wanted:
-            wanted.add(TOTAL)  # says whether the sum overflows
+            wanted.add(TOTAL)  # detects an overflow of the sum
         return wanted
 
     def _may_be_nan(self):
@@ -105,12 +106,12 @@ class Values:
         return () if kinds and self._may_be_nan() and numpy.isnan(self.fold(SUM)).any() else kinds
 
     def _fold_of(self, kind):
-        """SUM in place of TOTAL, unless the integers have 64 bits."""
+        """Returns SUM in place of TOTAL, unless the values are 64-bit integers."""
         is_wide = self.dtype.kind in "iu" and self.dtype.itemsize == 8
         return SUM if kind == TOTAL and not is_wide else kind
 
     def start(self, kind, shape):
-        """The array of partial results for a fold, with the value from which it starts."""
+        """Returns the array of partial results for a fold, filled with its initial value."""
         plain = self.plain.dtype
         if kind == SUM:
             return numpy.zeros(shape, {"f": "f8", "c": "c16"}.get(plain.kind, "u8" if plain == "u8" else "i8"))
@@ -124,19 +125,21 @@ class Values:
         return numpy.full(shape, limits[kind == GREATEST], plain)
 
     def fold(self, kind):
-        """The result of a fold for each group."""
+        """Returns the result of a fold for each group."""
         self._pass.compute()
         return self.folds[self._fold_of(kind)]
 
     def result(self, values, least=1):
-        """A result for each group that has `least` values; it is missing in the others, which is NaN in NumPy's columns."""
+        """Returns a result for each group with at least `least` values. Other groups have a missing
+        result, which is NaN in NumPy columns."""
         there = self.fold(COUNT) >= least
         if self.kind == "numpy" and values.dtype.kind in "fc":
             return Result(numpy.where(there, values, values.dtype.type(numpy.nan)), None, self.kind)
         return Result(values, None if there.all() else there, self.kind, self.texts, self.decimal)
 
     def side_by_side(self):
-        """(the number of values of each group, where each group begins, and the end, the values group by group)."""
+        """Returns (the number of values of each group, the offsets of the groups and the end, the
+        values group by group)."""
         counts = self.fold(COUNT)
         offsets = numpy.concatenate([numpy.zeros(1, "i8"), numpy.cumsum(counts)])
         places = self.groups.of_slots(offsets[:-1]) + numpy.cumsum(self.counts, axis=0) - self.counts
@@ -184,7 +187,7 @@ def _mean(values):
 
 
 def _var(values):
-    """The sample variance, by the deviations from the means in a second pass."""
+    """Computes the sample variance from the deviations from the means, in a second pass."""
     values.check_numbers("the variance")
     if values.dtype.kind == "c":
         raise TypeError("the variance of complex numbers is not supported")
@@ -210,7 +213,7 @@ def _at_row(values, kind):
 
 
 def _nunique(values):
-    """The number of different values of each group."""
+    """Computes the number of distinct values of each group."""
     found = keys.find(values.values, values.there)
     group, width = values.groups.codes, max(1, len(found))
     is_pair = (group >= 0) & (found.codes >= 0)
@@ -225,12 +228,13 @@ def _nunique(values):
 
 
 def _median(values):
-    """The middle value of the sorted values of a group, or the mean of the middle two."""
+    """Computes the middle value of each group's sorted values, or the mean of the middle two."""
     return _quantile(values, 0.5)
 
 
 def _quantile(values, q):
-    """The value below which the fraction q of the values of a group lies, interpolated linearly, as in pandas and NumPy."""
+    """Computes the q-quantile of each group's values with linear interpolation, as in pandas and
+    NumPy."""
     values.check_numbers("the quantile")
     if values.dtype.kind == "c":
         raise TypeError("the quantile of complex numbers is not supported")
@@ -250,7 +254,8 @@ def _quantile(values, q):
     return values.result(found)
 
 
-# Name of an aggregation: the folds that it needs in addition to the count, and the function that makes the result.
+# Name of an aggregation -> (the folds that it needs in addition to the count, the function that
+# computes the result).
 NAMED = {
     "sum": ((SUM,), _sum),
     "mean": ((TOTAL,), _mean),
@@ -267,16 +272,17 @@ NAMED = {
 
 
 _OF_TEXTS = ("min", "max", "first", "last", "count", "nunique")
-_OF_DECIMALS = (*_OF_TEXTS, "sum")  # others are of the floats
+_OF_DECIMALS = (*_OF_TEXTS, "sum")  # other aggregations use the values as floats
 
 
 def is_exact(how):
-    """Whether an aggregation of decimals takes their integers and not floats."""
+    """Returns whether an aggregation of decimals uses their integers instead of floats."""
     return how in _OF_DECIMALS
 
 
 def of(name, column, values, how):
-    """The result of one aggregation, which agg() calls `name`."""
+    """Returns the result of one aggregation. name: its name in agg(), for messages. Raises
+    TypeError for aggregations that strings lack."""
     if values.texts is not None and how not in _OF_TEXTS:
         raise TypeError(f"agg({name}=...): {column!r} has texts, which have {', '.join(_OF_TEXTS)} only")
     if isinstance(how, tuple):
@@ -289,7 +295,7 @@ def _same(x):
 
 
 def _of_group(function):
-    """A function of the number of a group, of the values by groups, and of where each group begins."""
+    """Returns a function of (group number, the values group by group, the offsets of the groups)."""
 
     def of_group(j, present, values, offsets):
         g = present[j]
@@ -299,7 +305,7 @@ def _of_group(function):
 
 
 def own(values, function):
-    """The results of a function of Python that takes the array of a group's values."""
+    """Returns the results of a Python function of the array of a group's values."""
     kinds = values.can_fold(function)
     if kinds:
         present = numpy.flatnonzero(values.fold(COUNT))

@@ -1,5 +1,5 @@
-"""The Arrow C data interface by PyCapsules, https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html, without
-pyarrow: columns of other libraries, in their memory."""
+"""Reads columns of other libraries in place through the Arrow C data interface with PyCapsules,
+without pyarrow. See https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html."""
 
 import ctypes
 
@@ -55,7 +55,7 @@ _pointer_of.restype, _pointer_of.argtypes = _P, [ctypes.py_object, ctypes.c_char
 
 
 class _Held:
-    """A struct of the interface, which is released with this object."""
+    """A struct of the interface, which is released together with this object."""
 
     def __init__(self, kind):
         self.struct = kind()
@@ -66,7 +66,8 @@ class _Held:
 
 
 class Stream:
-    """The chunks of a column: (schema, [array]). The arrays stay valid while the object lives."""
+    """The chunks of a column, (schema, [array]). The arrays are valid as long as this object lives.
+    Raises RuntimeError if the stream fails."""
 
     def __init__(self, source):
         capsule = source.__arrow_c_stream__()
@@ -88,7 +89,7 @@ class Stream:
 
 
 class _Borrowed:
-    """A struct of the interface, which its capsule owns."""
+    """A struct of the interface that its capsule owns."""
 
     def __init__(self, capsule, name, kind):
         self.capsule = capsule
@@ -96,7 +97,7 @@ class _Borrowed:
 
 
 class Single:
-    """The one chunk of an array with `__arrow_c_array__`, as Stream has it."""
+    """The single chunk of an array with `__arrow_c_array__`, with the same attributes as Stream."""
 
     def __init__(self, source):
         schema, array = source.__arrow_c_array__()
@@ -129,7 +130,8 @@ _REFUSED = {
 
 
 def type_of(text):
-    """NumPy's type for a format of the interface; None for bools."""
+    """Returns the NumPy dtype for a format of the interface, or None for bools. Raises Refused for
+    unsupported formats."""
     import numpy
 
     if text == "b":
@@ -144,7 +146,8 @@ def type_of(text):
 
 
 def read(source):
-    """The data of a column of numbers, bools or dates, from an object with `__arrow_c_stream__`."""
+    """Returns the data of a column of numbers, bools or dates, from an object with
+    `__arrow_c_stream__`."""
     import numpy
 
     stream = Stream(source)
@@ -157,7 +160,8 @@ def read(source):
 
 
 def _decimals(stream, text):
-    """Decimals as integers of 64 bits. For those in 128 bits these are a copy of the lower halves."""
+    """Returns decimals as 64-bit integers. For 128-bit decimals they are a copy of the lower
+    halves."""
     import numpy
 
     precision, scale, bits = (*map(int, text[2:].split(",")), 128)[:3]
@@ -172,7 +176,7 @@ def _decimals(stream, text):
 
 
 def _days(chunk):
-    """Days in 32 bits as NumPy's dates, which have 64."""
+    """Converts 32-bit days to NumPy's 64-bit dates."""
     return Chunk(chunk.values.astype("M8[D]"), chunk.flags, chunk.count)
 
 
@@ -196,12 +200,12 @@ def _chunk(held, dtype):
         return Chunk(Bits(_memory(held, array.buffers[1], (first + count + 7) // 8), first, count), flags, count)
     data = _memory(held, array.buffers[1], (first + count) * dtype.itemsize)
     values = data.view(dtype)[first:]
-    # Buffers that were sent to another process may begin anywhere.
+    # buffers from another process may be unaligned
     return Chunk(values if values.flags.aligned else values.copy(), flags, count)
 
 
 class _Memory:
-    """Bytes of a buffer, for NumPy. They keep the struct that they belong to."""
+    """The bytes of a buffer, for NumPy. Keeps the struct alive that the bytes belong to."""
 
     def __init__(self, held, address, count):
         self.held = held

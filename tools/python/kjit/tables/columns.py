@@ -1,4 +1,5 @@
-"""Columns of tables as operands of compiled functions, in memory that belongs to the library that they come from."""
+"""Columns of tables as operands of compiled functions. Their memory belongs to the library of the
+table."""
 
 import functools
 from typing import NamedTuple
@@ -7,17 +8,18 @@ from .._algorithms import computed
 
 
 class Bits:
-    """Booleans of which each is one bit, as in Arrow: `count` bits from number `first` of the bytes on."""
+    """Bools stored as single bits, as in Arrow: `count` bits, beginning with bit `first` of the
+    bytes."""
 
     def __init__(self, data, first, count):
         self.data, self.first, self.count = data, first, count
 
     def operand(self):
-        """The bits as an operand that computes its elements."""
+        """Returns an operand that computes the bools from the bits."""
         return computed(_bit, self.count, self.data, self.first)
 
     def unpacked(self):
-        """The bits as a NumPy array of bools."""
+        """Returns the bits as a NumPy array of bools."""
         import numpy
 
         low, shift = self.first // 8, self.first % 8
@@ -34,7 +36,8 @@ def _bit(i, bits, first):
 
 
 class Chunk:
-    """A part of a column. values: a NumPy array or Bits; flags: the same for whether elements are there, or None if all are."""
+    """A part of a column. values: a NumPy array or Bits; flags: the same, with a flag for each
+    element, or None if no element is missing."""
 
     def __init__(self, values, flags, count):
         self.values, self.flags, self.count = values, flags, count
@@ -51,24 +54,26 @@ def _part(array, start, end):
     return array.part(start, end) if isinstance(array, Bits) else array[start:end]
 
 
-MOST_DIGITS = 15  # of decimals, so that their floats differ if they do
+MOST_DIGITS = 15  # the maximum number of digits of decimals for which different decimals have different floats
 
 
 class Decimal(NamedTuple):
-    """The type of decimals whose elements are integers: the number of digits, the digits after the point, and Arrow's number of bits."""
+    """The type of decimals whose elements are integers: the number of digits, the number of digits
+    after the point, and the number of bits in Arrow."""
 
     precision: int
     scale: int
     bits: int = 128
 
     def check_digits(self, name):
-        """Refuses decimals that functions would get as floats with fewer digits. name: the column, for the message."""
+        """Raises TypeError for decimals with more digits than the floats that functions receive.
+        name: the column, for the message."""
         if self.precision > MOST_DIGITS:
             limit = f"functions get decimals as floats, which hold {MOST_DIGITS}"
             raise TypeError(f"column {name!r} has decimals with {self.precision} digits: {limit}")
 
     def floats(self, values):
-        """The integers as the nearest floats."""
+        """Returns the integers as the nearest floats."""
         return values / 10.0**self.scale
 
 
@@ -84,15 +89,16 @@ class Data:
         has_flags = any(chunk.flags is not None for chunk in chunks)
         self.may_be_missing = has_flags if may_be_missing is None else may_be_missing
         dtype = getattr(chunks[0].values, "dtype", None)
-        self.date = dtype if getattr(dtype, "kind", "") in ("m", "M") else None  # functions get counts of its unit
+        # functions receive dates as counts of this dtype's unit
+        self.date = dtype if getattr(dtype, "kind", "") in ("m", "M") else None
 
 
 class Refused(Exception):
-    """A column of a type that compiled functions do not have. The text says which one."""
+    """Raised for a column whose type compiled functions do not support; the message names the type."""
 
 
 class Column:
-    """A column, which is read when a function uses it."""
+    """A column, which is read at its first use."""
 
     def __init__(self, name, read):
         self.name, self._read = name, read
@@ -106,7 +112,7 @@ class Column:
 
     @property
     def refusal(self):
-        """Why no function can use the column, or None."""
+        """The reason why functions cannot use the column, or None."""
         return self._outcome[1]
 
     @property
@@ -139,14 +145,15 @@ class Column:
 
     @property
     def layout(self):
-        """What the code of a row function depends on of the column."""
+        """The properties of the column on which the code of a row function depends."""
         if self.data is None:
             return None
         return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date, self.decimal
 
 
 def find_column(columns, name):
-    """The column with a name. Raises KeyError with the names of all columns for an unknown one, TypeError for what is no name."""
+    """Returns the column with a name. Raises KeyError, which lists all columns, for an unknown
+    name, and TypeError for an object that cannot be a name."""
     try:
         return columns[name]
     except TypeError:
@@ -158,13 +165,13 @@ def find_column(columns, name):
 
 
 def of_result(name, result):
-    """The column that a Result is."""
+    """Returns the column for a Result."""
     chunks = [Chunk(result.values, result.there, len(result))]
     return Column(name, lambda: Data(chunks, result.kind, texts=result.texts, decimal=result.decimal))
 
 
 def check_numpy(values):
-    """A NumPy array of a type that functions can use."""
+    """Returns a NumPy array if functions can use its type. Raises Refused otherwise."""
     import numpy
 
     dtype = values.dtype

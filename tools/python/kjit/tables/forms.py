@@ -1,4 +1,4 @@
-"""Forms that rewritten row functions call, which the front end writes as text of the kernel IR."""
+"""Functions in rewritten row functions that the front end translates to kernel IR text."""
 
 import ast
 
@@ -8,7 +8,7 @@ from . import operators
 
 
 class Callee(words.Form):
-    """A func that the rewritten tree calls with pairs."""
+    """A func that the rewritten syntax tree calls with pairs."""
 
     def __init__(self, thing):
         self.thing, self.name = thing, thing.__name__
@@ -20,7 +20,8 @@ class Callee(words.Form):
 
 
 class Demand(words.Form):
-    """The value of a pair, where Python needs one. A missing value raises TypeError at the place of the expression."""
+    """The value of a pair where Python needs a value. A missing value raises TypeError at the
+    location of the expression."""
 
     def __init__(self, name, message, condition="v[0]"):
         self.name, self.message, self.condition = name, message, condition
@@ -45,12 +46,13 @@ CALLS = {count: Callee(text) for count, text in operators.CALLS.items()}
 
 
 def is_there(made):
-    """Whether a pair is written as (value, True)."""
+    """Returns whether a pair is written as (value, True)."""
     return isinstance(made, ast.Tuple) and len(made.elts) == 2 and getattr(made.elts[1], "value", None) is True
 
 
 def is_known_truth(made):
-    """Whether a pair is written as (truth, True), with an expression for the truth that is a bool."""
+    """Returns whether a pair is written as (condition, True), with a condition that is a bool
+    expression."""
     if not is_there(made):
         return False
     value = made.elts[0]

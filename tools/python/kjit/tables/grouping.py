@@ -1,4 +1,4 @@
-"""`Table.groupby`: groups of rows with the same key, and their aggregations."""
+"""`Table.groupby`: groups of rows with equal keys, and their aggregations."""
 
 import numpy
 
@@ -8,11 +8,13 @@ from .running import Result
 
 
 class GroupBy:
-    """The rows of a table by the values of one or several columns, see `Table.groupby`."""
+    """The rows of a table, grouped by the values of one or several columns, see `Table.groupby`."""
 
     def __init__(self, table, by, selected=None):
         self._selected = (
-            selected  # the columns that `sum()` and the like aggregate: a name, a list, or None for all others
+            # the columns that `sum()` and related methods aggregate: a name, a list of names, or
+            # None for all other columns
+            selected
         )
         self._names = list(by) if isinstance(by, (list, tuple)) else [by]
         if not self._names:
@@ -23,24 +25,28 @@ class GroupBy:
 
     @classmethod
     def of_all(cls, table):
-        """All rows in one group, without keys."""
+        """Returns a single group of all rows, without keys."""
         made = cls.__new__(cls)
         made._selected, made._names, made._table = None, [], table
         made._found = keys.Groups(numpy.zeros(len(table), "i4"), numpy.zeros(1, "i8")), list
         return made
 
     def agg(self, how=None, **aggregations):
-        """Returns a table with one row for each key, in ascending order, and a column for each keyword `name=(column, aggregation)`.
+        """Returns a table with one row for each key, in ascending order, and a column for each
+        keyword `name=(column, aggregation)`.
 
-        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count", "first", "last" or "nunique"; ("quantile",
-        0.9); or a function of the array of a group's values, such as `lambda x: x.max() - x.min()`. column may be a function of a row, as in
-        `Table.apply`. In place of keywords, how is a dictionary column -> aggregation, or one aggregation for all columns that are no
-        keys.
+        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count",
+        "first", "last" or "nunique"; or ("quantile", 0.9); or a function of the array of a group's
+        values, such as `lambda x: x.max() - x.min()`. column: a name, or a function of a row as in
+        `Table.apply`. Instead of keywords, how is a dictionary from columns to aggregations, or one
+        aggregation for all columns that are not keys.
 
-        Missing values are left out, and rows with a missing key belong to no group. A group without values has a missing result, except
-        for "sum", "count" and "nunique", which are 0.
+        Missing values are ignored, and rows with a missing key belong to no group. A group without
+        values has a missing result, except for "sum", "count" and "nunique", which are 0.
 
-        Raises TypeError and ValueError for what is no such pair, KeyError for unknown columns, and the errors of the functions."""
+        Raises TypeError and ValueError for invalid arguments, KeyError for unknown columns, and the
+        errors of the functions.
+        """
         if (how is None) == (not aggregations):
             raise TypeError('agg() takes keywords such as total=("price", "sum"), a dictionary, or one aggregation')
         if how is not None:
@@ -59,7 +65,8 @@ class GroupBy:
         raise AttributeError(f"kjit's groups have no attribute {name!r}: agg() takes names of aggregations and functions of arrays")
 
     def __getitem__(self, columns):
-        """Returns the groups for aggregations of one column, which are a Series in pandas, or of a list of columns."""
+        """Selects the columns to aggregate: one column, whose results are a Series in pandas, or a
+        list of columns."""
         for name in columns if isinstance(columns, list) else [columns]:
             find_column(self._table._columns, name)
         made = GroupBy(self._table, self._names, columns)
@@ -67,7 +74,8 @@ class GroupBy:
         return made
 
     def size(self):
-        """Returns the number of rows of each group, a Series in pandas, otherwise a table with the column `size`."""
+        """Returns the number of rows of each group: a Series in pandas, otherwise a table with the
+        column `size`."""
         groups, labels = self._groups(), self._labels()
         counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
         home, kind = self._table._home, self._table._columns[self._names[0]].data.kind
@@ -75,8 +83,8 @@ class GroupBy:
         return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels)), made), "size")
 
     def rolling(self, window, min_periods=None, center=False):
-        """Returns windows of rows that are in one group, see `Table.rolling`. Results are in the order of the table's rows and missing in
-        rows that belong to no group."""
+        """Returns rolling windows within each group, see `Table.rolling`. The results are in the
+        order of the table's rows, and missing for rows that belong to no group."""
         from .rolling import Rolling
 
         return Rolling(self._table, window, min_periods, center, self, self._selected)
@@ -128,7 +136,7 @@ class GroupBy:
         return self._found[1]()
 
     def _decimal(self, column):
-        """The Decimal of a column, or None for functions and for columns of other types."""
+        """Returns the Decimal of a column, or None for functions and for columns of other types."""
         return None if callable(column) else getattr(self._table._columns.get(column), "decimal", None)
 
     def _values(self, column, one_pass, folds, is_exact):
@@ -162,7 +170,7 @@ for _name in aggregating.NAMED:
 
 
 def _check(name, pair):
-    """Whether an argument of agg() is a pair of a column and an aggregation."""
+    """Raises TypeError unless an argument of agg() is a pair of a column and an aggregation."""
     if isinstance(pair, tuple) and len(pair) == 2 and _is_quantile(pair[1]):
         return
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], (list, tuple)):
@@ -180,7 +188,7 @@ def _check(name, pair):
 
 
 def _is_quantile(how):
-    """Whether an aggregation is ("quantile", q)."""
+    """Returns whether an aggregation is ("quantile", q). Raises ValueError if q is not from 0 to 1."""
     if not isinstance(how, tuple) or len(how) != 2 or how[0] != "quantile":
         return False
     if isinstance(how[1], bool) or not isinstance(how[1], (int, float)) or not 0 <= how[1] <= 1:
@@ -189,7 +197,7 @@ def _is_quantile(how):
 
 
 def usable(column):
-    """The column, if functions can use its values."""
+    """Returns the column. Raises TypeError if functions cannot use its values."""
     if column.refusal:
         raise TypeError(f"column {column.name!r}: {column.refusal}")
     return column
@@ -220,5 +228,5 @@ def _paired(left, labels, right, own):
 
 
 def picked(labels, at):
-    """The keys of some groups."""
+    """Returns the keys of some groups."""
     return Result(labels.values[at], None, labels.kind, labels.texts, labels.decimal)

@@ -1,4 +1,5 @@
-"""Kernels for joins, on the cores of the CPU. can_match is an array of bools that says which rows have a key, or None if all have one."""
+"""Kernels for joins, on the cores of the CPU. can_match: an array of bools that says which rows
+have a key, or None if all rows have one."""
 
 from .._functions import jit
 from ..dtypes import SCALARS
@@ -11,17 +12,19 @@ grid_range = ALL["grid_range"]
 
 @jit(device="cpu")
 def look_up(keys, can_match, low, ranks, codes):
-    """Finds keys in a table of their range. The code of a key that is not in the table is -1."""
+    """Looks up keys in a table that is indexed by key - low. The code of a key that is not in the
+    table is -1."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
-        # The subtraction wraps around, so that a key below `low` is larger than each index.
+        # The subtraction wraps around, so a key below `low` gives an index beyond the table.
         at = u64(keys[i]) - u64(low)
         codes[i] = ranks[i64(at)] if can and at < u64(len(ranks)) else -1
 
 
 @jit(device="cpu")
 def probe(keys, can_match, table, bits, empty, ranks, codes):
-    """Finds keys in a hash table that has free slots. The code of a key that is not in the table is -1."""
+    """Looks up keys in a hash table with free slots. The code of a key that is not in the table is
+    -1."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         if can:

@@ -1,5 +1,5 @@
-"""The pairs of rows that a join makes, by the values of the keys. The keys of the right table become codes 0, 1 and so on, by a table of
-their range or a hash table; the left rows look up their codes."""
+"""Finds the pairs of rows for a join from the key values. The keys of the right table are numbered
+0, 1 and so on by a direct table or a hash table, in which the left rows look up their numbers."""
 
 import os
 
@@ -10,12 +10,13 @@ from . import join_kernels, key_kernels, keys
 from .aggregating import Values
 
 _LEAST_TAKEN = 1 << 14  # elements that are worth the call of a kernel
-_MOST_RANGE = 1 << 16  # extents of a direct table that are worth it for any number of rows
+_MOST_RANGE = 1 << 16  # maximum range of keys for which a direct table is used for any number of rows
 
 
 class Side:
-    """The keys of one table. integers: equal exactly if the keys are; can_match: which rows can be in a pair, or None for all; missing:
-    which rows have a missing key, or None; ordered: values in the order of the keys."""
+    """The keys of one table. integers: equal exactly if the keys are equal; can_match: which rows
+    can have a match, or None for all; missing: which rows have a missing key, or None; ordered:
+    values that sort like the keys."""
 
     def __init__(self, integers, can_match, missing, ordered):
         self.integers, self.missing, self.ordered = numpy.ascontiguousarray(integers), missing, ordered
@@ -28,7 +29,7 @@ class Side:
 
 
 def _missing(values, there):
-    """Which keys are missing, or None. A NaN and a NaT are missing, as in pandas."""
+    """Returns which keys are missing, or None. NaN and NaT are missing, as in pandas."""
     missing = None if there is None else ~there
     if values.dtype.kind in "fmM":
         is_nan = values != values
@@ -37,8 +38,9 @@ def _missing(values, there):
 
 
 def sides(left, right, what):
-    """The two sides of one key. left and right: (values, which are there or None, texts or None, Decimal or None); what: the names,
-    for messages."""
+    """Returns the two sides of one key. left and right: (values, which are there or None, texts or
+    None, Decimal or None); what: the names of the keys, for messages. Raises TypeError for keys
+    that cannot be equal."""
     (a, a_there, a_texts, _), (b, b_there, b_texts, _) = left, right
     kinds = [_kind(values, *rest) for values, _, *rest in (left, right)]
     if kinds[0] != kinds[1]:
@@ -66,7 +68,8 @@ def _kind(values, texts, decimal):
 
 
 def _ranks(codes, texts, ordered):
-    """Codes of texts as indices into the sorted texts of both tables. Codes of missing texts may be any number."""
+    """Converts codes of strings to indices into the sorted strings of both tables. Codes of missing
+    strings are arbitrary."""
     places = {text: i for i, text in enumerate(ordered)}
     return numpy.take(numpy.array([places[text] for text in texts] or [0]), codes.astype("i8"), mode="clip")
 
@@ -87,9 +90,10 @@ def _in_unit(values, missing, dtype, what):
 
 
 def _of_numbers(a, b, gone):
-    """Numbers are equal if their values are, also of different types."""
+    """Returns the sides of two columns of numbers. Numbers of different types are equal if their
+    values are."""
     if a.dtype.kind == "f" and b.dtype.kind == "f":
-        wide = [x.astype("f8") + 0.0 for x in (a, b)]  # -0.0 and 0.0 are one key
+        wide = [x.astype("f8") + 0.0 for x in (a, b)]  # -0.0 and 0.0 are equal keys
         return [Side(x.view("i8"), None, m, x) for x, m in zip(wide, gone)]
     if "f" in (a.dtype.kind, b.dtype.kind):
         is_unsigned = any(x.dtype == numpy.uint64 for x in (a, b))
@@ -98,14 +102,15 @@ def _of_numbers(a, b, gone):
     made = []
     for x, missing in zip((a, b), gone):
         wide = x if x.dtype == numpy.uint64 else x.astype("i8", copy=False)
-        # A negative number and one of 2**63 or more have no equal on the other side.
+        # A negative number, and a number of 2**63 or more, has no equal on the other side.
         can_match = wide.view("i8") >= 0 if is_mixed else None
         made.append(Side(wide.view("i8"), can_match, missing, wide.astype("f8") if is_mixed else wide))
     return made
 
 
 def _whole(values, is_unsigned, missing):
-    """Numbers beside ones of another kind as integers of 64 bits. Fractions and numbers out of their range have no equal."""
+    """Returns numbers as 64-bit integers, for a comparison with numbers of another kind. Fractions
+    and numbers out of range have no equal."""
     kind = "u8" if is_unsigned else "i8"
     if values.dtype.kind != "f":
         can_match = values >= 0 if is_unsigned and values.dtype.kind == "i" else None
@@ -117,7 +122,8 @@ def _whole(values, is_unsigned, missing):
 
 
 def _codes(left, right):
-    """(the codes of the left rows, those of the right rows, the number of codes). left and right: (integers, can_match)."""
+    """Returns (the codes of the left rows, the codes of the right rows, the number of codes). left
+    and right: (integers, can_match)."""
     (a, _), (b, b_can) = left, right
     if not len(b) or b_can is not None and not b_can.any():
         return numpy.full(len(a), -1), numpy.full(len(b), -1), 0
@@ -140,7 +146,7 @@ def _filled(kernel, integers, can_match, *rest):
 
 
 def _unused(integers, low, high):
-    """A number that is no key."""
+    """Returns an integer that is not a key."""
     if low > -(2**63):
         return low - 1
     if high < 2**63 - 1:
@@ -158,7 +164,7 @@ def _hashed(left, right, empty):
         if not is_full[0] or bits == most:
             break
         bits = min(most, bits + 4)
-    if is_full[0]:  # many keys have one hash value
+    if is_full[0]:  # many keys have the same hash value
         found = numpy.unique(b if b_can is None else b[b_can])
         return _searched(a, a_can, found), _searched(b, b_can, found), len(found)
     is_used = table != empty
@@ -174,7 +180,8 @@ def _searched(integers, can_match, found):
 
 
 def _paired_codes(pairs, nulls_equal):
-    """The codes of the left and right rows by all keys, and the number of codes. pairs: the sides of each key."""
+    """Returns the codes of the left and right rows for all keys together, and the number of codes.
+    pairs: the sides of each key."""
     whole = None
     for left, right in pairs:
         a, b, count = _codes((left.integers, left.can_match), (right.integers, right.can_match))
@@ -228,10 +235,10 @@ class Matches:
         return other
 
     def has_match(self):
-        """For each left row whether a right row matches."""
+        """Returns for each left row whether a right row matches."""
         is_there = numpy.zeros(self.count + 1, bool)
         is_there[self.right] = True
-        is_there[-1] = False  # the element of the code -1
+        is_there[-1] = False  # the element for the code -1
         return is_there[self.left]
 
     def rows(self, keeps_all):
@@ -266,7 +273,8 @@ class Matches:
         return Picks(left, len(left)), Picks(right, len(right))
 
     def all_rows(self):
-        """The pairs of all rows of both tables, in the order of the keys. Missing keys come last."""
+        """Returns the pairs of all rows of both tables, in the order of the keys. Missing keys come
+        last."""
         left, right = (each.wide() for each in self.rows(True))
         alone = numpy.flatnonzero(~self.swapped().has_match())
         left, right = numpy.append(left, numpy.full(len(alone), -1)), numpy.append(right, alone)
@@ -277,7 +285,7 @@ class Matches:
 
 
 def _chosen(of_left, of_right, left, right):
-    """The values of the left rows, or of the right rows where there is no left row."""
+    """Returns the values of the left rows, or of the right rows if there is no left row."""
     return numpy.concatenate([of_left, of_right])[numpy.where(left >= 0, left, right + len(of_left))]
 
 

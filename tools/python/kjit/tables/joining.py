@@ -1,4 +1,5 @@
-"""`Table.merge`: joins of two tables. The library of the tables copies the rows, so that columns of all types stay as they are."""
+"""`Table.merge`: joins of two tables. The library of the tables copies the rows, so columns of all
+types are supported."""
 
 import numpy
 
@@ -34,7 +35,8 @@ def merge(left, right, how, on, left_on, right_on, suffixes, nulls_equal):
 
 
 def _check_types(left, right, names):
-    """Refuses a key column of both tables that no type of integers holds, because a common type of floats would round it."""
+    """Raises TypeError for a key column of both tables whose types have no common integer type,
+    because a common float type would round it."""
     for name, other in names:
         types = [keys.whole(table._columns[name])[0].dtype for table in (left, right)] if name == other else []
         if "u8" in types and any(kind.kind == "i" for kind in types):
@@ -42,7 +44,8 @@ def _check_types(left, right, names):
 
 
 def _column(home, left, right, rows, source):
-    """A column of the result. source: (name in the left table or None, name in the right table or None)."""
+    """Returns a column of the result. source: (name in the left table or None, name in the right
+    table or None)."""
     a, b = source
     if b is None or a is not None and not rows[0].has_gaps:
         return home.picked(home.column(left._native, a), rows[0])
@@ -60,7 +63,7 @@ def _read(table, name):
 
 
 def _keys(left, right, on, left_on, right_on):
-    """The pairs of key columns."""
+    """Returns the pairs of key columns. Raises TypeError for inconsistent arguments."""
     if on is not None and (left_on is not None or right_on is not None):
         raise TypeError("merge() takes either on= or both left_on= and right_on=")
     if (left_on is None) != (right_on is None):
@@ -87,7 +90,8 @@ def _listed(names):
 
 
 def _plan(left, right, names, suffixes):
-    """name of a column of the result -> (name in the left table or None, name in the right table or None)."""
+    """Returns a dictionary: name of a result column -> (name in the left table or None, name in the
+    right table or None). Raises ValueError if two result columns would have the same name."""
     if not isinstance(suffixes, (list, tuple)) or len(suffixes) != 2:
         raise TypeError(f"merge(suffixes=...) is a pair of texts, not {suffixes!r}")
     shared = {a for a, b in names if a == b}

@@ -1,4 +1,5 @@
-"""Kernels for keys of groups, on the cores of the CPU. `there` is an array of bools, or None if all rows have a key."""
+"""Kernels for the keys of groups, on the cores of the CPU. `there`: an array of bools, or None if
+all rows have a key."""
 
 from .._functions import jit
 from ..dtypes import SCALARS
@@ -6,7 +7,7 @@ from ..frontend.words import ALL
 
 i64, u64 = SCALARS["i64"], SCALARS["u64"]
 atomic_cas, grid_range = ALL["atomic_cas"], ALL["grid_range"]
-_MULTIPLIER = 0x9E3779B97F4A7C15  # of Fibonacci hashing: 2**64 divided by the golden ratio
+_MULTIPLIER = 0x9E3779B97F4A7C15  # Fibonacci hashing: 2**64 divided by the golden ratio
 _MOST_PROBES = 64
 
 

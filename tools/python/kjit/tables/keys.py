@@ -1,18 +1,20 @@
-"""Keys of groups as numbers 0, 1 and so on in the order of the keys. Keys are not sorted: a table of the range of integer keys, or a
-hash table, finds the different ones, and only these are sorted."""
+"""Numbers the keys of groups 0, 1 and so on in the order of the keys. The rows are not sorted: a
+direct table for integer keys, or a hash table, finds the distinct keys, and only these are
+sorted."""
 
 import functools
 import os
 
 from .columns import Bits
 
-_MOST_RANGE = 1 << 22  # extents of a direct table that are worth it for any number of rows
+_MOST_RANGE = 1 << 22  # maximum range of keys for which a direct table is used for any number of rows
 _LEAST_EXTENT = 1 << 12  # the same for one result of each fold for each number of the range
 _NAT = -(2**63)  # the integer that is NaT
 
 
 def whole(column):
-    """(values, which elements are there or None) of all chunks of a column, as NumPy arrays."""
+    """Returns (values, which elements are there or None) of all chunks of a column, as NumPy
+    arrays."""
     import numpy
 
     chunks = column.data.chunks
@@ -40,7 +42,7 @@ def in_order(texts, is_ordered):
 
 
 def ranked(values, there, texts, is_ordered=False):
-    """(codes of texts in the order of the texts, the texts in order)."""
+    """Returns (codes of strings in the order of the strings, the sorted strings)."""
     import numpy
 
     ordered = in_order(texts, is_ordered)
@@ -134,7 +136,8 @@ class RangeGroups:
 
 
 def find(values, there):
-    """The Groups of keys: numbers, bools or dates. A NaN or NaT is no key, as in pandas."""
+    """Returns the Groups of keys, which are numbers, bools or dates. NaN and NaT are no keys, as in
+    pandas. Raises TypeError for complex numbers."""
     import numpy
 
     kind = values.dtype.kind
@@ -144,7 +147,7 @@ def find(values, there):
         is_key = values == values
         there = is_key if there is None else there & is_key
         there = None if there.all() else there
-        wide = values.astype(numpy.float64) + 0.0  # -0.0 and 0.0 are one key
+        wide = values.astype(numpy.float64) + 0.0  # -0.0 and 0.0 are equal keys
         found = _of_integers(wide.view(numpy.int64), there, numpy.dtype("i8"))
         return _ordered(found.codes, found.keys.view(numpy.float64).astype(values.dtype))
     index = values.view(numpy.int64) if kind in "mM" else values.view("u1") if kind == "b" else values
@@ -170,7 +173,8 @@ def find_texts(codes, there, texts, is_ordered=False):
 
 
 def _ordered(codes, keys):
-    """Groups in the order of their keys, which the bits of floats and of unsigned numbers do not have."""
+    """Returns the Groups in the order of their keys. The bit patterns of floats and unsigned
+    numbers have another order."""
     import numpy
 
     order = numpy.argsort(keys, kind="stable")
@@ -183,7 +187,8 @@ def _ordered(codes, keys):
 
 
 def code_type(count):
-    """The type of codes of groups: 32 bits if that is enough, since each pass over the rows reads them."""
+    """Returns the type of group codes: 32 bits if they suffice, because each pass over the rows
+    reads the codes."""
     import numpy
 
     return numpy.int32 if count < 2**31 else numpy.int64
@@ -243,7 +248,8 @@ def _codes_of_range(keys, there, low, found, ranks):
 
 
 def _by_hash(keys, there, empty):
-    """None if a table of a fifth of the rows has no place for all keys. empty: a number that is no key."""
+    """Returns the Groups, or None if a hash table for a quarter of the rows cannot hold all
+    distinct keys. empty: an integer that is not a key."""
     import numpy
 
     bits, most = 12, max(12, (max(len(keys), 1) // 4).bit_length())

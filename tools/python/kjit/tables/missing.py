@@ -1,10 +1,10 @@
-"""kjit.NA, the missing value, and kjit.isna."""
+"""The missing value kjit.NA, and kjit.isna."""
 
 
 class Missing:
-    """The type of `kjit.NA`. Outside of compiled functions it behaves as pandas' NA does."""
+    """The type of `kjit.NA`. Outside of compiled functions it behaves like pandas' NA."""
 
-    __array_ufunc__ = None  # NumPy's scalars leave operators to this class
+    __array_ufunc__ = None  # NumPy's scalars then leave operators to this class
     _only = None
 
     def __new__(cls):
@@ -54,13 +54,13 @@ NA.__doc__ = (
 
 
 def isna(value):
-    """Returns whether a value is missing: NA, None, a float NaN or a NaT. Row functions of `kjit.table` can call it.
-    Arguments: `value`, one value. Raises nothing."""
+    """Returns whether a value is missing: NA, None, a float NaN or a NaT. Row functions of
+    `kjit.table` can call it."""
     return value is NA or value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def is_missing_object(thing):
-    """Whether an object stands for a missing value in Python: kjit.NA, pandas' NA, or None."""
+    """Returns whether an object stands for a missing value in Python: kjit.NA, pandas' NA, or None."""
     return (
         thing is NA or thing is None or type(thing).__name__ == "NAType" and type(thing).__module__.startswith("pandas")
     )

@@ -1,12 +1,13 @@
-"""Arrow columns through pyarrow."""
+"""Tables and columns of pyarrow."""
 
 from . import capsules
 from .columns import Chunk, Column, Data, Refused
 
 
 def columns_of(table, has_flags=False):
-    """The columns of a Table or a RecordBatch by name. has_flags: functions take all columns as such that can have missing elements, so
-    that batches with and without missing elements have the same compiled code."""
+    """Returns the columns of a Table or RecordBatch by name. has_flags: treats every column as one
+    that may have missing elements, so that batches with and without missing elements use the same
+    compiled code. Raises TypeError for two columns with the same name."""
     names = table.schema.names
     for name in names:
         if names.count(name) > 1:
@@ -24,7 +25,7 @@ def _column(table, at, name, has_flags):
 
 
 def read(column):
-    """A ChunkedArray or an Array as the data of a column."""
+    """Returns the data of a ChunkedArray or Array."""
     import pyarrow
 
     if not isinstance(column, pyarrow.ChunkedArray):
@@ -50,7 +51,7 @@ def _of_nulls(count):
 
 
 def _of_texts(column):
-    """The codes of a column of texts, with a dictionary of all chunks."""
+    """Returns the codes of a column of strings, with a dictionary for all chunks."""
     import pyarrow
 
     if not pyarrow.types.is_dictionary(column.type):
@@ -70,7 +71,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def array_of(result):
-    """A result as a pyarrow Array."""
+    """Returns a result as a pyarrow Array."""
     import numpy
     import pyarrow
 
@@ -96,7 +97,7 @@ def array_of(result):
 
 
 def _of_decimals(values, decimal):
-    """(integers of decimals as Arrow keeps them, the type)."""
+    """Returns (the integers of decimals in Arrow's layout, the Arrow type)."""
     import numpy
     import pyarrow
 
@@ -110,7 +111,7 @@ def _of_decimals(values, decimal):
 
 
 def _in_unit_of_arrow(values):
-    """Dates in a unit that Arrow's timestamps have."""
+    """Returns dates in a unit that Arrow's timestamps have."""
     import numpy
 
     unit, step = numpy.datetime_data(values.dtype)
@@ -122,7 +123,7 @@ def _in_unit_of_arrow(values):
 
 
 def series_of(result, table, name=None):
-    """A result as the library's column: chunked for a Table."""
+    """Returns a result as a column: a ChunkedArray for a Table, otherwise an Array."""
     import pyarrow
 
     array = array_of(result)
@@ -149,7 +150,7 @@ def keep(table, mask):
 
 
 def take(table, order):
-    """The rows with these numbers."""
+    """Returns the rows with these numbers."""
     import pyarrow
 
     return table.take(pyarrow.array(order))
@@ -169,7 +170,7 @@ def picked(column, picks):
 
 
 def stacked(first, second):
-    """The elements of two columns in one, which has a type for both."""
+    """Joins two columns, whose common type the result has."""
     import pyarrow
 
     if first.type != second.type:
@@ -181,7 +182,7 @@ def stacked(first, second):
 
 
 def made_of(table, columns):
-    """A table of these columns."""
+    """Returns a table of these columns."""
     import pyarrow
 
     if isinstance(table, pyarrow.Table):
@@ -191,7 +192,7 @@ def made_of(table, columns):
 
 
 def groups_of(table, labels, made):
-    """The aggregations as a Table or RecordBatch whose first columns have the keys."""
+    """Returns the aggregations as a Table or RecordBatch. The first columns are the keys."""
     import pyarrow
 
     keys = [array_of(k) for k in labels.values()]
@@ -200,5 +201,5 @@ def groups_of(table, labels, made):
 
 
 def only_column(made, name):
-    """Aggregations of one column are a table, with the keys."""
+    """Returns the table itself: the aggregations of one column are a table with the keys."""
     return made

@@ -4,7 +4,8 @@ from .columns import Chunk, Column, Data, Refused, check_numpy
 
 
 def columns_of(arrays):
-    """The columns of a dictionary name -> array with one dimension and one length."""
+    """Returns the columns of a dictionary of one-dimensional arrays of equal length. Raises
+    TypeError for other objects."""
     import numpy
 
     for name, array in arrays.items():
@@ -42,7 +43,7 @@ def _read(array):
 
 
 def series_of(result, arrays, name=None):
-    """A result as an array, which is masked if elements can be missing."""
+    """Returns a result as an array, which is masked if elements can be missing."""
     import numpy
 
     if result.texts is not None:
@@ -60,7 +61,7 @@ def keep(arrays, mask):
 
 
 def take(arrays, order):
-    """The rows with these numbers."""
+    """Returns the rows with these numbers."""
     return {name: array[order] for name, array in arrays.items()}
 
 
@@ -85,7 +86,7 @@ def picked(array, picks):
 
 
 def stacked(first, second):
-    """The elements of two columns in one, which has a type for both."""
+    """Joins two columns, whose common type the result has."""
     import numpy
 
     is_masked = any(isinstance(array, numpy.ma.MaskedArray) for array in (first, second))
@@ -93,16 +94,16 @@ def stacked(first, second):
 
 
 def made_of(arrays, columns):
-    """A table of these columns."""
+    """Returns a table of these columns."""
     return columns
 
 
 def groups_of(arrays, labels, made):
-    """The aggregations as a dictionary whose first arrays have the keys."""
+    """Returns the aggregations as a dictionary. The first arrays are the keys."""
     keys = {name: series_of(k, arrays) for name, k in labels.items()}
     return {**keys, **{name: series_of(result, arrays) for name, result in made.items()}}
 
 
 def only_column(made, name):
-    """Aggregations of one column are a table, with the keys."""
+    """Returns the table itself: the aggregations of one column are a table with the keys."""
     return made

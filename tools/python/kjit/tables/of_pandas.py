@@ -1,4 +1,4 @@
-"""Tables of pandas: their columns, and results as pandas' objects with the same index."""
+"""Tables of pandas: their columns, and results as pandas objects with the same index."""
 
 from . import of_arrow
 from .columns import Chunk, Column, Data, Refused, check_numpy
@@ -12,7 +12,8 @@ _NO_VALUES = {
 
 
 def columns_of(frame, reads_nan=False):
-    """The columns of a DataFrame, or of a Series, by name. reads_nan: whether a NaN of a NumPy column is NA."""
+    """Returns the columns of a DataFrame or Series by name. reads_nan: whether a NaN in a NumPy
+    column is NA. Raises TypeError for two columns with the same name."""
     if frame.ndim == 1:
         return {frame.name: Column(frame.name, lambda: _read(frame, reads_nan))}
     if not frame.columns.is_unique:
@@ -72,7 +73,7 @@ def _of_texts(series, dtype, count):
 
 
 def series_of(result, frame, name=None):
-    """A result as a Series with the index of the frame."""
+    """Returns a result as a Series with the index of the frame."""
     import pandas
 
     return pandas.Series(_array_of(result), index=frame.index, name=name, copy=False)
@@ -101,7 +102,7 @@ def _array_of(result):
 
 
 def _has_str():
-    """Whether pandas has texts of their own type by default, as from version 3 on."""
+    """Returns whether pandas has its own type for strings by default, as it does since version 3."""
     import pandas
 
     return int(pandas.__version__.partition(".")[0]) >= 3
@@ -117,12 +118,12 @@ def assign(frame, made):
 
 
 def keep(frame, mask):
-    """The rows for which the mask is true."""
+    """Returns the rows for which the mask is true."""
     return frame[mask]
 
 
 def take(frame, order):
-    """The rows with these numbers."""
+    """Returns the rows with these numbers."""
     return frame.iloc[order]
 
 
@@ -143,21 +144,22 @@ def picked(series, picks):
 
 
 def stacked(first, second):
-    """The elements of two columns in one, which has a type for both."""
+    """Joins two columns, whose common type the result has."""
     import pandas
 
     return pandas.concat([first, second], ignore_index=True)
 
 
 def made_of(frame, columns):
-    """A table of these columns."""
+    """Returns a table of these columns."""
     import pandas
 
     return pandas.DataFrame(columns, copy=False)
 
 
 def groups_of(frame, labels, made):
-    """The aggregations as a DataFrame whose index has the keys. labels: the keys of each column by its name."""
+    """Returns the aggregations as a DataFrame whose index has the keys. labels: the keys of each
+    column, by name."""
     import pandas
 
     arrays = [_labels_of(frame[name].dtype if name in frame else None, keys) for name, keys in labels.items()]
@@ -179,5 +181,5 @@ def _labels_of(dtype, keys):
 
 
 def only_column(made, name):
-    """The Series of one column of aggregations."""
+    """Returns the Series of one column of aggregations."""
     return made[name].rename(None if name == "size" else name)

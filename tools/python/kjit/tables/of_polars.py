@@ -1,11 +1,11 @@
-"""Tables of polars: their columns through the Arrow interface, and results as polars' objects."""
+"""Tables of polars: their columns through the Arrow interface, and results as polars objects."""
 
 from . import capsules
 from .columns import Column, Data, Refused
 
 
 def columns_of(frame):
-    """The columns of a DataFrame, or of a Series, by name."""
+    """Returns the columns of a DataFrame or Series by name."""
     if hasattr(frame, "columns"):
         return {name: _column(frame.get_column(name)) for name in frame.columns}
     return {frame.name: _column(frame)}
@@ -29,7 +29,7 @@ def _read(series):
 
 
 def series_of(result, frame, name=None):
-    """A result as a Series."""
+    """Returns a result as a Series."""
     import numpy
     import polars
 
@@ -75,7 +75,7 @@ def keep(frame, mask):
 
 
 def take(frame, order):
-    """The rows with these numbers."""
+    """Returns the rows with these numbers."""
     return frame[order]
 
 
@@ -96,21 +96,21 @@ def picked(series, picks):
 
 
 def stacked(first, second):
-    """The elements of two columns in one, which has a type for both."""
+    """Joins two columns, whose common type the result has."""
     import polars
 
     return polars.concat([first.to_frame(), second.alias(first.name).to_frame()], how="vertical_relaxed").to_series()
 
 
 def made_of(frame, columns):
-    """A table of these columns."""
+    """Returns a table of these columns."""
     import polars
 
     return polars.DataFrame([series.alias(name) for name, series in columns.items()])
 
 
 def groups_of(frame, labels, made):
-    """The aggregations as a DataFrame whose first columns have the keys."""
+    """Returns the aggregations as a DataFrame. The first columns are the keys."""
     import polars
 
     keys = [series_of(k, frame, name) for name, k in labels.items()]
@@ -118,5 +118,5 @@ def groups_of(frame, labels, made):
 
 
 def only_column(made, name):
-    """Aggregations of one column are a table, with the keys."""
+    """Returns the table itself: the aggregations of one column are a table with the keys."""
     return made

@@ -1,7 +1,9 @@
-"""The operators of values that can be missing, as funcs of the kernel IR. In a compiled row function each value is a pair
-(value, whether it is there). The missing value NA is the pair (false, false), because every number type holds a bool.
+"""The operators on values that may be missing, as funcs of the kernel IR.
 
-A func computes the value only if all operands are there, so that the undefined values of missing elements cannot fail."""
+In a compiled row function each value is a pair (value, whether it is there). The missing value NA
+is the pair (false, false), because every number type can hold a bool. A func computes the result
+only if all operands are there, so the undefined values of missing elements cannot cause errors.
+"""
 
 import ast
 
@@ -9,7 +11,7 @@ from ..frontend.words import Text
 
 
 def _two(name, value, condition="a[1] and b[1]"):
-    """A func of two operands, whose result is missing unless the condition holds."""
+    """Returns a func of two operands whose result is missing unless the condition holds."""
     text = f"if {condition} {{ return ({value}, true) }}\n  return (zero(dtype({value})), false)"
     return Text(f"na_{name}", f"\nfunc na_{name}(a, b) @numba @inline {{\n  {text}\n}}")
 
@@ -20,7 +22,8 @@ def _one(name, value):
 
 
 def _kleene(name, operator, deciding):
-    """`&` and `|` of bools: one operand with the deciding value decides, also if the other one is missing."""
+    """Returns `&` or `|` of bools: an operand with the deciding value decides the result even if
+    the other operand is missing."""
     decides = "{0}[1] and {1}{0}[0]".replace("{1}", "" if deciding else "not ")
     result = "true" if deciding else "false"
     text = f"""
@@ -34,7 +37,7 @@ func na_{name}(a, b) @numba @inline {{
     return Text(f"na_{name}", text, (_two(f"{name}_bits", f"a[0] {operator} b[0]"),))
 
 
-# x ** 0 and 1 ** x are 1 for a missing x, as pandas has it.
+# x ** 0 and 1 ** x are 1 for a missing x, as in pandas.
 _POWER = Text(
     "na_pow",
     """
@@ -68,12 +71,13 @@ COMPARE = {
     ast.Gt: _two("gt", "a[0] > b[0]"),
     ast.GtE: _two("ge", "a[0] >= b[0]"),
 }
-# A NaN and a NaT are unequal to themselves; pandas counts both as missing.
+# NaN and NaT are unequal to themselves; pandas counts both as missing.
 IS_MISSING = Text("na_isna", "\nfunc na_isna(a) @numba @inline { return not a[1] or a[0] != a[0] }")
 
 
 def _call(count):
-    """A func that calls another one with values, if all of them are there."""
+    """Returns a func that calls another func with the values of its operands if all of them are
+    there."""
     names = "abcdefgh"[:count]
     called = f"f({', '.join(f'{n}[0]' for n in names)})"
     text = f"if {' and '.join(f'{n}[1]' for n in names)} {{ return ({called}, true) }}\n  return (zero(dtype({called})), false)"

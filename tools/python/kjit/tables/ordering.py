@@ -1,4 +1,4 @@
-"""Rows in the order of a column or of a function of a row: `sort`, `top_k` and `value_counts` of tables."""
+"""Sorts rows by a column or by a function of a row: `sort`, `top_k` and `value_counts` of tables."""
 
 import numpy
 
@@ -10,7 +10,8 @@ from .running import Result
 
 
 def _values(table, by):
-    """(values to order the rows by, which of them are there or None). Texts count by their place in the order of texts."""
+    """Returns (the values to sort the rows by, which of them are there or None). Strings are
+    represented by their position in the order of strings."""
     if callable(by):
         made = table._run(by, ())
         values, there, texts, is_ordered = made.values, made.there, made.texts, False
@@ -21,7 +22,8 @@ def _values(table, by):
 
 
 def _rows(table, by):
-    """(the rows that have a value, the values, the rows that have none)."""
+    """Returns (the rows with a value, the values, the rows without a value). Raises TypeError for
+    complex numbers."""
     values, there = _values(table, by)
     if values.dtype.kind == "c":
         raise TypeError("complex numbers have no order")
@@ -61,7 +63,8 @@ def top_k(table, k, by, smallest):
 
 
 def value_counts(table, name):
-    """The number of rows for each value of a column, the most frequent one first, equal counts in the order of the values."""
+    """Returns the number of rows for each value of a column, most frequent first; values with equal
+    counts are in ascending order."""
     grouped = table.groupby(name)
     groups, (labels,) = grouped._groups(), grouped._labels()
     counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")

@@ -1,11 +1,13 @@
-"""Aggregations of groups over batches of rows: partial results of each batch, which are tables again, and their combination."""
+"""Aggregates groups over batches of rows: computes partial results for each batch, which are tables
+again, and combines them."""
 
 import numpy
 import pyarrow
 
 from .grouping import GroupBy
 
-# Aggregation: the partial results of a batch. The parts "mean" and "m2", the sum of squared deviations, need the part "count".
+# Aggregation -> the partial results of a batch. The parts "mean" and "m2", the sum of squared
+# deviations, also need the part "count".
 PARTS = {
     "sum": ("sum",),
     "count": ("count",),
@@ -17,12 +19,13 @@ PARTS = {
     "var": ("count", "mean", "m2"),
     "std": ("count", "mean", "m2"),
 }
-_SECOND = {"count": "sum"}  # the aggregation of a part over batches, if it is another one
-_MOST_PENDING = 1 << 18  # rows of partial results that are combined at once
+_SECOND = {"count": "sum"}  # the aggregation of a part over batches, if it has another name
+_MOST_PENDING = 1 << 18  # number of rows of partial results that are combined at once
 
 
 def check(name, pair):
-    """Refuses an argument of agg() that is no pair of a column and an aggregation that batches have."""
+    """Raises TypeError or ValueError for an argument of agg() that is not a pair of a column and an
+    aggregation that batches support."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise TypeError(f'agg({name}=...) takes a pair such as ("price", "sum"), not {pair!r}')
     if not isinstance(pair[1], str) or pair[1] not in PARTS:
@@ -34,7 +37,8 @@ def check(name, pair):
 
 
 class Partials:
-    """The partial results of all batches so far. by: the keys of the groups, or an empty list for one group of all rows."""
+    """The partial results of all batches so far. by: the keys of the groups, or an empty list for
+    one group of all rows."""
 
     def __init__(self, by, aggregations, table_of):
         self.by, self.aggregations, self.table_of = by, aggregations, table_of
@@ -60,7 +64,7 @@ class Partials:
             self._combine()
 
     def result(self):
-        """The aggregations of all batches as a pyarrow Table."""
+        """Returns the aggregations of all batches as a pyarrow Table."""
         self._combine()
         (table,) = self.pending
         columns = {name: table.column(name) for name in self.by}
@@ -100,25 +104,27 @@ def _as_table(made):
 
 
 def _numbers(table, name):
-    """A column as floats, 0 for missing ones."""
+    """Returns a column as floats, with 0 for missing values."""
     return table.column(name).cast(pyarrow.float64()).fill_null(0.0).to_numpy()
 
 
 def _squares(made, name):
-    """The sums of squared deviations by the variances of a batch."""
+    """Returns the sums of squared deviations, computed from the variances of a batch."""
     count = _numbers(made, f"{name}:count")
     found = _numbers(made, f"{name}:m2") * numpy.maximum(count - 1, 0)
     return pyarrow.array(numpy.where(count > 1, found, 0.0))
 
 
 def _moments(table, name, codes, count, parts):
-    """Means, and sums of squared deviations from them, of the groups of partial results."""
+    """Returns the means, and the sums of squared deviations from them, of groups of partial
+    results."""
     is_in = codes >= 0
     codes, weights = codes[is_in], _numbers(table, f"{name}:count")[is_in]
     means = _numbers(table, f"{name}:mean")[is_in]
     total = numpy.bincount(codes, weights, count)
     with numpy.errstate(all="ignore"):
-        # A group without values has the mean 0, which no further batch takes into account.
+        # A group without values gets the mean 0; its weight is 0, so it does not affect further
+        # batches.
         combined = numpy.where(total > 0, numpy.bincount(codes, weights * means, count) / total, 0.0)
     made = {"mean": combined}
     if "m2" in parts:
@@ -128,7 +134,8 @@ def _moments(table, name, codes, count, parts):
 
 
 def _narrow(table):
-    """Sums of decimals in the type that they can be read from."""
+    """Converts sums of decimals to a type that can be read again. Raises OverflowError for more
+    than 18 digits."""
     for at, field in enumerate(table.schema):
         if pyarrow.types.is_decimal(field.type) and field.type.precision > 18:
             try:
@@ -140,7 +147,7 @@ def _narrow(table):
 
 
 def _finished(table, name, how):
-    """The results of an aggregation by its parts."""
+    """Returns the results of an aggregation, computed from its parts."""
     if how not in ("mean", "var", "std"):
         return table.column(f"{name}:{how}")
     count = _numbers(table, f"{name}:count")

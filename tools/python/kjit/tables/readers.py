@@ -1,5 +1,6 @@
-"""Batches of the files of a dataset of pyarrow, with bounded memory: the scanner of a whole dataset reads ahead as much as it can, so that
-Parquet files are scanned row group by row group, and CSV files by pyarrow's incremental reader."""
+"""Reads the files of a pyarrow dataset in batches with bounded memory. The scanner of a whole
+dataset reads ahead without a limit; therefore Parquet files are scanned one row group at a time,
+and CSV files are read by pyarrow's incremental reader."""
 
 
 def batches_of(dataset, columns, rows):
@@ -27,7 +28,7 @@ def _parquet_options():
 
 
 def _is_plain_csv(fragment):
-    """Whether a fragment is a CSV file without compression, whose columns are all in the file."""
+    """Returns whether a fragment is an uncompressed CSV file that contains all columns."""
     import pyarrow.dataset
 
     kind = getattr(pyarrow.dataset, "CsvFileFormat", None)

@@ -1,4 +1,4 @@
-"""Rolling windows: aggregations of the rows around each row, in a whole table or in each group."""
+"""Rolling windows: aggregates the rows around each row, in a whole table or in each group."""
 
 import numpy
 
@@ -10,7 +10,7 @@ from .grouping import usable
 from .rolling_kernels import COUNT, GREATEST, LEAST, MEAN, MOMENT, SUM
 from .running import Result
 
-# Name of an aggregation: the partial results in addition to the count.
+# Name of an aggregation -> the partial results that it needs in addition to the count.
 NAMED = {
     "sum": (SUM,),
     "mean": (SUM,),
@@ -34,19 +34,24 @@ class Rolling:
         self._layout = None
 
     def __getitem__(self, columns):
-        """Returns the windows for aggregations of one column, which are a Series in pandas, or of a list of columns."""
+        """Selects the columns to aggregate: one column, whose results are a Series in pandas, or a
+        list of columns."""
         for name in columns if isinstance(columns, list) else [columns]:
             find_column(self._table._columns, name)
         return Rolling(self._table, *self._arguments, self._grouped, columns)
 
     def agg(self, how=None, **aggregations):
-        """Returns a table with a row for each row of the table, in its order, and a column for each keyword `name=(column, aggregation)`.
+        """Returns a table with a row for each row of the original table, in its order, and a column
+        for each keyword `name=(column, aggregation)`.
 
-        An aggregation is a name: "sum", "mean", "min", "max", "count", "var" or "std"; or a function of the array of the values of a
-        window that are not missing, such as `lambda x: x.max() - x.min()`. column may be a function of a row. In place of keywords, how
-        is a dictionary column -> aggregation, or one aggregation for all columns that are no keys of groups.
+        An aggregation is a name: "sum", "mean", "min", "max", "count", "var" or "std"; or a
+        function of the array of the non-missing values in a window, such as `lambda x: x.max() -
+        x.min()`. column: a name, or a function of a row. Instead of keywords, how is a dictionary
+        from columns to aggregations, or one aggregation for all columns that are not group keys.
 
-        Raises TypeError and ValueError for other aggregations, KeyError for unknown columns, and the errors of the functions."""
+        Raises TypeError and ValueError for other aggregations, KeyError for unknown columns, and
+        the errors of the functions.
+        """
         if (how is None) == (not aggregations):
             raise TypeError('agg() takes keywords such as smooth=("price", "mean"), a dictionary, or one aggregation')
         if how is not None:
@@ -61,7 +66,8 @@ class Rolling:
         return home.only_column(table, self._selected) if is_one else table
 
     def apply(self, function):
-        """Returns the results of a function of the array of a window's values, see `agg`."""
+        """Returns the results of a function of the array of a window's values, see `agg`. Raises
+        TypeError if function is not callable."""
         if not callable(function):
             raise TypeError(f"apply() takes a function of the array of the values of a window, not {type(function).__name__}")
         return self.agg(function)
@@ -92,7 +98,8 @@ class Rolling:
         return _result(found, is_there, kind, rows, len(self._table))
 
     def _segments(self):
-        """(the rows group by group, or None for all rows in their order; where each group begins, and the end)."""
+        """Returns (the rows group by group, or None for all rows in order; the offsets of the
+        groups and the end)."""
         if self._layout is None:
             rows, offsets = None, numpy.array([0, len(self._table)])
             if self._grouped:
@@ -103,7 +110,7 @@ class Rolling:
         return self._layout
 
     def _values(self, name, column, how):
-        """(the values as floats of 64 bits, which of them are there or None, the kind of the column)."""
+        """Returns (the values as float64, which of them are there or None, the kind of the column)."""
         if callable(column) and hasattr(self._table, "columns"):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
@@ -132,7 +139,8 @@ def _number(value, name, least):
 
 
 def _blocks(offsets, window):
-    """(begin, end, first row of the group, last row of the group) of the blocks of rows that are as long as a window."""
+    """Returns (begin, end, first row of the group, last row of the group) of the blocks of rows,
+    which are as long as a window."""
     counts = numpy.diff(offsets)
     numbers = (counts + window - 1) // window
     first = numpy.repeat(offsets[:-1], numbers)
@@ -143,13 +151,14 @@ def _blocks(offsets, window):
 
 
 class _Windows:
-    """The windows of values that are in order."""
+    """The windows over values that are already in order."""
 
     def __init__(self, values, there, blocks, before, after):
         self.values, self.there, self.blocks, self.before, self.after = values, there, blocks, before, after
 
     def named(self, how, least):
-        """(the results of an aggregation, which of them are there). least: the number of values that a result needs."""
+        """Returns (the results of an aggregation, which of them are there). least: the minimum
+        number of values for a result."""
         counts, *found = self._partial((COUNT, *NAMED[how]))
         if how == "count":
             first, last = self._bounds()
@@ -167,7 +176,7 @@ class _Windows:
         return out
 
     def _bounds(self):
-        """The first and the last row of each window."""
+        """Returns the first and the last row of each window."""
         begins, ends, firsts, lasts = self.blocks
         rows, lengths = numpy.arange(len(self.values)), ends - begins
         return numpy.maximum(numpy.repeat(firsts, lengths), rows - self.before), numpy.minimum(
@@ -175,7 +184,8 @@ class _Windows:
         )
 
     def own(self, function, least):
-        """(the results of a function of Python that takes the array of a window's values, which of them are there)."""
+        """Returns (the results of a Python function of the array of a window's values, which of
+        them are there)."""
         first, last = self._bounds()
         values, starts, stops = self.values, first, last + 1
         if self.there is not None:
@@ -206,7 +216,8 @@ def _of_window(function):
 
 
 def _result(values, is_there, kind, rows, count):
-    """The results in the order of the table's rows. Rows that are in no group have none."""
+    """Returns the results in the order of the table's rows. Rows that belong to no group have no
+    result."""
     if rows is not None:
         ordered, flags = numpy.zeros(count, values.dtype), numpy.zeros(count, bool)
         ordered[rows], flags[rows] = values, is_there

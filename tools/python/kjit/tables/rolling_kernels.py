@@ -1,5 +1,6 @@
-"""Kernels for rolling windows, on the cores of the CPU. Rows are in blocks as long as the window. A window is the end of one block and the
-beginning of the next one, so that its result combines two partial results and nothing is subtracted."""
+"""Kernels for rolling windows, on the cores of the CPU. The rows are divided into blocks as long as
+the window. A window consists of the end of one block and the beginning of the next, so its result
+combines two partial results, and nothing is subtracted."""
 
 import math
 import typing
@@ -10,14 +11,16 @@ from ..frontend.words import ALL
 
 grid_range, static = ALL["grid_range"], ALL["static"]
 INFINITY = math.inf
-# Partial results, as the kernels compare them. MOMENT is the sum of the squared deviations from the mean.
+# The partial results, numbered for the kernels. MOMENT is the sum of squared deviations from the
+# mean.
 COUNT, SUM, LEAST, GREATEST, MEAN, MOMENT = range(6)
 
 
 @jit(device="cpu")
 @typing.no_type_check
 def scan(values, there, begins, ends, kinds: const, forward, backward):
-    """Computes the partial results of each block from its begin to row i, and from row i to its end."""
+    """Computes for each row i of a block the partial results from the begin of the block to row i,
+    and from row i to the end."""
     for b in grid_range(len(begins)):
         for direction in range(2):
             count, total, low, high, mean, moment = 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
@@ -53,8 +56,9 @@ def scan(values, there, begins, ends, kinds: const, forward, backward):
 @jit(device="cpu")
 @typing.no_type_check
 def combine(begins, ends, firsts, lasts, before, after, kinds: const, forward, backward, out):
-    """Combines the partial results of the windows from `before` rows before a row to `after` rows after it, in the rows from firsts[b] to
-    lasts[b]. kinds begins with COUNT, and MEAN comes directly before MOMENT."""
+    """Combines the partial results of the windows that reach from `before` rows before a row to
+    `after` rows after it, within the rows from firsts[b] to lasts[b]. kinds begins with COUNT, and
+    MEAN comes directly before MOMENT."""
     for b in grid_range(len(begins)):
         for i in range(begins[b], ends[b]):
             s, e = max(firsts[b], i - before), min(lasts[b], i + after)
@@ -74,6 +78,6 @@ def combine(begins, ends, firsts, lasts, before, after, kinds: const, forward, b
             elif s == begins[b]:
                 for j in static(range(len(kinds))):
                     out[j][i] = forward[j][e]
-            else:  # the window ends with its block
+            else:  # the window ends at the end of its block
                 for j in static(range(len(kinds))):
                     out[j][i] = backward[j][s]

@@ -1,4 +1,4 @@
-"""Expressions of row functions as pairs (value, whether it is there)."""
+"""Rewrites expressions of row functions as pairs (value, whether it is there)."""
 
 import ast
 import difflib
@@ -15,7 +15,8 @@ _ISNA_NAMES = {"isna": False, "isnull": False, "notna": True, "notnull": True}
 
 
 def _lifted(thing, count, source, call):
-    """A function of Python that calls a thing, as a func that other funcs can be given. Its place is the call in the program."""
+    """Returns a Python function that calls an object, in a form that other funcs can receive. Its
+    location is the call in the program."""
     names = "abcd"[:count]
     code = (lambda *operands: thing(*operands)).__code__.replace(co_filename=source.file)
     made = types.FunctionType(code, {}, "called", None, (types.CellType(thing),))
@@ -29,12 +30,12 @@ def _lifted(thing, count, source, call):
 
 
 class Expressions(Texts):
-    """What the rewriting of a function, `Body` in row_functions.py, knows of expressions."""
+    """The part of `Body` in row_functions.py, which rewrites a function, for expressions."""
 
     # ---- expressions ----
 
     def truth(self, node):
-        """The truth of an expression, as a bool."""
+        """Returns the truth value of an expression, as a bool."""
         if isinstance(node, ast.BoolOp):
             return self.at(node, ast.BoolOp(node.op, [self.truth(value) for value in node.values]))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -43,12 +44,12 @@ class Expressions(Texts):
         return made.elts[0] if is_known_truth(made) else self.call(node, TRUTH, made)
 
     def raw(self, node):
-        """The value of an expression that must not be missing."""
+        """Returns the value of an expression that must not be missing."""
         made = self.number(node)
         return made.elts[0] if is_there(made) else self.call(node, RAW, made)
 
     def number(self, node):
-        """The pair of an expression that is no text."""
+        """Returns the pair of an expression that is not a string."""
         self.check_number(node)
         return self.pair(node)
 
@@ -65,7 +66,7 @@ class Expressions(Texts):
         return method(node)
 
     def known(self, value, node):
-        """An object of Python that is known when the function is compiled."""
+        """Returns the pair for a Python object that is known at compile time."""
         if is_missing_object(value):
             return self.missing(node)
         is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
@@ -129,7 +130,7 @@ class Expressions(Texts):
         return self.variable(node, name)
 
     def variable(self, node, key):
-        """The variable that holds an operand in this function."""
+        """Returns the variable that holds an operand in this function."""
         self.operands[key] = self.shared.operand(key)
         return self.at(node, ast.Name(self.operands[key], ast.Load()))
 
@@ -155,7 +156,8 @@ class Expressions(Texts):
         return self.at(node, ast.IfExp(self.truth(node.test), self.pair(node.body), self.pair(node.orelse)))
 
     def of_BoolOp(self, node):
-        """`a and b` is b if a is true, else a. Expressions have no effects, so that the text of `a` may stand twice."""
+        """Rewrites `and` and `or`: `a and b` is b if a is true, else a. Expressions have no side
+        effects, so the text of `a` may occur twice."""
         made = self.number(node.values[-1])
         for value in reversed(node.values[:-1]):
             first = self.number(value)
@@ -165,7 +167,7 @@ class Expressions(Texts):
         return made
 
     def column_of(self, node):
-        """The name of the column that an expression reads, or None."""
+        """Returns the name of the column that an expression reads, or None."""
         name = None
         if isinstance(node, ast.Name):
             name = self.aliases.get(node.id)
@@ -199,7 +201,7 @@ class Expressions(Texts):
         return self.call(node, KNOWN[operators.COMPARE[type(operator)]], left, right)
 
     def identity(self, node, left, operator, right):
-        """`x is kjit.NA` and `x is None`."""
+        """Rewrites `x is kjit.NA` and `x is None`."""
         if is_missing_object(self.static.value(left)):
             left, right = right, left
         if not is_missing_object(self.static.value(right)):
@@ -265,7 +267,8 @@ class Expressions(Texts):
         return self.call(node, CALLS[len(node.args)], lifted, *(self.number(a) for a in node.args))
 
     def date(self, node, thing):
-        """np.timedelta64(...) and np.datetime64(...): of constants, or of a count and a unit that is a constant."""
+        """Rewrites np.timedelta64(...) and np.datetime64(...) of constants, or of a count and a
+        constant unit."""
         values = [self.static.value(argument) for argument in node.args]
         if values and static.UNKNOWN not in values:
             try:
@@ -284,7 +287,8 @@ class Expressions(Texts):
         return self.is_text(value) if isinstance(value, ast.AST) else isinstance(value, str)
 
     def call_function(self, node, python):
-        """A call of another function of the program. A row is handed over as the columns that the other function reads."""
+        """Rewrites a call of another function of the program. A row is passed as the columns that
+        the other function reads."""
         import inspect
 
         try:
@@ -301,7 +305,7 @@ class Expressions(Texts):
         texts = frozenset(n for n, v in bound.arguments.items() if n not in aliases and self.is_given_text(v))
         key = python, rows, tuple(aliases.items()), texts
         if key not in self.shared.callees:
-            self.shared.callees[key] = None  # of one that calls itself
+            self.shared.callees[key] = None  # for a recursive call
             self.shared.callees[key] = self.callee(python, rows, aliases, texts)
         if self.shared.callees[key] is None:
             raise self.error(node, f"{python.__name__}() calls itself: a row function has no recursion")

@@ -1,7 +1,10 @@
-"""Python functions of a row, rewritten as functions of pairs (value, whether it is there), which the front end compiles.
+"""Rewrites Python functions of a row as functions of pairs (value, whether it is there), which the
+front end compiles.
 
-The rewriting is from syntax tree to syntax tree. A column that the function reads becomes a parameter, an operator becomes a call
-of a func in operators.py, and the places of the nodes stay, so that messages show the user's line."""
+The rewriting works on syntax trees. A column that the function reads becomes a parameter, and an
+operator becomes a call of a func in operators.py. The nodes keep their locations, so messages show
+the user's lines.
+"""
 
 import ast
 import types
@@ -18,7 +21,8 @@ _PASSED_ON = (ast.Pass, ast.Break, ast.Continue, ast.Raise)
 
 
 class RowFunction(_functions.Function):
-    """A rewritten function. node: its syntax tree; columns: the operands that it reads, as its rewriting has found them."""
+    """A rewritten function. node: its syntax tree; names: its parameters, which are the operands
+    that it reads."""
 
     is_typed = True
 
@@ -40,7 +44,8 @@ class _Callable:
 
 
 class Rewriting:
-    """What the functions of one row function share: the columns by name, their operands, and the functions that they call."""
+    """The data shared by the functions of one row function: the columns by name, their operands,
+    and the functions that they call."""
 
     def __init__(self, columns):
         self.columns = columns  # name -> Column
@@ -49,14 +54,15 @@ class Rewriting:
         self.makes_missing = False
 
     def operand(self, key):
-        """The name of the parameter for an operand."""
+        """Returns the name of the parameter for an operand."""
         if key not in self.used:
             self.used[key] = f"operand.{len(self.used)}"
         return self.used[key]
 
 
 class _Body(Expressions):
-    """The rewriting of one function. rows: its parameters that are rows; aliases: its parameters that are one column."""
+    """Rewrites one function. rows: its parameters that are rows; aliases: its parameters that are
+    one column."""
 
     def __init__(self, shared, python, rows, aliases=()):
         self.shared, self.python, self.rows, self.aliases = shared, python, rows, dict(aliases)
@@ -69,20 +75,21 @@ class _Body(Expressions):
         self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         for name in stored & {*rows}:
             raise self.error(self.function, f"the row function assigns to its parameter `{name}`: use another name")
-        # Parameters that are a column and are assigned to are variables that begin with it.
+        # A parameter that is a column and is assigned to becomes a variable, which begins with the
+        # column's value.
         self.started = {name: self.aliases.pop(name) for name in sorted(stored & {*self.aliases})}
         self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
-        self.text_names, self.returned_texts = set(), set()  # see Texts; whether returned values are texts
-        self.operands = {}  # operand -> the name of the variable, in the order of use
+        self.text_names, self.returned_texts = set(), set()  # see Texts; whether each returned value is a string
+        self.operands = {}  # operand -> the name of its variable, in the order of use
 
     def error(self, node, message):
         return self.source.error(node if hasattr(node, "lineno") else self.function, message)
 
-    # ---- the whole ----
+    # ---- whole functions ----
 
     def statements(self):
-        """The body, with a `return NA` at its end if the end can be reached."""
+        """Returns the rewritten body. If its end can be reached, it ends with `return NA`."""
         starts = [self.start(name, column) for name, column in self.started.items()]
         self.find_text_names()
         if isinstance(self.function, ast.Lambda):
@@ -99,7 +106,7 @@ class _Body(Expressions):
         return self.at(self.function, ast.Assign([ast.Name(name, ast.Store())], self.column(self.function, column)))
 
     def made(self, names, body):
-        """The function with these parameters and statements."""
+        """Returns the function with these parameters and statements."""
         arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
         name = getattr(self.function, "name", "lambda_")
         made = ast.FunctionDef(name, arguments, body, [])
@@ -118,7 +125,7 @@ class _Body(Expressions):
         return self.at(node, ast.Call(ast.Constant(callee), list(arguments), []))
 
     def there(self, node, value):
-        """The pair of a value that is not missing."""
+        """Returns the pair of a value that is not missing."""
         return self.at(node, ast.Tuple([value, ast.Constant(True)], ast.Load()))
 
     def missing(self, node):
@@ -146,7 +153,7 @@ class _Body(Expressions):
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(...))):
             return []
         if isinstance(node.value, ast.Call):
-            self.pair(node.value)  # what is wrong in it comes first
+            self.pair(node.value)  # reports errors inside the call first
         raise self.error(node, "an expression without a use in a row function")
 
     def do_Return(self, node):
@@ -213,7 +220,8 @@ class _Body(Expressions):
     # ---- calls of other functions ----
 
     def callee(self, python, rows, aliases, texts):
-        """(the form that calls a function, the operands that it reads, its parameters that are values)."""
+        """Returns (the object that calls the rewritten function, the operands that it reads, its
+        parameters that are values)."""
         body = _Body(self.shared, python, rows, aliases)
         body.text_names |= texts
         statements = body.statements()
@@ -226,10 +234,13 @@ class _Body(Expressions):
 
 
 def rewrite(python, columns, count, is_row=True):
-    """Rewrites a function of a row, or of one value. Returns (function, operands in the order of parameters, whether its result can
-    be missing, whether it is a text). columns: name -> Column; count: the number of arguments after the first one.
+    """Rewrites a function of a row, or of one value. Returns (function, operands in the order of
+    the parameters, whether its result can be missing, whether the result is a string).
 
-    Each operand of the table takes two parameters if it can be missing, the value and the flag, and one parameter otherwise."""
+    columns: name -> Column; count: the number of arguments after the first one. An operand that can
+    be missing takes two parameters, the value and the flag; any other operand takes one. Raises
+    TypeError if the object is not a Python function.
+    """
     if not isinstance(python, types.FunctionType):
         python = getattr(python, "py_func", python)
     if not isinstance(python, types.FunctionType):
@@ -248,7 +259,7 @@ def rewrite(python, columns, count, is_row=True):
             f"{python.__name__}() takes {len(body.parameters)} arguments, and the row and {count} more are given"
         )
     defaulted = [name for name in rest[count:] if name in body.stored]
-    for name in set(rest[count:]) - set(defaulted):  # what nothing assigns is known in the function
+    for name in set(rest[count:]) - set(defaulted):  # a parameter that is never assigned is a constant
         body.static.around[name] = known[name]
         body.own.discard(name)
     statements = body.statements()
@@ -282,7 +293,7 @@ def rewrite(python, columns, count, is_row=True):
 
 
 def _date(dtype, count):
-    """The date of a dtype of NumPy with a count of its unit."""
+    """Returns the expression for a date of a NumPy dtype with a count of its unit."""
     import numpy
 
     unit, step = numpy.datetime_data(dtype)
@@ -290,7 +301,7 @@ def _date(dtype, count):
 
 
 def _ends(body):
-    """Whether every way through statements returns or raises."""
+    """Returns whether every path through the statements returns or raises."""
     last = body[-1]
     if isinstance(last, (ast.Return, ast.Raise)):
         return True

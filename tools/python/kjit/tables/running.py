@@ -8,18 +8,20 @@ from .row_functions import rewrite
 from .strings import Dictionary, TextOperand
 
 TypingError = CLASSES["KJIT_ERROR_TYPE"]
-_MOST_VARIANTS = 64  # rewritten functions that one function of Python keeps
+_MOST_VARIANTS = 64  # number of rewritten functions that are kept for each Python function
 
 
 class Result:
-    """A new column. there: a NumPy array that says which elements are there, or None if all are; kind: see Data; texts: the dictionary
-    if the values are codes of texts; decimal: the Decimal if the values are the integers of decimals."""
+    """A new column. there: a NumPy array that says which elements are there, or None if all are;
+    kind: see Data; texts: the dictionary if the values are codes of strings; decimal: the Decimal
+    if the values are the integers of decimals."""
 
     def __init__(self, values, there, kind, texts=None, decimal=None):
         self.values, self.there, self.kind, self.texts, self.decimal = values, there, kind, texts, decimal
 
     def texts_with(self, missing, dtype):
-        """The texts as a NumPy array of a type, with the given object in the place of missing ones."""
+        """Returns the strings as a NumPy array of a dtype, with the given object in place of
+        missing strings."""
         import numpy
 
         codes = self.values if self.there is None else numpy.where(self.there, self.values, len(self.texts))
@@ -30,7 +32,7 @@ class Result:
 
 
 class _Seen(dict):
-    """The columns that a rewriting has asked for."""
+    """Records the columns that a rewriting has asked for."""
 
     def __init__(self, columns):
         super().__init__(columns)
@@ -43,7 +45,8 @@ class _Seen(dict):
 
 
 def _variant(function, columns, count, is_row):
-    """The rewritten function for columns of these layouts. It is kept by the function of Python, with the layouts that it depends on."""
+    """Returns the rewritten function for columns with these layouts. It is stored in the Python
+    function, with the layouts on which it depends."""
     python = getattr(function, "py_func", function)
     known = getattr(python, "__dict__", {}).setdefault("__kjit_rows__", [])
     for entry in known:
@@ -60,7 +63,8 @@ def _variant(function, columns, count, is_row):
 
 
 def _segments(used, length):
-    """The parts of the rows in which no column changes its chunk, as (first row, tuple of the columns' chunks there)."""
+    """Yields the ranges of rows in which no column changes its chunk: (first row, end, tuple of the
+    columns' chunks)."""
     ends = sorted({0, length} | {end for column in used for end in _ends(column)})
     cursors = [_Cursor(column.data.chunks) for column in used]
     for start, end in zip(ends, ends[1:]):
@@ -87,13 +91,13 @@ class _Cursor:
 
 
 def _empty(column):
-    """A chunk without elements, which says the types."""
+    """Returns a chunk without elements, which has the types."""
     chunk = column.data.chunks[0]
     return chunk.part(0, 0)
 
 
 def _operands(operands, columns, chunks, args, dictionary):
-    """The operands of the map for one part of the rows."""
+    """Returns the operands of the map for one range of rows."""
     import numpy
 
     given = list(args)
@@ -120,7 +124,7 @@ def _row_number(i):
 
 
 def _scalar(value):
-    """An argument of a call as a number that has a type."""
+    """Returns an argument of a call as a typed number. Raises TypeError for other objects."""
     import numpy
 
     kinds = {bool: numpy.bool_, int: numpy.int64, float: numpy.float64, complex: numpy.complex128}
@@ -132,7 +136,7 @@ def _scalar(value):
 
 
 def constant(value, length):
-    """A column of one number, or of missing values for NA."""
+    """Returns a column with one repeated number, or with missing values for NA."""
     import numpy
 
     if isinstance(value, str):
@@ -143,7 +147,7 @@ def constant(value, length):
 
 
 def run(function, columns, length, args=(), is_row=True, device=None):
-    """Applies a function to each row. columns: name -> Column. Returns a Result."""
+    """Applies a function to each row and returns a Result. columns: name -> Column."""
     import numpy
 
     args = tuple(_scalar(value) for value in args)
@@ -183,7 +187,7 @@ def run(function, columns, length, args=(), is_row=True, device=None):
 
 
 def _of_row(error, made, given, start):
-    """The error of a thread with the number of the row."""
+    """Returns the error of a thread with the number of the row."""
     import numpy
 
     from .._errors import name_element

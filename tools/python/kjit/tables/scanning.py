@@ -1,4 +1,5 @@
-"""Tables in files that are larger than memory, see `kjit.scan_table`. Arrow reads batches in threads of its own while kjit computes."""
+"""Tables in files that are larger than memory, see `kjit.scan_table`. Arrow reads batches on its
+own threads while kjit computes."""
 
 import os
 import sys
@@ -13,13 +14,17 @@ _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".feather": "feather", ".arro
 
 
 def scan_table(source, *, format=None, batch_rows=131072, device=None):
-    """Returns a `Scan` of the rows of files, which are read in batches, so that the files may be larger than the memory.
+    """Returns a `Scan` of the rows of files. The files are read in batches, so they may be larger
+    than memory.
 
-    source: a path of a file or of a directory, a list of paths, or a dataset of pyarrow. format: "parquet", "csv" or "arrow", by default
-    by the suffix of the name, and "parquet" for a directory. batch_rows: the largest number of rows of a batch. device: where functions
-    of rows run.
+    source: the path of a file or directory, a list of paths, or a pyarrow dataset. format:
+    "parquet", "csv" or "arrow"; the default follows from the file name's suffix, and is "parquet"
+    for a directory. batch_rows: the maximum number of rows in a batch. device: the device on which
+    row functions run.
 
-    Raises ImportError without pyarrow, FileNotFoundError for missing files, and TypeError and ValueError for other sources."""
+    Raises ImportError without pyarrow, FileNotFoundError for missing files, and TypeError or
+    ValueError for other sources.
+    """
     try:
         import pyarrow.dataset
     except ImportError:
@@ -32,7 +37,7 @@ def scan_table(source, *, format=None, batch_rows=131072, device=None):
 
 
 def _paths(source, format):
-    """The arguments of pyarrow's dataset()."""
+    """Returns the arguments of pyarrow's dataset()."""
     paths = [os.fspath(path) for path in (source if isinstance(source, (list, tuple)) else [source])]
     if not paths:
         raise ValueError("scan_table() takes at least one path")
@@ -48,17 +53,18 @@ def _paths(source, format):
 
 
 class Scan:
-    """The rows of files after some steps, see `scan_table`. A method that returns a Scan reads nothing."""
+    """The rows of files after some steps, see `scan_table`. A method that returns a Scan reads no
+    file."""
 
     def __init__(self, dataset, steps, batch_rows, device):
         self._dataset, self._steps, self._batch_rows, self._device = dataset, steps, batch_rows, device
 
     def filter(self, function, args=()):
-        """Returns a Scan of the rows for which `function(row, *args)` is true, as `Table.filter` does."""
+        """Returns a Scan of the rows for which `function(row, *args)` is true, like `Table.filter`."""
         return self._after("filter", function, args=args)
 
     def assign(self, **functions):
-        """Returns a Scan with new or replaced columns, as `Table.assign` does."""
+        """Returns a Scan with new or replaced columns, like `Table.assign`."""
         return self._after("assign", **functions)
 
     def _after(self, method, *arguments, **keywords):
@@ -69,21 +75,22 @@ class Scan:
             raise AttributeError(f"a scan has no {name}(), which needs all rows at once: collect() makes a table in memory")
         raise AttributeError(f"a scan has no attribute {name!r}")
 
-    # ---- what reads the files ----
+    # ---- methods that read the files ----
 
     def batches(self):
-        """Yields the rows as RecordBatches of pyarrow. None of them is empty."""
+        """Yields the rows as nonempty pyarrow RecordBatches."""
         yield from self._batches(None, ())
 
     def collect(self):
-        """Returns all rows as a Table of pyarrow in memory."""
+        """Returns all rows as a pyarrow Table in memory."""
         import pyarrow
 
         first = self._run(self._empty())
         return pyarrow.Table.from_batches([first, *self.batches()]) if self._steps else self._dataset.to_table()
 
     def apply(self, function, axis=1, args=()):
-        """Returns the results of a function of each row as a ChunkedArray of pyarrow, as `Table.apply` does."""
+        """Returns the results of a function of each row as a pyarrow ChunkedArray, like
+        `Table.apply`."""
         import pyarrow
 
         first = self._table(self._run(self._empty())).apply(function, axis, args)
@@ -91,7 +98,7 @@ class Scan:
         return pyarrow.chunked_array([first, *parts])
 
     def to_parquet(self, path):
-        """Writes the rows to a Parquet file, batch by batch, and returns their number."""
+        """Writes the rows to a Parquet file, batch by batch, and returns the number of rows."""
         import pyarrow.parquet
 
         count, first = 0, self._run(self._empty())
@@ -108,7 +115,8 @@ class Scan:
         return sum(batch.num_rows for batch in self._batches([], ()))
 
     def top_k(self, k, by, *, smallest=False):
-        """Returns the k rows with the largest values of a column or of a function of a row, as `Table.top_k` does."""
+        """Returns the k rows with the largest values of a column or of a function of a row, like
+        `Table.top_k`, as a pyarrow Table."""
         import pyarrow
 
         found = pyarrow.Table.from_batches([self._run(self._empty())])
@@ -119,7 +127,8 @@ class Scan:
         return found
 
     def groupby(self, by):
-        """Returns the rows in groups, for `groupby(...).agg(...)`, see `ScanGroups.agg`. Raises KeyError for an unknown column."""
+        """Groups the rows for `groupby(...).agg(...)`, see `ScanGroups.agg`. Raises KeyError for an
+        unknown column."""
         names = list(by) if isinstance(by, (list, tuple)) else [by]
         if not names:
             raise ValueError("groupby() takes the name of a column or a list of names, not an empty list")
@@ -127,15 +136,15 @@ class Scan:
         return ScanGroups(self, names)
 
     def agg(self, **aggregations):
-        """Returns a dictionary with an aggregation of all rows for each keyword `name=(column, aggregation)`, see `ScanGroups.agg`. A
-        missing result is None."""
+        """Returns a dictionary with an aggregation of all rows for each keyword `name=(column,
+        aggregation)`, see `ScanGroups.agg`. A missing result is None."""
         made = _aggregated(self, [], aggregations)
         return {name: made.column(name)[0].as_py() for name in aggregations}
 
     # ---- batches ----
 
     def _empty(self):
-        """A batch without rows, which says the types."""
+        """Returns a batch without rows, which has the types."""
         import pyarrow
 
         schema = self._dataset.schema
@@ -145,7 +154,7 @@ class Scan:
         return Table(native, of_arrow, of_arrow.columns_of(native, has_flags=True), native.num_rows, self._device)
 
     def _run(self, batch):
-        """A batch after the steps."""
+        """Returns a batch after all steps."""
         for method, arguments, keywords in self._steps:
             batch = getattr(self._table(batch), method)(*arguments, **keywords)
         return batch
@@ -157,8 +166,9 @@ class Scan:
                 raise KeyError(f"the files have no column {name!r}: they have {', '.join(map(repr, schema.names))}")
 
     def _batches(self, names, functions):
-        """Yields the batches after the steps. names: the columns that the caller uses, None for all; functions: its functions of a row,
-        each with its further arguments. Other columns are not read."""
+        """Yields the batches after all steps. names: the columns that the caller uses, None for
+        all; functions: the caller's row functions, each with its additional arguments. Other
+        columns are not read."""
         columns = None if names is None else self._used(names, functions)
         line = _Line()
         try:
@@ -171,7 +181,7 @@ class Scan:
             line.end()
 
     def _used(self, names, functions):
-        """The columns of the files that the steps and the caller use, at least one."""
+        """Returns the columns of the files that the steps and the caller use, at least one."""
         batch, made, used = self._empty(), set(), set()
         for method, arguments, keywords in self._steps:
             if method == "filter":
@@ -195,20 +205,23 @@ class Scan:
 
 
 class ScanGroups:
-    """The rows of a scan by the values of columns."""
+    """The rows of a scan, grouped by the values of columns."""
 
     def __init__(self, scan, names):
         self._scan, self._names = scan, names
 
     def agg(self, **aggregations):
-        """Returns a Table of pyarrow with one row for each key, in ascending order, and a column for each keyword
-        `name=(column, aggregation)`.
+        """Returns a pyarrow Table with one row for each key, in ascending order, and a column for
+        each keyword `name=(column, aggregation)`.
 
-        An aggregation is "sum", "mean", "min", "max", "count", "var", "std", "first" or "last", as for tables; column may be a function
-        of a row. The memory grows with the number of groups, not with that of rows.
+        An aggregation is "sum", "mean", "min", "max", "count", "var", "std", "first" or "last", as
+        for tables. column: a name, or a function of a row. The memory depends on the number of
+        groups, not on the number of rows.
 
-        Raises ValueError for aggregations that need all values of a group, TypeError for other arguments, KeyError for unknown columns,
-        OverflowError for sums of decimals with more than 18 digits, and the errors of the functions."""
+        Raises ValueError for aggregations that need all values of a group, TypeError for other
+        arguments, KeyError for unknown columns, OverflowError for sums of decimals with more than
+        18 digits, and the errors of the functions.
+        """
         return _aggregated(self._scan, self._names, aggregations)
 
 
@@ -232,7 +245,8 @@ def _aggregated(scan, names, aggregations):
 
 
 class _Line:
-    """The number of rows so far, on a terminal, or in lines after 1, 2, 4, 8 seconds and so on, as `set_progress` selects."""
+    """Shows the number of rows so far: in place on a terminal, otherwise in lines after 1, 2, 4, 8
+    seconds and so on, as selected by `set_progress`."""
 
     def __init__(self):
         asked, stream = _progress._asked, sys.stderr

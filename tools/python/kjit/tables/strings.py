@@ -1,5 +1,6 @@
-"""Texts in row functions. A text is a number in compiled code: its place in a dictionary of the call, which has the texts of all
-columns that the function reads and the texts in the function. What is a text is known when the function is rewritten."""
+"""Strings in row functions. In compiled code a string is a number: its index in a dictionary for
+the call. The dictionary has the strings of all columns that the function reads and the strings in
+the function. The rewriting determines which expressions are strings."""
 
 import ast
 from typing import NamedTuple
@@ -11,16 +12,17 @@ MEANING = "a row function can compare (==, !=, in), test for NA, give to variabl
 
 
 class TextOperand(NamedTuple):
-    """The operand that a text in a function is."""
+    """The operand for a string in a function."""
 
     text: str
 
 
 class Texts:
-    """What the rewriting of a function, `_Body`, knows of texts. text_names: its variables that hold texts."""
+    """The part of `Body`, which rewrites a function, for strings. text_names: its variables that
+    hold strings."""
 
     def is_text(self, node):
-        """Whether an expression is a text or NA."""
+        """Returns whether an expression is a string or NA."""
         value = self.static.value(node)
         if value is not static.UNKNOWN:
             return isinstance(value, str)
@@ -34,7 +36,8 @@ class Texts:
         return name is not None and self.shared.columns[name].texts is not None
 
     def find_text_names(self):
-        """Finds the variables that are assigned texts, until no further one is found."""
+        """Finds all variables to which strings are assigned. Raises an error if another value is
+        assigned to one of them."""
         assigned = list(self.assigned_values())
         is_new = True
         while is_new:
@@ -46,7 +49,8 @@ class Texts:
                 raise self.error(value, f"variable `{name}` holds texts, and here another value")
 
     def assigned_values(self):
-        """(name, value) of each assignment to a variable, also of one by one in tuples."""
+        """Yields (name, value) for each assignment to a variable, also for tuples of variables and
+        values."""
         for node in ast.walk(self.function):
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) or node.value is None:
@@ -63,20 +67,20 @@ class Texts:
         return value is not static.UNKNOWN and is_missing_object(value)
 
     def check_number(self, node):
-        """Refuses a text where a number is needed."""
+        """Raises an error for a string in a position that needs a number."""
         if self.is_text(node):
             name = self.column_of(node)
             what = f"column {name!r} has texts" if name is not None else f"`{ast.unparse(node)}` is a text"
             raise self.error(node, f"{what}, which {MEANING}")
 
     def check_branches(self, node):
-        """Refuses a conditional expression of a text and a number."""
+        """Raises an error for a conditional expression of a string and a number."""
         kinds = [self.is_text(part) for part in (node.body, node.orelse) if not self.is_missing(part)]
         if len(set(kinds)) > 1:
             raise self.error(node, "one branch of the conditional expression is a text, and the other one is not")
 
     def check_compared(self, node, left, operator, right):
-        """Refuses orders of texts, and comparisons of a text with a number."""
+        """Raises an error if strings are compared by order, or with a number."""
         kinds = [self.is_text(operand) for operand in (left, right)]
         if not any(kinds):
             return
@@ -87,7 +91,7 @@ class Texts:
 
 
 class Dictionary:
-    """The texts of one call. columns: the columns of texts that the function reads."""
+    """The strings of one call. columns: the columns of strings that the function reads."""
 
     def __init__(self, columns):
         self.codes, self._maps = {}, {}
@@ -98,7 +102,8 @@ class Dictionary:
         return self.codes.setdefault(text, len(self.codes))
 
     def mapped(self, name, codes):
-        """The codes of a column as numbers of this dictionary. Codes of missing elements may be any number."""
+        """Converts the codes of a column to numbers of this dictionary. Codes of missing elements
+        are arbitrary."""
         import numpy
 
         numbers = self._maps[name]
