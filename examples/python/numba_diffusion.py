@@ -1,4 +1,4 @@
-"""Heat in a plate over 10,000 steps, and a picture of it: a program for numba.cuda, but for the import.
+"""Heat in a plate over 10,000 steps, and a picture of it: a numba.cuda program with another import.
     python3 numba_diffusion.py [STEPS [PICTURE.png]]"""
 import os
 import struct

@@ -1,6 +1,6 @@
-"""Heat in a plate that is divided over all GPUs: each has a strip of rows, and a row of each neighbour at the edges, which copies between
-the GPUs bring after each step. A program for numba.cuda, but for the import. Without GPUs, KJIT_CPU_DEVICES=2 in the environment makes two
-devices of the CPU."""
+"""Heat in a plate that is divided over all GPUs. Each GPU has a strip of rows and one row of each
+neighbour, which copies between the GPUs update after each step. A numba.cuda program with another
+import. Without GPUs, KJIT_CPU_DEVICES=2 in the environment creates two CPU devices."""
 from kjit import cuda
 
 import numpy as np

@@ -248,8 +248,8 @@ def _codes_of_range(keys, there, low, found, ranks):
 
 
 def _by_hash(keys, there, empty):
-    """Returns the Groups, or None if a hash table for a quarter of the rows cannot hold all
-    distinct keys. empty: an integer that is not a key."""
+    """Returns the Groups, or None if the keys have too many distinct values for a hash table.
+    empty: an integer that is not a key."""
     import numpy
 
     bits, most = 12, max(12, (max(len(keys), 1) // 4).bit_length())
