@@ -165,7 +165,7 @@ for index, kind in [(3, IndexError), ((0, 0, 0), IndexError), ("x", IndexError),
     refused(lambda: kjit.zeros((3, 2), "f32", "cpu")[index], "", kind)
 for shape in (-1, (2, -3), (1,) * 9, "x", 1.5, (2**62, 2**62), 2**70):
     refused(lambda: kjit.empty(shape, "f32", "cpu"), "", (kjit.Error, TypeError, OverflowError))
-refused(lambda: kjit.empty(3, "f33", "cpu"), "no element type", TypeError)
+refused(lambda: kjit.empty(3, "f33", "cpu"), "not an element type", TypeError)
 refused(lambda: kjit.empty(3, "f32", "gpu"), "no device is called", kjit.NoDeviceError)
 refused(lambda: kjit.empty(3, "f32", "cuda:999"), "", kjit.NoDeviceError)
 brain = kjit.zeros(3, kjit.bf16, "cpu")

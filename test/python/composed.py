@@ -188,7 +188,7 @@ overlapping = np.dtype({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets":
 refused(lambda: shear[1, 1](np.zeros(3, overlapping), by), "overlap")
 refused(lambda: shear[1, 1](np.zeros(3, [("x", ">f4"), ("y", "f4")]), by), "another order")
 refused(lambda: shear[1, 1](np.zeros(3, [("x", "O"), ("y", "f4")]), by), "reference" if np.__version__ > "2" else "object")
-refused(lambda: shear[1, 1](np.zeros(3, [("a", "f4")]), by), "the value is record_a_")
+refused(lambda: shear[1, 1](np.zeros(3, [("a", "f4")]), by), "the value is record (a)")
 frozen = points.copy()
 frozen.flags.writeable = False
 refused(lambda: shear[1, 1](frozen, by), "read-only")

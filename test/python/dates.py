@@ -248,19 +248,19 @@ for text, given, message in [
     ("a + b", (time, year), "no common unit"),
     ("a + b", (time, time), "`+` of datetime64[D] and datetime64[D]"),
     ("a - b", (day, time), "`-` of timedelta64[D] and datetime64[D]"),
-    ("a * b", (time, numbers[:1]), "`*` of datetime64[D] and i64"),
+    ("a * b", (time, numbers[:1]), "`*` of datetime64[D] and int64"),
     ("a * b", (day, day), "`*` of timedelta64[D] and timedelta64[D]"),
     ("a == b", (time, day), "`==` of datetime64[D] and timedelta64[D]"),
     ("a & b", (day, day), "`&` of"),
-    ("b / a", (day, numbers[:1]), "`/` of i64 and timedelta64[D]"),
+    ("b / a", (day, numbers[:1]), "`/` of int64 and timedelta64[D]"),
     ("a + b", (np.ones(1, "m8[W]"), np.ones(1, "m8[as]")), "no common unit"),
 ]:
     refused(operator(text, *given), message)
 for r, x, message in [
-    (np.zeros(1), time, "datetime64_D"),
+    (np.zeros(1), time, "datetime64[D]"),
     (np.zeros(1, "m8[D]"), year, "no common unit"),
-    (np.zeros(1, "m8[D]"), time, "datetime64_D"),
-    (np.zeros(1, "M8[D]"), np.ones(1), "datetime64_D"),
-    (np.zeros(1, "i8"), day, "timedelta64_D"),
+    (np.zeros(1, "m8[D]"), time, "datetime64[D]"),
+    (np.zeros(1, "M8[D]"), np.ones(1), "datetime64[D]"),
+    (np.zeros(1, "i8"), day, "timedelta64[D]"),
 ]:
     refused(lambda: convert[1, 1](r, x), message)

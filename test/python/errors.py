@@ -100,7 +100,7 @@ y: kjit.f32 = 1
 y: kjit.f64 = 2  # E: another type than in line 2
 ---
 y = x
-y = 3  # E: an integer literal here and f32[:] C elsewhere
+y = 3  # E: an integer literal here and a C-contiguous array of float32 with one dimension elsewhere
 ---
 x[0] = "ü" == x; x[1] = nobody  # E: a text is nothing
 ---
@@ -486,6 +486,41 @@ says(kjit.TypingError, lambda: picks(1), "iterate with `for v in t`", refused=["
 says(kjit.TypingError, lambda: calls_number(3), "`a` is called, but it is a value", refused=IR)
 says(ZeroDivisionError, lambda: divides(1, 0), "function `divides`: ", refused=IR)
 
+# Types of the kernel IR become Python's: NumPy's names in sentences, and kjit's in quoted code.
+for message, expected in (
+    ("the value is f32[:] C", "the value is a C-contiguous array of float32 with one dimension"),
+    ("got const f64[:, :] F", "got a read-only F-contiguous array of float64 with two dimensions"),
+    ("got i8[:, :, :], not u16", "got an array of int8 with three dimensions, not uint16"),
+    ("got shared bf16[4, 2]", "got a shared array of bfloat16 with the shape (4, 2)"),
+    ("got local bool[3]", "got a local array of bool with the shape (3,)"),
+    ("got c64[]", "got an array of complex64 with no dimensions"),
+    ("x must have the type f32[:] F", "x must be an F-contiguous array of float32 with one dimension"),
+    ("got (i64, (c128, f16))", "got (int64, (complex128, float16))"),
+    ("got f32x4 and datetime64_25s", "got float32x4 and datetime64[25s]"),
+    ("got timedelta64_D[:] C", "got a C-contiguous array of timedelta64[D] with one dimension"),
+    ("write i32(...) or `f32(x)` or `f32[:, ::1]`", "write kjit.i32(...) or `kjit.f32(x)` or `kjit.f32[:, ::1]`"),
+    ("got `f32[:] C`", "got a C-contiguous array of float32 with one dimension"),
+    ('kjit.f32, "f32", my_f32, f320, 3i32, `x_i64`', 'kjit.f32, "f32", my_f32, f320, 3i32, `x_i64`'),
+):
+    assert _phrases.in_python(message) == expected, _phrases.in_python(message)
+assert _phrases.in_python("got f32[:] C", False) == "got f32[:] C"
+
+
+@kjit.jit
+def raises_own(r):
+    raise ValueError("f32[:] C is i64")
+
+
+@kjit.jit
+def stores_record(r, x):
+    r[0] = x[0]
+
+
+says(kjit.Error, lambda: raises_own[1, 1](x), "f32[:] C is i64")
+says(kjit.TypingError, lambda: stores_record[1, 1](np.zeros(2, [("a", "f4"), ("b", "i4")]), x), "the type record (a, b), but the value is")
+says(kjit.TypingError, lambda: kjit.matmul(np.ones((2, 2)), np.ones((2, 2), np.float32)), "kjit.matmul: ", "float32", "float64")
+says(kjit.ArgumentError, lambda: kjit.reduce(np.ones(0), "max"), "kjit.reduce: ", "`initial`", refused=["options"])
+
 # Every rule of words is for a message of libkjit.
 for rule, message in zip(_phrases.RULES, (
     "x, or `func f(...) -> i64 { ... }`", "use a `local` array", "iterate with `for v in t` or `for i in range(len(t)) @static`",
@@ -493,7 +528,8 @@ for rule, message in zip(_phrases.RULES, (
     "no assignment gives it a type; declare it with a type, such as `var s: f32`",
     "`s` starts with a literal and is then assigned i32 and f32; give it a type, `var s: i64 = ...`", "expected a value, found a type; to convert, write `f32(x)`",
     "a string is not a value; strings can only be used in `assert`, `raise` and `print`", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`",
-    "at compile time: say `@most(n)` behind its head", "a smaller `@most(n)` keeps less", "a rule, `func f(...) @vjp(g)`", "a func of two values"),
+    "at compile time: say `@most(n)` behind its head", "a smaller `@most(n)` keeps less", "a rule, `func f(...) @vjp(g)`",
+    "kjit_select: `x` has no elements", "the value is f32[:] C, which is an array: an index is missing", "options.axes: a sort is along one axis", "no identity element; set options.initial", "a func of two values"),
     strict=True):
     assert re.search(rule[0], message) and _phrases.in_python(message) != message, rule
 

@@ -77,7 +77,7 @@ for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
                 assert fits, (kind, kernel, n, r)
                 assert r.tolist() == [compute(n)] * 3, (kind, kernel, n, r)
             except kjit.ArgumentError as error:
-                name = kind[0] + str(8 * int(kind[1]))
+                name = np.dtype(kind).name
                 assert not fits, (kind, kernel, n, str(error))
                 assert f"parameter `n`: {n} is too" in str(error) and f"for {name}," in str(error), str(error)
                 assert "number_limits.py" in str(error), str(error)
@@ -196,7 +196,7 @@ byte = np.zeros(1, "u1")
 put(byte, 254)
 assert byte.tolist() == [255]
 for n in (255, -2, 2**40, 2**64 - 1):
-    assert "for u8" in refuse(put, byte, n)
+    assert "for uint8" in refuse(put, byte, n)
 assert byte.tolist() == [255]
 
 # Another process gets the code from the disk cache. Lines that have moved since are not named.
@@ -231,7 +231,7 @@ def run(folder, lines):
 
 with tempfile.TemporaryDirectory() as folder:
     first = run(folder, "")
-    assert "-5 is too small for u32" in first and "r[i] = n" in first, first
+    assert "-5 is too small for uint32" in first and "r[i] = n" in first, first
     assert run(folder, "") == first
     moved = run(folder, "\n\n\n# more\n")
-    assert "-5 is too small for u32" in moved and ":6:" not in moved, moved
+    assert "-5 is too small for uint32" in moved and ":6:" not in moved, moved

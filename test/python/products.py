@@ -76,7 +76,7 @@ for kind, text, call in (
     (kjit.ArgumentError, "has 2 parameters, but the call passes a sum and 0 operands", lambda: kjit.matmul(x, w, epilogue=scaled)),
     (kjit.UnsupportedError, "the epilogue has 9 operands", lambda: kjit.matmul(x, w, epilogue=lambda a, b, c, d, e, f, g, h, i, j: a, epilogue_operands=(1,) * 9)),
     (TypeError, "bytes are floats of e4m3 or of e5m2", lambda: kjit.matmul(x, w, e4m3=True, e5m2=True)),
-    (kjit.TypingError, "`x` has elements of type f32, but e4m3 values must be stored as u8", lambda: kjit.matmul(x, w, e4m3=True)),
+    (kjit.TypingError, "`x` has elements of type float32, but e4m3 values must be stored as uint8", lambda: kjit.matmul(x, w, e4m3=True)),
     (TypeError, "devices must be a tuple of 1 to 64", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=())),
     (TypeError, "devices must be a tuple of 1 to 64", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",) * 65)),
     (TypeError, "devices is a tuple of devices, ('cuda:0', 'cuda:1'), not 2", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=2)),

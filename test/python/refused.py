@@ -47,8 +47,8 @@ for kind, text, call in (
     (TypeError, "what NumPy calls '<i4' is \"i32\"", lambda: kjit.empty(3, "<i4")),
     (kjit.TypingError, "`nothing` returns no value for a row of x and a row of y", lambda: kjit.pairs(nothing, line, line)),
     (kjit.TypingError, "`nothing` returns no value for a row", lambda: kjit.pairs_smallest(nothing, line, line, 2)),
-    (kjit.TypingError, "`complex_sum` returns c128 for two values of type f64", lambda: kjit.reduce(line, complex_sum)),
-    (kjit.TypingError, "`complex_sum` returns c128 for two values of type i64", lambda: kjit.scan(n, complex_sum)),
+    (kjit.TypingError, "`complex_sum` returns complex128 for two values of type float64", lambda: kjit.reduce(line, complex_sum)),
+    (kjit.TypingError, "`complex_sum` returns complex128 for two values of type int64", lambda: kjit.scan(n, complex_sum)),
     (TypeError, "computed() needs a Python function or a kjit.func, not None", lambda: kjit.pairs(None, line, line)),
     (TypeError, "arguments is a tuple of arrays and numbers", lambda: kjit.pairs(product, line, line, arguments=3)),
     (TypeError, "arguments is a tuple of arrays and numbers", lambda: kjit.pairs_smallest(product, line, line, 2, arguments=line)),
@@ -64,8 +64,8 @@ for kind, text, call in (
     (TypeError, "axis is an integer or a tuple of integers, not 1.0", lambda: kjit.sort(x, axis=1.0)),
     (kjit.ArgumentError, "axis 100 is out of range", lambda: kjit.reduce(x, axis=2**80)),
     (TypeError, "`initial`: ", lambda: kjit.reduce(n, initial=np.str_("a"))),
-    (kjit.TypingError, "options.initial, record_x_y_", lambda: kjit.reduce(n, initial=np.zeros((), point))),
-    (kjit.TypingError, "options.initial, a number", lambda: kjit.reduce(np.zeros(3, point), first, initial=3)),
+    (kjit.TypingError, "`initial`, record (x, y),", lambda: kjit.reduce(n, initial=np.zeros((), point))),
+    (kjit.TypingError, "`initial`, a number", lambda: kjit.reduce(np.zeros(3, point), first, initial=3)),
     (TypeError, "'banana' is no element type: kjit.f32, \"f32\", numpy.float32", lambda: kjit.zeros(3, "banana")),
 ):
     try:

@@ -138,7 +138,7 @@ class _Vectors:
             self.a = array(a, device=self.place)
             self.turned = self.a.T
         if self.element not in ("f32", "f64"):
-            raise TypeError(f"the solvers compute with f32 and f64, and b has the type {self.element}")
+            raise TypeError(f"the solvers compute with float32 and float64, and b has the type {dtypes.SCALARS[self.element].name}")
         self.u, self.v = self.zeros(np, a.shape[0]), self.zeros(np, a.shape[1])
         self.h, self.hbar, self.x = (self.zeros(np, (count, a.shape[1])) for _ in range(3))
 

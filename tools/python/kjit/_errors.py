@@ -193,7 +193,7 @@ def make(status, diagnostics):
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
             message = "range() arg 3 must not be zero"  # Python's message
-        message = _phrases.in_python(message)
+        message = _phrases.in_python(message, not thread and status != "KJIT_ERROR_SYNTAX")
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
             first, failure, first_code = (message, place, quoted), thread, code

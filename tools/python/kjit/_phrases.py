@@ -6,8 +6,23 @@ import re
 # several names are possible.
 _names: dict[str, str | None] = {}
 
+# Algorithms whose functions in Python have another name than in C.
+_FUNCTIONS = {
+    "select": "select_where", "unique": "unique_consecutive", "unique_pairs": "unique_consecutive", "pairs_several": "pairs",
+    "histogram_edges": "histogram", "spmv": "CSR.dot", "spmm": "CSR.dot", "csr_transpose": "CSR.transpose", "csr_check": "CSR.check",
+    "csr_to_dense": "CSR.to_dense", "csr_to_coo": "CSR.to_coo", "csr_from_coo": "csr", "csr_from_dense": "csr",
+}  # fmt: skip
+
+
+def _function(found):
+    from . import _LATER
+
+    name = _FUNCTIONS.get(found[1], found[1])
+    return f"kjit.{name}: " if name.partition(".")[0] in _LATER else found[0]
+
+
 # Patterns in messages that refer to the kernel IR, and their replacements, applied in this order.
-RULES = [
+RULES: list = [
     (r", or `func (\w+)\(\.\.\.\) -> i64 \{ \.\.\. \}`", r", or an annotation, `def \1(...) -> kjit.i64`"),
     (r"use a `local` array", "use a local array"),
     (r"iterate with `for v in t` or `for i in range\(len\(t\)\) @static`", "iterate with `for v in t`"),
@@ -22,6 +37,10 @@ RULES = [
     (r"say `@most\(n\)` behind its head", "write `for i in range(100)`, with a constant, and leave the loop with `break`"),
     (r"a smaller `@most\(n\)` keeps less", "a smaller range keeps less"),
     (r"`func \w+\([^()]*\) @(jvp|vjp)\(g\)`", r"`@kjit.func(\1=g)`"),
+    (r"^kjit_([a-z_]+): ", _function),
+    (r", which is an array: an index is missing", "; an index is missing"),
+    (r"`?\boptions\.axes\b`?", "`axis`"),
+    (r"`?\boptions\.(initial|accumulator|where|signature|devices|begin_bit|end_bit|stream|device|plan|epilogue)\b`?", r"`\1`"),
     (r"(?<![\w.@`])func(s?)\b(?!`)", r"function\1"),
 ]
 _rules = [(re.compile(pattern), words) for pattern, words in RULES]
@@ -35,10 +54,15 @@ def remember_name(symbol, name):
         _names[symbol] = name if _names.get(symbol, name) == name else None
 
 
-def in_python(message):
-    """Returns the message in Python's terms."""
+def in_python(message, has_types=True):
+    """Returns the message in Python's terms. has_types: whether names of types in it are the kernel
+    IR's; in the text of a program's own exception they are not."""
     for pattern, words in _rules:
         message = pattern.sub(words, message)
+    if has_types:
+        from . import _type_words
+
+        message = _type_words.in_python(message)
     return _quoted.sub(lambda found: f"`{_names.get(found[1]) or found[1]}`", message)
 
 

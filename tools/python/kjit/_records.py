@@ -153,6 +153,11 @@ def dtype_of(name):
     return _by_name[name]
 
 
+def known_dtype(name):
+    """Returns the NumPy dtype of a record with this name, or None if the process has not seen it."""
+    return _by_name.get(name)
+
+
 def describe_named(name):
     return describe(dtype_of(name))
 

@@ -23,7 +23,7 @@ class DType:
         dims = []
         for part in parts:
             if not isinstance(part, slice) or part.start is not None or part.stop is not None or part.step not in (None, 1):
-                raise TypeError(f"an array type is {self.text}[:], one colon a dimension, or {self.text}[:, ::1]")
+                raise TypeError(f"an array type is kjit.{self.text}[:], with a colon for each dimension, or kjit.{self.text}[:, ::1]")
             dims.append("::1" if part.step == 1 else ":")
         if len(dims) == 1:
             dims = [":" if d == ":" else ": C" for d in dims]
@@ -31,7 +31,7 @@ class DType:
 
     def __call__(self, value):
         if self.text not in _NUMPY:
-            raise TypeError(f"NumPy has no scalar of the type {self.text}; in a kernel {self.text}(x) converts")
+            raise TypeError(f"NumPy has no scalar of the type kjit.{self.text}; in a kernel kjit.{self.text}(x) converts")
         import numpy
         return getattr(numpy, _NUMPY[self.text])(value)
 

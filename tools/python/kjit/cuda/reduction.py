@@ -8,6 +8,7 @@ import numpy
 
 from .. import _algorithms, _folds, _functions, _ufuncs, dtypes
 from .._errors import KernelError
+from .._type_words import in_python as in_python_types
 from ..frontend import words as frontend_words
 from . import arrays, compiled, dispatcher, types
 
@@ -105,7 +106,7 @@ def _result_of(function, signature):
     text = made.find_result(compiled.device_text(signature.args))
     kind = types.of_text(text)
     if kind in (None, types.void):
-        raise TypeError(f"{function.__name__} has no result for {signature.args} that is a number: {text}")
+        raise TypeError(f"{function.__name__} has no result for {signature.args} that is a number: {in_python_types(text)}")
     return kind
 
 

@@ -9,6 +9,7 @@ from .._algorithms import map as _map
 from .._folds import reduce, scan, search_sorted
 from .._orders import argsort
 from . import _engine
+from ..dtypes import SCALARS
 from .._random import (
     random_exponential,
     random_integers,
@@ -43,7 +44,7 @@ def _element_of(dtype, name, allowed):
             pass  # a name of kjit's, such as "f32"
     element = _arrays.element_of(dtype)
     if element[0] not in allowed and element != "bool":
-        raise TypeError(f"{name}: dtype is {element}, and the numbers are {'floats' if allowed == 'f' else 'integers'}")
+        raise TypeError(f"{name}: dtype is {SCALARS[element].name}, and the numbers are {'floats' if allowed == 'f' else 'integers'}")
     if element == "bool" and "b" not in allowed:
         raise TypeError(f"{name}: dtype is bool, and the numbers are floats")
     return element
@@ -142,7 +143,7 @@ class Generator:
         if out is None:
             return self._new(shape_of(name, size, ()), element)
         if not isinstance(out, _kjit.Array) or out.device != self._device or _arrays.element_of(out.dtype) != element:
-            raise ValueError(f"{name}: out is an array of {element} on {self._device}")
+            raise ValueError(f"{name}: out is an array of {SCALARS[element].name} on {self._device}")
         if size is not None and shape_of(name, size, ()) != tuple(out.shape):
             raise ValueError(f"{name}: size is {size} and out has the shape {tuple(out.shape)}")
         return out
@@ -179,7 +180,7 @@ class Generator:
         least, most = _range_of(element)
         if low < least or high > most:
             word, number = ("low", low) if low < least else ("high", high + (not endpoint))
-            raise ValueError(f"integers: `{word}`, {number}, is out of bounds for {element}")
+            raise ValueError(f"integers: `{word}`, {number}, is out of bounds for {SCALARS[element].name}")
         if low > high:
             raise ValueError(
                 f"integers: low, {low}, is {'more than' if endpoint else 'at least'} high, {high + (not endpoint)}"
@@ -197,7 +198,7 @@ class Generator:
         for word, bound, floor, ceiling in (("low", low, least, most), ("high", high, least + last, most + last)):
             found = told(*(bounds := _extremes(bound)))
             if bounds[0] < floor or bounds[1] > ceiling:
-                raise ValueError(f"integers: `{word}`, {found}, is out of bounds for {element}")
+                raise ValueError(f"integers: `{word}`, {found}, is out of bounds for {SCALARS[element].name}")
         if element == "u64":
             top = high - last if isinstance(high, int) else _map(lambda x, d: u64(x) - u64(d), high, last)
             _check_all(_map(lambda a, b: u64(a) <= u64(b), low, top), lambda: _disorder(endpoint))
