@@ -20,7 +20,7 @@ try:
     kjit.reduce(x, initial=np.ones(1))
     raise SystemExit("an array was taken for a value")
 except TypeError as error:
-    assert "initial is one value, not an array of the shape (1,)" in str(error), error
+    assert "initial must be a single value, not an array of the shape (1,)" in str(error), error
 try:
     kjit.histogram(x, 10)
     raise SystemExit("a histogram without a range")

@@ -63,7 +63,7 @@ def refused(kind, text, call):
 
 refused(TypeError, "unique has no derivative", lambda: knp.grad(lambda x: knp.sum(np.unique(x)))(w))
 refused(TypeError, "not one number", lambda: knp.grad(lambda x: x * 2.0)(w))
-refused(TypeError, "as a number of Python", lambda: knp.grad(lambda x: x.sum() if x.sum() > 0 and bool(x[0]) else x[0])(w))
+refused(TypeError, "as a Python number", lambda: knp.grad(lambda x: x.sum() if x.sum() > 0 and bool(x[0]) else x[0])(w))
 refused(TypeError, "does not depend", lambda: knp.grad(lambda x: 1.0)(w))
 refused(TypeError, "derivative of a derivative", lambda: knp.grad(lambda x: knp.sum(knp.grad(lambda y: knp.sum(y * y))(x)))(w))
 refused(TypeError, "no number of an argument", lambda: knp.grad(lambda x: knp.sum(x), 1)(w))

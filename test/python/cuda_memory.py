@@ -248,7 +248,7 @@ for alone in (on_device[1]["part"], on_device[1]["v"]):
         first_of_part[1, 1](r, alone)
         raise AssertionError("a part of a record is taken")
     except NotImplementedError as error:
-        assert "not its field" in str(error), error
+        assert "not only its field" in str(error), error
 
 # ---- arrays like others have the order of their strides, without gaps, as numpy.empty_like has it ----
 

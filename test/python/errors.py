@@ -73,7 +73,7 @@ y = sum(k for k in range(3))  # E: write a loop
 ---
 print(f"{x[0]}")  # E: print("x =", x)
 ---
-print("a", end="")  # E: no keywords
+print("a", end="")  # E: no keyword arguments
 ---
 match x[0]:  # E: write if and elif
     case 1: pass
@@ -102,7 +102,7 @@ y: kjit.f64 = 2  # E: another type than in line 2
 y = x
 y = 3  # E: an integer literal here and a C-contiguous array of float32 with one dimension elsewhere
 ---
-x[0] = "ü" == x; x[1] = nobody  # E: a text is nothing
+x[0] = "ü" == x; x[1] = nobody  # E: a string cannot be used
 ---
 π = x[1]; x[0] = π + x  # E: got
 ---
@@ -140,15 +140,15 @@ y = x.sum()  # E: no methods
 ---
 x[0] = x.strides[0]  # E: strides count bytes
 ---
-x[None] = 3  # E: no None
+x[None] = 3  # E: None and ... are not supported
 ---
-x[0] = "text"  # E: a text is nothing that a kernel can use
+x[0] = "text"  # E: a string cannot be used in a kernel
 ---
-x[0] = None  # E: None is nothing
+x[0] = None  # E: None cannot be used
 ---
 x[0] = os  # E: an object of module
 ---
-G[0] = 3  # E: belongs to Python around the kernel
+G[0] = 3  # E: is a variable outside of the kernel
 ---
 x[0] = 1, 2 == nobody  # E: `nobody` is not defined
 ---
@@ -163,7 +163,7 @@ for () in x:  # E: must be a plain name
 ---
 x[0] = sourceless(x[0])  # E: the source of sourceless is not to be found
 ---
-raise ValueError(x[0])  # E: have to be known
+raise ValueError(x[0])  # E: that are known when the function is compiled
 ---
 raise  # E: raise ValueError
 ---
@@ -181,7 +181,7 @@ if x[0] > 0:
 ---
 x[0] = kjit.local(4, kjit.f32)  # E: one name has
 ---
-x[0] = other(x)  # E: a kernel calls no kernel
+x[0] = other(x)  # E: a kernel cannot call a kernel
 ---
 x[0] = helper(1, 2, 3)  # E: too many positional arguments
 ---
@@ -474,7 +474,7 @@ def divides(a, b):
 x = np.arange(4.0)
 error = says(kjit.TypingError, lambda: outer[1, 1](x), "function `inner` called with", "function `middle` called with", refused=IR)
 assert len(error.notes) == 2, error.notes
-error = says(kjit.SourceError, lambda: outer_of_source[1, 1](x), "np.frombuffer(): kernels do not have this", "function `inner_of_source`",
+error = says(kjit.SourceError, lambda: outer_of_source[1, 1](x), "np.frombuffer(): kernels do not support this", "function `inner_of_source`",
              "function `middle_of_source`", "r[0] = middle_of_source(r)")
 assert len(error.notes) == 2 and error.line == inner_of_source.py_func.__code__.co_firstlineno + 2, error
 says(kjit.SourceError, lambda: makes[1, 1](x), "np.zeros() makes an array", "cuda.local.array(shape, dtype)")

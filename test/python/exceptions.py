@@ -78,7 +78,7 @@ def unknown_kernel(x):
 
 
 error = caught(unknown_kernel[1, 1], 1)
-assert "arguments of an exception have to be known" in str(error), error
+assert "arguments of an exception must be strings and numbers that are known" in str(error), error
 
 # An error of the compiler keeps its text where it is.
 error = caught(kjit.jit(lambda r: r.nothing), np.zeros(1))

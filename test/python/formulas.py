@@ -69,7 +69,7 @@ def test_shifts():
 
 def test_arguments():
     x = np.ones(3)
-    refused(lambda: kjit.eval(3), "takes a formula as text, not int", TypeError)
+    refused(lambda: kjit.eval(3), "takes a formula as a string, not int", TypeError)
     refused(lambda: kjit.eval("x + y", x=x, y=None), "column `y` is None", TypeError)
     refused(
         lambda: kjit.eval("x + y", x=x, y=2**64),

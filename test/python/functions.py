@@ -178,7 +178,7 @@ for thing in (3, 2.5, None, object(), functools.partial(square), [1].append, pri
     refused((kjit.Error, TypeError), lambda thing=thing: apply(thing, r, x), "")
 refused(kjit.SourceError, lambda: apply(3, r, x), "`f` is called, but its argument is not a function")
 refused(kjit.SourceError, lambda: apply(functools.partial(square), r, x), "`f` is called, but its argument is not a function")
-refused(kjit.SourceError, lambda: apply(apply, r, x), "a kernel calls no kernel")
+refused(kjit.SourceError, lambda: apply(apply, r, x), "a kernel cannot call a kernel")
 refused(kjit.TypingError, lambda: apply(max, r, x), "takes 2 arguments")
 refused(TypeError, lambda: apply((square,), r, x), "pass it to the kernel as a separate argument")
 refused(kjit.SourceError, lambda: apply(lambda v: open(v), r, x), "kernels reach no files")

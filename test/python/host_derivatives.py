@@ -186,7 +186,7 @@ def check_refusals():
     fails(kjit.SourceError, "takes the name of a function", lambda: inside[1, 1](np.zeros(1)))
     fails(TypeError, "lacks an argument for `y`", lambda: kjit.grad(wave)(1.0))
     fails(TypeError, "no argument that is a float", lambda: kjit.grad(wave)(1, 2))
-    fails(TypeError, "derives by `y`, and 2 is no float", lambda: kjit.grad(wave, 1)(1.0, 2))
+    fails(TypeError, "derives by `y`, and 2 is not a float", lambda: kjit.grad(wave, 1)(1.0, 2))
     fails(TypeError, "2 is no number of a parameter", lambda: kjit.grad(wave, 2))
     fails(TypeError, "chosen twice", lambda: kjit.hessian(wave, 1, 1))
     fails(TypeError, "takes 4 arguments", lambda: kjit.jvp(wave)(1.0, 2.0, 1.0))
@@ -194,7 +194,7 @@ def check_refusals():
     fails(TypeError, "not int", lambda: kjit.grad(3))
     fails(TypeError, "second derivatives by arrays", lambda: kjit.grad(kjit.grad(energy, 1))(np.zeros(5), 1.0))
     fails(kjit.TypingError, "returns one float", lambda: kjit.grad(pair)(1.0, 2.0))
-    fails(kjit.Error, "returns (f64, f64)", lambda: kjit.map(kjit.grad(pair), np.ones(2), 2.0, 2))
+    fails(kjit.Error, "returns (float64, float64)", lambda: kjit.map(kjit.grad(pair), np.ones(2), 2.0, 2))
 
 
 check_numbers()

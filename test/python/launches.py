@@ -262,7 +262,7 @@ def signed(a):
 
 for _ in range(3):
     signed[1, 1](Described(host[2]))
-    raises(TypeError, "an object of list is no argument", signed[1, 1], [1, 2])
+    raises(TypeError, "an object of list cannot be an argument", signed[1, 1], [1, 2])
 cuda.synchronize()
 assert host[2, 0] == 11
 

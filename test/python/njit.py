@@ -235,7 +235,7 @@ def tested(x):
         x[i] = 1 // (i - 5)
 
 
-for function, text in ((carried, "goes from one iteration"), (left, "cannot be left"), (returned, "cannot return"),
+for function, text in ((carried, "passes a value from one iteration"), (left, "cannot be left"), (returned, "cannot return"),
                        (allocates, "the size of `y` depends on `i`")):
     error = refused(kjit.SourceError, text, function, x.copy(), parallel=True)
     assert error.file == __file__ and function.__code__.co_firstlineno < error.line < function.__code__.co_firstlineno + 6, error

@@ -426,7 +426,7 @@ refused("datetime64", element, np.datetime64("2020-01-01"))
 refused("lists", lists, 3)
 refused("takes the items x, y", lambda a: Point(a), 1)
 refused("a tuple contains None, a function or a type", lambda t: t[0](2), (square, 1))
-refused("is compared with a value that is no member", lambda x: x == Color.RED, 1)
+refused("is compared with a value that is not a member", lambda x: x == Color.RED, 1)
 
 # ---- an index beyond the end of a tuple ----
 

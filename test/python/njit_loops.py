@@ -295,8 +295,8 @@ def sized(a):
 
 
 for function in (carried, which):
-    assert refused(kjit.SourceError, "goes from one iteration", function, x.copy()).file == __file__
+    assert refused(kjit.SourceError, "passes a value from one iteration", function, x.copy()).file == __file__
 assert refused(kjit.SourceError, "the size of `w` depends on `i`", sized, x.copy()).line == sized.__code__.co_firstlineno + 2
-refused(kjit.SourceError, "`n` goes from one iteration", bits, k)
+refused(kjit.SourceError, "`n` passes a value from one iteration", bits, k)
 refused(UnboundLocalError, "`h` is read in an iteration", unset, x.copy())
 refused(UnboundLocalError, "no iteration assigned it", never, x)

@@ -253,7 +253,7 @@ for n in (3, 100000, int(random.integers(4, 60000))):
     assert with_types(n, 0.1) == (s, k, k + 1, np.float32(0.1 * 3)), (n, with_types(n, 0.1))
 for name, text in (("n", "is a parameter"), ("i", "is the variable of a loop"), ("absent", "is not assigned")):
     fails(kjit.SourceError, text, njit(locals={name: float32})(with_types.py_func), 3, 0.1)
-fails(TypeError, "the type of a variable is a number's", njit, with_types.py_func, locals={"s": "complicated"})
+fails(TypeError, "the type of a variable must be a number type", njit, with_types.py_func, locals={"s": "complicated"})
 
 
 @njit(locals={"w": float32})
@@ -262,4 +262,4 @@ def with_array(n):
     return np.zeros(n) + w
 
 
-fails(NotImplementedError, "locals= is for functions that are compiled whole", with_array, 3)
+fails(NotImplementedError, "locals= is only for functions that are compiled as a whole", with_array, 3)

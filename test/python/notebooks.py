@@ -142,7 +142,7 @@ try:
     fresh.inspect()
     raise AssertionError("nothing was compiled")
 except ValueError as error:
-    assert "launch the kernel first" in str(error)
+    assert "launch it first" in str(error)
 fresh(np.zeros(4, np.float32), np.ones(4, np.float32))
 line = shown.py_func.__code__.co_firstlineno + 3
 QUOTED = (rf"{line}: a = y\[i\]", rf"{line + 1}: x\[i\] = helper\(a\) / 3")

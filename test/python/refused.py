@@ -28,7 +28,7 @@ def first(a, b):
 
 KNOWN = "accumulator, device, plan, stream"
 for kind, text, call in (
-    (TypeError, 'an expression is a text, "ij,jk->ik", not int', lambda: kjit.einsum(3, x, x)),
+    (TypeError, 'an expression is a string such as "ij,jk->ik", not int', lambda: kjit.einsum(3, x, x)),
     (TypeError, "lists of axes are not taken", lambda: kjit.einsum(x, [0, 1], x, [1, 2])),
     (TypeError, "einsum: argument 3 is None: an array or a number is expected", lambda: kjit.einsum("ij,jk->ik", x, None)),
     (TypeError, "matmul: argument 1 is None", lambda: kjit.matmul(None, x)),
@@ -52,8 +52,8 @@ for kind, text, call in (
     (TypeError, "computed() needs a Python function or a kjit.func, not None", lambda: kjit.pairs(None, line, line)),
     (TypeError, "arguments is a tuple of arrays and numbers", lambda: kjit.pairs(product, line, line, arguments=3)),
     (TypeError, "arguments is a tuple of arrays and numbers", lambda: kjit.pairs_smallest(product, line, line, 2, arguments=line)),
-    (TypeError, 'a signature is a text, "(n),(n)->()", not int', lambda: kjit.map(first, n, n, signature=3)),
-    (ValueError, "an operator's name has no zeros", lambda: kjit.reduce(n, "add\0max")),
+    (TypeError, 'a signature is a string such as "(n),(n)->()", not int', lambda: kjit.map(first, n, n, signature=3)),
+    (ValueError, "an operator's name must not contain zero bytes", lambda: kjit.reduce(n, "add\0max")),
     (TypeError, "a result is written to an array, not to a list", lambda: kjit.reduce(line, out=[0.0])),
     (TypeError, "a result is written to an array, not to a tuple", lambda: kjit.reduce(line, out=(np.zeros(()),))),
     (TypeError, "a result is written to an array, not to a list", lambda: kjit.update_at([1, 2], [0], [3])),
@@ -66,7 +66,7 @@ for kind, text, call in (
     (TypeError, "`initial`: ", lambda: kjit.reduce(n, initial=np.str_("a"))),
     (kjit.TypingError, "`initial`, record (x, y),", lambda: kjit.reduce(n, initial=np.zeros((), point))),
     (kjit.TypingError, "`initial`, a number", lambda: kjit.reduce(np.zeros(3, point), first, initial=3)),
-    (TypeError, "'banana' is no element type: kjit.f32, \"f32\", numpy.float32", lambda: kjit.zeros(3, "banana")),
+    (TypeError, "'banana' is not an element type, such as kjit.f32, \"f32\", numpy.float32", lambda: kjit.zeros(3, "banana")),
 ):
     try:
         call()

@@ -220,7 +220,7 @@ assert dates.apply(lambda row: kjit.isna(row.d) or row.d > np.datetime64("2020-0
 
 refused(lambda: t.apply(lambda row: row.bb), "the table has no column 'bb'; did you mean 'b'?")
 refused(lambda: t.apply(lambda row: row.s + "x"), "column 's' has texts")
-refused(lambda: t.apply(lambda row: row.s if row.b > 1 else 2), "one branch of the conditional expression is a text")
+refused(lambda: t.apply(lambda row: row.s if row.b > 1 else 2), "one branch of the conditional expression is a string")
 refused(lambda: t.apply(lambda row: -row.s), "column 's' has texts")
 refused(lambda: t.apply(lambda row: row.a if row.s else 1), "column 's' has texts")
 refused(lambda: t.apply(lambda row: math.sqrt(row.s)), "column 's' has texts")

@@ -109,7 +109,7 @@ class _ByArguments:
         count = len(self._of._parameters())
         numbers = tuple(i for i, x in enumerate(args[:count]) if _is_array_of_floats(x))
         if not numbers:
-            raise TypeError(f"kjit.adjoint: {self._of.__name__}() is handed no array of floats")
+            raise TypeError(f"kjit.adjoint: {self._of.__name__}() gets no array of floats")
         return _make(self._of, numbers)
 
     def __call__(self, *args):

@@ -97,7 +97,7 @@ def operator_of(thing, commutes=False):
     name, whether it commutes)."""
     if isinstance(thing, str):
         if "\0" in thing:
-            raise ValueError(f"an operator's name has no zeros: {thing!r}")
+            raise ValueError(f"an operator's name must not contain zero bytes: {thing!r}")
         return thing
     if not isinstance(thing, (types.FunctionType, Function, functools.partial)) and type(thing).__name__ != "ufunc":
         raise TypeError(
@@ -300,7 +300,7 @@ def _one_value(initial):
     be written."""
     shape = getattr(initial, "shape", ())
     if shape != ():
-        raise TypeError(f"initial is one value, not an array of the shape {tuple(shape)}")
+        raise TypeError(f"initial must be a single value, not an array of the shape {tuple(shape)}")
     if hasattr(initial, "to_host"):
         initial = initial.to_host()
     if getattr(getattr(initial, "dtype", None), "names", None) is not None:
@@ -408,12 +408,12 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     that `function` returns, and ParseError for an invalid signature.
     """
     if not isinstance(signature, (str, type(None))):
-        raise TypeError(f'a signature is a text, "(n),(n)->()", not {type(signature).__name__}')
+        raise TypeError(f'a signature is a string such as "(n),(n)->()", not {type(signature).__name__}')
     count = _outputs(signature)
     if out is not None and not isinstance(out, tuple):
         out = (out,)
     if out is None and where is not None:
-        raise TypeError("where= leaves elements unchanged and needs an array with their values: pass out=")
+        raise TypeError("where= leaves elements of the result unchanged, so it needs an existing array: pass out=")
     element = element_of(dtype) if dtype is not None else _common_type(operands) if signature and out is None else None
     arguments = (Plain(_pair(function, "what is mapped", len(operands) + (count or 0) if signature else len(operands))), Several(operands))
     flags = OUTER if outer else 0

@@ -32,7 +32,7 @@ def element_of(dtype):
     """Returns the kernel IR name of an element type."""
     name = dtypes.name_of(dtype) or _record_name(dtype)
     if name is None:
-        raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32{hint_of(dtype)}")
+        raise TypeError(f"{dtype!r} is not an element type, such as kjit.f32, \"f32\", numpy.float32{hint_of(dtype)}")
     return name
 
 

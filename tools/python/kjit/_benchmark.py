@@ -128,7 +128,7 @@ class Benchmark:
             raise ValueError(f"a theme is 'auto', 'light' or 'dark', not {theme!r}")
         lines = [(label, [p for p in self._points(label) if p[0] > 0 and p[1] > 0 and math.isfinite(p[1])]) for label in self.labels]
         if not any(points for _, points in lines):
-            raise ValueError("no size is above 0, and the axes are logarithmic")
+            raise ValueError("no size is positive, but the axes are logarithmic")
         y_name, unit = ("time", "s") if self.amount is None else (self.unit, "B/s" if self.unit in _BYTES else self.unit)
         return _kjit.draw_figure(self.title, self.size_name, y_name, unit, _THEMES[theme], lines)
 
@@ -170,7 +170,7 @@ def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size
         several = functions if isinstance(functions, (list, tuple)) else [functions]
         functions = {getattr(f, "__name__", repr(f)): f for f in several}
         if len(functions) < len(several):
-            raise ValueError("two of the functions have one name: give a dictionary by label")
+            raise ValueError("two functions have the same name; pass a dictionary from labels to functions")
     rows, bands = [], {}
     for device in devices:
         for label, function in functions.items():

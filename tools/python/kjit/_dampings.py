@@ -36,7 +36,7 @@ def checked_damps(damp):
 
     damps = numpy.asarray(damp.to_host() if isinstance(damp, _kjit.Array) else damp, numpy.float64)
     if damps.ndim != 1 or not damps.size:
-        raise ArgumentError(f"damp is a number or an array of one axis with at least one number, not of the shape {damps.shape}")
+        raise ArgumentError(f"damp must be a number or a nonempty one-dimensional array, not an array of the shape {damps.shape}")
     if not (numpy.isfinite(damps) & (damps >= 0)).all():
         raise ArgumentError("damp has a negative number, an infinity or NaN")
     return damps

@@ -135,7 +135,7 @@ class _Entry(Function):
         builder.write_all()
         innermost = self._derivative.innermost()
         if builder.returns_optional(innermost):
-            raise TypeError(f"{_name(innermost)}() returns None on some ways through it, which has no derivative")
+            raise TypeError(f"{_name(innermost)}() returns None on some paths, and None has no derivative")
         return builder.finish(name)
 
     def _parameters(self):
@@ -300,7 +300,7 @@ class Derivative(Function):
 
     def __call__(self, *args, **keywords):
         if keywords:
-            raise TypeError(f"{self.__name__}() takes no keyword arguments: arguments and derivatives have an order")
+            raise TypeError(f"{self.__name__}() takes no keyword arguments; pass arguments and derivatives by position")
         if isinstance(self._of, Derivative):
             return self._call_nested(args)
         own = len(self._of._parameters())
@@ -327,18 +327,18 @@ class Derivative(Function):
         for number in self._numbers:
             if not holds_float(given[number]):
                 raise TypeError(
-                    f"{self.__name__}() derives by `{names[number]}`, and {given[number]!r} is no float: an int is a constant, write 2.0"
+                    f"{self.__name__}() derives by `{names[number]}`, and {given[number]!r} is not a float; an int is a constant, so write 2.0"
                 )
         floats = self._numbers or tuple(i for i, x in enumerate(given) if holds_float(x))
         if not floats:
-            raise TypeError(f"{self.__name__}() has no argument that is a float: an int is a constant, write 2.0")
+            raise TypeError(f"{self.__name__}() has no argument that is a float; an int is a constant, so write 2.0")
         return floats
 
     def _call_nested(self, args):
         """Calls a derivative of a derivative, with the same arguments as in kernels. Raises
         TypeError for arrays."""
         if any(map(is_array, args)):
-            raise TypeError(f"{self.__name__}() takes numbers: second derivatives by arrays are those of kjit.hvp and kjit.hessian")
+            raise TypeError(f"{self.__name__}() takes only numbers; kjit.hvp and kjit.hessian compute second derivatives by arrays")
         args = tuple(map(_as_derivative, args))
         items = len(args[-1]) if self._word == "vjp" and args and isinstance(args[-1], tuple) else 0
         flat = (*args[:-1], *args[-1]) if items else args
@@ -415,7 +415,7 @@ class Derivative(Function):
         import numpy
 
         if len(floats) != 1 or not _is_ndarray(given[floats[0]]):
-            raise TypeError(f"{self.__name__}() derives by one array of NumPy, or by numbers: choose the parameter by its number")
+            raise TypeError(f"{self.__name__}() derives by one NumPy array, or by numbers; choose the parameter by its position")
         array = given[floats[0]]
         unit, columns = numpy.zeros_like(array), []
         for place in numpy.ndindex(array.shape):

@@ -36,7 +36,7 @@ def eval(formula, table=None, /, *, out=None, device=None, **columns):
     TypeError for unsupported column types, and ValueError for different shapes.
     """
     if not isinstance(formula, str):
-        raise TypeError(f"kjit.eval takes a formula as text, not {type(formula).__name__}")
+        raise TypeError(f"kjit.eval takes a formula as a string, not {type(formula).__name__}")
     found = _find_columns(formula, table, columns, sys._getframe(1))
     rows = _common_shape(found)
     _share_dictionary([column for column in found.values() if column.flags & _TEXT])

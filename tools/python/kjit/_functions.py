@@ -302,7 +302,7 @@ class Kernel(_Compiled, _kjit.Kernel):
             known = [s for s in _kjit.list_specializations(module, name) if target in (None, s["target"])]
             if not known:
                 raise ValueError(
-                    "nothing was compiled yet: launch the kernel first, or pass a signature: "
+                    "the kernel is not compiled yet; launch it first, or pass a signature: "
                     "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")"
                 )
             signature, facts, target = known[-1]["signature"], known[-1]["facts"], known[-1]["target"]
@@ -359,7 +359,7 @@ class Function(_Compiled, _kjit.Function):
     def _loaded_module(self):
         """Returns (module, name) for an algorithm, which runs in the context without checks."""
         if any(self._bits):
-            raise TypeError(f"{self!r} is compiled with checks, for a debugger or interruptible; an algorithm takes none of these")
+            raise TypeError(f"{self!r} is compiled with the option checks, debug or interruptible, which algorithms do not support")
         context = _state.context()
         if self._loaded is None or self._loaded[0] is not context:
             self._loaded = (context, *self._module())

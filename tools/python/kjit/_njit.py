@@ -95,7 +95,7 @@ def _local_type(name, kind):
     own = numba_types.of_numba(kind)
     text = getattr(own, "text", None) or name_of(kind)
     if text not in SCALARS:
-        raise TypeError(f"locals={{{name!r}: {kind}}}: the type of a variable is a number's: float32, int64")
+        raise TypeError(f"locals={{{name!r}: {kind}}}: the type of a variable must be a number type such as float32 or int64")
     return text
 
 
@@ -187,7 +187,7 @@ class Njit(Composed, _functions.Function):
             from . import _driver
 
             if self.local_types:
-                raise NotImplementedError(f"{self.__name__}: locals= is for functions that are compiled whole, and this one makes or returns arrays")
+                raise NotImplementedError(f"{self.__name__}: locals= is only for functions that are compiled as a whole, but this function creates or returns arrays")
             self._check_interpreted()
             self._driver_made = _driver.make(self)
         return self._driver_made(*args, **keywords)

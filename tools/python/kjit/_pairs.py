@@ -134,7 +134,7 @@ def pairs_gradient(
         known = ", ".join(_PAIR_RESULTS)
         raise TypeError(f"reductions over pairs have derivatives for the operators {known}, not for {operator!r}")
     if options.get("plan"):
-        raise TypeError("kjit.pairs_gradient consists of several calls, and has no plan")
+        raise TypeError("kjit.pairs_gradient does not support plan=True, because it makes several calls")
     shared = {"chunk": chunk, "devices": devices, **options}
     name = _PAIR_RESULTS[operator]
     if name is None:

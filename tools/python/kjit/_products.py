@@ -63,7 +63,7 @@ def einsum(
     operands.
     """
     if not isinstance(expression, str):
-        raise TypeError(f'an expression is a text, "ij,jk->ik", not {type(expression).__name__}: lists of axes are not taken')
+        raise TypeError(f'an expression is a string such as "ij,jk->ik", not {type(expression).__name__}: lists of axes are not taken')
     arguments = Plain(expression), Several(operands)
     own = _behind(epilogue, epilogue_operands)
     return one(perform("einsum", 1, arguments, listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
@@ -322,7 +322,7 @@ def csr(source, shape=None, *, device=None, check=True, **options):
     TypingError for shapes, types or a wrong index, and KernelError for a coordinate outside the matrix.
     """
     if options.get("plan"):
-        raise TypeError("kjit.csr waits for the number of entries, and has no plan")
+        raise TypeError("kjit.csr does not support plan=True, because it waits for the number of entries")
     if isinstance(source, CSR):
         return _moved(source, device)
     if hasattr(source, "to_csr"):  # kjit.sparse.COO

@@ -68,7 +68,7 @@ def _element(dtype):
         return date_name(dtype), extents, 8, 8
     name = dtypes.name_of(dtype)
     if name is None:
-        raise TypeError(f"a field of {dtype}, which kernels have no values of: numbers, bools, texts, dates and records")
+        raise TypeError(f"a field of {dtype}, which kernels do not support; fields can be numbers, bools, strings, dates and records")
     return name, extents, dtype.itemsize, dtype.itemsize
 
 

@@ -188,7 +188,7 @@ def is_record(value):
     if numpy is None or not isinstance(value, numpy.void):
         return False
     if value.dtype.names is None:
-        raise TypeError("bytes without a type (numpy.void) are no argument of a kernel")
+        raise TypeError("a kernel cannot take bytes without a type (numpy.void)")
     return True
 
 

@@ -237,7 +237,7 @@ def _either(name, given, default, own_name, own):
     if own is None:
         return name, given
     if given != default:
-        raise TypeError(f"{name} and {own_name} are two names for one option, and both are given")
+        raise TypeError(f"{name} and {own_name} are two names of the same option, but both are given")
     return own_name, own
 
 

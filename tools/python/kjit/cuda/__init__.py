@@ -66,7 +66,7 @@ def refuse(name):
     NotImplementedError, which names the replacement."""
 
     def refused(*args, **keywords):
-        raise NotImplementedError(f"kjit.cuda.{name} is not there: {_REFUSED[name]}")
+        raise NotImplementedError(f"kjit.cuda.{name} is not supported: {_REFUSED[name]}")
 
     refused.__name__ = name
     return refused

@@ -125,7 +125,7 @@ def take(value, after, has_stream=False):
     if isinstance(value, enum.Enum):
         return value
     if isinstance(value, (list,)):
-        raise TypeError("a list is no argument of a kernel: numpy.array(values)")
+        raise TypeError("a kernel cannot take a list; pass numpy.array(values)")
     if arrays.has_interface(value) and not isinstance(value, _kjit.Array):
         if _arrays.device().kind == "cpu":
             return arrays.as_cuda_array(value)._own

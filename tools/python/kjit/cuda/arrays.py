@@ -348,7 +348,7 @@ def element_of(dtype):
     text = _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
         raise NotImplementedError(
-            f"kjit.cuda has no arrays of {dtype}: numbers, bools, complex numbers and records of these only"
+            f"kjit.cuda does not support arrays of {dtype}; elements can be numbers, bools, complex numbers and records of these"
         )
     return dtype, text
 

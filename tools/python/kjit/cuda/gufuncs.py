@@ -248,7 +248,7 @@ class GUFunc(_ufuncs.Attributes):
         missing = [d for d in core if d not in sizes]
         if not outs:
             if missing:
-                raise ValueError(f"{self.__name__}: the extent of {missing[0]} is known from no array: give out=")
+                raise ValueError(f"{self.__name__}: no array determines the extent of {missing[0]}; pass out=")
             return numpy.zeros(loop + tuple(sizes[d] for d in core), dtype)
         start = outs[i]
         check_out(self.__name__, dtype, start, casting)

@@ -26,10 +26,10 @@ class LinkableCode:
         if setup_callback is not None or teardown_callback is not None:
             raise NotImplementedError("setup_callback and teardown_callback are not supported: they take objects of cuda.core")
         if nrt:
-            raise NotImplementedError("nrt=True is not supported: kjit has no runtime of Numba's")
+            raise NotImplementedError("nrt=True is not supported: kjit does not have Numba's runtime (NRT)")
         inner = data.getvalue() if isinstance(data, (io.StringIO, io.BytesIO)) else data
         if not isinstance(inner, (str, bytes, bytearray)):
-            raise TypeError(f"{type(self).__name__} takes text or bytes, not {type(inner).__name__}")
+            raise TypeError(f"{type(self).__name__} takes a string or bytes, not {type(inner).__name__}")
         self._data, self._name, self.nrt = data, name, nrt
 
     @property
@@ -242,7 +242,7 @@ class ExternFunction(_forms.External):
     def check(self, more):
         if not self.link and not more:
             raise errors.LinkerError(
-                f"no code is linked that defines `{self.name}`: give cuda.declare_device or cuda.jit a link=[...] with the file"
+                f"no linked code defines `{self.name}`; pass link=[...] with its file to cuda.declare_device or cuda.jit"
             )
 
 
@@ -281,7 +281,7 @@ def declare_device(name, sig=None, link=None, use_cooperative=False, abi="numba"
     if abi not in ("numba", "c"):
         raise NotImplementedError(f"Unsupported ABI: {abi}")
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-        raise ValueError(f"cuda.declare_device: {name!r} is no name of a C function")
+        raise ValueError(f"cuda.declare_device: {name!r} is not a valid name of a C function")
     if config.ENABLE_CUDASIM:
         raise NotImplementedError("cuda.declare_device: the simulator does not run linked code")
     parsed = types.parse(sig) if sig is not None else None

@@ -20,7 +20,7 @@ class _Part(_kjit.Held):
         if self._path:
             name = self._path[-1]
             raise NotImplementedError(
-                f"a kernel takes a whole device record, not its field {name!r} alone: give it the record, and use `.{name}` there"
+                f"a kernel takes a whole device record, not only its field {name!r}; pass the record, and use `.{name}` in the kernel"
             )
         return self._array
 
@@ -72,7 +72,7 @@ class DeviceRecord(_Part):
     def __init__(self, dtype, stream=0, own=None, whole=None, path=()):
         dtype = numpy.dtype(dtype)
         if not _records.is_record(dtype):
-            raise TypeError(f"{dtype} has no fields: a record is of a dtype that has")
+            raise TypeError(f"{dtype} has no fields, so it is not the dtype of a record")
         own = _arrays.empty((), _records.name_of(dtype)) if own is None else own
         super().__init__(own, whole or dtype, path, dtype)
         self.shape = self.strides = ()

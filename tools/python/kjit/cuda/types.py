@@ -552,7 +552,7 @@ def typeof(value):
         is_c = flags.c_contiguous if hasattr(flags, "c_contiguous") else value.is_c_contiguous()
         is_f = flags.f_contiguous if hasattr(flags, "f_contiguous") else value.is_f_contiguous()
         return Array(from_dtype(value.dtype), value.ndim, "C" if is_c else "F" if is_f else "A")
-    raise TypeError(f"an object of {type(value).__name__} is no argument of a kernel")
+    raise TypeError(f"an object of {type(value).__name__} cannot be an argument of a kernel")
 
 
 def _of_interface(described):

@@ -70,7 +70,7 @@ class ArrayStatements:
         if not self.is_typed and not has_slice:
             return None
         if has_none:
-            raise self.error(target, "an index of a target has no None")
+            raise self.error(target, "an index on the left side of an assignment cannot contain None")
         if has_ellipsis:
             array, element = self.around_ellipsis(target, items)
             return array, element, has_slice or len(items) == 1

@@ -168,7 +168,7 @@ class ArrayValues:
         one element). The dimensions after ... are the first dimensions of the reversed array."""
         at = [i for i, item in enumerate(items) if not isinstance(item, ast.Slice) and self.static_value(item) is ...]
         if len(at) > 1:
-            raise self.error(node, "an index has more than one ... at most")
+            raise self.error(node, "an index can contain only one ...")
         before = self.expression(self.indexed(node.value, items[: at[0]], node))
         behind = items[at[0] + 1 :][::-1]
         if not behind:

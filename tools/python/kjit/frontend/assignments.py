@@ -152,7 +152,7 @@ class Assignments:
         if is_around:
             raise self.error(
                 target,
-                f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument",
+                f"`{base.id}` is a variable outside of the kernel, which is a constant in the kernel; pass it as an argument",
             )
 
     def do_AnnAssign(self, statement, depth):
@@ -169,7 +169,7 @@ class Assignments:
     def do_AugAssign(self, statement, depth):
         operator = words.BINARY.get(type(statement.op))
         if not operator:
-            raise self.error(statement, "a kernel has no matrix product of arrays: write the loops")
+            raise self.error(statement, "kernels do not support the matrix product of arrays; write the loops")
         self.forbid_global(statement.target)
         if not self.augment_array(statement, depth):
             self.augment_number(statement, self.expression(statement.target), depth)
@@ -236,8 +236,8 @@ class Assignments:
         if not temporaries.is_constant(made, self.static):
             raise self.error(
                 statement,
-                f"the size of `{made.name}` is no constant: a function that loops call makes arrays of constant size; make the "
-                "array outside, and hand it over",
+                f"the size of `{made.name}` is not a constant; a function called in a loop can only create arrays of constant "
+                "size. Create the array outside, and pass it",
             )
         if self.scope.stores[made.name] > 1 or made.name not in self.scope.declare.get(id(statement), ()):
             raise self.error(statement, f"`{made.name}` is an array of the function's own, which is assigned once")

@@ -154,10 +154,10 @@ class Calls:
         """Returns the kernel IR func that implements a NumPy ufunc."""
         text = ufuncs.text_of(thing)
         if text is None:
-            raise self.error(node, f"np.{thing.__name__}: kernels do not have this function of NumPy")
+            raise self.error(node, f"np.{thing.__name__}: kernels do not support this NumPy function")
         if len(node.args) != thing.nin or node.keywords:
             count = f"{thing.nin} argument{'s' * (thing.nin > 1)}"
-            raise self.error(node, f"np.{thing.__name__} takes {count} and no keywords in a kernel")
+            raise self.error(node, f"np.{thing.__name__} takes {count} and no keyword arguments in a kernel")
         return text
 
     def call_unknown(self, node):
@@ -200,7 +200,7 @@ class Calls:
 
     def positional(self, node):
         if node.keywords:
-            raise self.error(node.keywords[0].value, "this takes no keyword arguments")
+            raise self.error(node.keywords[0].value, "this function takes no keyword arguments in a kernel")
         parts = ["("]
         for i, argument in enumerate(node.args):
             is_truth = isinstance(self.static_value(argument), bool)  # a print writes a bool as a string

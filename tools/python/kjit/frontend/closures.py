@@ -45,7 +45,7 @@ def make(emitter, node, known):
     point."""
     name = getattr(node, "name", "<lambda>")
     if getattr(node, "decorator_list", ()):
-        raise emitter.error(node.decorator_list[0], "a function that is defined in a kernel has no decorators")
+        raise emitter.error(node.decorator_list[0], "a function that is defined in a kernel cannot have decorators")
     key = id(emitter.python), node.lineno, node.col_offset, tuple(sorted((n, id(v)) for n, v in known.items()))
     cache = emitter.builder.inner
     if key not in cache:

@@ -70,7 +70,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         if arguments.vararg and not spread:
             is_tuple = spread is None and arguments.vararg.arg in self.shapes
             if spread is None and not is_tuple:
-                raise self.error(arguments.vararg, "*args here: the function is called where nothing says how many there are")
+                raise self.error(arguments.vararg, "the number of arguments for *args is not known here")
             if not is_tuple:
                 known[arguments.vararg.arg] = ()
         self.arguments = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if arguments.vararg else []), *arguments.kwonlyargs]
@@ -336,7 +336,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         if call.keywords:
             raise self.error(
                 call.keywords[0].value,
-                "print() in a kernel takes no keywords: it prints one line, with a blank between values",
+                "print() in a kernel takes no keyword arguments; it prints one line with a space between values",
             )
         parts = [self.source.place(call), "print("]
         for i, argument in enumerate(call.args or [ast.copy_location(ast.Constant(""), call)]):
@@ -357,7 +357,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             text = self.static_value(statement.msg)
             if not isinstance(text, str):
                 raise self.error(
-                    statement.msg, "the message of an assert is a text that is known when the kernel is compiled"
+                    statement.msg, "the message of an assert must be a string that is known when the kernel is compiled"
                 )
             parts += [", ", modules.quote(text)]
         self.put(depth, parts)
@@ -387,9 +387,9 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         values = [self.constant(argument) for argument in call.args]
         for argument, value in zip(call.args, values):
             if not isinstance(value, (*static.PLAIN, tuple)):
-                raise self.error(argument, "the arguments of an exception have to be known when the function is compiled: texts and numbers")
+                raise self.error(argument, "the arguments of an exception must be strings and numbers that are known when the function is compiled")
         if call.keywords:
-            raise self.error(call, "an exception that a kernel raises has no keyword arguments")
+            raise self.error(call, "an exception raised by a kernel cannot have keyword arguments")
         return tuple(values)
 
     def do_If(self, statement, depth):

@@ -51,7 +51,7 @@ def compare(emitter, is_equal, left, right):
         is_open = kind is None and emitter.is_typed and emitter.static_value(node) is static.UNKNOWN
         if is_open and isinstance(node, (ast.Name, ast.Call, ast.Subscript, ast.Attribute)):
             member = next(other for other in kinds if other is not None)
-            raise emitter.error(node, f"a member of {member.__name__} is compared with a value that is no member of an enumeration here")
+            raise emitter.error(node, f"a member of {member.__name__} is compared with a value that is not a member of an enumeration")
     return not is_equal
 
 

@@ -67,7 +67,7 @@ class Expressions(Forms):
         ):
             return [dtypes.name_of(value)]
         if getattr(value, "is_kjit_kernel", False):
-            raise self.error(node, "a kernel calls no kernel: make the function a kjit.func")
+            raise self.error(node, "a kernel cannot call a kernel; make the called function a kjit.func")
         if modules.is_function(value):
             symbol = self.builder.function(value, where=(self.source, node))
             self.used.add(symbol)
@@ -93,13 +93,14 @@ class Expressions(Forms):
         if reason:
             raise self.error(node, reason)
         what = (
-            "None" if value is None else "a text" if isinstance(value, str) else f"an object of {type(value).__name__}"
+            "None" if value is None else "a string" if isinstance(value, str) else f"an object of {type(value).__name__}"
         )
         if self.is_typed and isinstance(node, ast.Name):
             what = f"Untyped global name '{node.id}': {what}"
         raise self.error(
             node,
-            f"{what} is nothing that a kernel can use: numbers, tuples of numbers, NumPy arrays, functions and kjit's own words are",
+            f"{what} cannot be used in a kernel; kernels can use numbers, tuples of numbers, NumPy arrays, functions "
+            "and kjit's own functions and types",
         )
 
     def is_captured(self, value):
@@ -240,7 +241,7 @@ class Expressions(Forms):
     def index(self, node):
         value = self.static_value(node)
         if value is None or value is ...:
-            raise self.error(node, "an index of a kernel is an integer or a slice, no None and no ...")
+            raise self.error(node, "an index in a kernel must be an integer or a slice; None and ... are not supported")
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             # a negative literal counts from the end
             return [self.source.place(node), "-", *self.expression(node.operand)]
@@ -280,6 +281,6 @@ class Expressions(Forms):
             self.used.add(symbol)
             return [self.source.place(node), f"{symbol}(", *self.expression(node.left), ", ", *self.expression(node.right), ")"]
         if not operator:
-            raise self.error(node, "a kernel has no matrix product of arrays: write the loops")
+            raise self.error(node, "kernels do not support the matrix product of arrays; write the loops")
         place = self.source.operator_place(node.left, node.right, operator)
         return ["(", *self.expression(node.left), " ", place, operator, " ", *self.expression(node.right), ")"]

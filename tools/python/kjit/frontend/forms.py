@@ -95,7 +95,7 @@ class Forms:
         range."""
         known = self.static_value(items)
         if isinstance(known, str):
-            raise self.error(node, "`in` with a text needs two texts that are known when the kernel is compiled")
+            raise self.error(node, "`in` with a string needs two strings that are known when the kernel is compiled")
         if ranges.is_range(self, items):
             symbol, value_text = self.use(ranges.CONTAINS), self.expression(value)
             parts = [f"{symbol}(", *value_text, ", ", *ranges.value(self, items), ")"]

@@ -209,7 +209,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         if call.keywords or not 1 <= len(call.args) <= 3:
             raise self.source.error(call, "prange(stop), prange(start, stop) or prange(start, stop, step)")
         if not isinstance(target, ast.Name) or statement.orelse:
-            raise self.source.error(statement, "a loop over prange has one variable and no else")
+            raise self.source.error(statement, "a loop over prange must have a single variable and cannot have an else block")
         leaves = "a loop over prange cannot be left: its iterations run at once"
         self._forbid(statement, (ast.Return,), leaves)
         self._forbid(statement, (ast.Break,), leaves)

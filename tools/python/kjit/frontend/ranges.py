@@ -93,7 +93,7 @@ def attribute(emitter, node):
 def item(emitter, node):
     """Writes r[i]."""
     if isinstance(node.slice, (ast.Slice, ast.Tuple)):
-        raise emitter.error(node.slice, "a range has items, r[i], and no slices in a kernel: write range(...) with other bounds")
+        raise emitter.error(node.slice, "a range in a kernel can be indexed, r[i], but not sliced; write range(...) with other bounds")
     parts = [emitter.source.place(node), f"{emitter.use(ITEM)}(", *value(emitter, node.value), ", "]
     return [*parts, *emitter.expression(node.slice), ")"]
 
@@ -111,4 +111,4 @@ def items(emitter, node, count, depth):
 
 def refuse(emitter, node):
     """Returns the error for a range in another position."""
-    return emitter.error(node, "a range is no value of a kernel: loop over the range, index it, or use it with len() or `in`")
+    return emitter.error(node, "a range is not a value in a kernel; loop over it, index it, or use it with len() or `in`")

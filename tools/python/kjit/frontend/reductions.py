@@ -125,8 +125,8 @@ class Reductions:
         if is_carried and (self.is_set_before(statement, name) or self.is_read_first(statement.body, name)):
             raise self.source.error(
                 statement,
-                f"`{name}` goes from one iteration of prange to the next, which run at once: only sums, products, min, "
-                "max and bit operations do (`acc += x`), which the loop does nothing else with",
+                f"`{name}` passes a value from one iteration of prange to the next, but iterations run in parallel; only sums, products, min, "
+                "max and bit operations can do this (`acc += x`), if the loop uses the variable for nothing else",
             )
         return is_carried
 

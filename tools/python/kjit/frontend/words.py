@@ -258,7 +258,7 @@ def refusal(value, arrays):
         return None
     if name in _MAKE_ARRAYS:
         return f"np.{name}() makes an array; a kernel does so with {arrays}, where the shape is known when it is compiled"
-    return f"np.{name}(): kernels do not have this function of NumPy"
+    return f"np.{name}(): kernels do not support this NumPy function"
 
 
 _MATH = {"fabs": "abs", "pow": "pow", "isfinite": "isfinite", "gamma": "tgamma"}

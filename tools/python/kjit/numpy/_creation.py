@@ -70,7 +70,7 @@ def _as_own(x, text, place, copy):
         raise ValueError("asarray: another data type or device needs a copy, and copy is False")
     if not has_type:
         if KIND[x.dtype.text] == "c" and KIND[text] != "c":
-            raise TypeError("asarray: complex numbers are not converted to real ones; take x.real")
+            raise TypeError("asarray: complex numbers cannot be converted to real ones; use x.real")
         x = _engine.cast(x, text)
     return x if is_here else _kjit.copy_of(_state.context(), x, place)
 

@@ -67,7 +67,7 @@ class Checked:
 
     def __getattr__(self, name):
         if name not in FUNCTIONS:
-            raise LibraryError(f"linalg.{self._what}: kjit has no such decomposition for a GPU; use x.to_device('cpu')")
+            raise LibraryError(f"linalg.{self._what}: this decomposition is not supported on a GPU; use x.to_device('cpu')")
         return FUNCTIONS[name]
 
 

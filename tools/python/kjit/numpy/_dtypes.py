@@ -48,7 +48,7 @@ def dtype_of(thing):
         return _dtype_of_text(thing)
     text = dtypes.name_of(thing)
     if text not in BY_TEXT:
-        raise PromotionError(f"{thing!r} is no data type of arrays: kjit.numpy.float32, \"f32\", numpy.float32{hint_of(thing)}")
+        raise PromotionError(f"{thing!r} is not a data type of arrays, such as kjit.numpy.float32, \"f32\", numpy.float32{hint_of(thing)}")
     return BY_TEXT[text]
 
 
@@ -59,7 +59,7 @@ def _dtype_of_text(thing):
         raise PromotionError(f'{thing!r} has 8 bits in kjit and 8 bytes in NumPy; write "{name}8" or "{name}64"')
     text = dtypes.name_of(thing) or dtypes.name_of_numpy_text(thing)
     if text not in BY_TEXT:
-        raise PromotionError(f"{thing!r} is no data type of arrays: kjit.numpy.float32, \"f32\", numpy.float32")
+        raise PromotionError(f"{thing!r} is not a data type of arrays, such as kjit.numpy.float32, \"f32\", numpy.float32")
     return BY_TEXT[text]
 
 
@@ -222,7 +222,7 @@ def finfo(type, /):
     text = _named(type)
     text = PART.get(text, text)
     if text not in _FLOATS:
-        raise ValueError(f"finfo: {BY_TEXT[text].name} is no float type")
+        raise ValueError(f"finfo: {BY_TEXT[text].name} is not a float type")
     digits, high, low = _FLOATS[text]
     largest = (2.0 - 2.0**-digits) * 2.0**high
     return FloatInfo(BITS[text], 2.0**-digits, largest, -largest, 2.0**low, BY_TEXT[text])
@@ -233,7 +233,7 @@ def iinfo(type, /):
     other types."""
     text = _named(type)
     if KIND[text] not in "iu":
-        raise ValueError(f"iinfo: {BY_TEXT[text].name} is no integer type")
+        raise ValueError(f"iinfo: {BY_TEXT[text].name} is not an integer type")
     bits = BITS[text]
     low, high = (0, 2**bits - 1) if KIND[text] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     return IntegerInfo(bits, high, low, BY_TEXT[text])

@@ -161,7 +161,7 @@ def normalize_axes(axis, rank, what="axis"):
         return tuple(range(rank))
     axes = tuple(normalize_axis(each, rank, what) for each in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"{what}: an axis comes twice in {axis!r}")
+        raise ShapeError(f"{what}: an axis occurs twice in {axis!r}")
     return axes
 
 
@@ -317,7 +317,7 @@ def elementwise(row, operands, out=None, where=None):
     if out is not None:
         return _elementwise_into(row, without_lists(operands), out, where)
     if where is not None:
-        raise TypeError(f"{row.name}: where= leaves elements unchanged and needs an array with their values: pass out=")
+        raise TypeError(f"{row.name}: where= leaves elements of the result unchanged, so it needs an existing array: pass out=")
     made = _kjit.operate(row.index, *operands)
     if made is NotImplemented:
         if any(getattr(type(x), "__kjit_traced__", False) for x in operands):
@@ -371,7 +371,7 @@ def check_out(out, shape, text, what):
     if tuple(out.shape) != shape and broadcast([tuple(out.shape), shape]) != tuple(out.shape):
         raise ShapeError(f"{what}: the result has the shape {shape}, and the array for it {tuple(out.shape)}")
     if not can_store(text, out.dtype.text):
-        raise PromotionError(f"{what}: the result is {BY_TEXT[text].name}, which is not converted to {out.dtype.name}")
+        raise PromotionError(f"{what}: the result is {BY_TEXT[text].name}, which cannot be converted to {out.dtype.name}")
 
 
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
@@ -459,7 +459,7 @@ def check_conversion(value, target):
     """Raises TypeError if the elements are complex and the target type is real."""
     text = _dtypes.text_of(value)
     if KIND[text] == "c" and KIND[target] not in "cb":
-        raise TypeError(f"{BY_TEXT[text].name} is not stored in an array of {BY_TEXT[target].name}; take x.real")
+        raise TypeError(f"{BY_TEXT[text].name} cannot be stored in an array of {BY_TEXT[target].name}; use x.real")
 
 
 def typed_for_store(value, target):

@@ -43,8 +43,8 @@ class Traced(numpy.lib.mixins.NDArrayOperatorsMixin):
 
     def _refuse(self, *_):
         raise TypeError(
-            "kjit.numpy.grad records operations over whole arrays, and this needs the value as a number of Python: conditions on values "
-            "are kjit.numpy.where, and constants are computed outside of the function"
+            "kjit.numpy.grad records operations over whole arrays, but this operation needs the value as a Python number; "
+            "use kjit.numpy.where for conditions, and compute constants outside of the function"
         )
 
     __bool__ = __float__ = __int__ = __complex__ = __index__ = __iter__ = __array__ = _refuse

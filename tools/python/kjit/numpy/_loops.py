@@ -141,7 +141,7 @@ def _asked(ufunc, texts, outs, options):
         )
     results = tuple(dtypes.name_of(each.dtype) for each in found)
     if not all(text in KIND for text in results):
-        raise PromotionError(f"{ufunc.__name__}: results of {found[0].dtype} are no elements of kjit's arrays")
+        raise PromotionError(f"{ufunc.__name__}: results of {found[0].dtype} cannot be stored in kjit arrays")
     return results
 
 

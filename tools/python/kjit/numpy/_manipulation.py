@@ -46,7 +46,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
         return _view_reshaped(x, shape)
     except ArgumentError:
         if copy is False:
-            raise ValueError("reshape: the strides allow no view of this shape, and copy is False") from None
+            raise ValueError("reshape: the strides do not allow a view of this shape, and copy is False") from None
     return _view_reshaped(_engine.copied(x), shape)
 
 

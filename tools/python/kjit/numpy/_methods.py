@@ -83,7 +83,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     it already has the type. Raises TypeError if complex numbers would have to become real ones."""
     text = _dtypes.dtype_of(dtype).text
     if _dtypes.KIND[x.dtype.text] == "c" and _dtypes.KIND[text] not in "cb":
-        raise TypeError("astype: complex numbers are not converted to real ones; take x.real")
+        raise TypeError("astype: complex numbers cannot be converted to real ones; use x.real")
     if device is not None and _engine.device_name(device) != x.device:
         x = to_device(x, device)
     if x.dtype.text == text:

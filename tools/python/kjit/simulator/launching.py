@@ -77,7 +77,7 @@ class _Values:
             return _in_place(arrays.as_cuda_array(value))
         if isinstance(value, _arrays._kjit.Array):
             return _in_place(arrays.as_cuda_array(value))
-        raise TypeError(f"{type(value).__name__} is no argument of a kernel")
+        raise TypeError(f"{type(value).__name__} cannot be an argument of a kernel")
 
 
 def _check_homes(function, args, stream):

@@ -77,7 +77,7 @@ class Texts:
         """Raises an error for a conditional expression of a string and a number."""
         kinds = [self.is_text(part) for part in (node.body, node.orelse) if not self.is_missing(part)]
         if len(set(kinds)) > 1:
-            raise self.error(node, "one branch of the conditional expression is a text, and the other one is not")
+            raise self.error(node, "one branch of the conditional expression is a string, and the other is not")
 
     def check_compared(self, node, left, operator, right):
         """Raises an error if strings are compared by order, or with a number."""
