@@ -11,8 +11,9 @@ from . import fold_kernels, keys, own_folds
 from .fold_kernels import COUNT, FIRST, GREATEST, LAST, LEAST, NAN, NAT, PLAIN, SUM, TOTAL
 from .running import Result
 
-_MOST_PARTIAL = 1 << 22  # partial results of all chunks together, if there are fewer rows
-_MOST_EXTENT = 1 << 14  # results of a fold that fit into a cache, so that there are several chunks for each core
+_MOST_PARTIAL = 1 << 22  # maximum number of partial results of all chunks together, if there are fewer rows
+# number of results of a fold that fit into a cache; up to this number each core gets several chunks
+_MOST_EXTENT = 1 << 14
 _NO_FLAGS = numpy.zeros(1, bool)
 
 class Typed(Function):
@@ -22,7 +23,7 @@ class Typed(Function):
 
 
 def _chunks(rows, extent):
-    """The number of chunks of rows, each of which has `extent` results of each fold."""
+    """Returns the number of chunks of rows. Each chunk has `extent` results of each fold."""
     cores = len(os.sched_getaffinity(0))
     most = 4 * cores if extent <= _MOST_EXTENT else cores
     return max(1, min(most, rows // 4096, max(_MOST_PARTIAL, rows) // max(1, extent)))
@@ -66,8 +67,9 @@ class Folds:
 
 
 class Values:
-    """The values of one column by group. wanted: the folds that aggregations ask for, and functions of groups; folds: those of the call that the values belong to;
-    counts: the number of values in each chunk and slot."""
+    """The values of one column by group. wanted: the folds that aggregations need, and functions of
+    groups; folds: the folds of the call that the values belong to; counts: the number of values in
+    each chunk and slot."""
 
     def __init__(self, groups, values, there, kind, wanted, texts=None, decimal=None, folds=None):
         self.groups, self.dtype, self.kind, self.texts, self.decimal = groups, values.dtype, kind, texts, decimal
@@ -86,13 +88,13 @@ class Values:
         self._pass.add(self)
 
     def _folds_of(self, wanted):
-        """The folds that aggregations and functions need."""
+        """Returns the folds that aggregations and functions need."""
         functions = {each for each in wanted if callable(each)}
         wanted -= functions
         for function in functions:
             wanted.update(own_folds.wanted(function, self.dtype))
             if self._may_be_nan():
-                wanted.add(SUM)  # says whether there is a NaN, which is the extremum of an array with one
+                wanted.add(SUM)  # detects a NaN, which is the extremum of an array that contains one
         if self.decimal is not None and SUM in wanted:
             wanted.add(TOTAL)  # detects an overflow of the sum
         return wanted
@@ -101,7 +103,7 @@ class Values:
         return self.skip == PLAIN and self.dtype.kind == "f"
 
     def can_fold(self, function):
-        """The folds that make the results of a function of a group, or ()."""
+        """Returns the folds from which a function of a group is computed, or ()."""
         kinds = own_folds.wanted(function, self.dtype)
         return () if kinds and self._may_be_nan() and numpy.isnan(self.fold(SUM)).any() else kinds
 
@@ -149,7 +151,7 @@ class Values:
         return counts, offsets, by_group.view(self.dtype)
 
     def squares(self, means):
-        """The sum of the squared deviations from the mean of each group."""
+        """Returns the sum of squared deviations from the mean for each group."""
         found = numpy.zeros(self.counts.shape)
         if len(self.values) and len(self.groups):
             at_slots = self.groups.of_slots(means)
@@ -321,7 +323,7 @@ def own(values, function):
 
 
 def _of_present(values, present, found):
-    """The results of the groups with values, in an array of all groups."""
+    """Returns the results of the groups with values, in an array for all groups."""
     made = numpy.zeros(len(values.groups), found.dtype)
     made[present] = found
     return values.result(made)

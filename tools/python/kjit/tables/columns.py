@@ -78,10 +78,13 @@ class Decimal(NamedTuple):
 
 
 class Data:
-    """What is read of a column. texts: of a column of texts its dictionary, a sequence; kind: "numpy", "masked" or "arrow", which
-    decides how results of a function of the column are stored; is_ordered: whether texts have an order of their own, that of the
-    dictionary, as categories have; flags_missing: whether a flag says that the element is missing;
-    decimal: the Decimal of a column of decimals."""
+    """The data of a column.
+
+    texts: for a column of strings its dictionary, a sequence. kind: "numpy", "masked" or "arrow",
+    which determines how results of functions of the column are stored. is_ordered: whether the
+    strings are ordered like the dictionary, as categories are. flags_missing: whether a true flag
+    means a missing element. decimal: the Decimal of a column of decimals.
+    """
 
     def __init__(self, chunks, kind, *, may_be_missing=None, flags_missing=False, texts=None, decimal=None, is_ordered=False):
         self.is_ordered = is_ordered

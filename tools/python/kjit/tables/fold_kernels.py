@@ -1,8 +1,11 @@
-"""Kernels that aggregate the rows of groups, on the cores of the CPU. The slot of a row is `index[i] - low`: the place of its group in the
-arrays of results. A row with a negative slot, or for which is_key is false, is in no group.
+"""Kernels that aggregate the rows of groups, on the cores of the CPU. The slot of a row is
+`index[i] - low`, the index of its group in the result arrays. A row with a negative slot, or for
+which is_key is false, belongs to no group.
 
-flags: for each column an array of bools that says which elements are there, if `flagged` says so. skips: for each column one of PLAIN, NAN
-and NAT, which says what else counts as missing. Each thread folds chunks of the rows into arrays of their own."""
+flags: for each column an array of bools that says which elements are there; it is used only if
+`flagged` is true for the column. skips: for each column PLAIN, NAN or NAT, which says what else
+counts as missing. Each thread folds chunks of the rows into its own arrays.
+"""
 
 import typing
 
@@ -12,7 +15,8 @@ from ..frontend.words import ALL
 
 f64, i64 = SCALARS["f64"], SCALARS["i64"]
 grid_range, static = ALL["grid_range"], ALL["static"]
-# Kinds of folds. TOTAL is the sum as a float, which does not overflow; COUNT is made of the numbers of rows and of missing elements.
+# Kinds of folds. TOTAL is the sum as a float, which does not overflow; COUNT is computed from the
+# numbers of rows and of missing elements.
 SUM, COUNT, LEAST, GREATEST, FIRST, TOTAL, LAST = range(7)
 PLAIN, NAN, NAT = range(3)
 _NAT = -(2**63)
@@ -21,7 +25,7 @@ _NAT = -(2**63)
 @jit(device="cpu")
 @typing.no_type_check
 def bounds(keys, is_key, found, chunks):
-    """The least and the greatest key of each chunk."""
+    """Computes the smallest and the largest key of each chunk."""
     for c in grid_range(chunks):
         low, high = found[0, c], found[1, c]
         for i in range(c * len(keys) // chunks, (c + 1) * len(keys) // chunks):
@@ -34,7 +38,8 @@ def bounds(keys, is_key, found, chunks):
 @jit(device="cpu")
 @typing.no_type_check
 def fold(index, is_key, low, columns, flags, flagged: const, skips: const, kinds: const, rows, missing, partial, chunks):
-    """All folds of all columns, in one pass. rows: the number of rows in each slot; missing: for each column that of missing elements."""
+    """Computes all folds of all columns in one pass. rows: the number of rows in each slot;
+    missing: for each column the number of missing elements in each slot."""
     for c in grid_range(chunks):
         for i in range(c * len(index) // chunks, (c + 1) * len(index) // chunks):
             k = i64(index[i]) - low
@@ -69,7 +74,7 @@ def fold(index, is_key, low, columns, flags, flagged: const, skips: const, kinds
 @jit(device="cpu")
 @typing.no_type_check
 def deviations(index, is_key, low, values, there, skip: const, means, partial, chunks):
-    """The sums of the squared deviations from the means."""
+    """Computes the sums of squared deviations from the means."""
     for c in grid_range(chunks):
         for i in range(c * len(index) // chunks, (c + 1) * len(index) // chunks):
             k = i64(index[i]) - low
@@ -85,7 +90,8 @@ def deviations(index, is_key, low, values, there, skip: const, means, partial, c
 @jit(device="cpu")
 @typing.no_type_check
 def gather(index, is_key, low, values, there, skip: const, places, by_group, chunks):
-    """Copies the values group by group. places[c, k]: where the values of slot k in chunk c begin."""
+    """Copies the values group by group. places[c, k]: the index at which the values of slot k in
+    chunk c begin."""
     for c in grid_range(chunks):
         for i in range(c * len(index) // chunks, (c + 1) * len(index) // chunks):
             k = i64(index[i]) - low

@@ -98,7 +98,9 @@ class GroupBy:
         for name, pair in aggregations.items():
             _check(name, pair)
         groups = self._groups()
-        wanted = {}  # (column or function of a row, whether decimals are integers) -> folds, and functions of groups, of all aggregations
+        # (column or function of a row, whether decimals are integers) -> the folds, and functions
+        # of groups, of all its aggregations
+        wanted = {}
         for column, how in aggregations.values():
             folds = aggregating.NAMED[how][0] if isinstance(how, str) else (how,) if callable(how) else ()
             wanted.setdefault((column, aggregating.is_exact(how)), set()).update(folds)
@@ -131,7 +133,8 @@ class GroupBy:
         return self._found[0]
 
     def _labels(self):
-        """For each column the keys of the groups as a Result. After an aggregation they are known without a pass over the rows."""
+        """Returns the keys of the groups as a Result for each column. After an aggregation this
+        needs no pass over the rows."""
         self._groups()
         return self._found[1]()
 
@@ -204,7 +207,8 @@ def usable(column):
 
 
 def _groups_of(column):
-    """(the groups of one column, a function that makes the list of their keys as a Result)."""
+    """Returns (the groups of one column, a function that returns the list of their keys as a
+    Result)."""
     values, there = keys.whole(column)
     if column.texts is None:
         groups, texts = keys.find(values, there), None
@@ -214,7 +218,8 @@ def _groups_of(column):
 
 
 def _paired(left, labels, right, own):
-    """The groups of the pairs of keys, and a function that makes the list of the keys of both."""
+    """Returns (the groups of the pairs of keys, a function that returns the list of the keys of
+    both)."""
     width = max(1, len(right))
     a, b = left.codes, right.codes
     is_key = (a >= 0) & (b >= 0)

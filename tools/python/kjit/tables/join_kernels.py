@@ -38,7 +38,8 @@ def probe(keys, can_match, table, bits, empty, ranks, codes):
 
 @jit(device="cpu")
 def pair(codes, row_of, right, matched, chunks):
-    """The right row of each left row, or -1, if each code has one right row at most. matched: the number of matches in each chunk."""
+    """Computes the right row of each left row, or -1, if each code has at most one right row.
+    matched: the number of matches in each chunk."""
     for c in grid_range(chunks):
         count = 0
         for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
@@ -51,7 +52,8 @@ def pair(codes, row_of, right, matched, chunks):
 
 @jit(device="cpu")
 def compact(found, begins, left, right, chunks):
-    """Writes the pairs of the left rows that have a right row. begins[c]: the index of the first pair of chunk c."""
+    """Writes the pairs of the left rows that have a right row. begins[c]: the index of the first
+    pair of chunk c."""
     for c in grid_range(chunks):
         at = begins[c]
         for i in range(c * len(found) // chunks, (c + 1) * len(found) // chunks):
@@ -63,7 +65,8 @@ def compact(found, begins, left, right, chunks):
 
 @jit(device="cpu")
 def count_pairs(codes, counts, least, totals, chunks):
-    """The number of pairs of each chunk of left rows, of which a row is in `least` at least."""
+    """Computes the number of pairs of each chunk of left rows. Each left row has at least `least`
+    pairs."""
     for c in grid_range(chunks):
         total = 0
         for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):
@@ -74,8 +77,8 @@ def count_pairs(codes, counts, least, totals, chunks):
 
 @jit(device="cpu")
 def expand(codes, counts, offsets, by_code, begins, least, left, right, chunks):
-    """Writes the pairs of rows. begins[c]: the index of the first pair of chunk c. A left row without a match has the right row -1 if
-    `least` is 1, and otherwise no pair."""
+    """Writes the pairs of rows. begins[c]: the index of the first pair of chunk c. A left row
+    without a match gets the right row -1 if `least` is 1, and otherwise no pair."""
     for c in grid_range(chunks):
         at = begins[c]
         for i in range(c * len(codes) // chunks, (c + 1) * len(codes) // chunks):

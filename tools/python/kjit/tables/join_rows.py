@@ -9,7 +9,7 @@ from .. import _orders
 from . import join_kernels, key_kernels, keys
 from .aggregating import Values
 
-_LEAST_TAKEN = 1 << 14  # elements that are worth the call of a kernel
+_LEAST_TAKEN = 1 << 14  # minimum number of elements for which a kernel call is faster
 _MOST_RANGE = 1 << 16  # maximum range of keys for which a direct table is used for any number of rows
 
 
@@ -198,8 +198,8 @@ def _paired_codes(pairs, nulls_equal):
 
 
 class Picks:
-    """Rows of a table, which a column of a result has. numbers: the rows, -1 for none, or None for all rows in their order; count: how
-    many."""
+    """The rows of a table that a result column takes. numbers: the rows, with -1 for a missing row,
+    or None for all rows in order; count: the number of rows."""
 
     def __init__(self, numbers, count):
         self.numbers, self.count = numbers, count
@@ -209,11 +209,11 @@ class Picks:
         return self.count
 
     def wide(self):
-        """The rows as NumPy's type of indices."""
+        """Returns the rows in NumPy's index type."""
         return numpy.arange(self.count) if self.numbers is None else self.numbers.astype(numpy.intp, copy=False)
 
     def of(self, array):
-        """The elements of a NumPy array, if no row is -1."""
+        """Returns the elements of a NumPy array. No row may be -1."""
         if array.dtype.kind not in "biufcmM" or array.dtype.itemsize > 16 or not array.dtype.isnative or self.count < _LEAST_TAKEN:
             return array[self.wide()]
         made = numpy.empty(self.count, array.dtype)
@@ -242,8 +242,8 @@ class Matches:
         return is_there[self.left]
 
     def rows(self, keeps_all):
-        """(Picks of left rows, Picks of right rows) of all pairs, in the order of the left rows. With keeps_all, a left row without a
-        match is in a pair with the right row -1."""
+        """Returns (Picks of left rows, Picks of right rows) of all pairs, in the order of the left
+        rows. keeps_all: a left row without a match forms a pair with the right row -1."""
         groups = Values(keys.Groups(self.right, range(self.count)), numpy.arange(len(self.right)), None, "numpy", ())
         counts, offsets, by_code = groups.side_by_side()
         chunks = max(1, min(4 * len(os.sched_getaffinity(0)), len(self.left) // 4096))
@@ -262,7 +262,7 @@ class Matches:
         return Picks(left, len(left)), Picks(right, len(right))
 
     def _single(self, row_of, keeps_all, chunks):
-        """The rows of pairs in which a left row is once at most."""
+        """Returns the rows of pairs in which each left row occurs at most once."""
         found, matched = numpy.empty(len(self.left), row_of.dtype), numpy.zeros(chunks, "i8")
         join_kernels.pair(self.left, row_of, found, matched, chunks)
         if keeps_all or matched.sum() == len(found):

@@ -8,8 +8,8 @@ import os
 from .columns import Bits
 
 _MOST_RANGE = 1 << 22  # maximum range of keys for which a direct table is used for any number of rows
-_LEAST_EXTENT = 1 << 12  # the same for one result of each fold for each number of the range
-_NAT = -(2**63)  # the integer that is NaT
+_LEAST_EXTENT = 1 << 12  # the same limit if each number of the range needs one result for each fold
+_NAT = -(2**63)  # the integer that represents NaT
 
 
 def whole(column):
@@ -37,7 +37,7 @@ def _joined(arrays):
 
 
 def in_order(texts, is_ordered):
-    """The different texts in their order. is_ordered: whether they have it already."""
+    """Returns the distinct strings in order. is_ordered: whether they are already in order."""
     return list(dict.fromkeys(texts)) if is_ordered else sorted(set(texts))
 
 
@@ -53,8 +53,9 @@ def ranked(values, there, texts, is_ordered=False):
 
 
 class Groups:
-    """codes: the group of each row, or -1 for a row without a key; keys: the keys of the groups in ascending order. Folds over the rows
-    have a result for each of `extent` slots; slots are (index, is_key, low) as in fold_kernels."""
+    """The groups of rows. codes: the group of each row, or -1 for a row without a key; keys: the
+    keys of the groups in ascending order. Folds over the rows have a result for each of `extent`
+    slots; slots are (index, is_key, low) as in fold_kernels."""
 
     def __init__(self, codes, keys):
         self.codes, self.keys = codes, keys
@@ -71,18 +72,19 @@ class Groups:
         return len(self)
 
     def of_groups(self, results):
-        """The results of the groups, by those of the slots."""
+        """Returns the results of the groups, taken from the results of the slots."""
         return results
 
     def of_slots(self, results):
-        """An array with the results of the groups at their slots."""
+        """Returns an array in which the results of the groups are at their slots."""
         return results
 
 
 class RangeGroups:
-    """Groups of integers in a small range, which the keys themselves number. dtype: the type of the keys; ranks: the place of each number
-    of the range in the order of the groups, or None if the numbers have this order; rows: the number of rows for each number, if a fold
-    has counted them already."""
+    """Groups of integers in a small range, where the keys themselves are the slot numbers. dtype:
+    the type of the keys; ranks: the position of each number of the range in the order of the
+    groups, or None if the numbers have this order; rows: the number of rows for each number, if a
+    fold has counted them already."""
 
     def __init__(self, index, is_key, low, extent, dtype, ranks=None):
         self.index, self.is_key, self.low, self.extent, self.dtype = index, is_key, low, extent, dtype
@@ -97,7 +99,7 @@ class RangeGroups:
 
     @functools.cached_property
     def found(self):
-        """The slots with rows, in the order of the groups."""
+        """Returns the slots with rows, in the order of the groups."""
         import numpy
 
         seen = self.rows
@@ -159,7 +161,8 @@ def find(values, there):
 
 
 def find_texts(codes, there, texts, is_ordered=False):
-    """(the Groups of texts, whose keys are numbers, the texts that have these numbers). codes: places in `texts`."""
+    """Returns (the Groups of strings with numbers as keys, the strings for these numbers). codes:
+    indices into `texts`."""
     import numpy
 
     ordered = in_order(texts, is_ordered)
@@ -195,14 +198,14 @@ def code_type(count):
 
 
 def _of_integers(keys, there, dtype):
-    """The groups of integers, which are those of another type of keys, dtype."""
+    """Returns the groups of integers as groups of keys of another type, dtype."""
     import numpy
 
     if not len(keys) or there is not None and not there.any():
         return Groups(numpy.full(len(keys), -1, numpy.int64), numpy.empty(0, dtype))
     low, high = bounds(keys, there)
     extent = high - low + 1
-    is_ordered = dtype != "u8" or low >= 0  # the keys as signed numbers
+    is_ordered = dtype != "u8" or low >= 0  # the keys as signed integers
     if is_ordered and extent <= max(_LEAST_EXTENT, len(keys) // 4):
         return RangeGroups(keys, there, low, extent, dtype)
     keys = keys.astype(numpy.int64, copy=False)
@@ -216,7 +219,7 @@ def _of_integers(keys, there, dtype):
 
 
 def bounds(keys, there):
-    """The least and the greatest key."""
+    """Returns the smallest and the largest key."""
     import numpy
 
     from .fold_kernels import bounds as of_chunks
@@ -238,7 +241,8 @@ def _by_range(keys, there, low, extent):
 
 
 def _codes_of_range(keys, there, low, found, ranks):
-    """The group of each row. found: the numbers, without low, that are keys; ranks: an array for the group of each number."""
+    """Returns the group of each row. found: the numbers, minus low, that are keys; ranks: an array
+    for the group of each number."""
     import numpy
 
     ranks[found] = numpy.arange(len(found))

@@ -161,7 +161,7 @@ def column(table, name):
 
 
 def picked(column, picks):
-    """The elements of rows, see join_rows.Picks; a missing value for the number -1."""
+    """Returns the elements of rows, see join_rows.Picks; -1 gives a missing value."""
     import pyarrow
 
     if picks.numbers is None:

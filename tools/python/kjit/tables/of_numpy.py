@@ -70,7 +70,7 @@ def column(arrays, name):
 
 
 def picked(array, picks):
-    """The elements of rows, see join_rows.Picks; a masked one for the number -1."""
+    """Returns the elements of rows, see join_rows.Picks; -1 gives a masked element."""
     import numpy
 
     if not picks.has_gaps:

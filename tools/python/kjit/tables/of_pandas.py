@@ -58,7 +58,8 @@ def _of_categories(array, count):
 
 
 def _coded(codes, count):
-    """A chunk of texts. Columns without missing ones have results that cannot be missing."""
+    """Returns a chunk of strings. Functions of columns without missing strings have results that
+    cannot be missing."""
     is_there = codes >= 0
     return Chunk(codes, None if is_there.all() else is_there, count)
 
@@ -132,7 +133,8 @@ def column(frame, name):
 
 
 def picked(series, picks):
-    """The elements of rows, see join_rows.Picks; a missing value for the number -1, as pandas has it for the type."""
+    """Returns the elements of rows, see join_rows.Picks; -1 gives pandas' missing value for the
+    type."""
     import numpy
     import pandas
 
@@ -173,7 +175,8 @@ def groups_of(frame, labels, made):
 
 
 def _labels_of(dtype, keys):
-    """The keys of groups, which are categories if the column of the keys has such."""
+    """Returns the keys of groups as a pandas array, which is categorical if the column of the keys
+    is."""
     import pandas
 
     made = _array_of(keys)

@@ -84,7 +84,7 @@ def column(frame, name):
 
 
 def picked(series, picks):
-    """The elements of rows, see join_rows.Picks; a missing value for the number -1."""
+    """Returns the elements of rows, see join_rows.Picks; -1 gives a missing value."""
     import polars
 
     if picks.numbers is None:

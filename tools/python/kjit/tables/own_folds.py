@@ -1,5 +1,6 @@
-"""Functions of the values of a group that need only folds of them, such as `lambda x: x.max() - x.min()`. They become functions of the
-numbers that the pass over the rows computes for each group, so that no pass copies the values group by group."""
+"""Functions of a group's values that need only folds of them, such as `lambda x: x.max() -
+x.min()`. They become functions of the numbers that the pass over the rows computes for each group,
+so no pass copies the values group by group."""
 
 import ast
 import builtins
@@ -22,12 +23,12 @@ _FUNCTIONS = {
     numpy.sum: SUM,
     numpy.mean: TOTAL,
 }
-_NOT_OF = {"f4": (SUM, TOTAL), "f2": (SUM, TOTAL)}  # folds whose type is not that of the array's own sums
+_NOT_OF = {"f4": (SUM, TOTAL), "f2": (SUM, TOTAL)}  # folds whose type differs from the array's own sum
 
 
 class _Uses(ast.NodeTransformer):
-    """Replaces the folds of the parameter `name`. folds: those found, in the order of the new parameters; is_whole: whether the array is
-    also used in another way."""
+    """Replaces the folds of the parameter `name`. folds: the folds found, in the order of the new
+    parameters; is_whole: whether the array is also used in another way."""
 
     def __init__(self, name, names):
         self.name, self.names, self.folds, self.is_whole = name, names, [], False
@@ -64,13 +65,14 @@ def _name(kind):
 
 
 def of(function):
-    """(the folds of which a function of an array is a function, this function), or None if it needs the elements."""
+    """Returns (the folds, the function of them) if a function of an array can be computed from
+    folds, or None if it needs the elements."""
     code = function.__code__
     if code.co_argcount != 1 or code.co_kwonlyargcount or code.co_flags & 0x0C:  # *args, **kwargs
         return None
     try:
         tree = sources.find(function, sources.remember(function))
-    except Exception as error:  # the pass over the values reports what is wrong
+    except Exception as error:  # the pass over the values reports the error
         if type(error).__name__ != "SourceError":
             raise
         return None
@@ -90,7 +92,7 @@ def of(function):
 
 
 def wanted(function, dtype):
-    """The folds that a function needs of values of a type, or () if it needs the elements."""
+    """Returns the folds that a function of values of a type needs, or () if it needs the elements."""
     known = function.__dict__
     if "__kjit_folds__" not in known:
         known["__kjit_folds__"] = of(function)
