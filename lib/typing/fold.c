@@ -91,6 +91,8 @@ static double log_gamma(double x)
   return lgamma_r(x, &sign);
 }
 
+static double quotient(double x, double y) { return x / y; }
+
 /* Returns x - y if it is positive, else 0. Two equal infinities give 0. */
 static double positive_difference(double x, double y)
 {

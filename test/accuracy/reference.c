@@ -425,6 +425,7 @@ const measured measured_functions[] = {
   CALL1(FLOOR, floor, -100, 100), CALL1(CEIL, ceil, -100, 100), CALL1(TRUNC, trunc, -100, 100), CALL1(ROUND, round, -100, 100), CALL1(RINT, rint, -100, 100),
   CALL2(POW, pow, 0, 20), CALL2(ATAN2, atan2, -10, 10), CALL2(HYPOT, hypot, -100, 100), CALL2(FMOD, fmod, -100, 100), CALL2(REMAINDER, remainder, -100, 100),
   CALL2(COPYSIGN, copysign, -100, 100), CALL2(NEXTAFTER, nextafter, -100, 100), CALL2(FDIM, fdim, -100, 100),
+  { KJ_BUILTIN_QUOTIENT, "r[i] = quotient(x[i], y[i])", 2, 0, exact_divide, -100, 100, 0 },
   { KJ_BUILTIN_FMA, "r[i] = fma(x[i], y[i], z[i])", 3, 0, exact_fma, -10, 10, 0 },
   { KJ_BUILTIN_FMA_RZ, "r[i] = fma_rz(x[i], y[i], z[i])", 3, NO_SMALL, exact_fma_rz, -10, 10, 0 },
   { KJ_BUILTIN_FMA_RU, "r[i] = fma_ru(x[i], y[i], z[i])", 3, NO_SMALL, exact_fma_ru, -10, 10, 0 },

@@ -159,6 +159,7 @@ ROWS = {
     "lround": row("r[i] = lround(x[i])", r"cvt\.rzi\.s64\.f32", types=("i64", "f32", "f32", "f32")),
     "lrint": row("r[i] = lrint(x[i])", r"cvt\.(rzi|rni)\.s64\.f32", types=("i64", "f32", "f32", "f32")),
     "fdim": row("r[i] = fdim(x[i], y[i])", r"sub\.(rn\.)?f32", r"setp\."),
+    "quotient": row("r[i] = quotient(x[i], y[i])", r"div\.rn\.f32"),
     "fast_divide": row("r[i] = fast_divide(x[i], y[i])", r"div\.approx\.f32"),
     "fast_sin": row("r[i] = fast_sin(x[i])", r"sin\.approx|fma\.rn\.f32"),
     "fast_cos": row("r[i] = fast_cos(x[i])", r"cos\.approx|fma\.rn\.f32"),

@@ -55,7 +55,7 @@ def _(r, rng):
         x, y = np.repeat(values, len(values)), np.tile(values, len(values))
         with np.errstate(all="ignore"):
             remainder = each(lambda a, b: math.nan if math.isnan(a) or math.isnan(b) or math.isinf(a) or b == 0 else math.remainder(a, b), x, y)
-            wanted = [np.fmod(x, y), remainder.astype(dtype), np.nextafter(x, y), np.fmin(x, y), np.fmax(x, y), x / y]
+            wanted = [np.fmod(x, y), remainder.astype(dtype), np.nextafter(x, y), np.fmin(x, y), np.fmax(x, y), x / y, x / y]
         r.arrays_of(**{f"x{k}": x, f"y{k}": y, f"o{k}": np.zeros((len(wanted), len(x)), dtype), f"v{k}": values, f"t{k}": np.zeros((4, len(values)), np.int32)})
         r.launch("exact_binary", "2, 128", f"o{k}", f"x{k}", f"y{k}")
         r.launch("tests", "1, 32", f"t{k}", f"v{k}")

@@ -24,7 +24,7 @@ DOMAINS = {
     "sinpi": [WIDE], "cospi": [WIDE], "j0": [(0.5, 9)], "j1": [(0.5, 9)], "y0": [(1, 9)], "y1": [(1, 9)], "jn": ["n", (0.5, 9)], "yn": ["n", (1.5, 9)],
     "tgamma": [(-1.8, -1.2)], "lgamma": [POSITIVE],
     "pow": [POSITIVE, WIDE], "atan2": [(0.5, 3), (0.5, 3)], "hypot": [(0.5, 3), (-3, -0.5)], "fmod": [(5.2, 5.8), (2, 2.4)], "remainder": [(5.4, 5.8), (2, 2.1)],
-    "remquo": [(5.4, 5.8), (2, 2.1)], "copysign": [(0.5, 3), (-3, -0.5)], "nextafter": [WIDE, (9, 10)], "fdim": [(2, 3), (0.5, 1.5)], "fma": [WIDE] * 3,
+    "remquo": [(5.4, 5.8), (2, 2.1)], "copysign": [(0.5, 3), (-3, -0.5)], "nextafter": [WIDE, (9, 10)], "fdim": [(2, 3), (0.5, 1.5)], "quotient": [WIDE, POSITIVE], "fma": [WIDE] * 3,
     "fma_rz": [WIDE] * 3, "fma_ru": [WIDE] * 3, "fma_rd": [WIDE] * 3, "ldexp": [WIDE, "n"], "frexp": [(0.55, 0.95)], "modf": [(1.2, 1.8)], "sincos": [WIDE],
     "sincospi": [WIDE], "saturate": [(0.1, 0.9)], "floor": [(0.2, 0.8)], "ceil": [(0.2, 0.8)], "trunc": [(0.2, 0.8)], "round": [(0.6, 1.4)], "rint": [(0.6, 1.4)],
     "logb": [(1.2, 1.8)], "ilogb": [WIDE], "isnan": [WIDE], "isinf": [WIDE], "isfinite": [WIDE], "isnormal": [WIDE], "signbit": [WIDE], "lround": [WIDE], "lrint": [WIDE],

@@ -23,7 +23,7 @@ TIES = ((1 << 62) + (1 << 54) + 1, (1 << 62) + (1 << 38) + 1, -(1 << 60) - (1 <<
 
 
 # of built-ins that do not take one number
-ARITY = {"fma": 3, "select": 3, "min": 2, "max": 2, "ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "copysign": 2, "fmod": 2, "fdim": 2}
+ARITY = {"fma": 3, "select": 3, "min": 2, "max": 2, "ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "copysign": 2, "fmod": 2, "fdim": 2, "quotient": 2}
 
 
 def lit(value, ty=None):
@@ -290,7 +290,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             return ("bin", "**", sub(), lit(r.randint(0, 3 if r.random() < 0.5 else 6)) if r.random() < 0.8 else ("cast", r.choice(("u8", "u32")), sub()))
         if k < (0.88 if self.is_known else 0.93) or not self.kernel.functions:
             name = r.choice(("min", "max", "abs", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "brev", "popc", "clz", "ctz", "ffs", "floor", "ceil", "trunc", "rint", "round", "isnan", "isinf", "isfinite", "signbit", "sqrt", "fma", "copysign",
-                             "fmod", "select", "min", "max", "abs", "select", *["fdim"] * self.is_known))
+                             "fmod", "select", "min", "max", "abs", "select", *["fdim", "quotient"] * self.is_known))
             return ("call", name, [sub() for _ in range(ARITY.get(name, 1))])
         funcs = [f for f in self.kernel.functions if f.is_single]
         f = r.choice(funcs + 3 * [f for f in funcs if self.is_known and ": func" in f.params[-1]] or [None])
@@ -449,7 +449,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         whole = [n for n in self.given if n in self.tr.env and self.tr.env[n].ty in INTEGERS]
         if whole and r.random() < 0.25:
             return ("bin", "**", var(r.choice(whole)), r.choice((lit(r.randint(-3, -1)), var(r.choice(whole)))))
-        name = r.choice(("fdim", "fdim", "min", "max", "copysign", "fmod", "fma", "sqrt", "rint", "round", "floor", "ceil", "trunc", "abs", "/", "%", "-", "*", "<", "=="))
+        name = r.choice(("fdim", "fdim", "quotient", "min", "max", "copysign", "fmod", "fma", "sqrt", "rint", "round", "floor", "ceil", "trunc", "abs", "/", "%", "-", "*", "<", "=="))
         operands = [lit(r.choice((math.inf, -math.inf, math.inf, math.nan, 0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e300, 5e-324))) for _ in range(3)]
         operands[1] = operands[0] if r.random() < 0.3 else operands[1]
         return ("bin", name, *operands[:2]) if name in l.PREC else ("call", name, operands[:ARITY.get(name, 1)])

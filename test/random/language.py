@@ -258,7 +258,7 @@ WEAK_OPS = {"wi": {"+": operator.add, "-": operator.sub, "*": operator.mul, "//"
             "wf": {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": values.fdiv, "%": lambda x, y: values.float_mod(x, y, "f64")}}
 WEAK_CALLS = {"min": {"wi": min, "wf": values.fmin}, "max": {"wi": max, "wf": values.fmax}, "abs": {"wi": abs, "wf": abs}, "ceil_div": {"wi": values.ceil_div}, "div_trunc": {"wi": values.trunc_div},
               "rem_trunc": {"wi": values.trunc_rem}, "floor": {"wf": values.ffloor}, "ceil": {"wf": values.fceil}, "trunc": {"wf": values.ftrunc}, "rint": {"wf": values.frint}, "round": {"wf": values.fround},
-              "sqrt": {"wf": values.fsqrt}, "copysign": {"wf": values.copysign}, "fmod": {"wf": values.fmod}, "fdim": {"wf": values.fdim}, "fma": {"wf": lambda x, y, z: values.fma(x, y, z, "f64")}}
+              "sqrt": {"wf": values.fsqrt}, "copysign": {"wf": values.copysign}, "fmod": {"wf": values.fmod}, "fdim": {"wf": values.fdim}, "quotient": {"wf": values.fdiv}, "fma": {"wf": lambda x, y, z: values.fma(x, y, z, "f64")}}
 COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 NUMERIC = ("min", "max", "abs")
 INTEGER_CALLS = {"ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "brev": 1}
@@ -698,6 +698,8 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
             return Typed(t, f"fma({', '.join(args)}, '{t}')", is_const=is_const)
         if name == "fdim":
             return Typed(t, f"r_{t}(fdim({', '.join(args)}))", is_const=is_const)
+        if name == "quotient":
+            return Typed(t, f"r_{t}(fdiv({', '.join(args)}))", is_const=is_const)
         if name in ("copysign", "fmod"):
             return Typed(t, f"{name}({', '.join(args)})", is_const=is_const)
         raise TypeMismatch(name)

@@ -229,7 +229,7 @@ ONE = [
 ]
 
 TWO = [
-    exact("a + b", rounded(lambda x, y: x + y)), exact("a - b", rounded(lambda x, y: x - y)), exact("a * b", rounded(lambda x, y: x * y)), exact("a / b", quotient),
+    exact("a + b", rounded(lambda x, y: x + y)), exact("a - b", rounded(lambda x, y: x - y)), exact("a * b", rounded(lambda x, y: x * y)), exact("a / b", quotient), exact("quotient(a, b)", quotient),
     near("a // b", floor_quotient), exact("a % b", modulo), near("a ** b", of_math(math.pow)), near("a ** i32(b)", whole_power),
     *(exact(f"a {op} b", lambda t, x, y, compare=compare: int(compare(x, y)), "i") for op, compare in (
         ("<", lambda x, y: x < y), ("<=", lambda x, y: x <= y), (">", lambda x, y: x > y), (">=", lambda x, y: x >= y), ("==", lambda x, y: x == y), ("!=", lambda x, y: x != y))),

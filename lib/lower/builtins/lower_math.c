@@ -106,6 +106,14 @@ LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
   return native ? native : l->target->math(l, id, args, 3, LLVMTypeOf(args[0]));
 }
 
+/* Lowers x / y without the check of the divisor. */
+LLVMValueRef kl_lower_quotient(kl_lowering *l, const kt_expr *expr)
+{
+  KJ_ASSERT(expr->args.count == 2);
+  LLVMValueRef x = compute_arg(l, expr, 0), y = compute_arg(l, expr, 1);
+  return kl_from_compute(l, expr->type, kl_fast(l, kl_fdiv(l, x, y)));
+}
+
 /* Lowers x / y with an approximate reciprocal, for f32 if the target has the instruction. */
 LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
 {

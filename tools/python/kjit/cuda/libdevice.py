@@ -141,8 +141,8 @@ def _nearest():
         x, y = f"{kind}({{x}})", f"{kind}({{y}})"
         _add(f"{letter}add_rn", "x y", f"fma({x}, 1{kind}, {y})")
         _add(f"{letter}mul_rn", "x y", f"fma({x}, {y}, -0{kind})")
-        _add(f"{letter}div_rn", "x y", f"({x} / {y})")
-        _add(f"{letter}rcp_rn", "x", f"(1{kind} / {x})")
+        _add(f"{letter}div_rn", "x y", f"quotient({x}, {y})")
+        _add(f"{letter}rcp_rn", "x", f"quotient(1{kind}, {x})")
         _add(f"{letter}sqrt_rn", "x", f"sqrt({x})")
         _add(f"fma{end}_rn", "x y z", f"fma({x}, {y}, {kind}({{z}}))")
     _add("fsub_rn", "x y", "fma(f32({x}), 1f32, -f32({y}))")

@@ -92,22 +92,11 @@ _QUOTIENT = Text(
     """
 func np_quotient(x, y) {
   if is_complex(dtype(x)) {
-    if y == 0 { return dtype(x)(np_real_quotient(x.real, abs(y.real)), np_real_quotient(x.imag, abs(y.real))) }
+    if y == 0 { return dtype(x)(quotient(x.real, abs(y.real)), quotient(x.imag, abs(y.real))) }
     return x / y
   }
-  return np_real_quotient(x, y)
+  return quotient(x, y)
 }""",
-    (
-        Text(
-            "np_real_quotient",
-            """
-func np_real_quotient(x, y) {
-  if y != 0 { return x / y }
-  if x == 0 or isnan(x) { return dtype(x)(nan) }
-  return copysign(dtype(x)(inf), x) * copysign(dtype(x)(1), y)
-}""",
-        ),
-    ),
 )
 # The floor quotient, and the remainder with the divisor's sign, as NumPy's npy_divmod defines them.
 _DIVMOD = Text(
