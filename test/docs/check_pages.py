@@ -46,7 +46,7 @@ def names_of_api(root):
 
 
 # What the tools say where the machine is so busy that a step takes more than a second.
-PROGRESS = re.compile(r"^kjit-\w+: [\w ]+: \d+ s\n", re.MULTILINE)
+PROGRESS = re.compile(r"^kjit-\w+: [\w ,]+: \d+ s(, \d+ of \d+)?\n", re.MULTILINE)
 
 
 def make_tools(folder, root, options):
