@@ -291,7 +291,7 @@ class CSR:
         return csr_array(tuple(parts), shape=self.shape)
 
     def __repr__(self):
-        return f"<kjit.CSR {self.data.dtype.text}, shape {self.shape}, {self.nnz} entries>"
+        return f"<kjit.CSR {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
 
 
 def _is_sparse(x):

@@ -80,7 +80,7 @@ class COO:
         return coo_array((data, (rows, columns)), shape=self.shape)
 
     def __repr__(self):
-        return f"<kjit.sparse.COO {self.data.dtype.text}, shape {self.shape}, {self.nnz} entries>"
+        return f"<kjit.sparse.COO {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
 
 
 def coo(source):
