@@ -468,7 +468,7 @@ static void begin_attempt(kjit_specialization *entry)
   atomic_store(&entry->state, KJ_PENDING);
 }
 
-void kj_improve_later(kj_call *call, uint64_t hash)
+void kj_upgrade_later(kj_call *call, uint64_t hash)
 {
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry || atomic_load_explicit(&entry->state, memory_order_acquire) != KJ_FAILED) return;

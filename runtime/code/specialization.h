@@ -142,7 +142,7 @@ void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Queues the compilation of a better variant, which no caller waits for. Does nothing if it is in
  * progress or has failed. */
-void kj_improve_later(kj_call *call, uint64_t hash);
+void kj_upgrade_later(kj_call *call, uint64_t hash);
 /* Compiles and loads the specialization, or waits for the thread that does. The result is not held.
  * Returns the errors of the compiler. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,

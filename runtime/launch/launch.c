@@ -497,9 +497,9 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
   call->is_miss = !*specialization;
   if (*specialization) return KJIT_OK;
   *specialization = kj_look_up_general(call, &variants);
-  call->is_makeshift = *specialization != NULL;
+  call->is_fallback = *specialization != NULL;
   bool is_full = variants >= variant_limit(call);
-  if (*specialization && !is_full) kj_improve_later(call, hash);
+  if (*specialization && !is_full) kj_upgrade_later(call, hash);
   if (*specialization) return KJIT_OK;
   if (is_full) {
     kj_drop_facts(call);

@@ -364,7 +364,7 @@ void kj_learn(const kj_call *call, kjit_specialization *specialization, const kj
 {
   /* do not learn from calls whose bound arguments differ from the given ones: calls without facts,
    * of sealed kernels, or with host arrays */
-  if (call->is_makeshift || call->is_general || call->has_host_arrays || call->has_nothing) return;
+  if (call->is_fallback || call->is_general || call->has_host_arrays || call->has_nothing) return;
   KJ_ASSERT(kj_is_held_here(specialization));
   if (atomic_load_explicit(&specialization->has_tried_learning, memory_order_relaxed) ||
       atomic_exchange_explicit(&specialization->has_tried_learning, true, memory_order_acq_rel))

@@ -190,7 +190,7 @@ static void set_ready(kjit_prepared *prepared)
   ready_launch *ready = &prepared->ready;
   const kjit_specialization *specialization = ready->specialization;
   KJ_ASSERT(kj_is_held_here(specialization));
-  prepared->is_stale = call->is_makeshift;
+  prepared->is_stale = call->is_fallback;
   ready->is_ready = !prepared->is_stale && call->device->operations->is_queued &&
                     call->device->driver && !call->has_host_arrays && !call->has_nothing &&
                     !call->is_miss && !specialization->code.tensor_map_count &&

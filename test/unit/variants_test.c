@@ -124,7 +124,7 @@ static void test_last_variant(void **state)
   assert_true(*info_of(kernel, 0).facts);
 }
 
-static void test_makeshift(void **state)
+static void test_fallback_code(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   expect_ok(*state, launch(*state, kernel, 1, 65, 0)); /* nothing but y is aligned */
@@ -741,7 +741,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    TEST(test_makeshift),
+    TEST(test_fallback_code),
     TEST(test_last_variant),
     TEST(test_failing_improvement),
     TEST(test_variant_limit),

@@ -1,15 +1,15 @@
 /* Declarations that the files of the extension kjit._kjit share. Each subject has its own file:
  * module.c (the module, errors, forks), context.c (contexts, devices, modules of kernel IR),
  * array.c and array_view.c (kjit's arrays), exchange.c, import.c and direct.c (memory shared with
- * other libraries), place.c (the devices of threads and launches), mailbox.c (printed lines and
- * warnings), argument.c (Python objects as arguments), record.c (records), stream.c and follow.c
- * (streams, events, graphs), memory.c (device properties, memory of other processes), parameter.c
- * (arguments in the order of parameters), kernel.c and launcher.c (kernels and their launches),
- * code.c (inspection of compiled code), configured.c, route.c, form.c, number.c and numpy_layout.c
- * (launches of kjit.cuda), function.c (calls of funcs), heard.c (the source of functions that exec
- * creates), algorithm.c and the files that algorithm.h names (algorithms over whole arrays),
- * progress.c and interrupt.c (long calls), and the files that expression.h names (lazily evaluated
- * array operators).
+ * other libraries), place.c (the devices of threads and launches), message_queue.c (printed lines
+ * and warnings), argument.c (Python objects as arguments), record.c (records), stream.c and
+ * follow.c (streams, events, graphs), memory.c (device properties, memory of other processes),
+ * parameter.c (arguments in the order of parameters), kernel.c and launcher.c (kernels and their
+ * launches), code.c (inspection of compiled code), configured.c, route.c, form.c, number.c and
+ * numpy_layout.c (launches of kjit.cuda), function.c (calls of funcs), recorded_sources.c (the
+ * source of functions that exec creates), algorithm.c and the files that algorithm.h names
+ * (algorithms over whole arrays), progress.c and interrupt.c (long calls), and the files that
+ * expression.h names (lazily evaluated array operators).
  *
  * Lifetimes: each object holds a reference to the Python object of its context, so a kjit_context
  * ends after all objects made from it. Contexts hold no references to these objects. */
@@ -35,7 +35,7 @@
 
 #define BINDING_MAX_RANK 8
 
-typedef struct binding_mailbox binding_mailbox;
+typedef struct binding_message_queue binding_message_queue;
 
 /* A stream of another library, and the kjit stream that wraps it. */
 typedef struct binding_wrap {
@@ -48,9 +48,9 @@ enum { BINDING_MOST_WRAPS = 16 };
 
 typedef struct context_object {
   PyObject_HEAD kjit_context *context;
-  binding_mailbox *mailbox; /* lines and warnings that wait for the interpreter lock */
-  unsigned generation;      /* value of binding_generation when the context was made */
-  int is_interruptible;     /* its code polls for interrupts */
+  binding_message_queue *messages; /* lines and warnings that wait for the interpreter lock */
+  unsigned generation;             /* value of binding_generation when the context was made */
+  int is_interruptible;            /* its code polls for interrupts */
   atomic_int calls; /* number of threads in a call of libkjit without the interpreter lock */
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* cache of wrapped streams, see stream.c */
   int wrap_count;
@@ -495,6 +495,6 @@ int binding_add_algorithms(PyObject *module);
 int binding_add_code(PyObject *module);
 int binding_add_formulas(PyObject *module);
 int binding_add_figures(PyObject *module);
-int binding_add_heard(PyObject *module);
+int binding_add_recorded_sources(PyObject *module);
 
 #endif

@@ -1,5 +1,5 @@
 /* Contexts, their devices, and modules of kernel IR. */
-#include "mailbox.h"
+#include "message_queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
   if (!self) return NULL;
   self->generation = binding_generation;
   self->is_interruptible = is_interruptible;
-  self->mailbox = binding_create_mailbox();
-  if (!self->mailbox) {
+  self->messages = binding_create_message_queue();
+  if (!self->messages) {
     Py_DECREF((PyObject *)self);
     return PyErr_NoMemory();
   }
@@ -43,7 +43,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
                          .cache_directory = cache,
                          .interruptible = is_interruptible,
                          .cpu_devices = cpu_devices,
-                         .user = self->mailbox,
+                         .user = self->messages,
                          .on_print = binding_post_lines,
                          .on_stage = binding_post_stage,
                          .on_diagnostic = binding_post_diagnostic };
@@ -64,11 +64,11 @@ static void end_context(PyObject *object)
   if (self->context) {
     kjit_context *context = self->context;
     /* Does nothing in a forked child. Lines that kernels on a GPU have printed since the last
-     * synchronization are lost, because the mailbox is destroyed. */
+     * synchronization are lost, because the message queue is destroyed. */
     Py_BEGIN_ALLOW_THREADS(void) kjit_destroy_context(context);
     Py_END_ALLOW_THREADS
   }
-  binding_destroy_mailbox(self->mailbox);
+  binding_destroy_message_queue(self->messages);
   Py_CLEAR(self->records);
   Py_CLEAR(self->device_memory);
   binding_free_object(object);
@@ -237,7 +237,7 @@ static PyObject *leave_context(PyObject *object, PyObject *args)
   }
   kjit_interrupt(self->context);
   kjit_stop_background(self->context);
-  Py_END_ALLOW_THREADS if (binding_empty_mailbox(self->mailbox)) return NULL;
+  Py_END_ALLOW_THREADS if (binding_deliver_messages(self->messages)) return NULL;
   Py_RETURN_NONE;
 }
 

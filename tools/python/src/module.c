@@ -175,7 +175,7 @@ static int fill_module(PyObject *module)
              binding_add_algorithms(module) || binding_add_code(module) ||
              binding_add_records(module) || binding_add_memory(module) ||
              binding_add_progress(module) || binding_add_callbacks(module) ||
-             binding_add_heard(module) || binding_add_places(module) ||
+             binding_add_recorded_sources(module) || binding_add_places(module) ||
              binding_add_expressions(module) || binding_add_formulas(module) ||
              binding_add_figures(module)
            ? -1

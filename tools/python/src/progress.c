@@ -2,7 +2,7 @@
  * to time and shows a line about those that take long. Listing costs a call a few stores, and
  * nothing if progress is switched off. All data here is protected by the interpreter lock, which a
  * call holds at its beginning and end. */
-#include "mailbox.h"
+#include "message_queue.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -244,7 +244,7 @@ static PyObject *describe(uint64_t number)
   PyObject *name = call->name ? PyUnicode_FromString(call->name) : Py_NewRef(Py_None);
   const char *what = call->what;
   PyObject *device = name_device(call);
-  PyObject *stages = binding_list_stages(context->mailbox);
+  PyObject *stages = binding_list_stages(context->messages);
   PyObject *row = name && device && stages
                     ? Py_BuildValue("sOOOOO", what, name, object ? object : Py_None, device, stages,
                                     launched ? launched : Py_None)

@@ -133,7 +133,7 @@ def _recover(function):
     """Returns the kept source, or the program text of `python -c`, whose code is the function; or
     None."""
     code = function.__code__
-    kept = [source for source, file in reversed(_kjit.heard()) if file in (code.co_filename, None)]
+    kept = [source for source, file in reversed(_kjit.recorded_sources()) if file in (code.co_filename, None)]
     if code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:
         kept.append(sys.orig_argv[sys.orig_argv.index("-c") + 1])
     for source in kept:

@@ -95,8 +95,8 @@ static PyObject *listen_to_compilations(PyObject *module, PyObject *unused)
   Py_RETURN_TRUE;
 }
 
-/* heard(): returns a list of (source, file or None), oldest first. */
-static PyObject *get_heard(PyObject *module, PyObject *unused)
+/* recorded_sources(): returns a list of (source, file or None), oldest first. */
+static PyObject *get_recorded_sources(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
@@ -116,9 +116,12 @@ static PyObject *set_deaf(PyObject *module, PyObject *value)
 
 static PyMethodDef functions[] = {
   { "listen", listen_to_compilations, METH_NOARGS, NULL },
-  { "heard", get_heard, METH_NOARGS, NULL },
+  { "recorded_sources", get_recorded_sources, METH_NOARGS, NULL },
   { "set_deaf", set_deaf, METH_O, NULL },
   { NULL, NULL, 0, NULL },
 };
 
-int binding_add_heard(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int binding_add_recorded_sources(PyObject *module)
+{
+  return PyModule_AddFunctions(module, functions);
+}

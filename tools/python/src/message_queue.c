@@ -1,8 +1,8 @@
 /* Lines printed by kernels and compiler warnings arrive on threads that must not wait for the
  * interpreter lock: they may hold locks of libkjit, and while the interpreter shuts down they would
- * never get the lock. So the mailbox stores them, and the Python thread that made the call delivers
- * them after the call. */
-#include "mailbox.h"
+ * never get the lock. So the message queue stores them, and the Python thread that made the call
+ * delivers them after the call. */
+#include "message_queue.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct binding_stage {
   char name[]; /* followed by the stage */
 } binding_stage;
 
-struct binding_mailbox {
+struct binding_message_queue {
   pthread_mutex_t mutex;
   atomic_int is_filled;
   size_t dropped_bytes;
@@ -34,7 +34,7 @@ struct binding_mailbox {
   binding_stage *stages;
 };
 
-static int append(binding_mailbox *box, binding_text *text, const char *bytes, size_t size)
+static int append(binding_message_queue *queue, binding_text *text, const char *bytes, size_t size)
 {
   if (size > ROOM - text->size) return -1;
   if (text->size + size > text->capacity) {
@@ -45,18 +45,18 @@ static int append(binding_mailbox *box, binding_text *text, const char *bytes, s
   }
   memcpy(text->bytes + text->size, bytes, size);
   text->size += size;
-  atomic_store(&box->is_filled, 1);
+  atomic_store(&queue->is_filled, 1);
   return 0;
 }
 
-binding_mailbox *binding_create_mailbox(void)
+binding_message_queue *binding_create_message_queue(void)
 {
-  binding_mailbox *box = calloc(1, sizeof *box);
-  if (box && pthread_mutex_init(&box->mutex, NULL)) {
-    free(box);
+  binding_message_queue *queue = calloc(1, sizeof *queue);
+  if (queue && pthread_mutex_init(&queue->mutex, NULL)) {
+    free(queue);
     return NULL;
   }
-  return box;
+  return queue;
 }
 
 static void free_stages(binding_stage *stages)
@@ -68,32 +68,32 @@ static void free_stages(binding_stage *stages)
   }
 }
 
-void binding_destroy_mailbox(binding_mailbox *box)
+void binding_destroy_message_queue(binding_message_queue *queue)
 {
-  if (!box) return;
-  free(box->lines.bytes);
-  free(box->warnings.bytes);
-  free_stages(box->stages);
-  pthread_mutex_destroy(&box->mutex);
-  free(box);
+  if (!queue) return;
+  free(queue->lines.bytes);
+  free(queue->warnings.bytes);
+  free_stages(queue->stages);
+  pthread_mutex_destroy(&queue->mutex);
+  free(queue);
 }
 
 void binding_post_lines(void *user, const char *text, size_t size_bytes)
 {
-  binding_mailbox *box = user;
-  pthread_mutex_lock(&box->mutex);
-  if (append(box, &box->lines, text, size_bytes)) {
-    box->dropped_bytes += size_bytes;
-    atomic_store(&box->is_filled, 1);
+  binding_message_queue *queue = user;
+  pthread_mutex_lock(&queue->mutex);
+  if (append(queue, &queue->lines, text, size_bytes)) {
+    queue->dropped_bytes += size_bytes;
+    atomic_store(&queue->is_filled, 1);
   }
-  pthread_mutex_unlock(&box->mutex);
+  pthread_mutex_unlock(&queue->mutex);
 }
 
 /* Stores warnings only. Errors become exceptions of the failing call, and remarks are not shown by
  * default. */
 void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
 {
-  binding_mailbox *box = user;
+  binding_message_queue *queue = user;
   if (d->severity != KJIT_SEVERITY_WARNING) return;
   char place[64];
   int length = snprintf(place, sizeof place, "%u:%u", d->line, d->column);
@@ -102,10 +102,10 @@ void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
   (void)length;
   size_t sizes[4], total = 0;
   for (int i = 0; i < 4; i++) total += sizes[i] = strlen(parts[i]) + 1;
-  pthread_mutex_lock(&box->mutex);
-  if (total <= ROOM - box->warnings.size)
-    for (int i = 0; i < 4 && !append(box, &box->warnings, parts[i], sizes[i]); i++) {}
-  pthread_mutex_unlock(&box->mutex);
+  pthread_mutex_lock(&queue->mutex);
+  if (total <= ROOM - queue->warnings.size)
+    for (int i = 0; i < 4 && !append(queue, &queue->warnings, parts[i], sizes[i]); i++) {}
+  pthread_mutex_unlock(&queue->mutex);
 }
 
 /* ---- running compilations ---- */
@@ -123,34 +123,34 @@ static binding_stage *make_stage(const char *name, const char *stage)
 /* If several compilations of one name run at once, the stage that was posted last counts. */
 void binding_post_stage(void *user, const char *name, const char *stage)
 {
-  binding_mailbox *box = user;
+  binding_message_queue *queue = user;
   binding_stage *made = stage ? make_stage(name, stage) : NULL, *old;
-  pthread_mutex_lock(&box->mutex);
-  binding_stage **at = &box->stages;
+  pthread_mutex_lock(&queue->mutex);
+  binding_stage **at = &queue->stages;
   while (*at && strcmp((*at)->name, name) != 0) at = &(*at)->next;
   old = *at;
   if (old) *at = old->next;
   if (made) {
-    made->next = box->stages;
-    box->stages = made;
+    made->next = queue->stages;
+    queue->stages = made;
   }
-  pthread_mutex_unlock(&box->mutex);
+  pthread_mutex_unlock(&queue->mutex);
   free(old);
 }
 
 /* Makes the Python objects without the mutex, because making objects may run other Python code that
  * needs the mutex. */
-PyObject *binding_list_stages(binding_mailbox *box)
+PyObject *binding_list_stages(binding_message_queue *queue)
 {
   binding_stage *copies = NULL;
-  pthread_mutex_lock(&box->mutex);
-  for (binding_stage *stage = box->stages; stage; stage = stage->next) {
+  pthread_mutex_lock(&queue->mutex);
+  for (binding_stage *stage = queue->stages; stage; stage = stage->next) {
     binding_stage *copy = make_stage(stage->name, stage->stage);
     if (!copy) break;
     copy->next = copies;
     copies = copy;
   }
-  pthread_mutex_unlock(&box->mutex);
+  pthread_mutex_unlock(&queue->mutex);
   PyObject *stages = PyDict_New();
   for (binding_stage *copy = copies; stages && copy; copy = copy->next) {
     PyObject *text = PyUnicode_FromString(copy->stage);
@@ -200,17 +200,17 @@ static int give_warnings(const binding_text *text)
   return outcome;
 }
 
-int binding_empty_mailbox(binding_mailbox *box)
+int binding_deliver_messages(binding_message_queue *queue)
 {
-  if (!atomic_load_explicit(&box->is_filled, memory_order_relaxed)) return 0;
-  pthread_mutex_lock(&box->mutex);
-  binding_text lines = box->lines, warnings = box->warnings;
-  size_t dropped = box->dropped_bytes;
-  memset(&box->lines, 0, sizeof box->lines);
-  memset(&box->warnings, 0, sizeof box->warnings);
-  box->dropped_bytes = 0;
-  atomic_store(&box->is_filled, 0);
-  pthread_mutex_unlock(&box->mutex);
+  if (!atomic_load_explicit(&queue->is_filled, memory_order_relaxed)) return 0;
+  pthread_mutex_lock(&queue->mutex);
+  binding_text lines = queue->lines, warnings = queue->warnings;
+  size_t dropped = queue->dropped_bytes;
+  memset(&queue->lines, 0, sizeof queue->lines);
+  memset(&queue->warnings, 0, sizeof queue->warnings);
+  queue->dropped_bytes = 0;
+  atomic_store(&queue->is_filled, 0);
+  pthread_mutex_unlock(&queue->mutex);
   int outcome = lines.size || dropped ? write_lines(&lines, dropped) : 0;
   if (!outcome && warnings.size) outcome = give_warnings(&warnings);
   free(lines.bytes);
@@ -220,17 +220,17 @@ int binding_empty_mailbox(binding_mailbox *box)
 
 int binding_finish(context_object *context, kjit_status status)
 {
-  if (atomic_load_explicit(&context->mailbox->is_filled, memory_order_relaxed)) {
+  if (atomic_load_explicit(&context->messages->is_filled, memory_order_relaxed)) {
     /* report the failure, not an exception of writing the lines */
     if (status != KJIT_OK) {
       binding_raise(context, status);
       PyObject *type, *value, *trace;
       PyErr_Fetch(&type, &value, &trace);
-      if (binding_empty_mailbox(context->mailbox)) PyErr_Clear();
+      if (binding_deliver_messages(context->messages)) PyErr_Clear();
       PyErr_Restore(type, value, trace);
       return -1;
     }
-    return binding_empty_mailbox(context->mailbox);
+    return binding_deliver_messages(context->messages);
   }
   if (status == KJIT_OK) return 0;
   binding_raise(context, status);
