@@ -1,4 +1,5 @@
-"""Calls of kjit's algorithms: what operands, operators and results are, plans, and maps of functions over arrays."""
+"""Calls kjit's algorithms. Defines the forms of operands, operators and results, plans, and
+`map`."""
 
 import functools
 import sys
@@ -313,11 +314,11 @@ def _one_value(initial):
 def perform(name, count, arguments, out=None, *, options=None, together=False, dtype=None, made=None, **own):
     """Runs an algorithm and returns a tuple of the results, or a Plan.
 
-    arguments follow the results in the call and are operands, Several or Plain. count is the number of results; None
-    means that the algorithm decides. out holds arrays for the results, or is None. options are the options of the
-    caller, which can contain unknown names. own holds the algorithm's own keywords. With together, the results are a
-    single argument. made has pairs (shape, element) of result arrays whose type and shape are already known.
-    """
+    arguments follow the results in the call and are operands, Several or Plain. count is the number
+    of results; None means that the algorithm decides. out holds arrays for the results, or is None.
+    options are the options of the caller, which can contain unknown names. own holds the
+    algorithm's own keywords. With together, the results are passed as one argument. made has a pair
+    (shape, element) for each result array whose shape and type the caller already knows."""
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
@@ -432,8 +433,9 @@ def _fails(call, operands):
 
 
 def find_failing(call, operands):
-    """Returns the index of the first element for which an elementwise function fails, by calls for halves of the
-    elements. Returns None if the arrays are not in host memory, or if no element fails now."""
+    """Returns the index of the first element for which an elementwise function fails. A binary
+    search calls the function for parts of the arrays. Returns None if the arrays are not in host
+    memory, or if no element fails now."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not all(isinstance(o, (numpy.ndarray, numpy.generic, int, float, complex)) for o in operands):
         return None

@@ -106,7 +106,8 @@ class _Elements(SerialPart, _functions.Function):
 
 
 class InPlace:
-    """`a += b`: an array is changed in place, a number is recomputed."""
+    """A statement such as `a += b`. It changes an array in place, and computes a new value for a
+    number."""
 
     def __init__(self, kind, computed):
         self.operator, self.computed = _IN_PLACE[kind], computed

@@ -123,8 +123,8 @@ _both = {}
 
 
 def remember_raise(place, kind, args=None):
-    """Records the exception class of a `raise` at a Python location and its arguments. Kernels keep only a text. args
-    is None for the text of kjit."""
+    """Records the exception class of a `raise` at a Python location and its arguments. Kernels keep
+    only the message. args is None if kjit itself wrote the message."""
     _raised[_as_shown(place)] = kind, args
 
 

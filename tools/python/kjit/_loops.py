@@ -209,7 +209,8 @@ class SerialLoop(SerialPart):
         self.loop, self.whole, self.is_uncompiled = loop, whole, False
 
     def run(self, *values):
-        """Runs the loop. values are a (shape, type) for each array that it creates, and its inputs."""
+        """Runs the loop. values has a pair (shape, type) for each array that the loop creates,
+        followed by the loop's inputs."""
         if self.is_uncompiled:
             raise Uncompiled
         if any(isinstance(value, (set, frozenset)) for value in values):

@@ -373,7 +373,7 @@ def _finish(outer, inner, shape, is_optional, *args, **keywords):
 
 
 def njit(function=None, **options):
-    """Makes a Python function one for the CPU, like numba.njit. It is compiled for the argument
+    """Compiles a Python function for the CPU, like numba.njit. It is compiled for the argument
     types of each call, changes arrays in place, and returns numbers, tuples of numbers and, if it
     calls NumPy functions that create arrays, arrays.
 

@@ -170,7 +170,7 @@ def declaration(name):
 
 
 def inner(name):
-    """Returns the names of the records among its fields."""
+    """Returns the names of the records that are fields of a record."""
     return [kind for _, kind, *_ in describe_named(name)[1] if is_name(kind)]
 
 

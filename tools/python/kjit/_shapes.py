@@ -47,7 +47,7 @@ class Shape(tuple):
         return tuple(items) if self.kind is None else self.kind._make(items)
 
     def names(self, name):
-        """Returns the names of its items in messages."""
+        """Yields the names that messages use for the items of the tuple `name`."""
         for i, item in enumerate(self):
             own = f"{name}.{self.fields[i]}" if self.fields else f"{name}[{i}]"
             yield from [own] if item is None else item.names(own)
@@ -141,15 +141,16 @@ def named(kind):
 
 
 def is_type(value):
-    """Returns whether it is an element type, such as numpy.float32, for which a kernel is compiled."""
+    """Returns whether a value is an element type, such as numpy.float32, for which a kernel is
+    compiled."""
     from . import dtypes
 
     return isinstance(value, (type, dtypes.DType)) and dtypes.name_of(value) is not None
 
 
 def is_function(value):
-    """Returns whether a kernel can call it: a Python function, a func, or a built-in of the kernel IR by any of its
-    names."""
+    """Returns whether a kernel can call a value: a Python function, a func, or a built-in of the
+    kernel IR by any of its names."""
     if isinstance(value, types.FunctionType):
         return True
     if not callable(value) or isinstance(value, type):
@@ -183,7 +184,7 @@ def take_apart(value, items, after):
 
 
 def is_record(value):
-    """Returns whether it is a NumPy scalar with fields."""
+    """Returns whether a value is a NumPy scalar with fields."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.void):
         return False

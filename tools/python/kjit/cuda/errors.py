@@ -8,19 +8,20 @@ class NumbaWarning(Warning):
 
 
 class NumbaPerformanceWarning(NumbaWarning):
-    """Warns of a slow use, such as a copy of a host array in each launch."""
+    """The category of warnings about slow code, such as a launch that copies a host array."""
 
 
 class NumbaDebugInfoWarning(NumbaWarning):
-    """Warns of debug information."""
+    """The category of warnings about debug information. kjit issues none, but programs can filter
+    them."""
 
 
 class NumbaDeprecationWarning(NumbaWarning, DeprecationWarning):
-    """Warns of a form that will be removed."""
+    """The category of warnings about features that will be removed."""
 
 
 class NumbaInvalidConfigWarning(NumbaWarning):
-    """Warns of a setting that has no effect."""
+    """The category of warnings about settings that have no effect."""
 
 
 NumbaError = _errors.Error

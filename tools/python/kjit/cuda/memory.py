@@ -132,7 +132,7 @@ class HostOnlyCUDAMemoryManager(BaseCUDAMemoryManager):
         return (driver.MappedMemory if mapped else driver.PinnedMemory)(self.context, pointer, size, owner=owner)
 
     def reset(self):
-        """Frees the memory whose deallocation waits."""
+        """Frees the memory whose deallocation was deferred."""
         self.allocations.clear()
         self.deallocations.clear()
 

@@ -77,8 +77,9 @@ class Elements:
         return result
 
     def take(self, node):
-        """Returns (the text of the expression's element, the text of a value with NumPy's type for
-        it, the numbers of its leaves)."""
+        """Returns (text, typed, leaves) for a node. text computes one element of the expression;
+        typed is the text of a value that has the element's type under NumPy's rules; leaves has the
+        numbers of the leaves that the node contains."""
         emitter = self.emitter
         value = emitter.static_value(node)
         if value is static.UNKNOWN and emitter.is_typed:
@@ -113,8 +114,8 @@ class Elements:
         return [name]
 
     def kind(self, value, leaves, of_arrays):
-        """Returns the name of a value that only has NumPy's result type of an operator; the result
-        itself is not computed."""
+        """Returns the name of a value whose type is the result type of a NumPy operator. The value
+        itself is not the operator's result."""
         name = f"k{self.count}"
         self.count += 1
         self.lines.append(["  ", f"let {name} = (({self.has_array(leaves)}) ? zero(dtype(", *of_arrays, ")) : ", *value, ")"])
@@ -319,8 +320,9 @@ def consume(emitter, node, function):
 
 
 def assign_elements(emitter, node, array, value):
-    """Returns (the text of a call that assigns the elements of an expression to an array, the text
-    of the expression if it is a number, or None if the plain expression can be used)."""
+    """Returns (assignment, number). assignment is the text of a call that assigns the elements of
+    an expression to an array. number is the text of the expression for the case that it is a
+    number, or None if the plain expression can be used."""
     elements = Elements(emitter)
     symbol = elements.function(value)
     load = elements.loaded(symbol)

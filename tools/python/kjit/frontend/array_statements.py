@@ -59,8 +59,9 @@ class ArrayStatements:
         return True
 
     def array_place(self, target):
-        """Returns (the text of the indexed array, the text of the lvalue if it is one element,
-        whether it is certainly an array), or None if the index certainly selects an element."""
+        """Returns (array, lvalue, whether the target is certainly an array): the text of the target
+        if it is an array, and the text of the lvalue if it is one element. Returns None if the
+        index certainly selects an element."""
         if isinstance(self.static_value(target.slice), str):
             return None
         if self.is_flat(target.value):

@@ -98,7 +98,7 @@ class ArrayValues:
         return None
 
     def reshaped(self, node, array, extents):
-        """Writes array.reshape(2, -1), also with a tuple."""
+        """Returns the parts for `array.reshape(2, -1)` or `array.reshape((2, -1))`."""
         parts, extents = self.expression(array), list(extents)
         shape = self.shape_of(extents[0]) if len(extents) == 1 else None
         if len(extents) == 1 and isinstance(extents[0], ast.Tuple):
@@ -117,7 +117,8 @@ class ArrayValues:
         return [*result, ")"]
 
     def transposed(self, node, array, axes):
-        """Writes array.transpose(), array.transpose(1, 0, 2), also with a tuple."""
+        """Returns the parts for `array.transpose()`, `array.transpose(1, 0, 2)` or
+        `array.transpose((1, 0, 2))`."""
         if len(axes) == 1 and isinstance(axes[0], ast.Tuple):
             axes = axes[0].elts
         order = [self.static_value(a) for a in axes]
@@ -164,8 +165,9 @@ class ArrayValues:
         return ast.copy_location(ast.Subscript(array, index, ast.Load()), node)
 
     def around_ellipsis(self, node, items):
-        """Returns (the text of a[i, ..., j] as an array or value, the text of the lvalue if it is
-        one element). The dimensions after ... are the first dimensions of the reversed array."""
+        """Returns (value, lvalue) for a[i, ..., j]: the text of its value, and the text of the
+        lvalue for the case that the index selects one element. The dimensions after ... are the
+        first dimensions of the reversed array."""
         at = [i for i, item in enumerate(items) if not isinstance(item, ast.Slice) and self.static_value(item) is ...]
         if len(at) > 1:
             raise self.error(node, "an index can contain only one ...")

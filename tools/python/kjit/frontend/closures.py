@@ -35,7 +35,8 @@ BIND = _Bind("a function that is defined in a kernel", "", "")
 
 
 def bound_of(node):
-    """Returns (the function, its captured variables) for such a value, or None."""
+    """Returns (function, captured variables) for a node that binds variables to an inner function,
+    or None for other nodes."""
     is_bound = isinstance(node, ast.Call) and isinstance(node.func, ast.Constant) and node.func.value is BIND
     return (node.args[0], node.args[1:]) if is_bound else None
 

@@ -176,7 +176,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
     # ---- the declaration ----
 
     def write(self, name, kind, attributes, pointers=()):
-        """pointers: the types of parameters that are addresses, by name."""
+        """Writes the declaration and the body of the function. pointers: the types of parameters
+        that are addresses, by name."""
         self.rules = "".join(f" @{word}" for word in _RULES if f" @{word}" in attributes)
         self.kind = kind
         self.used.add(name)

@@ -17,13 +17,13 @@ def _calls(node):
 
 
 class Forms:
-    """The part of the emitter for these expressions."""
+    """The part of the emitter for comparisons and for logical and conditional expressions."""
 
     # ---- separate funcs ----
 
     def lift(self, node, write):
-        """Makes a func and returns its call. write(depth) puts the statements of the func. Its
-        parameters are the variables of the expression."""
+        """Makes a func and returns its call. write(depth) writes the statements of the func. The
+        parameters of the func are the variables of the expression."""
         outer, self.lines = self.lines, []
         write(1)
         body, self.lines = self.lines, outer
@@ -222,7 +222,8 @@ class Forms:
         return [*parts, *text_of(node.orelse), ")"]
 
     def use(self, text):
-        """Returns the name of a func of the kernel IR, which the function calls."""
+        """Adds a func that is written in kernel IR to the module, and returns its name for a call
+        in this function."""
         symbol = self.builder.function(text)
         self.used.add(symbol)
         return symbol

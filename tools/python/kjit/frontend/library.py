@@ -436,8 +436,9 @@ def reduction_called(name):
 
 
 def fill_of(thing, count):
-    """Returns (the func that fills an array with the results of a NumPy ufunc, the func of the
-    ufunc for one element) if the ufunc is called with one additional argument, or None."""
+    """Returns (fill, element) for a call of a NumPy ufunc with a result array as its last argument.
+    fill is the func that fills the array, and element the func of the ufunc for one element.
+    Returns None for other calls."""
     if not ufuncs.is_ufunc(thing) or count != thing.nin + 1 or thing.nout != 1 or thing.nin not in _FILL:
         return None
     return _FILL[thing.nin], instead(thing, thing.nin)

@@ -341,7 +341,8 @@ def _python_name(thing):
 
 
 class Specialized:
-    """A function with known values for some parameters, by name in `known`, and the shapes of tuples."""
+    """A function with known values for some parameters. `known` has these values by parameter name,
+    and `shapes` the shapes of parameters that are tuples."""
 
     functions: tuple = ()
     ranges: tuple = ()

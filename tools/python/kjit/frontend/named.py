@@ -51,7 +51,8 @@ class NamedTuples:
         return shapes.pop() if len(shapes) == 1 else None
 
     def shape_of(self, node):
-        """Returns the shape of the tuple, or the Member, that an expression is; or None."""
+        """Returns the Shape of an expression that is a named tuple or contains one, the Member of
+        an enumeration member, or None for other expressions."""
         value = self.static_value(node)
         if value is not static.UNKNOWN:
             shape = _shapes.shape_of(value) if isinstance(value, (enum.Enum, tuple)) else None

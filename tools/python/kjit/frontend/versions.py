@@ -34,10 +34,10 @@ def without_annotations(body):
 
 
 def split(body, parameters, whole=()):
-    """Returns the statements with variables split; the parts are called a.1, a.2 and so on. The
-    statements are copied if a variable is split. A compound assignment that reads another part than
-    it writes becomes a plain assignment with the attribute is_compound. whole: variables that are
-    not split."""
+    """Returns the statements with variables split. The parts of a variable `a` are called a.1, a.2
+    and so on. The statements are copied if a variable is split. A compound assignment that reads
+    another part than it writes becomes a plain assignment with the attribute is_compound. whole:
+    variables that are not split."""
     if not all(isinstance(node, _PLAIN) for s in body for node in ast.walk(s) if isinstance(node, ast.stmt)):
         return body
     first = _Versions(parameters, body, whole)

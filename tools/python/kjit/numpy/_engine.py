@@ -237,8 +237,8 @@ _MOST_NUMBER = 2**63 - 1
 
 
 class Operands:
-    """The operands of an operation: their words in the key of a kernel, their values, the shape
-    they broadcast to, their device, and whether a Python number is among them."""
+    """The operands of an operation: the parts of a kernel's key that describe them, their values,
+    the shape they broadcast to, their device, and whether a Python number is among them."""
 
     __slots__ = ("words", "values", "shape", "device", "has_numbers")
 

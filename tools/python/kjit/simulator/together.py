@@ -1,5 +1,6 @@
 """Operations in which several threads take part: barriers, and warp shuffles and votes. `ANSWERS`
-maps each name to a function of the waiting threads, which returns the answer for each of them."""
+maps the name of an operation to a function. The function receives the waiting threads and returns
+the result of the operation for each thread."""
 
 import numpy
 
@@ -73,7 +74,7 @@ def of_block(name):
 
 
 def of_warp(name):
-    """Returns a warp operation with a mask and a value."""
+    """Returns the function for a warp operation that takes a mask and a value."""
     return lambda mask, value: wait(name, _bits(mask), value)
 
 

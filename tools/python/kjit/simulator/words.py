@@ -90,7 +90,8 @@ def _local_array(shape, dtype, alignment=None):
 
 
 def needs_site(thing):
-    """Returns whether a function creates an array that belongs to its location in the program."""
+    """Returns whether all threads of a block share the array that a call of this function creates.
+    Such an array belongs to the location of the call."""
     return thing is words.shared.array
 
 

@@ -103,7 +103,8 @@ class Values:
         return self.skip == PLAIN and self.dtype.kind == "f"
 
     def can_fold(self, function):
-        """Returns the folds from which a function of a group is computed, or ()."""
+        """Returns the folds from which a function of a group can be computed, or () if it needs the
+        elements."""
         kinds = own_folds.wanted(function, self.dtype)
         return () if kinds and self._may_be_nan() and numpy.isnan(self.fold(SUM)).any() else kinds
 

@@ -54,8 +54,9 @@ def ranked(values, there, texts, is_ordered=False):
 
 class Groups:
     """The groups of rows. codes: the group of each row, or -1 for a row without a key; keys: the
-    keys of the groups in ascending order. Folds over the rows have a result for each of `extent`
-    slots; slots are (index, is_key, low) as in fold_kernels."""
+    keys of the groups in ascending order. A fold over the rows computes `extent` results, one for
+    each slot. `slots` is the triple (index, is_key, low) from which the kernels of fold_kernels
+    compute the slot of a row."""
 
     def __init__(self, codes, keys):
         self.codes, self.keys = codes, keys
@@ -72,11 +73,11 @@ class Groups:
         return len(self)
 
     def of_groups(self, results):
-        """Returns the results of the groups, taken from the results of the slots."""
+        """Converts an array with an element for each slot to one with an element for each group."""
         return results
 
     def of_slots(self, results):
-        """Returns an array in which the results of the groups are at their slots."""
+        """Converts an array with an element for each group to one with an element for each slot."""
         return results
 
 
@@ -161,8 +162,8 @@ def find(values, there):
 
 
 def find_texts(codes, there, texts, is_ordered=False):
-    """Returns (the Groups of strings with numbers as keys, the strings for these numbers). codes:
-    indices into `texts`."""
+    """Returns (Groups, strings) for a column of strings. The keys of the Groups are indices into
+    the returned strings, which are sorted. codes: for each row an index into `texts`."""
     import numpy
 
     ordered = in_order(texts, is_ordered)
@@ -219,7 +220,8 @@ def _of_integers(keys, there, dtype):
 
 
 def bounds(keys, there):
-    """Returns the smallest and the largest key."""
+    """Returns the smallest and the largest key. there: an array of bools that says which rows have
+    a key, or None if all rows have one."""
     import numpy
 
     from .fold_kernels import bounds as of_chunks

@@ -65,8 +65,8 @@ def _name(kind):
 
 
 def of(function):
-    """Returns (the folds, the function of them) if a function of an array can be computed from
-    folds, or None if it needs the elements."""
+    """Returns (folds, function of the folds' results) if a function of an array can be computed
+    from folds. Returns None if it needs the elements."""
     code = function.__code__
     if code.co_argcount != 1 or code.co_kwonlyargcount or code.co_flags & 0x0C:  # *args, **kwargs
         return None
