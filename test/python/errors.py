@@ -500,6 +500,8 @@ for message, expected in (
     ("got timedelta64_D[:] C", "got a C-contiguous array of timedelta64[D] with one dimension"),
     ("write i32(...) or `f32(x)` or `f32[:, ::1]`", "write kjit.i32(...) or `kjit.f32(x)` or `kjit.f32[:, ::1]`"),
     ("got `f32[:] C`", "got a C-contiguous array of float32 with one dimension"),
+    ("no parameter `i8`; did you mean `u8`?", "no parameter `i8`; did you mean `u8`?"),
+    ('cannot read /data/f32/i8.kir, f32.kir or \'f32\': "i8,f32[:] C->" is i8', 'cannot read /data/f32/i8.kir, f32.kir or \'f32\': "i8,f32[:] C->" is int8'),
     ('kjit.f32, "f32", my_f32, f320, 3i32, `x_i64`', 'kjit.f32, "f32", my_f32, f320, 3i32, `x_i64`'),
 ):
     assert _phrases.in_python(message) == expected, _phrases.in_python(message)
@@ -519,6 +521,7 @@ def stores_record(r, x):
 says(kjit.Error, lambda: raises_own[1, 1](x), "f32[:] C is i64")
 says(kjit.TypingError, lambda: stores_record[1, 1](np.zeros(2, [("a", "f4"), ("b", "i4")]), x), "the type record (a, b), but the value is")
 says(kjit.TypingError, lambda: kjit.matmul(np.ones((2, 2)), np.ones((2, 2), np.float32)), "kjit.matmul: ", "float32", "float64")
+says(kjit.Error, lambda: kjit.einsum("i8,f32->q", x, x), 'the expression "i8,f32->q"')
 says(kjit.ArgumentError, lambda: kjit.reduce(np.ones(0), "max"), "kjit.reduce: ", "`initial`", refused=["options"])
 
 # Every rule of words is for a message of libkjit.

@@ -11,14 +11,19 @@ _SCALAR = r"(?:bf16|[iu](?:8|16|32|64)|f(?:16|32|64)|c(?:64|128))"
 _DATE = r"(?:datetime64|timedelta64)_\w+"
 _RECORD = r"record_\w+_[0-9a-f]{12}"
 
-# Types of the kernel IR. A quoted name such as "f32" and an attribute such as kjit.f32 are Python's already.
+# Types of the kernel IR. An attribute such as kjit.f32 is Python's already, and a part of a path such as /data/f32 is no type.
 _VECTOR = re.compile(rf'(?<![\w."@])({_SCALAR})(?:x([234]))?\b(?![\w"])')
+_IN_PROSE = re.compile(rf"(?<![\w.\"@/'])({_SCALAR})(?:x([234]))?\b(?![\w/]|\.\w|'(?!s))")
 _STRUCT = re.compile(rf"\b(?:{_RECORD}|{_DATE})\b")
 _ARRAY = re.compile(
     rf'(?<![\w."@])(shared |local )?(const )?({_SCALAR}(?:x[234])?|bool|{_RECORD}|{_DATE})\[((?::(?:, :)*)?|\d+(?:, \d+)*)\](?: ([CF])\b)?(?!")'
 )
 
 _CALL = re.compile(rf'(?<![\w."@])({_SCALAR})\(')
+# Text that a program has written, for example the expression of einsum, and names such as `f32` of its own variables and fields
+# stay as they are.
+_STRING = re.compile(r'"[^"]*"')
+_OWN_NAME = re.compile(rf"{_SCALAR}(?:x[234])?")
 _OF_TYPE = re.compile(rf"\b(has|have) the type ({_ARRAY.pattern})")
 
 
@@ -45,12 +50,30 @@ def _array(found):
     return f"{'an' if kind[0] in 'aF' else 'a'} {kind} of {_element(element)} with {shape}"
 
 
+def _outside_strings(text, translate):
+    """Returns text whose parts without strings in quotation marks are translated."""
+    strings = _STRING.findall(text)
+    return "".join(translate(part) + string for part, string in zip(_STRING.split(text), [*strings, ""]))
+
+
 def _in_code(code):
     """Returns quoted code with Python's names of types, or words for a quoted array type."""
+    if _OWN_NAME.fullmatch(code):
+        return f"`{code}`"
     whole = _ARRAY.fullmatch(code)
     if whole and (whole[1] or whole[2] or whole[5] or whole[4][:1].isdigit()):
         return _array(whole)
-    return f"`{_VECTOR.sub(lambda found: f'kjit.{found[0]}', code)}`"
+    own = _outside_strings(code, lambda part: _VECTOR.sub(lambda found: f"kjit.{found[0]}", part))
+    return f"`{own}`"
+
+
+def _in_prose(text):
+    """Returns a sentence, without quoted code and strings, with NumPy's names of types and words for array types."""
+    text = _CALL.sub(r"kjit.\1(", text)
+    text = _OF_TYPE.sub(lambda found: f"{'is' if found[1] == 'has' else 'be'} {_array(_ARRAY.match(found[2]))}", text)
+    text = _ARRAY.sub(_array, text)
+    text = _STRUCT.sub(lambda found: _element(found[0]), text)
+    return _IN_PROSE.sub(lambda found: _element(found[0]), text)
 
 
 def in_python(message):
@@ -59,12 +82,5 @@ def in_python(message):
     if len(parts) % 2 == 0:
         return message
     for i, part in enumerate(parts):
-        if i % 2:
-            parts[i] = _in_code(part)
-        else:
-            part = _CALL.sub(r"kjit.\1(", part)
-            part = _OF_TYPE.sub(lambda found: f"{'is' if found[1] == 'has' else 'be'} {_array(_ARRAY.match(found[2]))}", part)
-            part = _ARRAY.sub(_array, part)
-            part = _STRUCT.sub(lambda found: _element(found[0]), part)
-            parts[i] = _VECTOR.sub(lambda found: _element(found[0]), part)
+        parts[i] = _in_code(part) if i % 2 else _outside_strings(part, _in_prose)
     return "".join(parts)
