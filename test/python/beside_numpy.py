@@ -74,6 +74,8 @@ a[a > 0] = 0; a; a[a > 0] += 1; a; a[[0, 0], [1, 1]] += 1; a; i[1:] += i[:-1]; i
 v[:3] = range(3); v; v[range(2)]; v[[0, 2]] = range(2); v; del a[0]; a; i[[2, 2, 2]] = i[:3]; i; i[i > 0] = i[i > 0][::-1]; i; v[np.int64(1)] = 5; v; i[[1, 0]] += i[[0, 1]]; i; a[1, None, ..., ::-2]; a[2:9, -1:]
 sum(v[n] for n in range(len(v))); v[-1]; a[-3]; a[-4]; a[None, None].shape; a[..., 0, :].shape; a[...] is a; xp.argsort(xp.asarray([2.0, 1, 2, 1] * 400), kind="stable")
 xp.sort(xp.asarray([3.0, xp.nan, -xp.inf, 1])); xp.argsort(xp.asarray([xp.nan, 1, xp.nan, 0] * 300), kind="stable"); np.sum([v, v], axis=0); a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
+i[[2, 2, 2]] = np.arange(3); i; i[[1, -5]] = [7, 8]; i; i[[1, -5, 1]] = (2.5, 3.5, 4.5); i; v[[True] * 5] = np.arange(5); v
+v[::2**62]; v[3::-2**70]; a[1, ::2**63]; a[[0], ::-2**70]; a[:2**62:2**62] = 0; a; a[-2**70::2**62, b[:4]]; v[2**70]; v[::0]; a[[0], ::0]
 # numbers, text, copies
 float(v); int(v); complex(v); float(v[:0]); float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
@@ -154,4 +156,27 @@ for number, statements in enumerate(programs()):
         if chosen and isinstance(got, Exception):
             traceback.print_exception(got)
 assert not wrong, "\n".join([f"seed {seed}", *wrong])
+
+
+class Failing:
+    """An index whose conversion fails, and counts its conversions."""
+
+    count = 0
+
+    def __index__(self):
+        self.count += 1
+        raise KeyboardInterrupt
+
+
+for key in (0, [0], np.asarray([0]), slice(0, 1), np.asarray([True])):
+    try:
+        knp.zeros(1, "u1")[key] = 300
+        raise AssertionError(key)
+    except OverflowError:
+        pass
+failing = Failing()
+try:
+    knp.zeros(4)[failing:]
+except KeyboardInterrupt:
+    assert failing.count == 1, failing.count
 print(f"beside NumPy: {number + 1} programs are good", file=sys.stderr)

@@ -149,18 +149,24 @@ static int is_integer(PyObject *item) { return PyLong_Check(item) && !PyBool_Che
 
 static int is_slice(PyObject *item) { return PyObject_TypeCheck(item, &PySlice_Type); }
 
-/* Adds an axis that an integer or a slice selects from; 0: the item is not valid. */
+static int add_slice(key_layout *made, PyObject *slice, int64_t extent, int64_t step)
+{
+  Py_ssize_t first, last, stride;
+  if (PySlice_Unpack(slice, &first, &last, &stride)) return 0;
+  Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)extent, &first, &last, stride);
+  if (count) made->offset += first * step;
+  /* No second element is reached by a stride beyond the extent, whose product may overflow. */
+  return add_axis(made, count, stride > extent || stride < -extent ? step : step * stride);
+}
+
+/* Adds an axis that an integer or a slice selects from. Returns 0 if the item is not valid. An
+ * exception of the item's own __index__ stays set. */
 static int add_selected(key_layout *made, PyObject *item, int64_t extent, int64_t step)
 {
-  if (is_slice(item)) {
-    Py_ssize_t first, last, stride;
-    if (PySlice_Unpack(item, &first, &last, &stride)) return 0;
-    Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)extent, &first, &last, stride);
-    if (count) made->offset += first * step;
-    return add_axis(made, count, step * stride);
-  }
-  long long index = PyLong_AsLongLong(item);
-  if (index == -1 && PyErr_Occurred()) return 0;
+  if (is_slice(item)) return add_slice(made, item, extent, step);
+  int is_beyond;
+  long long index = PyLong_AsLongLongAndOverflow(item, &is_beyond);
+  if (is_beyond) return 0;
   if (index < 0) index += extent;
   if (index < 0 || index >= extent) return 0;
   made->offset += index * step;
@@ -205,7 +211,7 @@ static int read_key(const kjit_tensor *tensor, PyObject *const *items, Py_ssize_
 }
 
 /* Returns the view that a key of integers, slices, None and Ellipsis selects. Returns NULL without
- * an exception if the key has other items or is not valid. */
+ * an exception if the key has other items or has no such view. */
 static PyObject *view_by_key(PyObject *array, PyObject *key)
 {
   array_object *self = (array_object *)array;
@@ -221,10 +227,7 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   const kjit_tensor *tensor = binding_get_tensor(array);
   if (!tensor) return NULL;
   key_layout made = { .offset = 0 };
-  if (!read_key(tensor, items, count, selected, &made)) {
-    PyErr_Clear();
-    return NULL;
-  }
+  if (!read_key(tensor, items, count, selected, &made)) return NULL;
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, made.extents, made.steps, made.rank, made.offset, &view);

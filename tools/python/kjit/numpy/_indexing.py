@@ -151,7 +151,7 @@ def _add_item(made, x, item, axis):
         first, last, step = item.indices(extent)
         count = len(range(first, last, step))
         made.offset += first * stride if count else 0
-        made.add(count, stride * step)
+        made.add(count, stride * step if abs(step) <= extent else stride)  # no second element is beyond the extent
     else:
         made.offset += position(item, extent, axis) * stride
     return axis + 1
@@ -404,21 +404,36 @@ def _few_by_numpy(x, key):
     return made
 
 
+def _is_few_of_host(value, x):
+    """Returns whether a value is a NumPy array with few numbers, which can be stored in x."""
+    if not hasattr(value, "__array_interface__") or value.size > _FEW or value.dtype.kind not in "biufc":
+        return False
+    return value.dtype.kind != "c" or KIND.get(x.dtype.text) == "c"
+
+
 def _few_set_by_numpy(x, key, value):
     """Stores few elements for a key with arrays. Returns whether it did; if not, the general functions
     store them or report errors."""
+    if isinstance(value, _engine.LISTS) and len(value) <= _FEW and all(map(_dtypes.is_scalar, value)):
+        import numpy
+
+        value = numpy.asarray(value)
     if isinstance(value, Array):
         if value.device != "cpu" or value.size > _FEW or value.dtype.text not in KIND or value.dtype.text == "bf16":
             return False
         if KIND[value.dtype.text] == "c" and KIND.get(x.dtype.text) != "c" or _kjit.is_pending(value):
             return False
-    elif not _dtypes.is_scalar(value):
+    elif not _dtypes.is_scalar(value) and not _is_few_of_host(value, x):
         return False
     key = _few_key(x, key)
     if key is None:
         return False
+    if isinstance(value, Array):
+        value = _engine.host_view(value)
+    elif _dtypes.is_scalar(value):  # versions of NumPy differ in what they do with integers out of range
+        value = _engine.typed_for_store(value, x.dtype.text)
     try:
-        _engine.host_view(x)[key] = _engine.host_view(value) if isinstance(value, Array) else value
+        _engine.host_view(x)[key] = value
     except (IndexError, ValueError, TypeError, OverflowError):
         return False
     return True
