@@ -229,8 +229,17 @@ static kf_value call_null_if(kf_writer *w, const arguments *a)
   return x;
 }
 
+static bool are_strings(const kf_value *values, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (values[i].kind != KF_STRING) return false;
+  return true;
+}
+
 static kf_value call_is_in(kf_writer *w, const arguments *a)
 {
+  if (a->items[0].kind == KF_TEXT && are_strings(a->items + 1, a->count - 1))
+    return kf_find_texts(w, a->items[0], a->items + 1, a->count - 1, a->call->location);
   kf_value any = kf_bool(false), x = a->items[0];
   if (ki_is_weak(x.type) && x.kind == KF_PLAIN) {
     kjit_type type = kf_own_type(&x);
@@ -287,7 +296,9 @@ static kf_value call_dates(kf_writer *w, arguments *a)
   case KF_IS_VALID:
     if (a->items[0].kind == KF_STRING) refuse_argument(w, a, 0, "a column");
     return call_is_valid(w, a);
-  case KF_NULL_IF: return call_null_if(w, a);
+  case KF_NULL_IF:
+    if (a->items[0].kind == KF_STRING) refuse_argument(w, a, 0, "a column");
+    return call_null_if(w, a);
   case KF_IS_IN: return call_is_in(w, a);
   case KF_MATCH: return call_match(w, a);
   case KF_IN_UNIT:

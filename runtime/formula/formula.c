@@ -39,8 +39,9 @@ static kjit_status check_texts(kjit_context *context, const kjit_formula_options
                         column->name);
   for (size_t i = 0; i < texts->count; i++)
     if (!texts->items[i] || !ki_is_utf8(texts->items[i]))
-      return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: texts[%u].items[%zu] is no UTF-8 text",
-                          call, index, i);
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                          "%s: texts[%u].items[%zu], of `%s`, is not UTF-8 text", call, index, i,
+                          column->name);
   return KJIT_OK;
 }
 

@@ -79,6 +79,7 @@ typedef struct kf_writer {
   const char *file;     /* quoted name of the text in line directives */
   kj_buffer *body;      /* body of the func */
   uint32_t name_count, operation_count;
+  uint32_t range_count; /* ranges of dictionaries that the func compares indices with */
   bool *is_used; /* for each column: whether the func uses its value */
   /* for each column: whether the func tests its validity bit */
   bool *is_asked;
@@ -143,6 +144,9 @@ kf_value kf_apply_texts(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_loc
 /* The functions of texts, by their name: x is a column of texts, y a literal. */
 kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
                         kj_location location);
+/* Whether x, a column of texts, equals one of several literals. */
+kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_t count,
+                       kj_location location);
 
 /* ---- read.c ---- */
 

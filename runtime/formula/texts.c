@@ -6,7 +6,8 @@
 #include "formula/formula.h"
 
 enum {
-  MOST_RANGES = 1000,
+  MOST_RANGES = 1000, /* of one comparison */
+  MOST_RANGES_OF_FORMULA = 4000,
   RANGES_OF_STATEMENT = 16 /* so that no expression has many levels */
 };
 
@@ -16,7 +17,14 @@ typedef struct text_test {
   const char *word; /* a function of functions.def, or NULL */
   kjit_op op;       /* a comparison, if word is NULL */
   const char *literal;
+  const char **literals; /* if not NULL: literals in ascending order, of which one is equal */
+  size_t literal_count;
 } text_test;
+
+static int compare_texts(const void *x, const void *y)
+{
+  return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
 
 static bool compares(kjit_op op, int order)
 {
@@ -32,6 +40,8 @@ static bool compares(kjit_op op, int order)
 
 static bool holds(const text_test *test, const char *text)
 {
+  if (test->literals)
+    return bsearch(&text, test->literals, test->literal_count, sizeof text, compare_texts) != NULL;
   if (!test->word) return compares(test->op, strcmp(text, test->literal));
   size_t length = strlen(text), own = strlen(test->literal);
   if (!strcmp(test->word, "startswith")) return !strncmp(text, test->literal, own);
@@ -49,6 +59,19 @@ static const char *range_text(kf_writer *w, const char *index, size_t first, siz
   return kj_format(w->arena, "((%s >= %zui64) & (%s <= %zui64))", index, first, index, last);
 }
 
+/* Counts a range, so that neither a comparison nor the formula becomes large code. */
+static void count_range(kf_writer *w, size_t ranges, kj_location location)
+{
+  const bool is_large = ranges > MOST_RANGES;
+  w->range_count++;
+  if (is_large || w->range_count > MOST_RANGES_OF_FORMULA)
+    kf_fail(w, location, KJIT_ERROR_LIMIT,
+            "the texts that match are in more than %d ranges of the dictionary%s; sort the "
+            "dictionary",
+            is_large ? MOST_RANGES : MOST_RANGES_OF_FORMULA,
+            is_large ? "" : " in all comparisons together");
+}
+
 static kf_value test_texts(kf_writer *w, const kf_value *x, const text_test *test,
                            kj_location location)
 {
@@ -60,11 +83,7 @@ static kf_value test_texts(kf_writer *w, const kf_value *x, const text_test *tes
     if (!holds(test, texts->items[i])) continue;
     size_t first = i;
     while (i + 1 < texts->count && holds(test, texts->items[i + 1])) i++;
-    if (++ranges > MOST_RANGES)
-      kf_fail(w, location, KJIT_ERROR_LIMIT,
-              "the texts that match are in more than %d ranges of the column's dictionary; sort "
-              "the dictionary",
-              MOST_RANGES);
+    count_range(w, ++ranges, location);
     const char *range = range_text(w, index.text, first, i);
     any = ranges == 1 ? range : kj_format(w->arena, "%s | %s", any, range);
     if (ranges % RANGES_OF_STATEMENT == 0) any = kf_let(w, KJIT_BOOL, x->valid, any).text;
@@ -134,5 +153,15 @@ kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
                         kj_location location)
 {
   const text_test test = { .word = word, .literal = y.text };
+  return test_texts(w, &x, &test, location);
+}
+
+kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_t count,
+                       kj_location location)
+{
+  text_test test = { .literals = KJ_NEW_ARRAY(w->arena, const char *, count),
+                     .literal_count = count };
+  for (size_t i = 0; i < count; i++) test.literals[i] = literals[i].text;
+  qsort(test.literals, count, sizeof *test.literals, compare_texts);
   return test_texts(w, &x, &test, location);
 }

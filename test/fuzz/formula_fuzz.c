@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ROWS = 77, COLUMNS = 6, ONE_IN = 64 };
+enum { ROWS = 77, COLUMNS = 9, ONE_IN = 64 };
 static kjit_context *context;
 static kjit_formula_column columns[COLUMNS] = {
   { "a", KJIT_F64, KJIT_COLUMN_NULLABLE, 0 },
@@ -21,7 +21,15 @@ static kjit_formula_column columns[COLUMNS] = {
   { "t", KJIT_I64, KJIT_COLUMN_TIMESTAMP | KJIT_COLUMN_MILLISECONDS, 0 },
   { "u", KJIT_I32, KJIT_COLUMN_TIMESTAMP | KJIT_COLUMN_DAYS | KJIT_COLUMN_NULLABLE, 0 },
   { "w", KJIT_I64, KJIT_COLUMN_DURATION | KJIT_COLUMN_NANOSECONDS, 0 },
+  { "s", KJIT_I8, KJIT_COLUMN_TEXT | KJIT_COLUMN_NULLABLE, 0 },
+  { "v", KJIT_U64, KJIT_COLUMN_TEXT, 0 },
+  { "e", KJIT_I32, KJIT_COLUMN_TEXT | KJIT_COLUMN_NULLABLE, 0 },
 };
+/* Dictionaries: most rows have an index outside of them, and the last one is empty. */
+static const char *const words[] = { "", "1970-01-01", "Oslo", "Rome", "a\"b", "x", "\xc3\xa9" };
+static const kjit_formula_texts texts[COLUMNS] = { [6] = { words, sizeof words / sizeof *words },
+                                                   [7] = { words, sizeof words / sizeof *words },
+                                                   [8] = { NULL, 0 } };
 static kjit_column rows[COLUMNS];
 
 static void check(int holds, const char *what, const uint8_t *data, size_t size)
@@ -43,7 +51,7 @@ static void *allocate(size_t size_bytes)
 
 static void start(void)
 {
-  static const size_t bytes[COLUMNS] = { 8, 4, 0, 8, 4, 8 };
+  static const size_t bytes[COLUMNS] = { 8, 4, 0, 8, 4, 8, 1, 8, 4 };
   if (kjit_create_context(NULL, &context) != KJIT_OK) abort();
   for (int i = 0; i < COLUMNS; i++) {
     size_t size_bytes = bytes[i] ? ROWS * bytes[i] : (ROWS + 7) / 8;
@@ -74,9 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static unsigned made;
   if (!context) start();
-  const kjit_formula_options options = { .size_bytes = sizeof options,
-                                         .columns = columns,
-                                         .column_count = COLUMNS };
+  const kjit_formula_options options = {
+    .size_bytes = sizeof options, .columns = columns, .column_count = COLUMNS, .texts = texts
+  };
   kjit_formula *formula = NULL;
   kjit_status status = kjit_create_formula(context, &options, (const char *)data, size, &formula);
   if (status != KJIT_OK) {

@@ -135,7 +135,7 @@ static void test_words(void)
 {
   uint8_t values[ROWS], validity[(ROWS + 7) / 8];
   static const char *const forms[] = { "startswith(t, 'ab')", "endswith(t, 'b')",
-                                       "contains(t, 'c')", "t in ('a', 'bc', 'zz')",
+                                       "contains(t, 'c')", "t in ('zz', 'bc', 'a', 'bc')",
                                        "t not in ['', 'd']" };
   for (int form = 0; form < 5; form++) {
     compute(forms[form], values, validity);
@@ -186,6 +186,7 @@ static void test_refused(void)
   refuse("where(x > 1, s, t)", KJIT_ERROR_TYPE, "argument 2 of `where` is a column of texts");
   refuse("contains(x, 'a')", KJIT_ERROR_TYPE, "a column of texts is expected");
   refuse("contains(s, x)", KJIT_ERROR_TYPE, "argument 2 of `contains` is f64; a text is expected");
+  refuse("nullif('a', s) == s", KJIT_ERROR_TYPE, "argument 1 of `nullif` is a text; a column is");
   refuse("s in 'a'", KJIT_ERROR_SYNTAX, "expected values in parentheses after `in`");
   refuse("s not 3", KJIT_ERROR_SYNTAX, "expected `in` after `not`");
   refuse("'a' == 'b'", KJIT_ERROR_TYPE, "a text stands beside a timestamp or a column of texts");
@@ -195,6 +196,39 @@ static void test_refused(void)
   kjit_formula *formula;
   REQUIRE(make("x", &formula) == KJIT_ERROR_MISUSE);
   REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "texts[1], of `t`, is NULL") != NULL);
+}
+
+/* The code that a formula becomes is limited, however the matches lie in the dictionary. */
+static void test_limits(void)
+{
+  enum { COUNT = 2002 };
+  static char words[COUNT][8];
+  static const char *list[COUNT];
+  kjit_formula_texts many = { list, COUNT };
+  const kjit_formula_column column = { "k", KJIT_I32, KJIT_COLUMN_TEXT, 0 };
+  const kjit_formula_options options = {
+    .size_bytes = sizeof options, .columns = &column, .column_count = 1, .texts = &many
+  };
+  static const char one[] = "contains(k, 'a')";
+  static const char five[] = "contains(k, 'a') | contains(k, 'b') | contains(k, 'a') | "
+                             "contains(k, 'b') | contains(k, 'a')";
+  const size_t four_bytes = strlen(five) - strlen(" | ") - strlen(one);
+  kjit_formula *formula;
+  for (int i = 0; i < COUNT; i++) {
+    snprintf(words[i], sizeof words[i], "%c%d", "ab"[i % 2], i);
+    list[i] = words[i];
+  }
+  REQUIRE(kjit_create_formula(context, &options, one, strlen(one), &formula) == KJIT_ERROR_LIMIT);
+  REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "more than 1000 ranges") != NULL);
+  many.count = 2000;
+  REQUIRE(kjit_create_formula(context, &options, five, four_bytes, &formula) == KJIT_OK);
+  kjit_destroy_formula(formula);
+  REQUIRE(kjit_create_formula(context, &options, five, strlen(five), &formula) == KJIT_ERROR_LIMIT);
+  REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "in all comparisons together") != NULL);
+  list[1999] = "\xff";
+  REQUIRE(kjit_create_formula(context, &options, "1", 1, &formula) == KJIT_ERROR_MISUSE);
+  REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "items[1999], of `k`, is not UTF-8") !=
+          NULL);
 }
 
 int main(int argc, char **argv)
@@ -208,6 +242,7 @@ int main(int argc, char **argv)
     if (i % 2) test_columns();
   }
   test_refused();
+  test_limits();
   kjit_destroy_context(context);
   puts("ok");
   return EXIT_SUCCESS;
