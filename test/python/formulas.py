@@ -316,6 +316,7 @@ def test_texts():
             assert plain == expected, (SEED, kind, text, plain, expected)
     refused(lambda: kjit.eval("s + 1", s=s), "`+` of a column of texts and an integer literal")
     refused(lambda: kjit.eval("s == x", s=s, x=x), "texts are compared with texts")
+    refused(lambda: kjit.eval("s == 'a'", s=np.array(["a", "a\0b"])), "has a null character: 'a\\x00b'", ValueError)
     refused(lambda: kjit.eval("o == 1", o=np.array([[], 3], object)), "column `o` has the type object", TypeError)
 
 

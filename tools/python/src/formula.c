@@ -2,6 +2,7 @@
 #include "binding.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static PyTypeObject *formula_type;
 
@@ -24,8 +25,14 @@ static int read_texts(PyObject *items, kjit_formula_texts *texts)
     return -1;
   }
   *texts = (kjit_formula_texts){ made, (size_t)count };
-  for (Py_ssize_t i = 0; i < count; i++)
-    if (!(made[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(items, i), NULL))) return -1;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    Py_ssize_t size_bytes;
+    if (!(made[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(items, i), &size_bytes))) return -1;
+    if (strlen(made[i]) == (size_t)size_bytes) continue;
+    PyErr_Format(PyExc_ValueError, "a text of a formula's columns has a null character: %R",
+                 PyTuple_GetItem(items, i));
+    return -1;
+  }
   return 0;
 }
 
