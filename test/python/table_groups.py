@@ -341,3 +341,28 @@ for call, kind, text in (
         assert text in str(error), error
     else:
         raise AssertionError(f"not refused: {text}")
+
+# Keys that change between two aggregations, and indices outside of a dictionary, which Arrow's arrays can have: groups are
+# indices of results, so that such a key could write outside of them.
+for use, changed in (
+    (lambda groups, rolling: groups.agg(n=("v", "count"))["k"].tolist(), 10**9),
+    (lambda groups, rolling: groups.size()["k"].tolist(), -(10**9)),
+    (lambda groups, rolling: rolling.sum()["v"].tolist() and [], -(2**63)),
+):
+    keys = np.arange(50000) % 7
+    groups = kjit.table({"k": keys, "v": np.arange(50000)}).groupby("k")
+    rolling = groups.rolling(3)
+    assert groups.size()["k"].tolist() == [*range(7)]
+    keys[5] = changed
+    assert use(groups, rolling) in ([], sorted([*range(7), changed]))
+if pyarrow:
+    for index in (2, 40_000_000, -3):
+        codes = np.zeros(50000, "i4")
+        codes[rng.integers(0, len(codes))] = index
+        wrong = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes), pyarrow.array(["a", "b"]), safe=False)
+        try:
+            kjit.table(pyarrow.table({"k": wrong, "v": codes})).groupby("k").sum()
+        except ValueError as error:
+            assert str(error) == f"a column of texts has the index {index}, but its dictionary has 2 texts", error
+        else:
+            raise AssertionError(f"not refused: index {index}")

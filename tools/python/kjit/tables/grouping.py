@@ -76,6 +76,7 @@ class GroupBy:
     def size(self):
         """Returns the number of rows of each group: a Series in pandas, otherwise a table with the
         column `size`."""
+        self._forget()
         groups, labels = self._groups(), self._labels()
         counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
         home, kind = self._table._home, self._table._columns[self._names[0]].data.kind
@@ -97,6 +98,7 @@ class GroupBy:
     def _aggregated(self, aggregations):
         for name, pair in aggregations.items():
             _check(name, pair)
+        self._forget()
         groups = self._groups()
         # (column or function of a row, whether decimals are integers) -> the folds, and functions
         # of groups, of all its aggregations
@@ -123,6 +125,12 @@ class GroupBy:
                 raise ValueError(f"agg({name}=...): the column of the keys has this name, too")
             made[name] = aggregating.of(name, column, values[column, aggregating.is_exact(how)], how)
         return self._table._home.groups_of(self._table._native, dict(zip(self._names, self._labels())), made)
+
+    def _forget(self):
+        """Forgets groups that read their keys in the memory of the table. The program may have
+        changed the keys since, and keys out of the range found before are no indices of results."""
+        if self._found and len(self._names) == 1 and isinstance(self._found[0], keys.RangeGroups):
+            self._found = None
 
     def _groups(self):
         if self._found is None:

@@ -171,9 +171,18 @@ def find_texts(codes, there, texts, is_ordered=False):
     if len(ordered) < len(texts) or not is_small or codes.dtype == "u8":
         codes, ordered = ranked(codes, there, texts, is_ordered)
         return find(codes, there), ordered
+    _check_codes(codes, there, len(texts))
     places = {text: i for i, text in enumerate(ordered)}
     ranks = numpy.array([places[text] for text in texts])
     return RangeGroups(numpy.ascontiguousarray(codes), there, 0, len(texts), ranks.dtype, ranks), ordered
+
+
+def _check_codes(codes, there, count):
+    """Raises ValueError if codes are outside of a dictionary, as they can be in Arrow's arrays, which
+    nothing has checked. The folds use them as indices."""
+    low, high = bounds(codes, there) if len(codes) else (0, -1)
+    if low <= high and (low < 0 or high >= count):
+        raise ValueError(f"a column of texts has the index {low if low < 0 else high}, but its dictionary has {count} texts")
 
 
 def _ordered(codes, keys):

@@ -103,6 +103,7 @@ class Rolling:
         if self._layout is None:
             rows, offsets = None, numpy.array([0, len(self._table)])
             if self._grouped:
+                self._grouped._forget()
                 groups = self._grouped._groups()
                 numbers = Values(groups, numpy.arange(len(self._table)), None, "numpy", ())
                 _, offsets, rows = numbers.side_by_side()
