@@ -100,7 +100,8 @@ def truth(depth):
         return draw.choice(["p", "q", "(x > y)", "(k6 <= k4)"])
     a, b = truth(depth - 1), truth(depth - 1)
     comparison = f"({integer(depth - 1)} {draw.choice(['<', '>=', '==', '!='])} {integer(depth - 1)})"
-    return draw.choice([f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})", f"(~{a})", comparison])
+    inverse = "~" if any(map(str.isalpha, a)) else "not"  # Python's `~(3 < 1)` is an integer
+    return draw.choice([f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})", f"({inverse} {a})", comparison])
 
 
 def expected_of(text, columns):
