@@ -99,6 +99,70 @@ def results(a, c):
     return s, 0.5
 
 
+def leaving(a, n):
+    b = a * 2
+    x, y = 1, 1
+    for i in range(n):
+        np.sort(a)
+        if i == 1:
+            x = 2.5
+            break
+        y = 3
+    else:
+        y = 0.5
+    return b, x, y
+
+
+def continuing(a, n):
+    b = a * 2
+    x, y = 1, 0.5
+    for i in range(n):
+        np.sort(a)
+        y = 4
+        if i == 1:
+            x = 0.5
+            continue
+        x = 3
+    return b, x // 2, x, y
+
+
+def trying(a, c):
+    b = np.sort(a)
+    try:
+        x = 1
+        if c:
+            x = 2.5
+        y = 0.5
+        if c == 2:
+            raise ValueError
+    except Exception:
+        x, y = 3, 4
+    return b, x, y
+
+
+def choosing(a, c, n):
+    b = np.sort(a)
+    x = 1 if c else 0.5
+    y = 7 if c else 2.5 if x > 2 else 3
+    x = (x if c else 1) // 2 + (1 if c else 2)
+    return b, x, y, (n if c else 0.5)
+
+
+def before_leaving(a, c):
+    for i in range(2):
+        np.sort(a)
+        x = 3
+        if c:
+            break
+        else:
+            continue
+    if c:
+        y = 1
+    else:
+        y = 2.5
+    return a, y
+
+
 a = np.arange(4) + 1
 check(branches, ((a, True), (1.0, 0.0)), ((a, False), (2.5, 1.0)))
 check(nested, ((a, True, True), (1.5, 3.0)), ((a, True, False), (7.0, 14.0)), ((a, False, True), (3.0, 1.0)))
@@ -108,6 +172,11 @@ check(pairs, ((a, 0), (0.0, 1.0, 0)), ((a, 2), (0.5, 0.75, 2)))
 check(left, ((a, 4), (6.0,)), ((a, 0), (-1.0,)))
 check(elements, ((a, True), (1.0,)), ((a.astype(np.float32) / 8, True), (0.125,)), ((a, False), (0.0,)))
 check(results, ((a, True), (1.0,)), ((a, False), (0.5,)))
+check(leaving, ((a, 0), (1.0, 0.5)), ((a, 1), (1.0, 0.5)), ((a, 2), (2.5, 3.0)))
+check(continuing, ((a, 0), (0.0, 1.0, 0.5)), ((a, 1), (1.0, 3.0, 4.0)), ((a, 2), (0.0, 0.5, 4.0)))
+check(trying, ((a, 0), (1.0, 0.5)), ((a, 1), (2.5, 0.5)), ((a, 2), (3.0, 4.0)))
+check(choosing, ((a, True, 3), (1.0, 7.0, 3.0)), ((a, False, 3), (2.0, 3.0, 0.5)))
+check(before_leaving, ((a, True), (1.0,)), ((a, False), (2.5,)))
 
 
 @njit

@@ -29,6 +29,7 @@ class Joins:
     def __init__(self, names, convert):
         self.names, self.convert = names, convert
         self.is_changing = False
+        self.leaves = []  # for each loop around a statement: its (break or continue, the block around it, kinds there)
 
     def apply(self, body, parameters):
         self._returns(body)
@@ -49,8 +50,7 @@ class Joins:
         if isinstance(node, ast.BinOp):
             return self._binary(type(node.op), self.kind(node.left, kinds), self.kind(node.right, kinds))
         if isinstance(node, ast.IfExp):
-            both = {self.kind(node.body, kinds), self.kind(node.orelse, kinds)}
-            return both.pop() if len(both) == 1 else OTHER
+            return _join([self.kind(node.body, kinds), self.kind(node.orelse, kinds)])
         if isinstance(node, ast.Call):
             thing = self.names.value(node.func)
             return FLOAT if thing is float else INT if thing is not static.UNKNOWN and thing in _INTEGERS else OTHER
@@ -82,11 +82,31 @@ class Joins:
                 kinds = self._if(statement, kinds)
             elif isinstance(statement, (ast.For, ast.While)):
                 kinds = self._loop(statement, kinds, body)
+            elif isinstance(statement, ast.Try):
+                kinds = self._try(statement, kinds)
             else:
+                before = dict(kinds)
                 self._simple(statement, kinds)
+                if self.is_changing:
+                    self._choices(statement, before)
+            if isinstance(statement, (ast.Break, ast.Continue)) and self.leaves:
+                self.leaves[-1].append((statement, body, dict(kinds)))
             if kinds is None or isinstance(statement, _LEAVES):
                 return None
         return kinds
+
+    def _choices(self, statement, kinds):
+        """Converts the integers in the conditional expressions of a statement that are else a float64. A value of unknown type is
+        converted if it is the value of the statement."""
+        changes = []
+        for choice in [n for n in _walk(statement) if isinstance(n, ast.IfExp)]:
+            converted = (INT, OTHER) if choice is getattr(statement, "value", None) else (INT,)
+            for word, other in (("body", "orelse"), ("orelse", "body")):
+                if self.kind(getattr(choice, word), kinds) in converted and self.kind(getattr(choice, other), kinds) == FLOAT:
+                    changes.append((choice, word, getattr(choice, word)))
+        for choice, word, value in changes:
+            is_number = isinstance(value, ast.Constant)
+            setattr(choice, word, ast.copy_location(ast.Constant(joined(value.value)) if is_number else self.convert(value), value))
 
     def _simple(self, statement, kinds):
         value = getattr(statement, "value", None)
@@ -115,49 +135,81 @@ class Joins:
             kinds[name] = kind if isinstance(target, ast.Name) else OTHER
 
     def _if(self, statement, kinds):
-        ends = [self._block(block, dict(kinds)) for block in (statement.body, statement.orelse)]
-        if None in ends:
-            return ends[0] or ends[1]
+        blocks = (statement.body, statement.orelse)
+        return self._merge([(block, self._block(block, dict(kinds))) for block in blocks], _stores(statement), statement)
+
+    def _try(self, statement, kinds):
+        """An exception may leave the body anywhere, so nothing is known of its variables in the handlers."""
+        stored = _stores(statement)
+        end = self._block(statement.body, dict(kinds))
+        if end is not None and statement.orelse:
+            end = self._block(statement.orelse, end)
+        begin = {name: OTHER if name in stored else kind for name, kind in kinds.items()}
+        ends = [(statement.orelse or statement.body, end)]
+        ends += [(handler.body, self._block(handler.body, dict(begin))) for handler in statement.handlers]
+        result = self._merge(ends, stored, statement)
+        return result if result is None else self._block(statement.finalbody, result)
+
+    def _merge(self, ends, stored, like):
+        """Returns the kinds after blocks of which one runs, and appends conversions to the blocks. ends: (block, the kinds at its end,
+        or None). stored: the variables that the blocks assign."""
+        ends = [(block, end) for block, end in ends if end is not None]
+        if not ends:
+            return None
         result = {}
-        for name in set(ends[0]) & set(ends[1]):
-            found = [end[name] for end in ends]
-            if FLOAT in found and found != [FLOAT, FLOAT] and self._is_stored(statement, name):
-                if self.is_changing:
-                    block = (statement.body, statement.orelse)[found.index(FLOAT) == 0]
-                    block.append(self._conversion(name, statement))
-                result[name] = FLOAT if INT in found else OTHER
-            else:
-                result[name] = found[0] if found[0] == found[1] else OTHER
+        for name in sorted(set.intersection(*(set(end) for _, end in ends))):
+            found = [end[name] for _, end in ends]
+            result[name] = _join(found)
+            if FLOAT in found and name in stored and self.is_changing:
+                for block, end in ends:
+                    if end[name] != FLOAT:
+                        block.append(self._conversion(name, like))
         return result
 
-    @staticmethod
-    def _is_stored(statement, name):
-        return name in _stores(statement)
+    def _round(self, body, begin):
+        """Returns the kinds after one round of a loop, and the statements that leave the round with the kinds there."""
+        self.leaves.append([])
+        return self._block(body, dict(begin)), self.leaves.pop()
 
     def _loop(self, statement, kinds, around):
-        """Converts variables before a loop whose rounds make them a float64."""
-        stored, was_changing, begin = _stores(statement), self.is_changing, dict(kinds)
+        """Converts the variables of a loop. A variable that one round leaves as a float64 is one when each round begins; one that is a
+        float64 at a break, or when the last round ends, is one after the loop."""
+        stored, was_changing, begin = _stores(statement) & set(kinds), self.is_changing, dict(kinds)
         if isinstance(statement, ast.For):
             self._set_all(statement.target, OTHER, begin)
         self.is_changing = False
-        changed = True
-        while changed:
-            end = self._block(statement.body, dict(begin)) or {}
-            becoming = [n for n in stored if begin.get(n, FLOAT) != FLOAT and end.get(n) == FLOAT and n in kinds]
-            changed = bool(becoming)
+        becoming = stored
+        while becoming:
+            end, leaves = self._round(statement.body, begin)
+            rounds = [end or {}, *(found for leaf, _, found in leaves if isinstance(leaf, ast.Continue))]
+            becoming = [n for n in stored if begin[n] != FLOAT and any(found.get(n) == FLOAT for found in rounds)]
             begin.update(dict.fromkeys(becoming, FLOAT))
         self.is_changing = was_changing
-        self._block(statement.body, dict(begin))
-        before = around.index(statement)
-        result = dict(kinds)
-        for name in sorted(stored & set(kinds)):
-            if begin.get(name) == FLOAT != kinds[name] and was_changing:
-                around.insert(before, self._conversion(name, statement))
-            stays = begin.get(name) == end.get(name) and not _leaves(statement)
-            result[name] = begin[name] if stays else OTHER
-        if statement.orelse:
-            return self._block(statement.orelse, result)
+        end, leaves = self._round(statement.body, begin)
+        if was_changing:
+            self._convert_rounds(statement, [n for n in sorted(stored) if begin[n] == FLOAT], kinds, end, leaves, around)
+        after = self._block(statement.orelse, {name: begin[name] for name in kinds})
+        ends = [after] * (after is not None) + [found for leaf, _, found in leaves if isinstance(leaf, ast.Break)]
+        if not ends:
+            return None
+        result = {}
+        for name in kinds:
+            found = [end.get(name, OTHER) for end in ends]
+            result[name] = _join(found)
+            if FLOAT in found and name in stored and was_changing and set(found) != {FLOAT}:
+                around.insert(around.index(statement) + 1, self._conversion(name, statement))
         return result
+
+    def _convert_rounds(self, statement, floats, kinds, end, leaves, around):
+        """Converts variables that are a float64 at the begin of each round: before the loop, and where a round ends."""
+        for name in floats:
+            if kinds[name] != FLOAT:
+                around.insert(around.index(statement), self._conversion(name, statement))
+            if end is not None and end.get(name) != FLOAT:
+                statement.body.append(self._conversion(name, statement))
+            for leaf, block, found in leaves:
+                if isinstance(leaf, ast.Continue) and found.get(name) != FLOAT:
+                    block.insert(block.index(leaf), self._conversion(name, leaf))
 
     # ---- results ----
 
@@ -191,8 +243,10 @@ def _stores(node):
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _leaves(loop):
-    return any(isinstance(n, (ast.Break, ast.Continue)) for n in ast.walk(loop))
+def _join(kinds):
+    """Returns the kind of a variable or value that has one of several kinds."""
+    found = set(kinds)
+    return found.pop() if len(found) == 1 else FLOAT if found == {INT, FLOAT} else OTHER
 
 
 def _walk(statement):
