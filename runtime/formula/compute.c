@@ -7,6 +7,7 @@
 
 #include "base/runtime.h"
 #include "formula/formula.h"
+#include "stream/stream.h"
 
 typedef struct run {
   const kjit_formula *formula;
@@ -17,6 +18,9 @@ typedef struct run {
   kj_arena *arena;
   int32_t device_type, device_id; /* location of the memory */
   bool is_on_cpu;                 /* if the formula runs on the CPU, bitmaps are words */
+  /* A capture of a CPU stream records this call. The call then compiles the kernels, and neither
+   * reads nor writes the columns. */
+  bool is_recorded;
 } run;
 
 /* Arguments of one launch, and the tensors that they refer to. */
@@ -46,7 +50,7 @@ static uint64_t *make_words(run *r)
 static uint64_t *read_bits(run *r, const uint8_t *bits, int64_t offset)
 {
   uint64_t *words = make_words(r);
-  kf_read_bits(words, bits, offset, r->rows);
+  if (!r->is_recorded) kf_read_bits(words, bits, offset, r->rows);
   return words;
 }
 
@@ -86,12 +90,16 @@ static void add_column(run *r, arguments *a, const kf_parameter *parameter)
 static kjit_status launch(run *r, kjit_kernel *kernel, const arguments *a, uint64_t threads)
 {
   const kjit_launch_config config = { .size_bytes = sizeof config,
-                                      .stream = r->options.stream,
+                                      .stream = r->is_recorded ? NULL : r->options.stream,
                                       .device = r->device,
                                       .threads = threads,
                                       .cpu_threads = r->options.cpu_threads,
                                       .time_limit_ns = r->options.time_limit_ns };
-  return kjit_launch(kernel, &config, a->items, a->count);
+  if (!r->is_recorded) return kjit_launch(kernel, &config, a->items, a->count);
+  kjit_prepared *prepared;
+  KJ_TRY(kjit_prepare_launch(kernel, &config, a->items, a->count, &prepared));
+  kjit_destroy_prepared(prepared);
+  return KJIT_OK;
 }
 
 /* ---- launches ---- */
@@ -127,6 +135,7 @@ static kjit_status launch_groups(run *r, const kf_form *form)
   a.items[a.count++] = kjit_arg_i64(r->rows);
   add_columns(r, &a, form);
   KJ_TRY(launch(r, form->groups, &a, 0));
+  if (r->is_recorded) return KJIT_OK;
   if (bits) kf_write_bits(r->result->values, bits, r->rows);
   if (valid) kf_write_bits(r->result->validity, valid, r->rows);
   return KJIT_OK;
@@ -244,6 +253,18 @@ static kjit_status find_devices(run *r)
   return KJIT_OK;
 }
 
+/* kjit repeats captured work of the CPU itself. A GPU's capture records its launches. */
+static kjit_status check_capture(run *r)
+{
+  kj_diagnostics diagnostics = { 0 };
+  r->is_recorded = r->is_on_cpu && kj_is_recorded(r->options.stream);
+  if (!r->is_recorded) return KJIT_OK;
+  (void)kj_check_stream(r->device, r->options.stream, false, &diagnostics);
+  KJ_TRY(ki_finish_call(r->formula->context, &diagnostics));
+  r->options.device = r->device;
+  return KJIT_OK;
+}
+
 static kjit_status compute(run *r)
 {
   const kf_form *form = choose_form(r);
@@ -251,7 +272,7 @@ static kjit_status compute(run *r)
          : r->is_on_cpu ? launch_groups(r, form)
                         : launch_warps(r, form));
   if (form->validity && !r->is_on_cpu) return launch_validity(r, form);
-  if (form->validity) join_validity(r, form);
+  if (form->validity && !r->is_recorded) join_validity(r, form);
   return KJIT_OK;
 }
 
@@ -268,6 +289,7 @@ kjit_status kjit_run_formula(const kjit_formula *formula, const kjit_column *col
   KJ_TRY(check_result(&r));
   if (!row_count) return KJIT_OK;
   KJ_TRY(find_devices(&r));
+  KJ_TRY(check_capture(&r));
   jmp_buf on_failure;
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);
@@ -275,5 +297,7 @@ kjit_status kjit_run_formula(const kjit_formula *formula, const kjit_column *col
   kjit_status status =
     setjmp(on_failure) ? ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory") : compute(&r);
   kj_free_arena(&arena);
-  return status;
+  return status == KJIT_OK && r.is_recorded
+           ? kf_record_run(formula, columns, result, row_count, &r.options)
+           : status;
 }

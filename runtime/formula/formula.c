@@ -260,6 +260,7 @@ static kjit_formula *allocate(const making *m)
   kjit_formula *formula = calloc(1, sizeof *formula);
   if (!formula) return NULL;
   formula->context = m->context;
+  atomic_init(&formula->references, 1);
   formula->column_count = count;
   formula->columns = calloc(count + 1, sizeof *formula->columns);
   formula->is_used = calloc(count + 1, sizeof *formula->is_used);
@@ -302,6 +303,7 @@ kjit_status kjit_create_formula(kjit_context *context, const kjit_formula_option
 void kjit_destroy_formula(kjit_formula *formula)
 {
   if (!formula) return;
+  if (atomic_fetch_sub_explicit(&formula->references, 1, memory_order_acq_rel) != 1) return;
   kf_free_form(&formula->plain);
   kf_free_form(&formula->nulls);
   free(formula->columns);

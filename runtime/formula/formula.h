@@ -9,9 +9,12 @@
  *   kernels.c    the text of the kernels
  *   bitmaps.c    bitmaps on the CPU
  *   formula.c    the public functions that make and describe formulas
- *   compute.c    kjit_run_formula */
+ *   compute.c    kjit_run_formula
+ *   capture.c    a captured run on the CPU */
 #ifndef KF_FORMULA_H
 #define KF_FORMULA_H
+
+#include <stdatomic.h>
 
 #include <kjit/formula.h>
 
@@ -201,6 +204,7 @@ typedef struct kf_form {
 
 struct kjit_formula {
   kjit_context *context;
+  _Atomic uint32_t references;  /* of the application and of graphs */
   kjit_formula_column *columns; /* without their names */
   size_t column_count;
   bool *is_used;
@@ -221,6 +225,13 @@ typedef struct kf_source {
 kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *value,
                          kjit_type type, bool has_bits, bool has_bitmap, kf_form *form);
 void kf_free_form(kf_form *form);
+
+/* ---- capture.c ---- */
+
+/* Adds a run to the graph that captures options->stream, a stream of the CPU. The graph retains the
+ * formula. */
+kjit_status kf_record_run(const kjit_formula *formula, const kjit_column *columns,
+                          const kjit_column *result, int64_t rows, const kjit_formula_run *options);
 
 /* ---- bitmaps.c ---- */
 
