@@ -304,8 +304,9 @@ def _leaves(elements, node):
 
 
 def consume(emitter, node, function):
-    """Returns the call of a library func that takes (load, shape), such as a sum, for an expression
-    of arrays."""
+    """Returns a call of a library func, such as a sum, whose operand is an expression of arrays.
+    The func receives a load function and the shape of the expression, so the elements are computed
+    on demand."""
     elements = Elements(emitter)
     symbol = elements.function(node)
     consumer = elements.symbol(function)

@@ -201,5 +201,6 @@ def groups_of(table, labels, made):
 
 
 def only_column(made, name):
-    """Returns the table itself: the aggregations of one column are a table with the keys."""
+    """Returns the table `made` unchanged. Without pandas, the aggregations of one column are a
+    table that also has the keys."""
     return made
