@@ -508,10 +508,30 @@ static bool at_in(const ki_parser *parser)
   return ki_at(parser, KJ_TOKEN_NAME) && !strcmp(parser->lexer.token.name->key, "in");
 }
 
+/* Rejects a formula in which operators without parentheses before or after `in` mean something else
+ * in Python: `a == b in (1, 2)` is a chain there, and `a & b in (1, 2)` is `(a & b) in (1, 2)`. */
+static void refuse_beside_in(ki_parser *parser, const char *operator)
+{
+  ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+                "write parentheses around `x in (1, 2)` beside `%s`", operator);
+}
+
+/* Returns the operator of an operand of `in` that needs parentheses, or NULL. */
+static const char *doubtful_operator(const ki_expr *left)
+{
+  bool is_doubtful =
+    left->kind == KJ_EXPR_BINARY && !left->is_enclosed &&
+    (left->op == KJIT_OP_BIT_AND || left->op == KJIT_OP_BIT_OR || left->op == KJIT_OP_BIT_XOR ||
+     left->op == KJIT_OP_AND || ki_op_table[left->op].class_ == KJ_OP_COMPARE);
+  return is_doubtful ? ki_op_table[left->op].text : NULL;
+}
+
 /* `x in (a, b)` and `x not in [a, b]` of a formula, the call `isin(x, a, b)`. */
 static ki_expr *parse_membership(ki_parser *parser, ki_expr *left)
 {
   kj_location place = ki_place(parser);
+  const char *doubtful = doubtful_operator(left);
+  if (doubtful) refuse_beside_in(parser, doubtful);
   bool is_negated = ki_accept(parser, KJ_TOKEN_NOT);
   ki_expr *callee = new_expr(parser, KJ_EXPR_NAME, place);
   ki_expr *call = new_expr(parser, KJ_EXPR_CALL, place);
@@ -546,15 +566,21 @@ static ki_expr *parse_binary(ki_parser *parser, int least)
   ki_expr *left = ki_at(parser, KJ_TOKEN_NOT) && least <= ki_op_table[KJIT_OP_NOT].precedence
                     ? parse_not(parser)
                     : parse_unary(parser);
+  bool has_membership = false;
   for (;;) {
     bool is_membership = parser->lexer.is_formula && least <= ki_op_table[KJIT_OP_EQ].precedence &&
                          (at_in(parser) || ki_at(parser, KJ_TOKEN_NOT));
     if (is_membership) {
+      if (has_membership) refuse_beside_in(parser, "in");
+      has_membership = true;
       left = parse_membership(parser, left);
       continue;
     }
     kjit_op op = ki_token_table[parser->lexer.token.kind].binary;
     if (op == KJ_NO_OP || ki_op_table[op].precedence < least || ki_at_line_end(parser)) return left;
+    if (has_membership && ki_op_table[op].precedence >= ki_op_table[KJIT_OP_EQ].precedence &&
+        op != KJIT_OP_BIT_AND && op != KJIT_OP_BIT_OR && op != KJIT_OP_BIT_XOR)
+      refuse_beside_in(parser, ki_op_table[op].text);
     kj_location place = ki_place(parser);
     ki_advance(parser);
     ki_expr *type = op == KJIT_OP_MUL ? make_pointer_type(parser, left, false) : NULL;

@@ -366,9 +366,14 @@ static void check_count(kf_writer *w, const function_row *row, const ki_expr *ca
 {
   size_t count = call->args.count;
   if (count >= row->least && count <= row->most) return;
+  bool is_few = count < row->least;
+  uint32_t limit = is_few ? row->least : row->most;
   kf_fail(w, call->location, KJIT_ERROR_TYPE, "`%s` takes %s%u argument%s; %zu are given",
-          row->name, row->least == row->most ? "" : "at least ", row->least,
-          row->least == 1 ? "" : "s", count);
+          row->name,
+          row->least == row->most ? ""
+          : is_few                ? "at least "
+                                  : "at most ",
+          limit, limit == 1 ? "" : "s", count);
 }
 
 kf_value kf_call(kf_writer *w, const ki_expr *call)
@@ -382,6 +387,8 @@ kf_value kf_call(kf_writer *w, const ki_expr *call)
   const function_row *row = find_function(name);
   if (!row) refuse_name(w, callee->location, name, true);
   check_count(w, row, call);
+  if (row->rule == KF_IS_IN) /* the code compares with each value */
+    kf_count_operations(w, (uint32_t)call->args.count - 2, call->location);
   arguments a = { .row = row, .call = call, .count = call->args.count };
   a.items = KJ_NEW_ARRAY(w->arena, kf_value, a.count);
   for (size_t i = 0; i < a.count; i++) a.items[i] = kf_read(w, call->args.items[i]);

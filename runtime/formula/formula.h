@@ -83,7 +83,7 @@ typedef struct kf_writer {
   kj_buffer *body;      /* body of the func */
   uint32_t name_count, operation_count;
   uint32_t range_count; /* ranges of dictionaries that the func compares indices with */
-  bool *is_used; /* for each column: whether the func uses its value */
+  bool *is_used;        /* for each column: whether the func uses its value */
   /* for each column: whether the func tests its validity bit */
   bool *is_asked;
   kj_location location; /* location of the statement that is written next */
@@ -153,6 +153,8 @@ kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_
 
 /* ---- read.c ---- */
 
+/* Counts operators, calls and further values of `in`. Fails beyond the limit. */
+void kf_count_operations(kf_writer *w, uint32_t count, kj_location location);
 kf_value kf_read(kf_writer *w, const ki_expr *expr);
 /* Applies an operator. */
 kf_value kf_apply(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);

@@ -326,11 +326,12 @@ static kf_value read_literal(kf_writer *w, const ki_expr *expr)
   return value;
 }
 
-static void count_operation(kf_writer *w, kj_location location)
+void kf_count_operations(kf_writer *w, uint32_t count, kj_location location)
 {
-  if (++w->operation_count > w->operation_limit)
-    kf_fail(w, location, KJIT_ERROR_LIMIT, "the formula has more than %u operators and calls",
-            w->operation_limit);
+  w->operation_count += count;
+  if (w->operation_count > w->operation_limit)
+    kf_fail(w, location, KJIT_ERROR_LIMIT,
+            "the formula has more than %u operators, calls and values of `in`", w->operation_limit);
 }
 
 kf_value kf_read(kf_writer *w, const ki_expr *expr)
@@ -343,16 +344,16 @@ kf_value kf_read(kf_writer *w, const ki_expr *expr)
   case KJ_EXPR_FLOAT: return read_literal(w, expr);
   case KJ_EXPR_BOOL: return kf_bool(expr->integer != 0);
   case KJ_EXPR_UNARY: {
-    count_operation(w, expr->location);
+    kf_count_operations(w, 1, expr->location);
     kf_value x = kf_read(w, expr->x);
     return apply_unary(w, expr->op, x, expr->location);
   }
   case KJ_EXPR_BINARY: {
-    count_operation(w, expr->location);
+    kf_count_operations(w, 1, expr->location);
     kf_value x = kf_read(w, expr->x), y = kf_read(w, expr->y);
     return kf_apply(w, expr->op, x, y, expr->location);
   }
-  case KJ_EXPR_CALL: count_operation(w, expr->location); return kf_call(w, expr);
+  case KJ_EXPR_CALL: kf_count_operations(w, 1, expr->location); return kf_call(w, expr);
   case KJ_EXPR_STRING:
     return (kf_value){ .type = KJ_WEAK_INT, .kind = KF_STRING, .text = expr->name };
   case KJ_EXPR_INDEX: what = "indices"; break;

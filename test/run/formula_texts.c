@@ -187,6 +187,12 @@ static void test_refused(void)
   refuse("contains(x, 'a')", KJIT_ERROR_TYPE, "a column of texts is expected");
   refuse("contains(s, x)", KJIT_ERROR_TYPE, "argument 2 of `contains` is f64; a text is expected");
   refuse("nullif('a', s) == s", KJIT_ERROR_TYPE, "argument 1 of `nullif` is a text; a column is");
+  refuse("s == t in ('a')", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` beside `==`");
+  refuse("'a' < s < 'b' in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `and`");
+  refuse("s in ('a') == t", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` beside `==`");
+  refuse("s in ('a') in ('b')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `in`");
+  refuse("x in (1) + 1", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` beside `+`");
+  refuse("(x > 1) & s in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `&`");
   refuse("s in 'a'", KJIT_ERROR_SYNTAX, "expected values in parentheses after `in`");
   refuse("s not 3", KJIT_ERROR_SYNTAX, "expected `in` after `not`");
   refuse("'a' == 'b'", KJIT_ERROR_TYPE, "a text stands beside a timestamp or a column of texts");
@@ -196,6 +202,27 @@ static void test_refused(void)
   kjit_formula *formula;
   REQUIRE(make("x", &formula) == KJIT_ERROR_MISUSE);
   REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "texts[1], of `t`, is NULL") != NULL);
+}
+
+static void test_count(void)
+{
+  static char text[10000];
+  for (int is_number = 0; is_number < 2; is_number++) {
+    size_t length = (size_t)sprintf(text, "%s in (0", is_number ? "x" : "s");
+    if (!is_number) length = (size_t)sprintf(text, "s in (''");
+    for (int i = 0; i < 2500; i++) {
+      if (i == 1000) {
+        kjit_formula *formula;
+        strcpy(text + length, ")");
+        REQUIRE(make(text, &formula) == KJIT_OK);
+        kjit_destroy_formula(formula);
+      }
+      length +=
+        (size_t)sprintf(text + length, is_number ? ",%d" : ",'%c'", is_number ? i % 9 : 'a');
+    }
+    strcpy(text + length, ")");
+    refuse(text, KJIT_ERROR_LIMIT, "more than 2000 operators, calls and values of `in`");
+  }
 }
 
 /* The code that a formula becomes is limited, however the matches lie in the dictionary. */
@@ -241,6 +268,7 @@ int main(int argc, char **argv)
     test_words();
     if (i % 2) test_columns();
   }
+  test_count();
   test_refused();
   test_limits();
   kjit_destroy_context(context);
