@@ -1,5 +1,5 @@
-"""Ranges as values: assigned to a name, as operand of `in`, in len() and indexed. In the kernel IR
-a range is a tuple (first number, step, number of items, stop)."""
+"""Ranges as values: a function can assign a range to a name, index it, and use it in `in` and in
+len(). In the kernel IR a range is a tuple (first number, step, number of items, stop)."""
 
 import ast
 
