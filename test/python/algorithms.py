@@ -82,7 +82,7 @@ for bad in (lambda: kjit.nonzero(x, out=np.zeros(7, "i8")), lambda: kjit.unique_
         bad()
         raise AssertionError("results without a place")
     except TypeError as error:
-        assert "out is a tuple of 2 arrays" in str(error), error
+        assert "out must be a tuple of 2 arrays" in str(error), error
 
 # ---- several results, segments, keys ----
 

@@ -198,7 +198,7 @@ refused(lambda: own[kjit.array(np.array([0, 3]))], IndexError, "out of bounds")
 refused(lambda: own.__setitem__(kjit.array(np.array([-4])), 1), IndexError, "out of bounds")
 same(own, x, "nothing was stored")
 refused(lambda: own[kjit.array(np.zeros(4, bool))], IndexError, "mask")
-refused(lambda: own[0.5], IndexError, "an index is")
+refused(lambda: own[0.5], IndexError, "an index must be")
 refused(lambda: own.__setitem__(0, np.zeros(3)), ValueError, "broadcast")
 refused(lambda: knp.broadcast_to(own, (2, 3, 4)).__setitem__(0, 1), ValueError, "read-only")
 

@@ -88,7 +88,7 @@ def plain(r, n: kjit.f64):
     r[0] = n
 
 
-refused(lambda: plain[1, 1](r, (1, 2)), "`n` takes kjit.f64, and was given a tuple")
+refused(lambda: plain[1, 1](r, (1, 2)), "`n` takes kjit.f64, but was given a tuple")
 refused(lambda: named(r, (Line(1, 2), Line(3, 4)), x), "has no `.second`")
 refused(lambda: nested(r, (1, x), 2), "error")
 refused(lambda: nested(r, (1, (x, object())), 2), "parameter `box[1][1]`")
@@ -186,7 +186,7 @@ assert rows[3]["x"] == 5 and rows[4]["x"] == 15
 
 overlapping = np.dtype({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2], "itemsize": 8})
 refused(lambda: shear[1, 1](np.zeros(3, overlapping), by), "overlap")
-refused(lambda: shear[1, 1](np.zeros(3, [("x", ">f4"), ("y", "f4")]), by), "another order")
+refused(lambda: shear[1, 1](np.zeros(3, [("x", ">f4"), ("y", "f4")]), by), "byte order is not the machine")
 refused(lambda: shear[1, 1](np.zeros(3, [("x", "O"), ("y", "f4")]), by), "reference" if np.__version__ > "2" else "object")
 refused(lambda: shear[1, 1](np.zeros(3, [("a", "f4")]), by), "the value is record (a)")
 frozen = points.copy()

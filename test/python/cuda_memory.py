@@ -40,7 +40,7 @@ part = one.view(8, 16)
 assert part.device_pointer_value == one.device_pointer_value + 8 and part.size == 8 and one.refct == 2 and part.owner is one
 del part
 assert one.refct == 1
-fails(ValueError, "bytes 4 to 500 of 400", one.view, 4, 500)
+fails(ValueError, "bytes 4 to 500 are out of bounds for memory of 400 bytes", one.view, 4, 500)
 fails(TypeError, "Not a CUDA memory object", driver.device_memory_size, host)
 seen = []
 pointer = driver.MemoryPointer(context, ctypes.c_void_p(1234), 40, finalizer=lambda: seen.append(1))

@@ -97,7 +97,7 @@ for k in zip():  # E: at least one argument
     pass
 ---
 y: kjit.f32 = 1
-y: kjit.f64 = 2  # E: another type than in line 2
+y: kjit.f64 = 2  # E: the type differs from that in line 2
 ---
 y = x
 y = 3  # E: an integer literal here and a C-contiguous array of float32 with one dimension elsewhere
@@ -138,7 +138,7 @@ y = int(x[0])  # E: kjit.i32(x)
 ---
 y = x.sum()  # E: no methods
 ---
-x[0] = x.strides[0]  # E: strides count bytes
+x[0] = x.strides[0]  # E: a kernel cannot use strides
 ---
 x[None] = 3  # E: None and ... are not supported
 ---

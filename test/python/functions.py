@@ -193,7 +193,7 @@ def annotated(f: kjit.f32[:], g: kjit.const, r):
 
 annotated[1, 1](np.float32([3]), square, r)
 assert r[0] == 9
-refused(kjit.SourceError, lambda: annotated[1, 1](square, square, r), "and was given a function")
+refused(kjit.SourceError, lambda: annotated[1, 1](square, square, r), "but was given a function")
 
 
 class Callable(np.ndarray):

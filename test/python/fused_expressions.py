@@ -472,7 +472,7 @@ def test_environment():
         answer = subprocess.run([sys.executable, "-c", program], env={**os.environ, "KJIT_FUSE": word}, capture_output=True, text=True)
         assert answer.stdout.strip() == expected, (word, answer)
     answer = subprocess.run([sys.executable, "-c", program], env={**os.environ, "KJIT_FUSE": "maybe"}, capture_output=True, text=True)
-    assert "KJIT_FUSE is 0, 1 or now" in answer.stderr, answer
+    assert "KJIT_FUSE must be 0, 1 or now" in answer.stderr, answer
 
 
 if __name__ == "__main__":

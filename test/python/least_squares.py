@@ -87,9 +87,9 @@ assert shown.getvalue().count("\n") == 1 and found.text in shown.getvalue(), sho
 refused(lambda: kjit.lsmr(x, b, atol=1e-3, matrix_tolerance=1e-4), TypeError, "atol and matrix_tolerance are two names of the same option")
 refused(lambda: kjit.lsmr(x, b, maxiter=3, iteration_limit=3), TypeError, "maxiter and iteration_limit are two names of the same option")
 refused(lambda: kjit.lsmr(x, b, maxiter=0), kjit.ArgumentError, "maxiter must be from 1 to 2^63 - 1, or None, not 0")
-refused(lambda: kjit.lsmr(x, b, atol="low"), TypeError, "atol is a number, not 'low'")
+refused(lambda: kjit.lsmr(x, b, atol="low"), TypeError, "atol must be a number, not 'low'")
 refused(lambda: kjit.lsmr(x, b, x0=np.ones(3)), kjit.ArgumentError, "`x0` has the shape (3,): expected (40,)")
-refused(lambda: kjit.lsmr(x, b, x0=3), TypeError, "`x0` is an array, not int")
+refused(lambda: kjit.lsmr(x, b, x0=3), TypeError, "`x0` must be an array, not int")
 
 # Several damping factors: a row of x and an element of each field for each, from one pass over the matrix.
 damps = np.array([0, 1e-3, 0.5, 3, 40])

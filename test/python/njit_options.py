@@ -49,7 +49,7 @@ fails(TypeError, "No matching definition", njit("int64(int64)")(same), 1j)
 fails(TypeError, "Ambiguous", njit(["int32(int32)", "int16(int16)"])(same), 5)
 fails(OverflowError, "negative", njit("uint8(uint8)")(same), -1)
 fails(TypeError, "signature", njit, 3)
-fails(TypeError, "no signature", njit, "float65(float64)")
+fails(TypeError, "not a signature", njit, "float65(float64)")
 
 
 @njit(void(float64[:], int64), parallel=True)

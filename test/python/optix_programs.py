@@ -49,7 +49,7 @@ plain = optix.LaunchParams("plain", a_extent_0=np.float32, b=np.float32)  # a fi
 raises(TypeError, "missing: a_extent_0", lambda: plain.pack(b=1))
 assert plain.pack(a_extent_0=2, b=3)["a_extent_0"] == 2
 raises(TypeError, "unknown: x", lambda: params.pack(image=Image(), x=1, **rest))
-raises(TypeError, "'x': 'no type' is no type", lambda: optix.LaunchParams("p", x="no type"))
+raises(TypeError, "'x': 'no type' is neither a type", lambda: optix.LaunchParams("p", x="no type"))
 raises(TypeError, "kernels have no type for NumPy's", lambda: optix.LaunchParams("p", x=np.dtype("O")))
 raises(ValueError, "not '2p'", lambda: optix.LaunchParams("2p", x=kjit.f32))
 raises(ValueError, "at least one field", lambda: optix.LaunchParams("p"))

@@ -69,20 +69,20 @@ if gpus:
 # ---- what is refused ----
 
 for kind, text, call in (
-    (TypeError, "an epilogue is a function of Python or a kjit.func, not int", lambda: kjit.matmul(x, w, epilogue=3)),
+    (TypeError, "an epilogue must be a Python function or a kjit.func, not int", lambda: kjit.matmul(x, w, epilogue=3)),
     (TypeError, "epilogue_operands contains None", lambda: kjit.matmul(x, w, epilogue=scaled, epilogue_operands=(None,))),
     (TypeError, "epilogue_operands requires epilogue=", lambda: kjit.matmul(x, w, epilogue_operands=(b,))),
     (kjit.ArgumentError, "`e0` has the extent 50 along axis 1 of the result", lambda: kjit.matmul(x, w, epilogue=scaled, epilogue_operands=(x[:, 0],))),
     (kjit.ArgumentError, "has 2 parameters, but the call passes a sum and 0 operands", lambda: kjit.matmul(x, w, epilogue=scaled)),
     (kjit.UnsupportedError, "the epilogue has 9 operands", lambda: kjit.matmul(x, w, epilogue=lambda a, b, c, d, e, f, g, h, i, j: a, epilogue_operands=(1,) * 9)),
-    (TypeError, "bytes are floats of e4m3 or of e5m2", lambda: kjit.matmul(x, w, e4m3=True, e5m2=True)),
+    (TypeError, "bytes can hold floats of e4m3 or of e5m2", lambda: kjit.matmul(x, w, e4m3=True, e5m2=True)),
     (kjit.TypingError, "`x` has elements of type float32, but e4m3 values must be stored as uint8", lambda: kjit.matmul(x, w, e4m3=True)),
     (TypeError, "devices must be a tuple of 1 to 64", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=())),
     (TypeError, "devices must be a tuple of 1 to 64", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",) * 65)),
-    (TypeError, "devices is a tuple of devices, ('cuda:0', 'cuda:1'), not 2", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=2)),
-    (TypeError, "devices is a tuple of devices", lambda: kjit.pairs(product, u, v, arguments=(1,), devices="cpu")),
+    (TypeError, "devices must be a tuple of devices, ('cuda:0', 'cuda:1'), not 2", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=2)),
+    (TypeError, "devices must be a tuple of devices", lambda: kjit.pairs(product, u, v, arguments=(1,), devices="cpu")),
     (TypeError, "a device is a kjit.Device or a text", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=(3,))),
-    (TypeError, "a call is on a device or on devices", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",), device="cpu")),
+    (TypeError, "device and devices are both given", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",), device="cpu")),
     (kjit.ArgumentError, "cannot be prepared", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",), plan=True)),
 ):
     try:

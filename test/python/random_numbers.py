@@ -143,9 +143,9 @@ def refuses(kind, text, call):
 
 def check_refusals():
     rng = default_rng(1)
-    refuses(ValueError, "gamma: `shape` has to be at least 0, and is -1.0", lambda: rng.gamma(-1.0))
-    refuses(ValueError, "gamma: `shape` has to be at least 0, and is nan", lambda: rng.gamma([1.0, float("nan")]))
-    refuses(ValueError, "binomial: `p` has to be from 0 to 1, and is from 0.5 to 2.0", lambda: rng.binomial(3, [0.5, 2.0]))
+    refuses(ValueError, "gamma: `shape` must be at least 0, but is -1.0", lambda: rng.gamma(-1.0))
+    refuses(ValueError, "gamma: `shape` must be at least 0, but is nan", lambda: rng.gamma([1.0, float("nan")]))
+    refuses(ValueError, "binomial: `p` must be from 0 to 1, but is from 0.5 to 2.0", lambda: rng.binomial(3, [0.5, 2.0]))
     refuses(ValueError, "(2,), which does not broadcast to size, (3,)", lambda: rng.poisson([1, 2], size=3))
     refuses(ValueError, "which do not broadcast", lambda: rng.gamma([1, 2], [1, 2, 3]))
     refuses(ValueError, "size is (2, -1)", lambda: rng.poisson(1.0, size=(2, -1)))
@@ -160,10 +160,10 @@ def check_refusals():
     refuses(ValueError, "an element of nsample is more", lambda: rng.hypergeometric([3, 3], 4, [7, 8]))
     refuses(ValueError, "5 elements without replacement are more than the 3", lambda: rng.choice(3, 5, replace=False))
     refuses(ValueError, "the sum 1", lambda: rng.choice(2, 1, p=[0.5, 0.6]))
-    refuses(TypeError, "dtype is int32, and the numbers are floats", lambda: rng.random(3, "int32"))
-    refuses(ValueError, "out is an array of float64", lambda: rng.random(out=kjit.empty(3, "f32")))
+    refuses(TypeError, "dtype is int32, but the numbers are floats", lambda: rng.random(3, "int32"))
+    refuses(ValueError, "out must be an array of float64", lambda: rng.random(out=kjit.empty(3, "f32")))
     if any(d.kind == "cuda" for d in kjit.devices()) and os.environ.get("KJIT_DEVICE", "cpu") != "cpu":
-        refuses(ValueError, "to_device moves it", lambda: rng.gamma(kjit.array([1.0], device="cpu")))
+        refuses(ValueError, "move it with to_device", lambda: rng.gamma(kjit.array([1.0], device="cpu")))
 
 
 def check_means():

@@ -324,7 +324,7 @@ def check_kernels():
     expect("index", run_kernels("outside"), "IndexError", "(2, 0, 0) (1, 0, 0)", "r[i] = 1")
     expect("exception", run_kernels("raising"), "ValueError ('the fifth', 5) (5, 0, 0) (0, 0, 0)")
     expect("division", run_kernels("dividing"), "DivisionByZero ('division by zero',) (0, 0, 0) (0, 0, 0) True")
-    expect("words of kjit.jit", run_kernels("with_words"), "NotImplementedError", "kjit.popc is a word of kjit.jit, and is not simulated")
+    expect("words of kjit.jit", run_kernels("with_words"), "NotImplementedError", "kjit.popc belongs to kjit.jit and is not simulated")
     found = program("import kjit\n@kjit.jit\ndef plain(r):\n    r[0] = 1\n")
     expect("kjit.jit", found, "NotImplementedError: KJIT_DEVICE=python: plain is a kernel of kjit.jit")
     hidden = "import sys; sys.modules['greenlet'] = None\n" + KERNELS

@@ -65,10 +65,10 @@ refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(kjit.cs
 # ---- shapes and tuples that are none ----
 
 for shape in (3, (3,), (3, 3, 3), (3, 2.5), "ab"):
-    refused(TypeError, "the shape of a matrix is a tuple of two integers, (rows, columns), not ", lambda: kjit.csr((ones, columns, offsets), shape))
+    refused(TypeError, "the shape of a matrix must be a tuple of two integers, (rows, columns), not ", lambda: kjit.csr((ones, columns, offsets), shape))
 refused(TypeError, "not a tuple of 1", lambda: kjit.csr((ones,), (3, 3)))
-refused(TypeError, "the coordinates of a matrix are a tuple of two arrays", lambda: kjit.csr((ones, columns), (3, 3)))
-refused(TypeError, "the coordinates of a matrix are a tuple of two arrays", lambda: kjit.csr((ones, (columns,)), (3, 3)))
+refused(TypeError, "the coordinates of a matrix must be a tuple of two arrays", lambda: kjit.csr((ones, columns), (3, 3)))
+refused(TypeError, "the coordinates of a matrix must be a tuple of two arrays", lambda: kjit.csr((ones, (columns,)), (3, 3)))
 
 # ---- solvers: 0 is off, as in SciPy ----
 
@@ -90,10 +90,10 @@ assert kjit.cg(np.eye(3), np.ones(3), residual_tolerance=0).status == 0
 sparse = kjit.csr(hilbert)
 for limit in (0, -2, 2**64):
     refused(kjit.ArgumentError, f"iteration_limit must be from 1 to 2^63 - 1, or None, not {limit}", lambda: kjit.cg(hilbert, right, iteration_limit=limit))
-refused(TypeError, "iteration_limit is an integer or None, not 2.5", lambda: kjit.cg(hilbert, right, iteration_limit=2.5))
-refused(TypeError, "residual_tolerance is a number, not None", lambda: kjit.cg(hilbert, right, residual_tolerance=None))
-refused(TypeError, "condition_limit is a number, not 'high'", lambda: kjit.lsmr(hilbert, right, condition_limit="high"))
+refused(TypeError, "iteration_limit must be an integer or None, not 2.5", lambda: kjit.cg(hilbert, right, iteration_limit=2.5))
+refused(TypeError, "residual_tolerance must be a number, not None", lambda: kjit.cg(hilbert, right, residual_tolerance=None))
+refused(TypeError, "condition_limit must be a number, not 'high'", lambda: kjit.lsmr(hilbert, right, condition_limit="high"))
 refused(TypeError, "`transposed` must be a sparse matrix, a.T or a SciPy matrix, not ndarray", lambda: kjit.lsmr(sparse, right, transposed=hilbert))
 refused(kjit.ArgumentError, "the transposed matrix has the shape", lambda: kjit.lsmr(sparse, right, transposed=kjit.csr(hilbert[:3])))
-refused(TypeError, "`b` is an array, not NoneType", lambda: kjit.cg(sparse, None))
-refused(TypeError, "`a` is an array, not int", lambda: kjit.cg(3, right))
+refused(TypeError, "`b` must be an array, not NoneType", lambda: kjit.cg(sparse, None))
+refused(TypeError, "`a` must be an array, not int", lambda: kjit.cg(3, right))

@@ -89,7 +89,7 @@ for k in (-1, 0, 3, 9):
 double = kjit.sparse.COO(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]), np.array([1, 1, 0]), (2, 2))
 same(double, np.array([[0, 3.0], [4.0, 0]]), "entries of one place")
 a = kjit.csr(np.eye(3))
-refused(lambda: a + kjit.csr(np.eye(2)), kjit.ArgumentError, "matrices of the shapes (3, 3) and (2, 2) are not added")
+refused(lambda: a + kjit.csr(np.eye(2)), kjit.ArgumentError, "matrices of the shapes (3, 3) and (2, 2) cannot be added")
 refused(lambda: kjit.sparse.vstack([a, kjit.csr(np.eye(2))]), kjit.ArgumentError, "vstack: the matrices have different numbers of columns: [3, 2]")
 refused(lambda: kjit.sparse.hstack([]), kjit.ArgumentError, "hstack: at least one matrix is needed")
 refused(lambda: a[[3]], IndexError, "a row is out of bounds for a matrix of 3 rows")

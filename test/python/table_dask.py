@@ -89,7 +89,7 @@ def main():
     shipped = pickle.dumps(kjit.dask.Shipped(value))
     assert pickle.loads(shipped) is pickle.loads(shipped) and pickle.loads(shipped).function is not value
     for call, kind, text in (
-        (lambda: kjit.dask.apply(frame, value), TypeError, "takes a DataFrame of Dask, not DataFrame"),
+        (lambda: kjit.dask.apply(frame, value), TypeError, "takes a Dask DataFrame, not DataFrame"),
         (lambda: kjit.dask.agg(ddf, "none", a=("x", "sum")), KeyError, "no column 'none'"),
         (lambda: kjit.dask.agg(ddf, a=("x", "median")), ValueError, "needs all values of a group at once"),
         (lambda: kjit.dask.agg(ddf), TypeError, "takes keywords"),

@@ -195,7 +195,7 @@ with tempfile.TemporaryDirectory() as folder:
         (lambda: scan.agg(x="sum"), TypeError, "takes a pair"),
         (lambda: scan.agg(x=("x", "median")), ValueError, "'median' needs all values of a group at once"),
         (lambda: scan.agg(x=("x", lambda x: x.max())), ValueError, "a function needs all values of a group at once"),
-        (lambda: scan.groupby("k").agg(k=("x", "sum")), ValueError, "the column of the keys has this name"),
+        (lambda: scan.groupby("k").agg(k=("x", "sum")), ValueError, "a key column already has this name"),
         (lambda: scan.filter(lambda row: row.none > 0).count(), kjit.SourceError, "the table has no column 'none'"),
     ):
         try:

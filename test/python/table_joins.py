@@ -310,13 +310,13 @@ for call, kind, text in (
     (lambda: t.merge(u, left_on="k"), TypeError, "left_on= and right_on= together"),
     (lambda: t.merge(u, on="k", left_on="k"), TypeError, "either on= or both"),
     (lambda: t.merge(u, left_on=["k", "s"], right_on="k"), ValueError, "left_on has 2 names, and right_on has 1"),
-    (lambda: t.merge(u, left_on="s", right_on="k"), TypeError, "the left column has texts, and the right one numbers"),
-    (lambda: t.merge(u, left_on="d", right_on="k"), TypeError, "the left column has dates, and the right one numbers"),
+    (lambda: t.merge(u, left_on="s", right_on="k"), TypeError, "the left column has texts, but the right column has numbers"),
+    (lambda: t.merge(u, left_on="d", right_on="k"), TypeError, "the left column has dates, but the right column has numbers"),
     (lambda: t.merge({"d": np.arange(3).astype("M8[Y]"), "v_x": np.arange(3), "v": np.arange(3)}, on="d", suffixes=("_x", "")), ValueError, "be called 'v_x'"),
     (lambda: t.merge({"k": np.array([9e12]).astype("M8[Y]")}, left_on="d", right_on="k"), OverflowError, "cannot hold"),
     (lambda: t.merge({"k": np.arange(3, dtype="u8")}, "outer", "k"), TypeError, "int64 and uint64, which have no common"),
     (lambda: t.merge(np.arange(3), on="k"), TypeError, "not ndarray"),
-    (lambda: kjit.table({"k": np.ones(1, "c16")}).merge({"k": np.ones(1, "c16")}, on="k"), TypeError, "complex numbers are no keys"),
+    (lambda: kjit.table({"k": np.ones(1, "c16")}).merge({"k": np.ones(1, "c16")}, on="k"), TypeError, "complex numbers cannot be keys"),
 ):  # fmt: skip
     try:
         call()

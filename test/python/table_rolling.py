@@ -198,15 +198,15 @@ assert np.array_equal(infinite, [np.nan, np.inf, np.inf, 5.0], equal_nan=True)
 # What is wrong is refused by name.
 t = kjit.table({"x": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]")})
 for call, kind, text in (
-    (lambda: t.rolling(0), ValueError, "window is 1 or more, not 0"),
-    (lambda: t.rolling("3D"), TypeError, "window is a number of rows, not '3D'"),
+    (lambda: t.rolling(0), ValueError, "window must be at least 1, not 0"),
+    (lambda: t.rolling("3D"), TypeError, "window must be a number of rows, not '3D'"),
     (lambda: t.rolling(2, 3), ValueError, "min_periods=3 is more than the 2 rows"),
-    (lambda: t.rolling(2, -1), ValueError, "min_periods is 0 or more, not -1"),
+    (lambda: t.rolling(2, -1), ValueError, "min_periods must be at least 0, not -1"),
     (lambda: t.rolling(2)["none"], KeyError, "none"),
     (lambda: t.rolling(2).agg(a=("none", "sum")), KeyError, "none"),
-    (lambda: t.rolling(2).agg(a=("x", "median")), ValueError, "windows have no aggregation 'median': sum, mean"),
+    (lambda: t.rolling(2).agg(a=("x", "median")), ValueError, "windows have no aggregation 'median'; use sum, mean"),
     (lambda: t.rolling(2).agg(a="sum"), TypeError, 'takes a pair such as ("price", "mean"), not \'sum\''),
-    (lambda: t.rolling(2).agg(a=("x", 3)), TypeError, "a name or a function of Python, not int"),
+    (lambda: t.rolling(2).agg(a=("x", 3)), TypeError, "a name or a Python function, not int"),
     (lambda: t.rolling(2).agg(), TypeError, "agg() takes keywords"),
     (lambda: t.rolling(2).sum(), TypeError, "'s' has texts"),
     (lambda: t.rolling(2)["d"].sum(), TypeError, "'d' has dates"),

@@ -151,7 +151,7 @@ def check_refusals():
     made = kjit.torch.function(wave)
     x, y = draw(3), draw(3)
     fails(lambda: made(1.0, 2.0, 3.0), TypeError, "at least one tensor")
-    fails(lambda: kjit.torch.function(smooth), TypeError, "outputs is a dictionary")
+    fails(lambda: kjit.torch.function(smooth), TypeError, "outputs must be a dictionary")
     fails(lambda: kjit.torch.function(smooth, outputs={"s": "x"}), TypeError, "no parameter `s`")
     fails(lambda: kjit.torch.function(wave, outputs={"r": "x"}), TypeError, "are for kernels")
     changed = x * 1
@@ -163,7 +163,7 @@ def check_refusals():
     assert torch.equal(by_x, y), (by_x, y)
     (first,) = torch.autograd.grad(made(x, y, 1.0).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
-    fails(second.sum().backward, RuntimeError, "no third ones")
+    fails(second.sum().backward, RuntimeError, "no third derivatives")
 
 
 check_elements()

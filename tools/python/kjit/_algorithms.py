@@ -26,7 +26,7 @@ def _of_ufunc(ufunc, word):
     from .frontend import ufuncs
 
     if ufuncs.text_of(ufunc) is None:
-        raise TypeError(f"{word}: kernels do not have np.{ufunc.__name__}")
+        raise TypeError(f"{word}: kernels do not support np.{ufunc.__name__}")
     if ufunc not in _of_ufuncs:
         functions = (lambda a: ufunc(a), lambda a, b: ufunc(a, b))
         _of_ufuncs[ufunc] = Function(functions[ufunc.nin - 1])
@@ -73,7 +73,7 @@ def function_of(thing, word="an operator", count=None):
     elif type(thing).__name__ == "ufunc":
         thing = _of_ufunc(thing, word)
     if not isinstance(thing, Function):
-        raise TypeError(f"{word} is a function of Python or a kjit.func, not {type(thing).__name__}")
+        raise TypeError(f"{word} must be a Python function or a kjit.func, not {type(thing).__name__}")
     if hasattr(thing, "of_count"):  # a derivative, whose code depends on the count
         return thing.of_count(count)
     return thing if count is None else _without_defaults(thing, count)
@@ -102,7 +102,7 @@ def operator_of(thing, commutes=False):
         return thing
     if not isinstance(thing, (types.FunctionType, Function, functools.partial)) and type(thing).__name__ != "ufunc":
         raise TypeError(
-            f"an operator is a function of Python, a kjit.func or a name that kjit has, not {type(thing).__name__}"
+            f"an operator must be a Python function, a kjit.func or a name that kjit has, not {type(thing).__name__}"
         )
     return (*_pair(thing, "an operator", 2), bool(commutes))
 
@@ -194,7 +194,7 @@ def _check_mask(x):
     """Rejects masked arrays, because kjit reads masked elements as well and the result would differ from NumPy."""
     masked = sys.modules.get("numpy.ma")
     if masked and isinstance(x, masked.MaskedArray) and masked.is_masked(x):
-        raise TypeError("a masked array has masked elements, which algorithms would read: x.filled(value), x.compressed() or x.data")
+        raise TypeError("algorithms would also read the masked elements of a masked array; pass x.filled(value), x.compressed() or x.data")
 
 
 def _result(x):
@@ -291,9 +291,9 @@ def _check_counts(own):
     for key, bits in (("chunk", 64), ("begin_bit", 32), ("end_bit", 32)):
         value = own.get(key, 0)
         if not hasattr(value, "__index__"):
-            raise TypeError(f"{key} is an integer, not {value!r}")
+            raise TypeError(f"{key} must be an integer, not {value!r}")
         if not 0 <= index(value) < 2**bits:
-            raise OverflowError(f"{key} is {value}: it is from 0 to 2^{bits} - 1")
+            raise OverflowError(f"{key} is {value}, but must be from 0 to 2^{bits} - 1")
 
 
 def _one_value(initial):
@@ -322,7 +322,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
-        raise TypeError(f"no option is called {unknown[0]!r}: {', '.join(_OPTIONS)}")
+        raise TypeError(f"no option is called {unknown[0]!r}; the options are {', '.join(_OPTIONS)}")
     for i, x in enumerate(_flat(arguments)):
         if x is None:
             raise TypeError(f"{name}: argument {i + 1} is None: an array or a number is expected")
@@ -347,7 +347,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
         device = _device_of(places)
         out = tuple(new_array(shape, dtype or element, device) for shape, element in made)
     elif count and count > 1 and not together and (not isinstance(out, (tuple, list)) or len(out) != count):
-        raise TypeError(f"{name}: out is a tuple of {count} arrays")
+        raise TypeError(f"{name}: out must be a tuple of {count} arrays")
     results = tuple(out)
     written = tuple(_result(r) for r in results)
     written = (written,) if together else tuple(_counts(r) for r in written)
@@ -367,7 +367,7 @@ def axes_of(axis):
         return None
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not all(hasattr(each, "__index__") for each in axes):
-        raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}")
+        raise TypeError(f"axis must be an integer or a tuple of integers, not {axis!r}")
     return tuple(max(-100, min(index(each), 100)) for each in axes)  # keeps numbers that no array can have
 
 
@@ -409,7 +409,7 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     that `function` returns, and ParseError for an invalid signature.
     """
     if not isinstance(signature, (str, type(None))):
-        raise TypeError(f'a signature is a string such as "(n),(n)->()", not {type(signature).__name__}')
+        raise TypeError(f'a signature must be a string such as "(n),(n)->()", not {type(signature).__name__}')
     count = _outputs(signature)
     if out is not None and not isinstance(out, tuple):
         out = (out,)

@@ -114,7 +114,7 @@ class Benchmark:
                 file.write(text)
             return
         if theme not in (None, "light", "dark"):
-            raise ValueError(f"the theme of a file that is no .svg is 'light' or 'dark', not {theme!r}")
+            raise ValueError(f"the theme of a file that is not an .svg must be 'light' or 'dark', not {theme!r}")
         self.figure(theme or "light").savefig(path, bbox_inches="tight")
 
     def _repr_svg_(self):
@@ -125,7 +125,7 @@ class Benchmark:
         (adapts to the viewer), "light" or "dark". Raises ValueError for another theme, or if no
         size is positive."""
         if theme not in _THEMES:
-            raise ValueError(f"a theme is 'auto', 'light' or 'dark', not {theme!r}")
+            raise ValueError(f"a theme must be 'auto', 'light' or 'dark', not {theme!r}")
         lines = [(label, [p for p in self._points(label) if p[0] > 0 and p[1] > 0 and math.isfinite(p[1])]) for label in self.labels]
         if not any(points for _, points in lines):
             raise ValueError("no size is positive, but the axes are logarithmic")

@@ -22,7 +22,7 @@ class Composed:
         directly."""
         if self._given:
             bad = next(a for a in args if a is None or isinstance(a, str) or callable(a))
-            raise _ArgumentError(f"an item of a tuple is {bad!r}: items are numbers, arrays, records and tuples")
+            raise _ArgumentError(f"an item of a tuple is {bad!r}, but items must be numbers, arrays, records and tuples")
         shapes = tuple(shape_of(value, True, True) for value in args)
         variant = self._variant(shapes)
         if variant.runs_in_python:

@@ -138,7 +138,7 @@ class _Vectors:
             self.a = array(a, device=self.place)
             self.turned = self.a.T
         if self.element not in ("f32", "f64"):
-            raise TypeError(f"the solvers compute with float32 and float64, and b has the type {dtypes.SCALARS[self.element].name}")
+            raise TypeError(f"the solvers compute with float32 and float64, but b has the type {dtypes.SCALARS[self.element].name}")
         self.u, self.v = self.zeros(np, a.shape[0]), self.zeros(np, a.shape[1])
         self.h, self.hbar, self.x = (self.zeros(np, (count, a.shape[1])) for _ in range(3))
 
@@ -207,7 +207,7 @@ def solve(a, b, damps, numbers, limit, x0, transposed, out, options):
         a = _operand(a)
         _check_array("a", a)
     if len(a.shape) != 2 or tuple(b.shape) != (a.shape[0],):
-        raise ArgumentError(f"b has the shape {tuple(b.shape)}, and the matrix {tuple(a.shape)}")
+        raise ArgumentError(f"b has the shape {tuple(b.shape)}, but the matrix has the shape {tuple(a.shape)}")
     w = _Vectors(np, a, b, len(damps), transposed, options)
     given = array(b, device=w.place)
     map(_combine, given, given, 1.0, 0.0, out=w.u, **options)

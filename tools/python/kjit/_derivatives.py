@@ -18,12 +18,12 @@ def make(word, function, numbers):
     from ._algorithms import function_of
 
     if function is None:
-        raise TypeError(f"kjit.{word} takes a function of Python or a kjit.func, not None")
+        raise TypeError(f"kjit.{word} takes a Python function or a kjit.func, not None")
     of = function if isinstance(function, Derivative) else function_of(function, f"what kjit.{word} derives")
     names = of._parameters()
     for number in numbers:
         if type(number) is not int or not 0 <= number < len(names):
-            raise TypeError(f"kjit.{word}: {number!r} is no number of a parameter of {_name(of)}(): those are 0 to {len(names) - 1}")
+            raise TypeError(f"kjit.{word}: {_name(of)}() has no parameter {number!r}; its parameters are 0 to {len(names) - 1}")
     if len(set(numbers)) < len(numbers):
         raise TypeError(f"kjit.{word}: a parameter is chosen twice")
     made, key = of.__dict__.setdefault("_derivatives", {}), (word, tuple(sorted(numbers)))
@@ -307,7 +307,7 @@ class Derivative(Function):
         if self._word not in ("jvp", "vjp", "hvp") and len(args) < own:
             args = (*args, *self._defaults(own - len(args)))
         if len(args) < own:
-            raise TypeError(f"{self.__name__}() first takes the arguments of {_name(self._of)}(), {own}: {len(args)} were given")
+            raise TypeError(f"{self.__name__}() first takes the arguments of {_name(self._of)}(), {own}, but {len(args)} were given")
         given = args[:own]
         floats = self._floats(given)
         arrays = [i for i in floats if is_array(given[i])]
@@ -327,7 +327,7 @@ class Derivative(Function):
         for number in self._numbers:
             if not holds_float(given[number]):
                 raise TypeError(
-                    f"{self.__name__}() derives by `{names[number]}`, and {given[number]!r} is not a float; an int is a constant, so write 2.0"
+                    f"{self.__name__}() differentiates with respect to `{names[number]}`, but {given[number]!r} is not a float; an int is a constant, so write 2.0"
                 )
         floats = self._numbers or tuple(i for i, x in enumerate(given) if holds_float(x))
         if not floats:
@@ -338,7 +338,7 @@ class Derivative(Function):
         """Calls a derivative of a derivative, with the same arguments as in kernels. Raises
         TypeError for arrays."""
         if any(map(is_array, args)):
-            raise TypeError(f"{self.__name__}() takes only numbers; kjit.hvp and kjit.hessian compute second derivatives by arrays")
+            raise TypeError(f"{self.__name__}() takes only numbers; kjit.hvp and kjit.hessian compute second derivatives with respect to arrays")
         args = tuple(map(_as_derivative, args))
         items = len(args[-1]) if self._word == "vjp" and args and isinstance(args[-1], tuple) else 0
         flat = (*args[:-1], *args[-1]) if items else args
@@ -415,7 +415,7 @@ class Derivative(Function):
         import numpy
 
         if len(floats) != 1 or not _is_ndarray(given[floats[0]]):
-            raise TypeError(f"{self.__name__}() derives by one NumPy array, or by numbers; choose the parameter by its position")
+            raise TypeError(f"{self.__name__}() differentiates with respect to one NumPy array, or to numbers; choose the parameter by its position")
         array = given[floats[0]]
         unit, columns = numpy.zeros_like(array), []
         for place in numpy.ndindex(array.shape):

@@ -120,7 +120,7 @@ def update_at(x, places, values, operator="add", *, commutes=True, **options):
     bounds. options: see `kjit.reduce`.
     """
     if x is None or places is None or values is None:
-        raise TypeError("update_at: x, places and values are arrays or numbers, not None")
+        raise TypeError("update_at: x, places and values must be arrays or numbers, not None")
     outcome = perform("update_at", 1, (places, values, Plain(operator_of(operator, commutes))), (x,), options=options)
     return outcome if isinstance(outcome, Plan) else x
 

@@ -110,7 +110,7 @@ def _check_indices(found):
             first = column.index
         elif column.index is not None and column.index is not first and not column.index.equals(first):
             raise ValueError(
-                f"column `{name}` has another index than the columns before it: use reindex or reset_index"
+                f"column `{name}` has another index than the preceding columns: use reindex or reset_index"
             )
 
 
@@ -207,7 +207,7 @@ def _date_flags(name, dtype):
 
     unit, count = numpy.datetime_data(dtype)
     if unit not in _UNITS or count != 1 or not dtype.isnative:
-        raise TypeError(f"column `{name}` has the type {dtype}; a formula takes the units {', '.join(_UNITS)}")
+        raise TypeError(f"column `{name}` has the type {dtype}; a formula supports the units {', '.join(_UNITS)}")
     return (_TIMESTAMP if dtype.kind == "M" else _DURATION) | _UNITS[unit]
 
 
@@ -251,7 +251,7 @@ def _common_shape(found):
     shape = ()
     for name, column in found.items():
         if column.shape and shape and column.shape != shape:
-            raise ValueError(f"column `{name}` has the shape {column.shape}, and the columns before it {shape}")
+            raise ValueError(f"column `{name}` has the shape {column.shape}, but the preceding columns have the shape {shape}")
         shape = shape or column.shape
     for column in found.values():
         if not column.shape and shape:

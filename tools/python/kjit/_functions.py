@@ -45,7 +45,7 @@ def _attributes(options):
         if value is not None:
             extents = value if isinstance(value, tuple) else (value,)
             if not all(type(e) is int and e > 0 for e in extents):
-                raise ValueError(f"{name} is a positive integer or a tuple of them, not {value!r}")
+                raise ValueError(f"{name} must be a positive integer or a tuple of them, not {value!r}")
             text += f" @{name}({', '.join(map(str, extents))})"
     return text
 
@@ -55,7 +55,7 @@ def _own_rules(options):
     rules = {word: options[word] for word in ("jvp", "vjp") if options.get(word) is not None}
     for word, rule in rules.items():
         if isinstance(rule, Kernel) or not callable(rule):
-            raise TypeError(f"{word} is the function that computes the derivative, not {rule!r}")
+            raise TypeError(f"{word} must be the function that computes the derivative, not {rule!r}")
     return rules
 
 
@@ -88,7 +88,7 @@ def _defaults(function):
 
 def _check_function(function, word):
     if not isinstance(function, types.FunctionType):
-        raise TypeError(f"kjit.{word} takes a function of Python, not {type(function).__name__}")
+        raise TypeError(f"kjit.{word} takes a Python function, not {type(function).__name__}")
 
 
 class _Compiled:
@@ -104,9 +104,9 @@ class _Compiled:
     def _prepare(self, function, options):
         unknown = set(options) - _OPTIONS
         if unknown:
-            raise TypeError(f"no option is called {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
+            raise TypeError(f"no option is called {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}")
         if isinstance(self, Kernel) and ("jvp" in options or "vjp" in options):
-            raise TypeError("jvp and vjp are options of kjit.func; kjit.adjoint derives a kernel")
+            raise TypeError("jvp and vjp are options of kjit.func; kjit.adjoint differentiates a kernel")
         self.py_func, self._options = function, options
         self.attributes, self.own_rules = _attributes(options), _own_rules(options)
         checks, debug = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
@@ -401,8 +401,8 @@ def jit(function=None, **options):
         return functools.partial(jit, **options)
     if os.environ.get("KJIT_DEVICE") == "python":
         raise NotImplementedError(
-            f"KJIT_DEVICE=python: {function.__name__} is a kernel of kjit.jit, and the simulator runs kernels of kjit.cuda only: "
-            "cuda.jit of kjit.cuda, or KJIT_DEVICE=cpu"
+            f"KJIT_DEVICE=python: {function.__name__} is a kernel of kjit.jit, but the simulator runs only kernels of kjit.cuda; "
+            "use kjit.cuda.jit, or set KJIT_DEVICE=cpu"
         )
     return Kernel(function, **options)
 

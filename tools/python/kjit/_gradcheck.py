@@ -30,7 +30,7 @@ def _in_float64(x):
     """Returns the argument, converted to float64 if it holds floats. Raises TypeError for complex
     arguments."""
     if isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c":
-        raise TypeError("kjit.gradcheck takes real arguments: check the derivatives by real and imaginary parts")
+        raise TypeError("kjit.gradcheck takes real arguments: check the derivatives with respect to real and imaginary parts")
     if not holds_float(x):
         return x
     if is_array(x):
@@ -150,7 +150,7 @@ class _Check:
         self.results = _numbers(function(*given))
         for i, value in enumerate(self.results):
             if type(value) is not float or not math.isfinite(value):
-                raise TypeError(f"kjit.gradcheck: result {i} of {function.__name__}() is {value!r}: results are finite floats")
+                raise TypeError(f"kjit.gradcheck: result {i} of {function.__name__}() is {value!r}, but results must be finite floats")
 
     def forward(self, place):
         found = make("jvp", self.function, self.numbers)(*self.given, *(place.direction(n) for n in self.numbers))
@@ -260,7 +260,7 @@ class _CheckOfCall(_Check):
         found = self.derivative(*self.given, tuple(weights) if self.function.is_tuple else weights[0])
         found = tuple(map(_to_host, found)) if isinstance(found, tuple) else (_to_host(found),)
         if len(found) != len(self.numbers):
-            raise TypeError(f"kjit.gradcheck: derivative returns {len(found)} derivatives, and {len(self.numbers)} arguments are derived")
+            raise TypeError(f"kjit.gradcheck: derivative returns {len(found)} derivatives, but {len(self.numbers)} arguments need one")
         return [found]
 
     def exact(self, place):
@@ -292,11 +292,11 @@ def gradcheck(function, *arguments, parameters=None, derivative=None, modes=("fo
 
     unknown = set(modes) - {"forward", "reverse"}
     if unknown:
-        raise ValueError(f"a mode is 'forward' or 'reverse', not {min(unknown)!r}")
+        raise ValueError(f"a mode must be 'forward' or 'reverse', not {min(unknown)!r}")
     given = tuple(map(_in_float64, arguments))
     numbers = tuple(parameters) if parameters is not None else tuple(i for i, x in enumerate(given) if holds_float(x))
     if not numbers or any(type(n) is not int or not 0 <= n < len(given) or not holds_float(given[n]) for n in numbers):
-        raise TypeError(f"kjit.gradcheck: no argument is a float, or {numbers} are not the numbers of such arguments")
+        raise TypeError(f"kjit.gradcheck: no argument is a float, or {numbers} are not positions of float arguments")
     if derivative is not None:
         check = _CheckOfCall(_Weighted(function, given), given, numbers, rtol, atol)
         check.derivative = derivative

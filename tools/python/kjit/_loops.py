@@ -94,7 +94,7 @@ class ParallelLoop(_Part, _kjit.Kernel):
         return self._module()
 
     def _take_apart(self, args):
-        raise TypeError("an item of a tuple in a loop over prange is a number, an array, a record or a tuple")
+        raise TypeError("an item of a tuple in a loop over prange must be a number, an array, a record or a tuple")
 
     def _launch(self, *args):
         """Launches the kernel with the items of tuples as separate arguments, and functions and constants as part of

@@ -16,7 +16,7 @@ class _Missing(type):
     def __getattr__(cls, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(f"{cls.kjit_missing}, and so no {cls.__name__}.{name}")
+        raise AttributeError(f"{cls.kjit_missing}, so {cls.__name__}.{name} does not exist")
 
     def __repr__(cls):
         return f"<kjit's stand-in for {cls.__module__}.{cls.__name__}>"

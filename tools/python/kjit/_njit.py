@@ -53,9 +53,9 @@ def set_num_threads(n):
     unless n is from 1 to the number of cores available to the process, and TypeError if n is not an
     integer."""
     if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(f"a number of threads is an integer, not {type(n).__name__}")
+        raise TypeError(f"the number of threads must be an integer, not {type(n).__name__}")
     if not 1 <= n <= _cores():
-        raise ValueError(f"threads are 1 to {_cores()}, which this process may use, not {n}")
+        raise ValueError(f"the number of threads must be from 1 to {_cores()}, the number of cores that this process may use, not {n}")
     _kjit.set_threads(n)
 
 
@@ -67,14 +67,14 @@ def get_num_threads():
 def _check_options(options):
     unknown = set(options) - _OPTIONS
     if unknown:
-        raise TypeError(f"kjit.njit has no option {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
+        raise TypeError(f"kjit.njit has no option {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}")
     for name, reason in _REFUSED.items():
         if options.get(name):
-            raise TypeError(f"kjit.njit does not have {name}={options[name]!r}: {reason}")
+            raise TypeError(f"kjit.njit does not support {name}={options[name]!r}: {reason}")
     if options.get("error_model", "python") not in ("python", "numpy"):
-        raise ValueError(f'error_model is "python" or "numpy", not {options["error_model"]!r}')
+        raise ValueError(f'error_model must be "python" or "numpy", not {options["error_model"]!r}')
     if options.get("inline") not in (None, True, False, "always", "never"):
-        raise ValueError(f'inline is "always" or "never", not {options["inline"]!r}')
+        raise ValueError(f'inline must be "always" or "never", not {options["inline"]!r}')
 
 
 def _is_fast(fastmath):
@@ -84,7 +84,7 @@ def _is_fast(fastmath):
         return bool(fastmath)
     flags = {fastmath} if isinstance(fastmath, str) else {f for f in fastmath if not isinstance(fastmath, dict) or fastmath[f]}
     if flags - _FAST:
-        raise ValueError(f"fastmath has no flag {min(flags - _FAST)!r}: {', '.join(sorted(_FAST))}")
+        raise ValueError(f"fastmath has no flag {min(flags - _FAST)!r}; the flags are {', '.join(sorted(_FAST))}")
     return "fast" in flags or flags >= _FAST - {"fast"}
 
 
@@ -399,7 +399,7 @@ def njit(function=None, **options):
         from . import _signatures
 
         if not _signatures.is_signature(function):
-            raise TypeError(f"kjit.njit takes a function of Python or a signature, not {type(function).__name__}")
+            raise TypeError(f"kjit.njit takes a Python function or a signature, not {type(function).__name__}")
         parsed = _signatures.parse(function)
         return lambda inner: Njit(inner, options, parsed)
     return Njit(function, options)

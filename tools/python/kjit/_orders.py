@@ -49,7 +49,7 @@ def merge(x, y, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0
 def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Returns (elements, indices): the first k elements in the order of `kjit.sort` along one axis, by default the
     last, and their indices along the axis. Both have the shape of x with extent k along the axis. With descending, they
-    are the largest elements. out is a tuple of two arrays, one of which can be None. Raises ArgumentError if k is
+    are the largest elements. out must be a tuple of two arrays, one of which can be None. Raises ArgumentError if k is
     negative or too large. Other parameters: see `kjit.sort`."""
     arguments = x, Plain(k), Plain(less_of(less))
     if out is not None:
@@ -149,11 +149,11 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, *, 
     """
     for name in ("plan", "out"):
         if options.get(name) is not None:
-            raise TypeError(f"unique takes no {name}: it is several algorithms; use kjit.sort and kjit.unique_consecutive")
+            raise TypeError(f"unique does not support {name}, because it runs several algorithms; use kjit.sort and kjit.unique_consecutive")
     x = numpy_array(x)
     shape = getattr(x, "shape", None)
     if shape is None:
-        raise TypeError(f"unique: x is an array, not {type(x).__name__}")
+        raise TypeError(f"unique: x must be an array, not {type(x).__name__}")
     line = x if len(shape) == 1 else x.reshape(-1)
     places = None
     if return_index:

@@ -14,7 +14,7 @@ def _rows(y):
 
 def _further(arguments):
     if not isinstance(arguments, (tuple, list)):
-        raise TypeError(f"arguments is a tuple of arrays and numbers, (x, 0.5), not {type(arguments).__name__}")
+        raise TypeError(f"arguments must be a tuple of arrays and numbers, (x, 0.5), not {type(arguments).__name__}")
     return tuple(arguments)
 
 
@@ -23,9 +23,9 @@ def _shared(devices, options):
     if devices is None:
         return {}
     if options.get("device") is not None:
-        raise TypeError("a call is on a device or on devices, and both are given")
+        raise TypeError("device and devices are both given; pass one of them")
     if isinstance(devices, (str, _kjit.Device)) or not hasattr(devices, "__iter__"):
-        raise TypeError(f"devices is a tuple of devices, ('cuda:0', 'cuda:1'), not {devices!r}")
+        raise TypeError(f"devices must be a tuple of devices, ('cuda:0', 'cuda:1'), not {devices!r}")
     return {"devices": tuple(devices)}
 
 
@@ -87,7 +87,7 @@ def chosen(by, rows, further):
         return tuple(i for i, x in given if _is_float(x))
     numbers = tuple(by) if isinstance(by, (tuple, list)) else (by,)
     if not numbers or not all(hasattr(i, "__index__") for i in numbers):
-        raise TypeError(f"by has numbers of parameters, (0, 1), not {by!r}")
+        raise TypeError(f"by must be a tuple of parameter numbers, such as (0, 1), not {by!r}")
     return tuple(index(i) for i in numbers)
 
 
@@ -172,7 +172,7 @@ def _of_stream(options):
 
 def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):
     """Returns (values, indices): for each i the k smallest values of `function(x[i], y[j], i, j, *arguments)` in
-    ascending order, and their j. Both have the shape (rows of x, k). k is 1 to 64. out is a tuple of two arrays. Other
+    ascending order, and their j. Both have the shape (rows of x, k). k is 1 to 64. out must be a tuple of two arrays. Other
     parameters: see `kjit.pairs`."""
     given = _of_rows(function, y, arguments), x, _rows(y), Plain(k)
     return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options, **_shared(devices, options))

@@ -27,7 +27,7 @@ ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
 
 def _formats(tf32, e4m3, e5m2):
     if e4m3 and e5m2:
-        raise TypeError("bytes are floats of e4m3 or of e5m2, and both are asked for")
+        raise TypeError("bytes can hold floats of e4m3 or of e5m2, but both were requested")
     return (TF32 if tf32 else 0) | (E4M3 if e4m3 else 0) | (E5M2 if e5m2 else 0)
 
 
@@ -63,7 +63,7 @@ def einsum(
     operands.
     """
     if not isinstance(expression, str):
-        raise TypeError(f'an expression is a string such as "ij,jk->ik", not {type(expression).__name__}: lists of axes are not taken')
+        raise TypeError(f'an expression must be a string such as "ij,jk->ik", not {type(expression).__name__}: lists of axes are not supported')
     arguments = Plain(expression), Several(operands)
     own = _behind(epilogue, epilogue_operands)
     return one(perform("einsum", 1, arguments, listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
@@ -333,9 +333,9 @@ def csr(source, shape=None, *, device=None, check=True, **options):
     if not isinstance(source, tuple):
         return _moved(_csr_of_dense(source, options), device)
     if len(source) not in (2, 3):
-        raise TypeError(f"a matrix is (data, indices, indptr) or (data, (rows, columns)), not a tuple of {len(source)}")
+        raise TypeError(f"a matrix must be (data, indices, indptr) or (data, (rows, columns)), not a tuple of {len(source)}")
     if shape is None:
-        raise TypeError("the shape of the matrix is not known: shape=(rows, columns)")
+        raise TypeError("the shape of the matrix is unknown; pass shape=(rows, columns)")
     if len(source) == 3:
         return _moved(CSR(*source, shape, check=check, **options), device)
     return _moved(_csr_of_coordinates(*source, _shape_of_matrix(shape), options), device)
@@ -343,7 +343,7 @@ def csr(source, shape=None, *, device=None, check=True, **options):
 
 def _csr_of_coordinates(data, coordinates, shape, options):
     if not isinstance(coordinates, (tuple, list)) or len(coordinates) != 2:
-        raise TypeError("the coordinates of a matrix are a tuple of two arrays: (data, (rows, columns))")
+        raise TypeError("the coordinates of a matrix must be a tuple of two arrays: (data, (rows, columns))")
     made = perform("csr_from_coo", 3, (data, *coordinates, Plain(shape[0]), Plain(shape[1])), options=options)
     count = int(_element_at(made[2], -1))
     return CSR(made[0][:count], made[1][:count], made[2], shape, check=False)
@@ -361,13 +361,13 @@ def _element_at(x, place):
 
 def _shape_of_matrix(shape):
     if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not all(hasattr(e, "__index__") for e in shape):
-        raise TypeError(f"the shape of a matrix is a tuple of two integers, (rows, columns), not {shape!r}")
+        raise TypeError(f"the shape of a matrix must be a tuple of two integers, (rows, columns), not {shape!r}")
     return tuple(index(extent) for extent in shape)
 
 
 def _check_matrix(x):
     if len(x.shape) != 2:
-        raise TypeError(f"a matrix has two axes, not {len(x.shape)}")
+        raise TypeError(f"a matrix must have two axes, not {len(x.shape)}")
 
 
 def _csr_of_dense(x, options):

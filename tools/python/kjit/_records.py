@@ -60,7 +60,7 @@ def _element(dtype):
     if is_record(dtype):
         return name_of(dtype), extents, dtype.itemsize, _layout(dtype)[3]
     if not dtype.isnative:
-        raise TypeError(f"a field of {dtype}: its bytes are in another order than the machine's")
+        raise TypeError(f"a field has the type {dtype}, whose byte order is not the machine's")
     if dtype.kind in "SU" and dtype.itemsize:
         size = 1 if dtype.kind == "S" else 4
         return f"u{8 * size}", (*extents, dtype.itemsize // size), size, size
@@ -68,7 +68,7 @@ def _element(dtype):
         return date_name(dtype), extents, 8, 8
     name = dtypes.name_of(dtype)
     if name is None:
-        raise TypeError(f"a field of {dtype}, which kernels do not support; fields can be numbers, bools, strings, dates and records")
+        raise TypeError(f"a field has the type {dtype}, which kernels do not support; fields can be numbers, bools, strings, dates and records")
     return name, extents, dtype.itemsize, dtype.itemsize
 
 

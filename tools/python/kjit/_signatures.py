@@ -92,7 +92,7 @@ def _fit_number(wanted, value):
     if found.kind == "c" and wanted.kind != "c":
         return None
     if isinstance(value, int) and not isinstance(value, bool) and wanted.kind == "u" and value < 0:
-        raise OverflowError(f"{value} is negative, and the signature has {wanted}")
+        raise OverflowError(f"{value} is negative, but the signature has {wanted}")
     made = numpy.asarray(value).astype(wanted)[()]
     if found == wanted:
         return _EXACT, made

@@ -31,7 +31,7 @@ def _axis_of(axis, what):
     if axis is None:
         return None
     if not hasattr(axis, "__index__"):
-        raise TypeError(f"{what}: axis is 0, 1, -1, -2 or None, not {axis!r}")
+        raise TypeError(f"{what}: axis must be 0, 1, -1, -2 or None, not {axis!r}")
     if not -2 <= index(axis) < 2:
         raise IndexError(f"{what}: axis {axis} is out of bounds for a matrix with two axes")
     return index(axis) % 2
@@ -149,7 +149,7 @@ def _refuse_shape(matrix, shape):
 
 def _by_dense(matrix, x):
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(f"multiply: the factor is a number, an array or a sparse matrix, not {type(x).__name__}")
+        raise TypeError(f"multiply: the factor must be a number, an array or a sparse matrix, not {type(x).__name__}")
     shape = (1,) * (2 - len(x.shape)) + tuple(x.shape)
     if len(shape) != 2 or any(extent not in (1, whole) for extent, whole in zip(shape, matrix.shape)):
         _refuse_shape(matrix, x.shape)

@@ -69,14 +69,14 @@ def check_bits(checks):
     bits = 0
     for name in checks.split(",") if isinstance(checks, str) else checks:
         if name not in _CHECKS:
-            raise ValueError(f"no check is called {name!r}: {', '.join(_CHECKS)}")
+            raise ValueError(f"no check is called {name!r}; the checks are {', '.join(_CHECKS)}")
         bits |= _CHECKS[name]
     return bits
 
 
 def debug_level(debug):
     if debug not in _DEBUG:
-        raise ValueError(f"debug is \"lines\" or \"full\", not {debug!r}")
+        raise ValueError(f"debug must be \"lines\" or \"full\", not {debug!r}")
     return _DEBUG[debug]
 
 

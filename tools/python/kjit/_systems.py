@@ -76,12 +76,12 @@ def _number(name, given, none=0.0):
     try:
         return float(given) or none
     except (TypeError, ValueError):
-        raise TypeError(f"{name} is a number, not {given!r}") from None
+        raise TypeError(f"{name} must be a number, not {given!r}") from None
 
 
 def _check_array(name, x):
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(f"`{name}` is an array, not {type(x).__name__}")
+        raise TypeError(f"`{name}` must be an array, not {type(x).__name__}")
 
 
 def _matrix_of(a):
@@ -94,7 +94,7 @@ def _operator_of(a):
     """Wraps a SciPy LinearOperator, whose functions take and return NumPy arrays. On a GPU each
     product copies its vectors to the host and back."""
     if getattr(getattr(a, "dtype", None), "kind", "f") == "c":
-        raise TypeError("the solvers take real matrices, and the LinearOperator is complex")
+        raise TypeError("the solvers take real matrices, but the LinearOperator is complex")
 
     def stored(name):
         def multiply(result, x):
@@ -122,7 +122,7 @@ def _limit_of(iterations, name="iteration_limit"):
     if iterations is None:
         return 0
     if not hasattr(iterations, "__index__"):
-        raise TypeError(f"{name} is an integer or None, not {iterations!r}")
+        raise TypeError(f"{name} must be an integer or None, not {iterations!r}")
     if not 1 <= index(iterations) < 2**63:
         raise ArgumentError(f"{name} must be from 1 to 2^63 - 1, or None, not {iterations}")
     return index(iterations)

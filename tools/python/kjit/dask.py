@@ -53,7 +53,7 @@ def _check(ddf, what):
     except ImportError:
         raise ImportError("kjit.dask needs Dask's data frames, which are not installed") from None
     if not isinstance(ddf, dask.dataframe.DataFrame):
-        raise TypeError(f"kjit.dask.{what} takes a DataFrame of Dask, not {type(ddf).__name__}")
+        raise TypeError(f"kjit.dask.{what} takes a Dask DataFrame, not {type(ddf).__name__}")
 
 
 def _apply(frame, shipped, args):

@@ -18,7 +18,7 @@ def _element(x):
     does not have."""
     name = dtypes.name_of(numpy.dtype(x.dtype))
     if name is None or name in ("c64", "c128"):
-        raise TypeError(f"kjit.jax takes no array of {x.dtype}")
+        raise TypeError(f"kjit.jax does not support arrays of {x.dtype}")
     return name
 
 

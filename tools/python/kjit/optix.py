@@ -109,9 +109,9 @@ class LaunchParams:
         import numpy
 
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-            raise ValueError(f"the name of launch parameters is an identifier such as 'params', not {name!r}")
+            raise ValueError(f"the name of launch parameters must be an identifier such as 'params', not {name!r}")
         if not fields:
-            raise ValueError("launch parameters have at least one field: LaunchParams('params', scene=kjit.u64)")
+            raise ValueError("launch parameters must have at least one field: LaunchParams('params', scene=kjit.u64)")
         self.name, self.fields, self._arrays, parts = name, tuple(fields), {}, []
         for field, given in fields.items():
             parts += self._parts(field, given)
@@ -131,7 +131,7 @@ class LaunchParams:
         try:
             dtype = numpy.dtype(kind.dtype if isinstance(kind, dtypes.DType) else kind)
         except TypeError:
-            raise TypeError(f"field {field!r}: {given!r} is no type, no pair of a type and a shape, and no array type") from None
+            raise TypeError(f"field {field!r}: {given!r} is neither a type, nor a pair of a type and a shape, nor an array type") from None
         if dtypes.name_of(dtype) is None and not _records.is_record(dtype):
             raise TypeError(f"field {field!r}: kernels have no type for NumPy's {dtype}")
         return [(field, dtype, shape)]
@@ -224,7 +224,7 @@ def compile(function, target="sm_75"):
     name = python.__name__
     if not any(name.startswith(f"__{kind}__") for kind in _KINDS):
         raise ValueError(
-            f"OptiX learns from the name of a program what it is for: `{name}` begins with none of {', '.join(f'__{kind}__' for kind in _KINDS)}"
+            f"the name of an OptiX program must begin with its kind: `{name}` begins with none of {', '.join(f'__{kind}__' for kind in _KINDS)}"
         )
     if python.__code__.co_argcount or python.__code__.co_kwonlyargcount:
         raise TypeError(f"OptiX calls `{name}` without arguments: it reads launch parameters through an object of kjit.optix.LaunchParams")

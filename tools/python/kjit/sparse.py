@@ -102,7 +102,7 @@ def coo(source):
 def added(first, second, negative=False):
     """Returns the sum or the difference of two matrices."""
     if first.shape != second.shape:
-        raise ArgumentError(f"matrices of the shapes {first.shape} and {second.shape} are not added", "KJIT_ERROR_ARGUMENT")
+        raise ArgumentError(f"matrices of the shapes {first.shape} and {second.shape} cannot be added", "KJIT_ERROR_ARGUMENT")
     a, b = coo(first), coo(second)
     xp, parts = arrays_in_place(a.data, a.rows, a.columns, b.data, b.rows, b.columns)
     values, more = _common(xp, parts[0], parts[3])
@@ -183,7 +183,7 @@ def _place_of(key, count, word):
 def _taken_of_both(matrix, key):
     """Returns one element, or the rows and columns that a tuple of two indices selects."""
     if len(key) != 2:
-        raise IndexError(f"a sparse matrix has two axes, and {len(key)} indices are given")
+        raise IndexError(f"a sparse matrix has two axes, but {len(key)} indices are given")
     rows, columns = key
     if _is_integer(rows) and _is_integer(columns):
         from ._sparse_elements import element
@@ -204,7 +204,7 @@ def taken(matrix, key, word="row"):
     if isinstance(key, tuple):
         return _taken_of_both(matrix, key)
     if key is None or key is Ellipsis or isinstance(key, bool):
-        raise TypeError(f"a sparse matrix takes no {key} as an index: integers, slices, arrays of integers and masks are supported")
+        raise TypeError(f"a sparse matrix cannot be indexed with {key}; use integers, slices, arrays of integers or masks")
     if isinstance(key, slice):
         first, last, step = key.indices(matrix.shape[0])
         if step == 1:
@@ -234,10 +234,10 @@ def _rows(xp, key, count, indptr, word):
         key = key.astype(numpy.int64) if not key.size and key.dtype.kind == "f" else key
     if key.dtype == "bool":
         if tuple(key.shape) != (count,):
-            raise IndexError(f"a mask of the shape {tuple(key.shape)} for a matrix of {count} {word}s")
+            raise IndexError(f"a mask of the shape {tuple(key.shape)} does not fit a matrix of {count} {word}s")
         (key,) = key.nonzero()
     if key.ndim != 1:
-        raise IndexError(f"{word}s are an array of one dimension, not {key.ndim}")
+        raise IndexError(f"the indices of {word}s must have one dimension, not {key.ndim}")
     if xp is numpy:
         rows = numpy.asarray(key)
     else:

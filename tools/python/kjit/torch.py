@@ -31,7 +31,7 @@ def _element(x):
     if not isinstance(x, torch.Tensor):
         return x
     if x.dtype not in _ELEMENTS:
-        raise TypeError(f"kjit.torch takes no tensor of {x.dtype}")
+        raise TypeError(f"kjit.torch does not support tensors of {x.dtype}")
     return _ELEMENTS[x.dtype]
 
 
@@ -143,7 +143,7 @@ class _Second(_Elements):
 
     @staticmethod
     def backward(ctx, *_):
-        raise RuntimeError(f"{ctx.made.__name__}() has first and second derivatives, and no third ones")
+        raise RuntimeError(f"{ctx.made.__name__}() has first and second derivatives, but no third derivatives")
 
 
 class ElementFunction(Elementwise):
@@ -202,7 +202,7 @@ class KernelFunction:
         self.derivative = adjoint(kernel) if derivative is None else derivative
         self._names = kernel._parameters()
         if not isinstance(outputs, dict) or not outputs:
-            raise TypeError('outputs is a dictionary: {"r": "x"} makes `r` like `x`, {"r": make} calls make(*inputs)')
+            raise TypeError('outputs must be a dictionary: {"r": "x"} makes `r` like `x`, {"r": make} calls make(*inputs)')
         unknown = set(outputs) - set(self._names)
         if unknown:
             raise TypeError(f"{kernel.__name__}() has no parameter `{min(unknown)}` that could be an output")
@@ -220,7 +220,7 @@ class KernelFunction:
         maker = self._makers[name]
         made = maker(*inputs) if callable(maker) else torch.zeros_like(given[maker].detach())
         if not isinstance(made, torch.Tensor):
-            raise TypeError(f"outputs: what makes `{name}` gave {type(made).__name__} and no tensor")
+            raise TypeError(f"outputs: the function for `{name}` returned {type(made).__name__}, not a tensor")
         return made
 
     def launch(self, kernel, arguments):
@@ -231,7 +231,7 @@ class KernelFunction:
         """Launches the kernel. inputs: the kernel's arguments without the outputs. Returns the
         output, or a tuple of outputs. Raises TypeError for a wrong number of inputs."""
         if len(inputs) != len(self._inputs):
-            raise TypeError(f"{self.__name__}() takes {len(self._inputs)} inputs ({', '.join(self._inputs)}), {len(inputs)} were given")
+            raise TypeError(f"{self.__name__}() takes {len(self._inputs)} inputs ({', '.join(self._inputs)}), but {len(inputs)} were given")
         results = _Launch.apply(self, *inputs)
         return results[0] if len(results) == 1 else results
 

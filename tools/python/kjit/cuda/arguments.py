@@ -44,7 +44,7 @@ def _characters(value):
     Raises TypeError if the array is not C-contiguous or not in the machine's byte order."""
     size = 1 if value.dtype.kind == "S" else 4
     if not value.flags.c_contiguous or not value.dtype.itemsize or not value.dtype.isnative:
-        raise TypeError(f"an array of {value.dtype} with gaps, or in another order of bytes: copy it first")
+        raise TypeError(f"the array of {value.dtype} has gaps or another byte order than the machine; copy it first")
     return value.view(f"u{size}").reshape(*value.shape, value.dtype.itemsize // size)
 
 

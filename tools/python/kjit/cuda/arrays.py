@@ -375,10 +375,10 @@ def _strided(shape, dtype, strides, stream):
     """Returns a new array with the given strides in bytes. The strides may leave gaps between
     elements or make elements overlap. Raises ValueError for negative strides."""
     if len(strides) != len(shape):
-        raise ValueError("strides and shape of different lengths")
+        raise ValueError("strides and shape have different lengths")
     count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
     if any(s < 0 for s in strides):
-        raise ValueError(f"strides below 0 of a new array: {strides}")
+        raise ValueError(f"a new array cannot have negative strides: {strides}")
     from . import memory
 
     made = of_memory(memory.new_array((max(count, 1),), numpy.dtype("u1"), "u8")[0], shape, dtype, strides)
@@ -412,7 +412,7 @@ def transpose(a, b=None):
     if b is None:
         b = device_array(a.shape[::-1], a.dtype)
     if b.shape != a.shape[::-1] or b.dtype != a.dtype:
-        raise ValueError(f"{b.dtype} of the shape {b.shape} for the transposed of {a.dtype} of the shape {a.shape}")
+        raise ValueError(f"the result of {b.dtype} with the shape {b.shape} does not fit the transpose of {a.dtype} with the shape {a.shape}")
     b._own.copy_from(a._own.T)
     return b
 
@@ -513,13 +513,13 @@ def import_memory(desc, owner, dtype):
         raise ValueError("negative extents")
     strides = tuple(strides) if strides is not None else layouts.contiguous_strides(shape, dtype.itemsize)
     if len(strides) != len(shape):
-        raise ValueError("strides and shape of different lengths")
+        raise ValueError("strides and shape have different lengths")
     if _arrays.device().kind == "cpu":
         # On the CPU, device memory is host memory, so the address can be used as it is.
         count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
         pointer = desc["data"][0]
         if count and not pointer:
-            raise ValueError(f"an array of shape {shape} without memory: its address is 0")
+            raise ValueError(f"the array of shape {shape} has no memory: its address is 0")
         if not count:
             own = _kjit.copy_of(_state.context(), numpy.empty(shape, dtype), _arrays.device())
             return DeviceNDArray._of(own, dtype, strides, 0, owner)
@@ -533,7 +533,7 @@ def import_memory(desc, owner, dtype):
         own = _import_host(host) if home is None else _kjit.place_buffer(home, host)
         return DeviceNDArray._of(own, dtype, strides, 0, owner)
     if dtype.kind in "mM":
-        raise NotImplementedError(f"memory of a GPU that another library has as {dtype}: copy it with cuda.to_device")
+        raise NotImplementedError(f"GPU memory of another library with elements of type {dtype} is not supported; copy it with cuda.to_device")
     foreign = _Described(desc, owner)
     return DeviceNDArray._of(_kjit.import_array(_state.context(), foreign), dtype, strides, 0, owner)
 

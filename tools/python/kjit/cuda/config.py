@@ -13,7 +13,7 @@ def _number(name, default):
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"the environment's NUMBA_{name} is a number, not {text!r}") from None
+        raise ValueError(f"the environment variable NUMBA_{name} must be a number, not {text!r}") from None
 
 
 class _OptLevel(int):

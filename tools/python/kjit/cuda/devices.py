@@ -285,7 +285,7 @@ class Context:
             raise ValueError(f"flags is reserved and must be 0, not {flags!r}")
         peer = _device_of(peer)
         if peer == self.device:
-            raise ValueError(f"device {peer.id} reaches its own memory: peer access is between two devices")
+            raise ValueError(f"device {peer.id} cannot be its own peer; peer access is between two devices")
         _state.change_peer_access(_name_of(self.device), _name_of(peer), is_on)
 
     def __eq__(self, other):

@@ -29,7 +29,7 @@ class Dispatcher(_kjit.Dispatcher):
 
     def __init__(self, py_func, signatures, given):
         if not isinstance(py_func, python_types.FunctionType):
-            raise TypeError(f"cuda.jit takes a function of Python, not {type(py_func).__name__}")
+            raise TypeError(f"cuda.jit takes a Python function, not {type(py_func).__name__}")
         self.py_func, self.targetoptions = py_func, given
         self._kjit_options = jit_options.read(given)
         self._is_device = bool(given.get("device"))
@@ -74,7 +74,7 @@ class Dispatcher(_kjit.Dispatcher):
             self._kernel.pointers = {n: k.pointer for n, k in zip(names, signature.args) if isinstance(k, types.CPointer)}
         if len(signature.args) != count:
             raise TypeError(
-                f"the signature {signature} has {len(signature.args)} types, the function {count} parameters"
+                f"the signature {signature} has {len(signature.args)} types, but the function has {count} parameters"
             )
         if self._is_fixed:
             self._forget_routes()  # the new signature may fit the arguments of known calls better

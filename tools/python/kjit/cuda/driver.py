@@ -59,7 +59,7 @@ class MemoryPointer:
         """Calls the finalizer, which frees the memory. Raises RuntimeError if the memory was freed
         before."""
         if self._finalizer is not None and not self._finalizer.alive:
-            raise RuntimeError("memory is freed a second time")
+            raise RuntimeError("memory was freed twice")
         if self._finalizer is not None:
             self._finalizer()
 
@@ -77,7 +77,7 @@ class MemoryPointer:
         range is out of bounds."""
         stop = self.size if stop is None else stop
         if not 0 <= start <= stop <= self.size:
-            raise ValueError(f"bytes {start} to {stop} of {self.size}")
+            raise ValueError(f"bytes {start} to {stop} are out of bounds for memory of {self.size} bytes")
         return MemoryPointer(self.context, self.device_pointer_value + start, stop - start, self)
 
     def own(self):

@@ -31,13 +31,13 @@ from .reduction import (
 def _parse_layout(text):
     sides = text.replace(" ", "").split("->")
     if len(sides) > 2:
-        raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
+        raise ValueError(f'a layout must be "(m,n),(n)->(m)", not {text!r}')
     found = []
     for side in sides:
         if side[:1] != "(" or side[-1:] != ")":
             if found and not side:  # a layout such as "(n)->" has no results
                 continue
-            raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
+            raise ValueError(f'a layout must be "(m,n),(n)->(m)", not {text!r}')
         found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
     return found if len(found) == 2 else [*found, []]
 
@@ -129,7 +129,7 @@ class GUFunc(_ufuncs.Attributes):
         for signature in signatures:
             if len(signature.args) != count:
                 raise TypeError(
-                    f"the signature {signature} has {len(signature.args)} types, the layout {layout} {count}"
+                    f"the signature {signature} has {len(signature.args)} types, but the layout {layout} needs {count}"
                 )
             if signature.return_type not in (None, types.void):
                 raise TypeError(
@@ -234,10 +234,10 @@ class GUFunc(_ufuncs.Attributes):
         sizes, loops = {}, []
         for g, core in zip(given, self._inputs):
             if g.ndim < len(core):
-                raise ValueError(f"{self.__name__}: an array of {g.ndim} dimensions for ({','.join(core)})")
+                raise ValueError(f"{self.__name__}: an array has {g.ndim} dimensions, fewer than ({','.join(core)})")
             for name, extent in zip(core, g.shape[g.ndim - len(core) :]):
                 if sizes.setdefault(name, extent) != extent:
-                    raise ValueError(f"{self.__name__}: the dimension {name} is {sizes[name]} and {extent}")
+                    raise ValueError(f"{self.__name__}: the dimension {name} has the different extents {sizes[name]} and {extent}")
             loops.append(g.shape[: g.ndim - len(core)])
         return sizes, loops
 
@@ -350,7 +350,7 @@ def guvectorize_for(ftylist, signature, *, target="cpu", writable_args=(), **opt
     of the inputs that the function writes; not supported for "cuda" (TypeError).
     """
     if target not in TARGETS:
-        raise ValueError(f"guvectorize(target={target!r}): known are {', '.join(TARGETS)}")
+        raise ValueError(f"guvectorize(target={target!r}): the targets are {', '.join(TARGETS)}")
     check_options(options, "guvectorize")
     if writable_args and target == "cuda":
         raise TypeError("writable_args are not supported")

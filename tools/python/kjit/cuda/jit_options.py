@@ -40,8 +40,8 @@ def _check_values(given):
         raise ValueError(f"Carveout value must be between -1 and 100, not {carveout}")
     if isinstance(bounds, (tuple, list)) and len(bounds) > 3:
         raise ValueError(
-            f"Got {len(bounds)} launch bounds: {tuple(bounds)}. Three are the most: threads of a block, blocks of a "
-            "multiprocessor, blocks of a cluster"
+            f"Got {len(bounds)} launch bounds: {tuple(bounds)}. At most three are supported: threads per block, "
+            "blocks per multiprocessor and blocks per cluster"
         )
 
 

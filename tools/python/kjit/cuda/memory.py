@@ -29,7 +29,7 @@ class BaseCUDAMemoryManager(abc.ABC):
 
     def __init__(self, *args, **kwargs):
         if "context" not in kwargs:
-            raise RuntimeError(f"{type(self).__name__} is made without context=, the context whose memory it manages")
+            raise RuntimeError(f"{type(self).__name__} needs context=, the context whose memory it manages")
         self.context = kwargs.pop("context")
 
     @abc.abstractmethod
@@ -259,7 +259,7 @@ def take(manager, size):
     if not pointer.device_pointer_value:
         raise errors.CudaAPIError(f"{name} returned the address 0")
     if pointer.size < size:
-        raise errors.CudaAPIError(f"{name} returned memory of {pointer.size} bytes")
+        raise errors.CudaAPIError(f"{name} returned only {pointer.size} bytes of memory")
     return pointer
 
 

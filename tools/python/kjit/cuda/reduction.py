@@ -49,7 +49,7 @@ class Reduce:
             raise TypeError("only support 1D array")
         count = arr.shape[0] if size is None else size
         if res is not None and res.dtype != arr.dtype:
-            raise TypeError(f"the result's elements are {res.dtype}, the array's {arr.dtype}")
+            raise TypeError(f"the result has elements of type {res.dtype}, but the array has elements of type {arr.dtype}")
         first = numpy.dtype(arr.dtype).type(init)
         if count <= 0:
             result = init if res is None else first  # as it is given, as in Numba
@@ -90,7 +90,7 @@ def check_target(options, what="vectorize"):
         warnings.warn("nopython kwarg for cuda target is redundant", RuntimeWarning, stacklevel=3)
     if options.get("target") not in (None, "cuda"):
         raise NotImplementedError(
-            f"kjit.cuda.vectorize(target={options['target']!r}): kjit.vectorize is for both sides"
+            f"kjit.cuda.vectorize(target={options['target']!r}): kjit.vectorize supports both the CPU and GPUs"
         )
 
 
@@ -310,7 +310,7 @@ class DeviceUfunc(_ufuncs.Folds):
         if is_device(masks[0]):
             return arrays.as_cuda_array(masks[0])._own
         if masks[0].dtype != bool:
-            raise TypeError(f"where= is an array of bool, not of {masks[0].dtype}")
+            raise TypeError(f"where= must be an array of bool, not of {masks[0].dtype}")
         return arrays.to_device(masks[0])._own if is_on_device else masks[0]
 
     def _operator(self, dtype, widens=False):
@@ -392,10 +392,10 @@ def vectorize_for(signatures, *, target="cpu", **options):
     None, otherwise ValueError is raised.
     """
     if target not in TARGETS:
-        raise ValueError(f"vectorize(target={target!r}): known are {', '.join(TARGETS)}")
+        raise ValueError(f"vectorize(target={target!r}): the targets are {', '.join(TARGETS)}")
     check_options(options)
     if options.get("identity") not in (None, 0, 1, "reorderable"):
-        raise ValueError(f'identity is 0, 1, None or "reorderable", not {options["identity"]!r}')
+        raise ValueError(f'identity must be 0, 1, None or "reorderable", not {options["identity"]!r}')
     given = {"rules": _RULES_OF_TARGETS.get(target, OF_NUMPY), "identity": options.get("identity")}
     if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # each call determines the types
         return lambda function: DeviceUfunc(function, [], TARGETS[target], **given)

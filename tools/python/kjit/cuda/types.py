@@ -54,7 +54,7 @@ class Array(Type):
         subscripts."""
         for part in key:
             if not isinstance(part, slice) or part.start is not None or part.stop is not None:
-                raise TypeError(f"an array type is {dtype}[:], one colon a dimension, or {dtype}[:, ::1]")
+                raise TypeError(f"an array type is written {dtype}[:], with one colon for each dimension, or {dtype}[:, ::1]")
         return cls(dtype, len(key), "C" if key[-1].step == 1 else "F" if key[0].step == 1 else "A")
 
     def __eq__(self, other):
@@ -483,14 +483,14 @@ def parse(thing):
             # the string is the program's own code: an expression of types
             made = eval(thing, {"__builtins__": {}}, NAMES | _COMPOSED)
         except Exception as problem:
-            raise TypeError(f"no signature of types: {thing!r}: {problem}") from None
+            raise TypeError(f"{thing!r} is not a signature of types: {problem}") from None
         return parse(made)
     if isinstance(thing, dtypes.DType):
         thing = (thing,)
     if isinstance(thing, (tuple, list)):
         for kind in thing:
             if not isinstance(kind, dtypes.DType):
-                raise TypeError(f"a signature has types of kjit.cuda, not {kind!r}")
+                raise TypeError(f"a signature must consist of types of kjit.cuda, not {kind!r}")
         return Signature(None, thing)
     raise TypeError(f"no signature: {thing!r}")
 

@@ -128,7 +128,7 @@ class ArrayValues:
             return [self.source.place(node), "transpose(", *self.expression(array), ")"]
         order = [i + len(order) if type(i) is int and i < 0 else i for i in order]
         if sorted(map(repr, order)) != sorted(map(repr, range(len(order)))):
-            raise self.error(node, "the axes of a transposed array are integers that are known when the kernel is compiled, each once")
+            raise self.error(node, "the axes of a transposed array must be integers that are known when the kernel is compiled, and each axis must occur once")
         return [self.source.place(node), *self.call_library(texts.permuted(tuple(order)), self.expression(array))]
 
     # ---- indices ----

@@ -84,12 +84,12 @@ class Calls:
             return self.folded(node, pairwise)
         thing = mathematics.of_call(thing, len(node.args)) or thing
         if isinstance(thing, words.ArrayForm):
-            raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
+            raise self.error(node, f"{thing.name} must be assigned to a variable: tile = {thing.name}(shape, dtype)")
         if isinstance(thing, words.Form):
             self.builder.has_grid_group |= getattr(thing, "is_group", False)
             return thing.expand(self, node)
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
-            raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
+            raise self.error(node, f"kjit.{thing.name} must be assigned to a variable: tile = kjit.{thing.name}(shape, dtype)")
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS:
             raise self.error(node, "this must be a separate statement, not part of an expression")
         made = dates.call(self, node, thing)
@@ -103,7 +103,7 @@ class Calls:
                 try:
                     return [self.source.place(node), *self.known(float(text), node)]
                 except ValueError:
-                    raise self.error(node.args[0], f"{text!r} is no number") from None
+                    raise self.error(node.args[0], f"{text!r} is not a number") from None
             inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
             return ["i64(", *inner, ")"] if thing is round else inner
         if name is not None:
@@ -218,7 +218,7 @@ class Calls:
                 parts = [self.source.place(node), f"{called}(", *parts, ", ", *self.expression(argument), ")"]
             return parts
         if name == "rint" and len(node.args) > 1:
-            raise self.error(node, "round(x, n) with digits: a kernel rounds to whole numbers only")
+            raise self.error(node, "round(x, n) is not supported: a kernel rounds to whole numbers only")
         return [self.source.place(node), name, *self.positional(node)]
 
     def resolve(self, node, thing):

@@ -119,7 +119,7 @@ def _defaults(emitter, nodes):
     for default in nodes:
         value = static.UNKNOWN if default is None else emitter.static.value(default)
         if value is static.UNKNOWN:
-            raise emitter.error(default or emitter.node, "a default of a function that is defined in a kernel is a constant")
+            raise emitter.error(default or emitter.node, "a default of a function that is defined in a kernel must be a constant")
         values.append(value)
     return tuple(values) or None
 

@@ -121,7 +121,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             for other in annotations[1:]:
                 if ast.dump(other) != ast.dump(annotations[0]):
                     raise self.error(
-                        other, f"another type than in line {annotations[0].lineno}: a variable of a kernel has one type"
+                        other, f"the type differs from that in line {annotations[0].lineno}, but a variable of a kernel has one type"
                     )
 
     def take_local_types(self):
@@ -235,14 +235,14 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         for argument in [*self.node.args.posonlyargs, *self.node.args.args]:
             value = self.annotation(argument.arg, argument.annotation) if argument.arg in self.given else None
             if value is not None and not (isinstance(value, dtypes.Const) and value.type is None):
-                raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a function")
+                raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, but was given a function")
 
     def tuple_parameter(self, argument, name, shape):
         """Declares a kernel parameter that takes a tuple. The types of its items follow from the launch."""
         value = self.annotation(argument.arg, argument.annotation)
         is_const = isinstance(value, dtypes.Const) and value.type is None
         if value is not None and not is_const:
-            raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a tuple")
+            raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, but was given a tuple")
         return [f"{'const ' if is_const else ''}{name}: {shape.type_text()}"]
 
     def parameter(self, argument, name):
@@ -319,12 +319,12 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         if isinstance(value, ast.Constant):
             if isinstance(value.value, (str, type(...))):
                 return
-            raise self.error(value, "a number without a use")
+            raise self.error(value, "this number is not used")
         # the expression may raise an error, for example for an index
         if not isinstance(value, ast.Call) and self.is_typed:
             return self.put(depth, [self.source.place(value)], f"let {self.temporary()} = ", self.expression(value))
         if not isinstance(value, ast.Call):
-            raise self.error(value, "an expression without a use: only a call can be a statement")
+            raise self.error(value, "the value of this expression is not used: only a call can be a statement")
         called = self.static_value(value.func)
         if called is print:
             return self.print(value, depth)
@@ -366,7 +366,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
     def do_Raise(self, statement, depth):
         call = statement.exc
         if call is None or statement.cause is not None:
-            raise self.error(statement, 'in a kernel: raise ValueError("a text")')
+            raise self.error(statement, 'in a kernel, raise takes an exception and no cause: raise ValueError("a text")')
         is_call = isinstance(call, ast.Call)
         kind = self.static_value(call.func if is_call else call)
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):

@@ -48,7 +48,7 @@ class Expressions(Forms):
     def optional_value(self, node):
         if not isinstance(node, ast.IfExp):
             return optional.value(self, node)
-        raise self.error(node, "a value that may be None: give it a name first, and ask `is None`")
+        raise self.error(node, "this value may be None: assign it to a variable first and test it with `is None`")
 
     def known(self, value, node):
         """Returns the text for a Python object that is known at compile time."""
@@ -116,7 +116,7 @@ class Expressions(Forms):
         name = dtypes.name_of(dtype)
         expected = tuple(dtype.itemsize * int(numpy.prod(shape[i + 1 :])) for i in range(len(shape)))
         if name is None or strides is not None and tuple(strides) != expected or 0 in shape:
-            raise self.error(node, "an array of a device that a kernel reaches without an argument has numbers, row by row without gaps")
+            raise self.error(node, "a device array that a kernel uses as a global variable must hold numbers and be C-contiguous")
         self.builder.kept.append(value)
         extents = ", ".join(map(str, shape or (1,)))
         return [f"view({name}[{extents}], bitcast({name}*, {described['data'][0]}u64))"]
@@ -181,7 +181,7 @@ class Expressions(Forms):
             return computed
         if node.attr == "strides":
             raise self.error(
-                node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
+                node, "a kernel cannot use strides, which count bytes in NumPy but elements in kjit; index the array"
             )
         return [*self.expression(node.value), ".", _records.field_name(node.attr)]
 
@@ -254,7 +254,7 @@ class Expressions(Forms):
 
     def of_Tuple(self, node):
         if not node.elts:
-            raise self.error(node, "a tuple without items")
+            raise self.error(node, "an empty tuple is not supported here")
         return self.tuple_of(node, self.expression)
 
     def tuple_of(self, node, text_of):

@@ -173,7 +173,7 @@ class Loops:
             factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
             if len(call.args) == 2 and type(factor) is not int:
                 raise self.error(
-                    call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled"
+                    call.args[1], "the factor of unroll must be an integer that is known when the kernel is compiled"
                 )
             call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
         word = self.loop_word(call)

@@ -255,7 +255,7 @@ class Builder:
                     error = where[0].error(where[1], error.message)
                 raise error from None
             if written > MOST_FUNCTIONS:
-                raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")
+                raise source.error(node, f"a kernel can call at most {MOST_FUNCTIONS} functions")
             self.writing = name
             try:
                 self._write_function(name, thing, python, kind, source, node, shapes or getattr(thing, "shapes", None))

@@ -61,8 +61,8 @@ class Temporaries:
             elif is_strict:
                 raise self.source.error(
                     statement,
-                    f"the size of `{made.name}` depends on `{bad}`, which the loop assigns: the arrays that an iteration makes "
-                    "have a size that is known before the loop",
+                    f"the size of `{made.name}` depends on `{bad}`, which the loop assigns; the size of an array made in a loop "
+                    "must be known before the loop",
                 )
         return found
 
@@ -105,7 +105,7 @@ class Temporaries:
         given = dict(zip(names, call.args)) | {k.arg: k.value for k in call.keywords}
         unknown = [name for name in given if name not in names]
         if unknown or names[0] not in given or len(call.args) > len(names) or fill is ... and "fill_value" not in given:
-            raise self.source.error(call, f"in a loop the arguments of {ast.unparse(call.func)} are {', '.join(names)}")
+            raise self.source.error(call, f"in a loop, {ast.unparse(call.func)} takes the arguments {', '.join(names)}")
         first, value = given[names[0]], given.get("fill_value")
 
         def attribute(name):

@@ -46,7 +46,7 @@ def _new(shape, text, device, order):
     if order in _ROW_MAJOR:
         return _engine.new(shape, text, device)
     if order != "F":
-        raise ValueError(f'order is "C" or "F", not {order!r}')
+        raise ValueError(f'order must be "C" or "F", not {order!r}')
     return _engine.new(shape[::-1], text, device).T
 
 
@@ -58,7 +58,7 @@ def _as_array(obj, dtype, device, copy):
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__"):
         return _as_own(from_dlpack(obj), text, place, copy)
     if copy is False:
-        raise ValueError("asarray: the elements have to be copied to kjit's memory, and copy is False")
+        raise ValueError("asarray: the elements must be copied to kjit's memory, but copy is False")
     return _from_host(obj, text, place if place is not None else _engine.default_device())
 
 
@@ -67,7 +67,7 @@ def _as_own(x, text, place, copy):
     if has_type and is_here:
         return _engine.copied(x) if copy else x
     if copy is False:
-        raise ValueError("asarray: another data type or device needs a copy, and copy is False")
+        raise ValueError("asarray: another data type or device needs a copy, but copy is False")
     if not has_type:
         if KIND[x.dtype.text] == "c" and KIND[text] != "c":
             raise TypeError("asarray: complex numbers cannot be converted to real ones; use x.real")
@@ -85,7 +85,7 @@ def _from_host(obj, text, place):
     if text is None:
         found = _dtypes.dtypes.name_of(made.dtype)
         if found not in KIND:
-            raise TypeError(f"asarray: no array has elements such as {type(obj).__name__} of {made.dtype}")
+            raise TypeError(f"asarray: kjit has no arrays of {made.dtype}, the type of this {type(obj).__name__}")
         text = found
     if _dtypes.KIND[text] in "iu" and made.dtype.kind not in "biu" and not made.size:
         made = made.astype("i8")
@@ -94,7 +94,7 @@ def _from_host(obj, text, place):
     wanted = numpy.dtype(_dtypes.BY_TEXT[text].dtype)
     if made.dtype != wanted:
         if made.dtype.kind == "c" and wanted.kind != "c":
-            raise TypeError("asarray: complex numbers are not converted to real ones")
+            raise TypeError("asarray: complex numbers cannot be converted to real ones")
         made = made.astype(wanted)
     return _kjit.copy_of(_state.context(), numpy.require(made, requirements="A"), place)
 
@@ -139,7 +139,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     place = None if device is None else _engine.device_name(device)
     if place not in (None, made.device):
         if copy is False:
-            raise ValueError("from_dlpack: another device needs a copy, and copy is False")
+            raise ValueError("from_dlpack: another device needs a copy, but copy is False")
         return _kjit.copy_of(_state.context(), made, place)
     return _engine.copied(made) if copy else made
 
@@ -217,7 +217,7 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise ShapeError("arange: step is 0")
+        raise ShapeError("arange: step must not be 0")
     is_whole = all(isinstance(x, int) or getattr(x, "dtype", None) is not None and KIND[_dtypes.text_of(x)] in "iu" for x in (start, stop, step))
     text = _text(dtype, "i64" if is_whole else "f64")
     start, stop, step = (int(x) if is_whole else float(x) for x in (start, stop, step))
@@ -254,7 +254,7 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
     if retstep or getattr(start, "ndim", 0) or getattr(stop, "ndim", 0) or isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):
         return _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device)
     if num < 0:
-        raise ShapeError(f"linspace: the number of elements is {num}")
+        raise ShapeError(f"linspace: the number of elements, {num}, must not be negative")
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     text = _text(dtype, "c128" if is_complex else "f64")
     inner, python = ("c128", complex) if is_complex or KIND[text] == "c" else ("f64", float)
@@ -299,7 +299,7 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 
 def _triangle(x, k, compare, what):
     if x.ndim < 2:
-        raise ShapeError(f"{what}: x has {x.ndim} dimensions and needs two")
+        raise ShapeError(f"{what}: x has {x.ndim} dimensions, but needs two")
     names = [f"i{n}" for n in range(x.ndim)]
     at = ", ".join(names)
     text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"
@@ -322,10 +322,10 @@ def meshgrid(*arrays, indexing="xy"):
     result has as many dimensions as there are arrays. Raises ValueError for another indexing than
     "xy" and "ij"."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
+        raise ValueError(f'meshgrid: indexing must be "xy" or "ij", not {indexing!r}')
     lines = [x.reshape(-1) if x.ndim == 0 else x for x in arrays]
     if any(x.ndim != 1 for x in lines):
-        raise ShapeError("meshgrid: arrays have one dimension")
+        raise ShapeError("meshgrid: arrays must have one dimension")
     count = len(lines)
     order = list(range(count))
     if indexing == "xy" and count > 1:

@@ -29,7 +29,7 @@ def _term(axes):
     letters = []
     for axis in axes:
         if axis is not Ellipsis and not 0 <= axis < len(string.ascii_letters):
-            raise ValueError(f"einsum: an axis is an integer from 0 to {len(string.ascii_letters) - 1} or ..., not {axis}")
+            raise ValueError(f"einsum: an axis must be an integer from 0 to {len(string.ascii_letters) - 1} or ..., not {axis}")
         letters.append("..." if axis is Ellipsis else string.ascii_letters[axis])
     return "".join(letters)
 

@@ -54,7 +54,7 @@ def extents_of(shape):
         return (index(shape),)
     # a pointer of ctypes can be iterated over without an end, so iteration is no test
     if not isinstance(shape, Sequence):
-        raise TypeError(f"a shape is an integer or a tuple of integers, not {type(shape).__name__}")
+        raise TypeError(f"a shape must be an integer or a tuple of integers, not {type(shape).__name__}")
     return tuple(index(extent) for extent in shape)
 
 
@@ -110,7 +110,7 @@ def operand(x, what):
     numpy = _numpy()
     if isinstance(x, (numpy.ndarray, numpy.generic)):
         return x
-    raise PromotionError(f"{what}: an operand is an array or a number, not {type(x).__name__}")
+    raise PromotionError(f"{what}: an operand must be an array or a number, not {type(x).__name__}")
 
 
 def common_device(operands, what):
@@ -122,7 +122,7 @@ def common_device(operands, what):
         if place is None:
             continue
         if device is not None and place != device:
-            raise DevicesError(f"{what}: arrays on {device} and on {place}; move one with x.to_device({device!r})")
+            raise DevicesError(f"{what}: the arrays are on {device} and on {place}; move one with x.to_device({device!r})")
         device = place
     if device is None:
         return default_device()
@@ -146,7 +146,7 @@ def broadcast(shapes, what="operands"):
 
 def normalize_axis(axis, rank, what="axis"):
     if not hasattr(axis, "__index__"):
-        raise TypeError(f"{what} is an integer, not {axis!r}")
+        raise TypeError(f"{what} must be an integer, not {axis!r}")
     found = index(axis)
     if not -rank <= found < rank:
         where = "" if what == "axis" else f"{what}: "
@@ -265,7 +265,7 @@ class Operands:
         if self.device is None:
             self.device = device
         elif device is not None and device != self.device:
-            raise DevicesError(f"{what}: arrays on {self.device} and on {device}; move one with x.to_device({self.device!r})")
+            raise DevicesError(f"{what}: the arrays are on {self.device} and on {device}; move one with x.to_device({self.device!r})")
 
 
 # The context whose operations the extension records; see _fusing.
@@ -356,7 +356,7 @@ def _elementwise_into(row, operands, out, where):
     kernel, values = _prepared(row, given)
     check_out(out, given.shape or (), kernel.result, row.name)
     if given.device not in (None, out.device):
-        raise DevicesError(f"{row.name}: the operands are on {given.device}, and the array for the result is on {out.device}")
+        raise DevicesError(f"{row.name}: the operands are on {given.device}, but the array for the result is on {out.device}")
     learn_scalars(operands)
     if where is None and _kjit.store(row.index, tuple(operands), out, None) is None:
         return out
@@ -369,7 +369,7 @@ def check_out(out, shape, text, what):
     if out.is_read_only:
         raise ShapeError(f"{what}: the array for the result is read-only")
     if tuple(out.shape) != shape and broadcast([tuple(out.shape), shape]) != tuple(out.shape):
-        raise ShapeError(f"{what}: the result has the shape {shape}, and the array for it {tuple(out.shape)}")
+        raise ShapeError(f"{what}: the result has the shape {shape}, but the array for it has the shape {tuple(out.shape)}")
     if not can_store(text, out.dtype.text):
         raise PromotionError(f"{what}: the result is {BY_TEXT[text].name}, which cannot be converted to {out.dtype.name}")
 
@@ -470,10 +470,10 @@ def typed_for_store(value, target):
         return typed(bool(value), target)
     if kind in "iu":
         if isinstance(value, complex):
-            raise TypeError("a complex number is not stored in an array of integers")
+            raise TypeError("a complex number cannot be stored in an array of integers")
         return typed(int(value), target)
     if kind == "f" and isinstance(value, complex):
-        raise TypeError("a complex number is not stored in an array of floats")
+        raise TypeError("a complex number cannot be stored in an array of floats")
     return typed(value, target)
 
 

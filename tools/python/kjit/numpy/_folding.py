@@ -127,7 +127,7 @@ def _masked(x, mask, value):
 
     shape = _engine.broadcast([tuple(x.shape), tuple(mask.shape)], "the array and where=")
     if shape != tuple(x.shape):
-        raise ShapeError(f"where= of the shape {tuple(mask.shape)} for an array of the shape {tuple(x.shape)}")
+        raise ShapeError(f"where= has the shape {tuple(mask.shape)}, which does not fit an array of the shape {tuple(x.shape)}")
     value = _element(value, x.dtype.text)
     return _engine.elementwise(ROWS["where"], (mask, x, value))
 
@@ -240,7 +240,7 @@ def _places(indices, x, axis, ufunc):
     if not isinstance(indices, _engine.Array):
         indices = numpy.asarray(indices)
         if indices.dtype.kind not in "iu" and indices.size:
-            raise TypeError("reduceat: the indices are integers")
+            raise TypeError("reduceat: the indices must be integers")
         return _check_places(_kjit.copy_of(_state.context(), indices.astype("i8"), x.device), indices, x, axis, ufunc)
     indices = _engine.converted(_protocols.own(indices, x.device), "i64")
     return _check_places(indices, indices.to_host() if x.device == "cpu" else None, x, axis, ufunc)
@@ -343,7 +343,7 @@ def _update(ufunc, loop, flat, places, values, text, device):
         value = _engine.typed(value, loop.inputs[-1] if len(loop.inputs) > 1 else text)
     value = _protocols.own(numpy.asarray(value) if not isinstance(value, _engine.Array) else value, device)
     if _engine.broadcast([shape, tuple(value.shape)], "the indices and the values") != shape:
-        raise ShapeError(f"values of the shape {tuple(value.shape)} for indices of the shape {shape}")
+        raise ShapeError(f"the values have the shape {tuple(value.shape)}, but the indices have the shape {shape}")
     if not places.size:
         return
     wanted = loop.inputs[-1] if len(loop.inputs) > 1 else text

@@ -322,7 +322,7 @@ def _is_dense(x, shape):
 def _mode_of_environment():
     word = os.environ.get("KJIT_FUSE", "").lower()
     if word not in _WORDS:
-        raise ValueError(f"KJIT_FUSE is 0, 1 or now, not {word!r}")
+        raise ValueError(f"KJIT_FUSE must be 0, 1 or now, not {word!r}")
     return _WORDS[word]
 
 
@@ -343,7 +343,7 @@ class fuse:
     def __init__(self, mode=True):
         global _mode
         if mode not in _MODES:
-            raise ValueError(f'fuse: the mode is True, False or "now", not {mode!r}')
+            raise ValueError(f'fuse: the mode must be True, False or "now", not {mode!r}')
         self._before = _mode
         _mode = _MODES[mode]
         _kjit.set_fusing(_mode)

@@ -191,7 +191,7 @@ def _element(x, key):
     """Indexes a traced array with integers and slices, which select each element at most once."""
     for part in key if isinstance(key, tuple) else (key,):
         if not (part is Ellipsis or part is None or isinstance(part, (slice, int))):
-            raise TypeError(f"kjit.numpy.grad: x[{type(part).__name__}] has no derivative; indices are numbers and slices")
+            raise TypeError(f"kjit.numpy.grad: x[{type(part).__name__}] has no derivative; indices must be numbers or slices")
 
     def back(g):
         made = _zeros(x)
@@ -246,7 +246,7 @@ def _go_back(result):
 def _chosen(numbers, args, name):
     for number in numbers:
         if type(number) is not int or not 0 <= number < len(args):
-            raise TypeError(f"{name}: {number!r} is no number of an argument: those are 0 to {len(args) - 1}")
+            raise TypeError(f"{name}: there is no argument {number!r}; the arguments are 0 to {len(args) - 1}")
     chosen = tuple(sorted(set(numbers))) if numbers else tuple(i for i, x in enumerate(args) if holds_float(x))
     if any(isinstance(x, Traced) for x in args):
         raise TypeError(f"{name}: the derivative of a derivative over whole arrays is not supported")

@@ -43,7 +43,7 @@ def _items(x, key):
     items = [_item(x, item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(_dimensions(item) for item in items)
     if used > x.ndim:
-        raise BoundsError(f"too many indices: the array has {x.ndim} dimensions, and {used} are indexed")
+        raise BoundsError(f"too many indices: the array has {x.ndim} dimensions, but {used} are indexed")
     whole = [slice(None)] * (x.ndim - used)
     places = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(places) > 1:
@@ -62,7 +62,7 @@ def _item(x, item):
     if hasattr(item, "__index__"):
         return item.__index__()
     raise BoundsError(
-        f"an index is an integer, a slice, ..., None or an array of integers or bools, not {type(item).__name__}"
+        f"an index must be an integer, a slice, ..., None or an array of integers or bools, not {type(item).__name__}"
     )
 
 
@@ -74,16 +74,16 @@ def _array_item(x, item):
             item = numpy.empty(0, "i8")
         host = numpy.asarray(item)
         if host.dtype.kind not in "biu":
-            raise BoundsError(f"arrays that are indices have integers or bools, not {host.dtype}")
+            raise BoundsError(f"an index array must have integers or bools, not {host.dtype}")
         if not host.ndim:
             return bool(host) if host.dtype.kind == "b" else int(host)
         return _kjit.copy_of(_state.context(), host, x.device)
     if KIND.get(item.dtype.text) not in ("b", "i", "u"):
-        raise BoundsError(f"arrays that are indices have integers or bools, not {item.dtype.name}")
+        raise BoundsError(f"an index array must have integers or bools, not {item.dtype.name}")
     if not item.ndim:
         return bool(item.item()) if item.dtype.text == "bool" else int(item.item())
     if item.device != x.device:
-        raise DevicesError(f"the indices are on {item.device}, and the array is on {x.device}")
+        raise DevicesError(f"the indices are on {item.device}, but the array is on {x.device}")
     return item
 
 
@@ -241,7 +241,7 @@ class Selection:
 
         value = value if isinstance(value, Array) else _creation.asarray(value, device=self.source.device)
         if value.device != self.source.device:
-            raise DevicesError(f"the values are on {value.device}, and the array is on {self.source.device}")
+            raise DevicesError(f"the values are on {value.device}, but the array is on {self.source.device}")
         _engine.check_conversion(value, target)
         value = _engine.copied(value) if value._relation(self.source) and value.dtype.text == target else _engine.converted(value, target)
         shape = tuple(value.shape)
@@ -518,7 +518,7 @@ def take_along_axis(x, indices, /, *, axis=-1):
     same indices in the other dimensions."""
     axis = _engine.normalize_axis(axis, x.ndim)
     if indices.ndim != x.ndim:
-        raise ShapeError(f"take_along_axis: x has {x.ndim} dimensions and indices has {indices.ndim}")
+        raise ShapeError(f"take_along_axis: x has {x.ndim} dimensions, but indices has {indices.ndim}")
     own, given = list(x.shape), list(indices.shape)
     own[axis] = given[axis] = 1
     shape = list(_engine.broadcast([tuple(own), tuple(given)], "take_along_axis: x and indices"))

@@ -166,7 +166,7 @@ def check(name, parameters):
     for word, condition in LAWS[name].parameters.items():
         bounds = _bounds(parameters[word])
         if not _CONDITIONS[condition](*bounds):
-            raise ValueError(f"{name}: `{word}` has to be {condition}, and is {told(*bounds)}")
+            raise ValueError(f"{name}: `{word}` must be {condition}, but is {told(*bounds)}")
 
 
 def told(least, most):
@@ -181,13 +181,13 @@ def parameter_of(name, word, x, device):
 
     if isinstance(x, _kjit.Array):
         if x.device != device:
-            raise ValueError(f"{name}: `{word}` is on {x.device} and the generator on {device}: to_device moves it")
+            raise ValueError(f"{name}: `{word}` is on {x.device}, but the generator is on {device}; move it with to_device")
         return x if x.shape else x.item()
     if isinstance(x, (int, float)):
         return x
     found = numpy.asarray(x)
     if found.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: `{word}` is a real number or an array of real numbers, not {x!r}")
+        raise TypeError(f"{name}: `{word}` must be a real number or an array of real numbers, not {x!r}")
     return array(numpy.ascontiguousarray(found), device=device) if found.shape else found.item()
 
 
@@ -206,7 +206,7 @@ def shape_of(name, size, parameters):
         return common
     size = (index(size),) if hasattr(size, "__index__") else tuple(index(extent) for extent in size)
     if any(extent < 0 for extent in size):
-        raise ValueError(f"{name}: size is {size}, and an extent is not negative")
+        raise ValueError(f"{name}: size is {size}, but an extent must not be negative")
     if len(common) > len(size) or any(c not in (1, e) for c, e in zip(common[::-1], size[::-1])):
         raise ValueError(f"{name}: the parameters have the shape {common}, which does not broadcast to size, {size}")
     return size

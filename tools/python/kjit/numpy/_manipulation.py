@@ -46,7 +46,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
         return _view_reshaped(x, shape)
     except ArgumentError:
         if copy is False:
-            raise ValueError("reshape: the strides do not allow a view of this shape, and copy is False") from None
+            raise ValueError("reshape: the strides do not allow a view of this shape, but copy is False") from None
     return _view_reshaped(_engine.copied(x), shape)
 
 
@@ -59,7 +59,7 @@ def permute_dims(x, /, axes):
     """Returns a view whose dimension i is dimension axes[i] of x."""
     order = normalize_axes(tuple(axes), x.ndim, "axes")
     if len(order) != x.ndim:
-        raise ShapeError(f"permute_dims: {len(order)} axes for {x.ndim} dimensions")
+        raise ShapeError(f"permute_dims: got {len(order)} axes for an array of {x.ndim} dimensions")
     return permuted(x, order)
 
 
@@ -79,7 +79,7 @@ def matrix_transpose(x, /):
     """Returns a view with the last two dimensions exchanged. Raises ShapeError for less than two
     dimensions."""
     if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: x has {x.ndim} dimensions and needs two")
+        raise ShapeError(f"matrix_transpose: x has {x.ndim} dimensions, but needs two")
     return permuted(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
@@ -123,7 +123,7 @@ def as_strided(x, shape=None, strides=None, subok=False, writeable=True):
     size = x.dtype.itemsize
     strides = x.strides if strides is None else _engine.extents_of(strides)
     if any(stride % size for stride in strides):
-        raise ShapeError(f"as_strided: strides {strides} are no multiples of the elements' {size} bytes")
+        raise ShapeError(f"as_strided: strides {strides} must be multiples of the element size, {size} bytes")
     return x._view(shape, tuple(stride // size for stride in strides), 0, not writeable)
 
 
@@ -134,7 +134,7 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
     given = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [normalize_axis(each, x.ndim) for each in given]  # one may come twice
     if len(extents) != len(axes):
-        raise ShapeError(f"sliding_window_view: {len(extents)} extents of windows for {len(axes)} axes")
+        raise ShapeError(f"sliding_window_view: the window has {len(extents)} extents, but there are {len(axes)} axes")
     shape = list(x.shape)
     for each, extent in zip(axes, extents):
         if shape[each] < extent:
@@ -203,7 +203,7 @@ def _flatten_method(self, order="C"):
 def is_column_major(x, order):
     """Returns whether NumPy's order "C", "F" or "A" means column-major order for x."""
     if order not in ("C", "F", "A"):
-        raise ValueError(f'order is "C", "F" or "A", not {order!r}')
+        raise ValueError(f'order must be "C", "F" or "A", not {order!r}')
     return order == "F" or order == "A" and is_dense(x, order="F") and not is_dense(x)
 
 
@@ -304,7 +304,7 @@ def repeat(x, repeats, /, axis=None):
         result = tuple(n * count if i == axis else n for i, n in enumerate(x.shape))
         return from_indices(_repeated(x.ndim, axis), result, x.dtype.text, (x, typed(max(count, 1), "i64")), x.device)
     if tuple(repeats.shape) != (x.shape[axis],):
-        raise ShapeError(f"repeat: axis {axis} has {x.shape[axis]} elements, and there are {repeats.size} repeats")
+        raise ShapeError(f"repeat: axis {axis} has {x.shape[axis]} elements, but there are {repeats.size} repeats")
     ends = _reductions.cumulative_sum(_engine.converted(repeats, "i64"))
     total = int(ends[-1]) if ends.size else 0
     places = from_indices(func("place", "func place(i) { return i }"), (total,), "i64", (), x.device)
@@ -326,7 +326,7 @@ def roll(x, /, shift, axis=None):
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
-        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+        raise ShapeError(f"roll: got {len(shifts)} shifts for {len(axes)} axes")
     moved = [0] * x.ndim
     for each, by in zip(axes, shifts):
         place = normalize_axis(each, x.ndim)
@@ -368,7 +368,7 @@ def split(x, sections, /, axis=0):
     if hasattr(sections, "__index__"):
         count = as_index(sections)
         if count < 1 or extent % count:
-            raise ShapeError(f"split: {extent} elements are not {count} equal parts")
+            raise ShapeError(f"split: {extent} elements cannot be split into {count} equal parts")
         sections = [extent // count * (i + 1) for i in range(count - 1)]
     bounds = [0, *sections, extent]
     return [x[(slice(None),) * axis + (slice(first, last),)] for first, last in zip(bounds, bounds[1:])]

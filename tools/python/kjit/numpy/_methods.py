@@ -71,7 +71,7 @@ def _one_number(self, what):
 
 def _to_index(self):
     if self.ndim or _dtypes.KIND[self.dtype.text] not in "iu":
-        raise TypeError("only an array of integers without dimensions is an index")
+        raise TypeError("only an array of integers without dimensions can be an index")
     return int(self.item())
 
 
@@ -105,7 +105,7 @@ def _order_of(x, order):
     from . import _manipulation
 
     if order not in ("C", "F", "K", "A"):
-        raise ValueError(f'order is "C", "F", "K" or "A", not {order!r}')
+        raise ValueError(f'order must be "C", "F", "K" or "A", not {order!r}')
     return "F" if order == "F" or order != "C" and _manipulation.is_column_major(x, "A") else "C"
 
 
@@ -178,7 +178,7 @@ def tolist(self):
 
 def _iterate(self):
     if not self.ndim:
-        raise TypeError("iteration over an array without dimensions")
+        raise TypeError("an array without dimensions cannot be iterated over")
     return (self[i] for i in range(self.shape[0]))
 
 
@@ -238,7 +238,7 @@ def _as_numpys(self, dtype=None, *, copy=None):
         return _refused_array(self)
     made = numpy.asarray(memoryview(self))
     if copy is False and dtype is not None and made.dtype != dtype:
-        raise ValueError("another data type needs a copy, and copy is False")
+        raise ValueError("another data type needs a copy, but copy is False")
     return made.copy() if copy and (dtype is None or made.dtype == dtype) else made if dtype is None else made.astype(dtype, copy=False)
 
 
@@ -287,11 +287,11 @@ class Flags:
 
     def __setattr__(self, name, value):
         if name != "writeable":
-            raise AttributeError(f"flag {name!r} of an array of kjit cannot be set")
+            raise AttributeError(f"flag {name!r} of a kjit array cannot be set")
         if not value:
             self._array._protect()
         elif self._array.is_read_only:
-            raise ValueError("an array that is read-only does not become writeable: copy it")
+            raise ValueError("a read-only array cannot be made writeable; copy it")
 
     def __getitem__(self, name):
         names = {"C": "c_contiguous", "F": "f_contiguous", "W": "writeable", "A": "aligned"}
@@ -378,7 +378,7 @@ def view(self, dtype=None):
     if wanted.itemsize == self.dtype.itemsize:
         return self._part(wanted.text, 0)
     if self.device != "cpu":
-        raise ShapeError(f"view: elements of {self.dtype.itemsize} bytes on {self.device} are not read as {wanted.name}")
+        raise ShapeError(f"view: elements of {self.dtype.itemsize} bytes on {self.device} cannot be read as {wanted.name}")
     import numpy
 
     from ._protocols import shared

@@ -96,7 +96,7 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
 def _sort_method(self, axis=-1, kind=None, order=None, *, stable=None):
     """Sorts the elements in place along an axis. Every sort is stable."""
     if order is not None:
-        raise ShapeError("sort: order names fields, which the elements of the array do not have")
+        raise ShapeError("sort: order names fields, but the elements of the array have none")
     _engine.assign(self, sort(self, axis=axis))
 
 
@@ -138,7 +138,7 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     sorter: indices that sort x1, if x1 itself is not sorted.
     """
     if side not in ("left", "right"):
-        raise ValueError(f'searchsorted: side is "left" or "right", not {side!r}')
+        raise ValueError(f'searchsorted: side must be "left" or "right", not {side!r}')
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions, not one")
     if sorter is not None:

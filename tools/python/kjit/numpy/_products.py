@@ -13,7 +13,7 @@ def _prepared(x1, x2, what):
     ShapeError for operands without dimensions, and PromotionError for bool."""
     operands = [_engine.operand(x, what) for x in (x1, x2)]
     if any(not getattr(x, "ndim", 0) for x in operands):
-        raise ShapeError(f"{what}: an operand without dimensions; multiply by `*`")
+        raise ShapeError(f"{what}: an operand has no dimensions; multiply with `*`")
     text = _dtypes.promote([_dtypes.text_of(x) for x in operands], what)
     if text == "bool":
         raise PromotionError(f"{what}: arrays of bool have no product")
@@ -54,7 +54,7 @@ def tensordot(x1, x2, /, axes=2):
     if hasattr(axes, "__index__"):
         count = int(axes)
         if not 0 <= count <= min(x1.ndim, x2.ndim):
-            raise ShapeError(f"tensordot: {count} axes for arrays of {x1.ndim} and {x2.ndim} dimensions")
+            raise ShapeError(f"tensordot: cannot sum over {count} axes of arrays with {x1.ndim} and {x2.ndim} dimensions")
         axes = tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
     first = _engine.normalize_axes(tuple(axes[0]), x1.ndim)
     second = _engine.normalize_axes(tuple(axes[1]), x2.ndim)
@@ -97,7 +97,7 @@ def vecdot(x1, x2, /, *, axis=-1):
     if not -rank <= axis < 0:
         axis = _engine.normalize_axis(axis, rank) - rank
     if x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(f"vecdot: axis {axis} has the extents {x1.shape[axis]} and {x2.shape[axis]}")
+        raise ShapeError(f"vecdot: axis {axis} has the different extents {x1.shape[axis]} and {x2.shape[axis]}")
     if KIND[text] == "c":
         x1 = elementwise(ROWS["conj"], (x1,))
     from . import _manipulation

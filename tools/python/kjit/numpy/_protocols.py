@@ -58,11 +58,11 @@ def own(x, device):
     device is the CPU; for a GPU it raises DevicesError."""
     if isinstance(x, Array):
         if x.device != device:
-            raise DevicesError(f"arrays on {device} and on {x.device}; move one with x.to_device({device!r})")
+            raise DevicesError(f"the arrays are on {device} and on {x.device}; move one with x.to_device({device!r})")
         return x
     host = numpy.asarray(x)
     if host.ndim and device != "cpu":
-        raise DevicesError(f"arrays on {device} and of NumPy; move one with kjit.numpy.asarray(x, device={device!r})")
+        raise DevicesError(f"the operands are an array on {device} and a NumPy array; move one with kjit.numpy.asarray(x, device={device!r})")
     return shared(host) if device == "cpu" else _kjit.copy_of(_state.context(), host, device)
 
 
@@ -70,7 +70,7 @@ def shared(host):
     """Returns a kjit array for a NumPy array. The elements are shared, unless they are unaligned or
     in another byte order. Raises PromotionError for types that kjit arrays do not have."""
     if _dtypes.dtypes.name_of(host.dtype) not in _dtypes.KIND:
-        raise PromotionError(f"arrays of {host.dtype} are no arrays of kjit")
+        raise PromotionError(f"kjit has no arrays of {host.dtype}")
     if host.flags.aligned and host.dtype.isnative:
         return _kjit.wrap_buffer(_state.context(), host)
     return _kjit.copy_of(_state.context(), numpy.require(host, host.dtype.newbyteorder("="), "A"), "cpu")
@@ -120,7 +120,7 @@ def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, 
         if made is not None:
             return made
     if len(inputs) != ufunc.nin:
-        raise TypeError(f"{name}() takes {ufunc.nin} operands, and {len(inputs)} were given")
+        raise TypeError(f"{name}() takes {ufunc.nin} operands, but {len(inputs)} were given")
     operands = [operand(x) for x in inputs]
     given = _engine.Operands(operands, name)
     device, shape = given.device or device_of([*operands, *out], name), given.shape or ()
@@ -197,7 +197,7 @@ def _native(x):
 def _mask(where, device):
     mask = own(where, device)
     if mask.dtype.text != "bool":
-        raise TypeError(f"where= is an array of bool, not of {mask.dtype.name}")
+        raise TypeError(f"where= must be an array of bool, not of {mask.dtype.name}")
     return mask
 
 
@@ -206,7 +206,7 @@ def _checked(result, shape, what):
     if target.is_read_only:
         raise ShapeError(f"{what}: the array for the result is read-only")
     if tuple(target.shape) != shape:
-        raise ShapeError(f"{what}: the result has the shape {shape}, and the array for it {tuple(target.shape)}")
+        raise ShapeError(f"{what}: the result has the shape {shape}, but the array for it has the shape {tuple(target.shape)}")
     return target
 
 
@@ -263,7 +263,7 @@ def promoted(*arrays):
 def _outer(ufunc, inputs, out, **keywords):
     """Computes the ufunc for each pair of elements of two operands."""
     if len(inputs) != 2 or ufunc.nin != 2:
-        raise TypeError(f"{ufunc.__name__}.outer takes two operands, of a ufunc of two")
+        raise TypeError(f"{ufunc.__name__}.outer needs a ufunc with two operands")
     first, second = map(operand, inputs)
     rank = getattr(second, "ndim", 0)
     if rank and getattr(first, "ndim", 0):

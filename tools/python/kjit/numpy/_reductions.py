@@ -54,7 +54,7 @@ def _extreme(x, operator, axis, keepdims, out, initial):
         return _beyond.method(operator)(x, axis, out, keepdims, **({} if initial is None else {"initial": initial}))
     axes = normalize_axes(axis, x.ndim)
     if initial is None and _is_empty(x, axes):
-        raise ShapeError(f"{operator}: axes without elements have no {operator}imum, and initial is not given")
+        raise ShapeError(f"{operator}: axes without elements have no {operator}imum; pass initial=")
     if text == "bool":
         return _stored(reduce_axes(x, "any" if operator == "max" else "all", axes, text, keepdims), out)
     if initial is not None:
@@ -153,7 +153,7 @@ def count_nonzero(x, /, axis=None, *, keepdims=False):
 def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
     if axis is None:
         if x.ndim > 1:
-            raise ShapeError(f"{what}: x has {x.ndim} dimensions, and axis is not given")
+            raise ShapeError(f"{what}: x has {x.ndim} dimensions, so axis= is needed")
         axis = 0
     if not x.ndim:
         raise ShapeError(f"{what}: an array without dimensions has no axis")
@@ -219,7 +219,7 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     from . import _manipulation
 
     if n < 0:
-        raise ShapeError(f"diff: n is {n}")
+        raise ShapeError(f"diff: n is {n}, but must not be negative")
     axis = normalize_axis(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:

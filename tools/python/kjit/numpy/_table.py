@@ -186,7 +186,7 @@ class Choice(Row):
 
     def compute_type(self, key):
         if key[0] not in ("bool", "?b"):
-            raise PromotionError("where: the condition is an array of bool")
+            raise PromotionError("where: the condition must be an array of bool")
         return super().compute_type(key[1:])
 
     def parameter_type(self, i, text):

@@ -36,7 +36,7 @@ def _with_extent(x, extent, axis, what):
     """Returns x, cut or padded with zeros to a number of elements along an axis. Raises ShapeError
     for less than one element."""
     if extent < 1:
-        raise ShapeError(f"{what}: a transform has at least one element, not {extent}")
+        raise ShapeError(f"{what}: a transform must have at least one element, not {extent}")
     before = (slice(None),) * axis
     if x.shape[axis] >= extent:
         return x[(*before, slice(0, extent))]
@@ -48,7 +48,7 @@ def _line(x, kind, count, axis, norm, what, is_inverse=False):
     """Returns a normalized transform along one axis. kind: see _lines.transform; count: the length
     of the transform."""
     if norm not in _NORMS:
-        raise ValueError(f'{what}: norm is "backward", "ortho" or "forward", not {norm!r}')
+        raise ValueError(f'{what}: norm must be "backward", "ortho" or "forward", not {norm!r}')
     stored = count // 2 + 1 if kind == "c2r" else count
     made = _lines.transform(kind, _with_extent(x, stored, axis, what), count, axis, is_inverse, what)
     factor = {"backward": 1 / count if is_inverse else 1, "ortho": count**-0.5, "forward": 1 if is_inverse else 1 / count}[norm]
@@ -111,7 +111,7 @@ def _axes(x, s, axes, what):
     axes = normalize_axes(tuple(axes), x.ndim)
     extents = [x.shape[axis] for axis in axes] if s is None else [x.shape[axis] if n == -1 else n for n, axis in zip(s, axes)]
     if s is not None and len(s) != len(axes):
-        raise ShapeError(f"{what}: s has {len(s)} numbers for {len(axes)} axes")
+        raise ShapeError(f"{what}: s has {len(s)} numbers, but there are {len(axes)} axes")
     return list(zip(axes, extents))
 
 
@@ -155,7 +155,7 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
 def _frequencies(n, d, count, first, dtype, device):
     text = "f64" if dtype is None else _dtypes.dtype_of(dtype).text
     if _dtypes.KIND[text] != "f":
-        raise PromotionError(f"frequencies are of a float type, not of {_dtypes.BY_TEXT[text].name}")
+        raise PromotionError(f"frequencies must have a float type, not {_dtypes.BY_TEXT[text].name}")
     made = _creation.arange(count, device=device)
     shifted = _engine.elementwise(ROWS["subtract"], (_engine.elementwise(ROWS["remainder"], (made + first, n)), first)) if first else made
     return _engine.converted(_engine.elementwise(ROWS["divide"], (shifted, float(n * d))), text)

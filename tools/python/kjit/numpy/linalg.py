@@ -81,7 +81,7 @@ def _matrices(x, what, is_square=False):
     """Returns matrices converted to floats or complex numbers. Raises LinAlgError for less than two
     dimensions, and with is_square for matrices that are not square."""
     if x.ndim < 2:
-        raise LinAlgError(f"{what}: x has {x.ndim} dimensions, and matrices have two")
+        raise LinAlgError(f"{what}: x has {x.ndim} dimensions, but matrices have two")
     if is_square and x.shape[-1] != x.shape[-2]:
         raise LinAlgError(f"{what}: the matrices are not square: {x.shape[-2]} rows and {x.shape[-1]} columns")
     return _floats(x, what)
@@ -146,7 +146,7 @@ def qr(x, /, *, mode="reduced"):
     """Factors matrices into Q, with orthonormal columns, and an upper triangular R. mode: "reduced",
     "complete", or "r" for R alone."""
     if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f'qr: mode is "reduced", "complete" or "r", not {mode!r}')
+        raise ValueError(f'qr: mode must be "reduced", "complete" or "r", not {mode!r}')
     if mode == "r":
         return qr(x).R
     return QRResult(*_call(_matrices(x, "qr"), "qr", "qr", mode))
@@ -288,7 +288,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         function = _reductions.max if ord > 0 else _reductions.min
         found = function(sums, axis=-1) if sums.shape[-1] else _reductions.sum(sums, axis=-1)
     else:
-        raise ValueError(f'matrix_norm: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {ord!r}')
+        raise ValueError(f'matrix_norm: ord must be "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {ord!r}')
     return found.reshape((*found.shape, 1, 1)) if keepdims else found
 
 
@@ -301,7 +301,7 @@ def cross(x1, x2, /, *, axis=-1):
     rank = min(x1.ndim, x2.ndim)
     place = axis if -rank <= axis < 0 else normalize_axis(axis, rank) - rank
     if x1.shape[place] != 3 or x2.shape[place] != 3:
-        raise ShapeError(f"cross: vectors have three elements, not {x1.shape[place]} and {x2.shape[place]}")
+        raise ShapeError(f"cross: vectors must have three elements, not {x1.shape[place]} and {x2.shape[place]}")
     a, b = (_manipulation.unstack(x, axis=place) for x in (x1, x2))
     multiply, subtract = ROWS["multiply"], ROWS["subtract"]
     parts = [
@@ -315,7 +315,7 @@ def outer(x1, x2, /):
     """Returns the product of each element of x1 with each element of x2. Both have one dimension,
     otherwise ShapeError is raised."""
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ShapeError(f"outer: the arrays have {x1.ndim} and {x2.ndim} dimensions, not one")
+        raise ShapeError(f"outer: the arrays must have one dimension, not {x1.ndim} and {x2.ndim}")
     return _products.outer(x1, x2)
 
 
@@ -323,7 +323,7 @@ def diagonal(x, /, *, offset=0):
     """Returns a read-only view of the diagonals of matrices. offset: 0 for the main diagonal,
     positive above it, negative below it."""
     if x.ndim < 2:
-        raise ShapeError(f"diagonal: x has {x.ndim} dimensions and needs two")
+        raise ShapeError(f"diagonal: x has {x.ndim} dimensions, but needs two")
     row, column = max(-offset, 0), max(offset, 0)
     count = max(min(x.shape[-2] - row, x.shape[-1] - column), 0)
     strides = x._strides

@@ -44,9 +44,9 @@ def _element_of(dtype, name, allowed):
             pass  # a name of kjit's, such as "f32"
     element = _arrays.element_of(dtype)
     if element[0] not in allowed and element != "bool":
-        raise TypeError(f"{name}: dtype is {SCALARS[element].name}, and the numbers are {'floats' if allowed == 'f' else 'integers'}")
+        raise TypeError(f"{name}: dtype is {SCALARS[element].name}, but the numbers are {'floats' if allowed == 'f' else 'integers'}")
     if element == "bool" and "b" not in allowed:
-        raise TypeError(f"{name}: dtype is bool, and the numbers are floats")
+        raise TypeError(f"{name}: dtype is bool, but the numbers are floats")
     return element
 
 
@@ -143,9 +143,9 @@ class Generator:
         if out is None:
             return self._new(shape_of(name, size, ()), element)
         if not isinstance(out, _kjit.Array) or out.device != self._device or _arrays.element_of(out.dtype) != element:
-            raise ValueError(f"{name}: out is an array of {SCALARS[element].name} on {self._device}")
+            raise ValueError(f"{name}: out must be an array of {SCALARS[element].name} on {self._device}")
         if size is not None and shape_of(name, size, ()) != tuple(out.shape):
-            raise ValueError(f"{name}: size is {size} and out has the shape {tuple(out.shape)}")
+            raise ValueError(f"{name}: size is {size}, but out has the shape {tuple(out.shape)}")
         return out
 
     def _stream(self, name, function, size, dtype, out, *numbers):
@@ -192,7 +192,7 @@ class Generator:
 
     def _integers_between(self, low, high, size, element, endpoint):
         if element == "bool":
-            raise TypeError("integers: bounds of dtype bool are numbers, not arrays")
+            raise TypeError("integers: bounds of dtype bool must be numbers, not arrays")
         least, most = _range_of(element)
         last = 0 if endpoint else 1
         for word, bound, floor, ceiling in (("low", low, least, most), ("high", high, least + last, most + last)):
@@ -229,7 +229,7 @@ class Generator:
     def shuffle(self, x, axis=0):
         """Shuffles the array x in place along an axis."""
         if not isinstance(x, _kjit.Array):
-            raise TypeError(f"shuffle: x is an array of kjit, not {type(x).__name__}")
+            raise TypeError(f"shuffle: x must be a kjit array, not {type(x).__name__}")
         x.copy_from(self.permutation(x, axis))
 
     def permuted(self, x, axis=None, out=None):
@@ -277,9 +277,9 @@ class Generator:
     def _probabilities(self, p, count):
         p = parameter_of("choice", "p", p, self._device)
         if getattr(p, "shape", None) != (count,):
-            raise ValueError(f"choice: p has one probability for each of the {count} elements of a")
+            raise ValueError(f"choice: p must have one probability for each of the {count} elements of a")
         if not (reduce(p, "min").item() >= 0 and abs(reduce(p, "add").item() - 1) < 1e-8):
-            raise ValueError("choice: the probabilities are not negative and have the sum 1")
+            raise ValueError("choice: the probabilities must not be negative and must have the sum 1")
         return p
 
     def _weighted(self, p, number, replace):
@@ -290,14 +290,14 @@ class Generator:
         # Sorting exponential numbers divided by their probabilities gives the order of successive
         # draws without replacement.
         if reduce(_map(lambda q: q > 0, p), "count_nonzero").item() < number:
-            raise ValueError("choice: fewer probabilities are positive than elements are asked for")
+            raise ValueError("choice: p has fewer positive probabilities than the requested number of elements")
         keys = _map(lambda e, q: e / q, self.standard_exponential(len(p)), p)
         return _map(lambda i: i + 0, argsort(keys)[:number], dtype="i64")
 
     def _array(self, x):
         if isinstance(x, _kjit.Array):
             if x.device != self._device:
-                raise ValueError(f"the array is on {x.device} and the generator on {self._device}: to_device moves it")
+                raise ValueError(f"the array is on {x.device}, but the generator is on {self._device}; move it with to_device")
             return x
         return _arrays.array(x, device=self._device)
 
@@ -420,7 +420,7 @@ class Generator:
             left <= mode <= right and left < right
         ):
             raise ValueError(
-                f"triangular: left, mode and right ascend and are not all equal, not {left}, {mode} and {right}"
+                f"triangular: left, mode and right must ascend and must not all be equal, not {left}, {mode} and {right}"
             )
         edges = [parameter_of("triangular", word, x, self._device) for word, x in zip(("left", "mode", "right"), (left, mode, right))]
         if any(isinstance(x, _kjit.Array) for x in edges):
@@ -485,7 +485,7 @@ class Generator:
         one dimension."""
         alpha = parameter_of("dirichlet", "alpha", alpha, self._device)
         if len(getattr(alpha, "shape", ())) != 1 or not alpha.size:
-            raise ValueError("dirichlet: alpha is an array of one axis with at least one element")
+            raise ValueError("dirichlet: alpha must be an array of one axis with at least one element")
         shape = shape_of("dirichlet", size, ())
         logs = self._draw("log_gamma", (alpha,), (*shape, alpha.size))
         most = reduce(logs, "max", axis=-1).reshape((*shape, 1))
@@ -499,7 +499,7 @@ class Generator:
 
         p = numpy.asarray(pvals.to_host() if isinstance(pvals, _kjit.Array) else pvals, dtype=numpy.float64)
         if p.ndim != 1 or not p.size or not (p >= 0).all() or not p[:-1].sum() <= 1 + 1e-12:
-            raise ValueError("multinomial: pvals is one axis of probabilities whose sum is 1")
+            raise ValueError("multinomial: pvals must be a one-dimensional array of probabilities whose sum is 1")
         n = parameter_of("multinomial", "n", n, self._device)
         shape = shape_of("multinomial", size, (n,))
         made = self._new((*shape, p.size), "i64")
@@ -524,7 +524,7 @@ class Generator:
         )
         if mean.ndim != 1 or cov.shape != (mean.size, mean.size):
             raise ValueError(
-                f"multivariate_normal: mean has the shape {mean.shape} and cov {cov.shape}: (n,) and (n, n)"
+                f"multivariate_normal: mean and cov must have the shapes (n,) and (n, n), not {mean.shape} and {cov.shape}"
             )
         shape = shape_of("multivariate_normal", size, ())
         factor = _factor(cov, check_valid, tol, method)
@@ -540,9 +540,9 @@ def _factor(cov, check_valid, tol, method):
     import numpy
 
     if method not in ("svd", "eigh", "cholesky"):
-        raise ValueError(f'multivariate_normal: method is "svd", "eigh" or "cholesky", not {method!r}')
+        raise ValueError(f'multivariate_normal: method must be "svd", "eigh" or "cholesky", not {method!r}')
     if check_valid not in ("warn", "raise", "ignore"):
-        raise ValueError(f'multivariate_normal: check_valid is "warn", "raise" or "ignore", not {check_valid!r}')
+        raise ValueError(f'multivariate_normal: check_valid must be "warn", "raise" or "ignore", not {check_valid!r}')
     if method == "cholesky":
         return numpy.linalg.cholesky(cov).T.copy()
     values, vectors = numpy.linalg.eigh((cov + cov.T) / 2)
@@ -568,7 +568,7 @@ def _integer(word, x):
     infinities and NaN."""
     if isinstance(x, float):
         if x != x or x in (float("inf"), float("-inf")):
-            raise ValueError(f"integers: `{word}` is {x}")
+            raise ValueError(f"integers: `{word}` is {x}, but must be finite")
         return int(x // 1)
     return operator.index(x)
 

@@ -254,7 +254,7 @@ def _no_bfloat16(thing, *arguments):
 
 
 def _no_word(thing, *arguments, **keywords):
-    raise NotImplementedError(f"{thing!r} is a word of kjit.jit, and is not simulated: use what kjit.cuda, math or NumPy has")
+    raise NotImplementedError(f"{thing!r} belongs to kjit.jit and is not simulated; use a function of kjit.cuda, math or NumPy")
 
 
 # ---- ranges ----

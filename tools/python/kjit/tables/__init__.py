@@ -183,7 +183,7 @@ def _constant(name, value, length):
 
 def _mask(result):
     if result.values.dtype.kind != "b":
-        raise TypeError(f"the function of filter() returns a bool for each row, not {result.values.dtype}")
+        raise TypeError(f"the function of filter() must return a bool for each row, not {result.values.dtype}")
     return result.values if result.there is None else result.values & result.there
 
 
@@ -228,7 +228,7 @@ def _of_capsules(x):
         import pyarrow
     except ImportError:
         raise TypeError(
-            f"kjit.table takes {type(x).__name__} by the Arrow PyCapsule interface if pyarrow is installed"
+            f"kjit.table needs pyarrow, which is not installed, to read {type(x).__name__} through the Arrow PyCapsule interface"
         ) from None
     if hasattr(x, "__arrow_c_stream__"):
         try:

@@ -165,7 +165,7 @@ class Values:
 
     def check_numbers(self, word):
         if self.dtype.kind in "mM":
-            raise TypeError(f"{word} of dates is not supported: min, max, first, last, count and nunique are")
+            raise TypeError(f"{word} of dates is not supported; use min, max, first, last, count or nunique")
 
 
 def _sum(values):
@@ -287,7 +287,7 @@ def of(name, column, values, how):
     """Returns the result of one aggregation. name: its name in agg(), for messages. Raises
     TypeError for aggregations that strings lack."""
     if values.texts is not None and how not in _OF_TEXTS:
-        raise TypeError(f"agg({name}=...): {column!r} has texts, which have {', '.join(_OF_TEXTS)} only")
+        raise TypeError(f"agg({name}=...): {column!r} has texts, whose only aggregations are {', '.join(_OF_TEXTS)}")
     if isinstance(how, tuple):
         return _quantile(values, how[1])
     return NAMED[how][1](values) if isinstance(how, str) else own(values, how)

@@ -166,7 +166,7 @@ def _decimals(stream, text):
 
     precision, scale, bits = (*map(int, text[2:].split(",")), 128)[:3]
     if precision > 18 or scale < 0:
-        raise Refused(f"decimals with {precision} digits and the scale {scale} are not supported: 18 digits and scales from 0 on are")
+        raise Refused(f"decimals with {precision} digits and the scale {scale} are not supported; the maximum is 18 digits, and the scale must not be negative")
     dtype = numpy.dtype({32: "i4", 64: "i8"}.get(bits) or f"V{bits // 8}")
     chunks = _chunks(stream, dtype)
     for chunk in chunks:

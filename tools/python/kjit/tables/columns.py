@@ -69,7 +69,7 @@ class Decimal(NamedTuple):
         """Raises TypeError for decimals with more digits than the floats that functions receive.
         name: the column, for the message."""
         if self.precision > MOST_DIGITS:
-            limit = f"functions get decimals as floats, which hold {MOST_DIGITS}"
+            limit = f"functions receive decimals as floats, which hold {MOST_DIGITS} digits"
             raise TypeError(f"column {name!r} has decimals with {self.precision} digits: {limit}")
 
     def floats(self, values):
@@ -160,7 +160,7 @@ def find_column(columns, name):
     try:
         return columns[name]
     except TypeError:
-        raise TypeError(f"a column has a name, which {name!r} is not") from None
+        raise TypeError(f"{name!r} cannot be the name of a column") from None
     except KeyError:
         known = ", ".join(map(repr, columns)) or "no columns"
         hint = "; groups by a function: assign() makes a column of its results" if callable(name) else ""
@@ -179,7 +179,7 @@ def check_numpy(values):
 
     dtype = values.dtype
     if dtype.kind not in "biufcmM" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise Refused(f"elements of the type {dtype} are not supported: numbers, bools, dates and texts are")
+        raise Refused(f"elements of the type {dtype} are not supported; use numbers, bools, dates or texts")
     if not dtype.isnative:
         raise Refused(f"elements of the type {dtype} are not in the byte order of the machine")
     if dtype.kind in "mM" and numpy.datetime_data(dtype)[0] == "generic":

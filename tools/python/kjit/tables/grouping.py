@@ -57,7 +57,7 @@ class GroupBy:
         return self._table._home.only_column(made, self._selected) if is_one else made
 
     def __iter__(self):
-        raise TypeError("groups are not iterated; agg() calls functions of the arrays of their values")
+        raise TypeError("groups cannot be iterated over; agg() calls a function with the array of values of each group")
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -122,7 +122,7 @@ class GroupBy:
         made = {}
         for name, (column, how) in aggregations.items():
             if name in self._names:
-                raise ValueError(f"agg({name}=...): the column of the keys has this name, too")
+                raise ValueError(f"agg({name}=...): a key column already has this name")
             made[name] = aggregating.of(name, column, values[column, aggregating.is_exact(how)], how)
         return self._table._home.groups_of(self._table._native, dict(zip(self._names, self._labels())), made)
 
@@ -191,10 +191,10 @@ def _check(name, pair):
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise TypeError(f'agg({name}=...) takes a pair such as ("price", "sum"), not {pair!r}')
     if isinstance(pair[1], str) and pair[1] not in aggregating.NAMED:
-        raise ValueError(f"agg({name}=...): no aggregation is called {pair[1]!r}: {', '.join(aggregating.NAMED)}")
+        raise ValueError(f"agg({name}=...): no aggregation is called {pair[1]!r}; the aggregations are {', '.join(aggregating.NAMED)}")
     if not isinstance(pair[1], str) and not hasattr(pair[1], "__code__"):
         raise TypeError(
-            f"agg({name}=...): an aggregation is a name or a function of Python, not {type(pair[1]).__name__}"
+            f"agg({name}=...): an aggregation must be a name or a Python function, not {type(pair[1]).__name__}"
         )
 
 
@@ -203,7 +203,7 @@ def _is_quantile(how):
     if not isinstance(how, tuple) or len(how) != 2 or how[0] != "quantile":
         return False
     if isinstance(how[1], bool) or not isinstance(how[1], (int, float)) or not 0 <= how[1] <= 1:
-        raise ValueError(f'("quantile", q): q is a number from 0 to 1, not {how[1]!r}')
+        raise ValueError(f'("quantile", q): q must be a number from 0 to 1, not {how[1]!r}')
     return True
 
 

@@ -44,7 +44,7 @@ def sides(left, right, what):
     (a, a_there, a_texts, _), (b, b_there, b_texts, _) = left, right
     kinds = [_kind(values, *rest) for values, _, *rest in (left, right)]
     if kinds[0] != kinds[1]:
-        raise TypeError(f"merge(): {what} cannot be equal: the left column has {kinds[0]}, and the right one {kinds[1]}")
+        raise TypeError(f"merge(): {what} cannot be equal: the left column has {kinds[0]}, but the right column has {kinds[1]}")
     gone = _missing(a, a_there), _missing(b, b_there)
     if a_texts is not None:
         texts = sorted({*a_texts, *b_texts})
@@ -63,7 +63,7 @@ def _kind(values, texts, decimal):
         return f"decimals with {decimal.scale} digits after the point"
     kind = {"b": "bools", "M": "dates", "m": "time differences", "c": "complex numbers"}.get(values.dtype.kind, "numbers")
     if kind == "complex numbers":
-        raise TypeError("merge(): complex numbers are no keys")
+        raise TypeError("merge(): complex numbers cannot be keys")
     return kind
 
 

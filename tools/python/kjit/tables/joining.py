@@ -12,7 +12,7 @@ HOW = ("inner", "left", "right", "outer", "semi", "anti")
 
 def merge(left, right, how, on, left_on, right_on, suffixes, nulls_equal):
     if how not in HOW:
-        raise ValueError(f"merge(how=...) is one of {', '.join(HOW)}, not {how!r}")
+        raise ValueError(f"merge(how=...) must be one of {', '.join(HOW)}, not {how!r}")
     if left._home is not right._home:
         homes = [table._home.__name__.rpartition("of_")[2] for table in (left, right)]
         raise TypeError(f"merge() takes two tables of one library, not of {homes[0]} and {homes[1]}: convert one of them")
@@ -93,7 +93,7 @@ def _plan(left, right, names, suffixes):
     """Returns a dictionary: name of a result column -> (name in the left table or None, name in the
     right table or None). Raises ValueError if two result columns would have the same name."""
     if not isinstance(suffixes, (list, tuple)) or len(suffixes) != 2:
-        raise TypeError(f"merge(suffixes=...) is a pair of texts, not {suffixes!r}")
+        raise TypeError(f"merge(suffixes=...) must be a pair of texts, not {suffixes!r}")
     shared = {a for a, b in names if a == b}
     others = [name for name in right._columns if name not in shared]
     twice = {*left._columns} & {*others}

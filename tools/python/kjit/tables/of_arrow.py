@@ -60,7 +60,7 @@ def _of_texts(column):
     column = column.unify_dictionaries()
     texts = column.chunk(0).dictionary if column.num_chunks else pyarrow.array([], column.type.value_type)
     if not (pyarrow.types.is_string(texts.type) or pyarrow.types.is_large_string(texts.type)):
-        raise Refused(f"{column.type}: dictionaries of other values than texts are not supported")
+        raise Refused(f"{column.type}: only dictionaries of texts are supported")
     if texts.null_count:
         raise Refused(f"{column.type}: a dictionary with a missing text is not supported")
     indices = pyarrow.chunked_array([chunk.indices for chunk in column.chunks], column.type.index_type)

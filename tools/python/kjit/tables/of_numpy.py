@@ -10,7 +10,7 @@ def columns_of(arrays):
 
     for name, array in arrays.items():
         if not isinstance(array, numpy.ndarray) or array.ndim != 1:
-            raise TypeError(f"column {name!r} of the table is no NumPy array with one dimension")
+            raise TypeError(f"column {name!r} of the table is not a one-dimensional NumPy array")
         if len(array) != length(arrays):
             raise ValueError(
                 f"column {name!r} of the table has {len(array)} elements, and another column has {length(arrays)}"
@@ -38,7 +38,7 @@ def _read(array):
         texts = [text if isinstance(text, str) else text.decode() for text in texts.tolist()]
         return Data([Chunk(codes, flags, len(values))], kind, flags_missing=True, texts=texts)
     if values.dtype.kind == "O":
-        raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
+        raise Refused("Python objects are not supported: convert the column to a type of numbers, dates or texts")
     return Data([Chunk(check_numpy(values), flags, len(values))], kind, flags_missing=True)
 
 

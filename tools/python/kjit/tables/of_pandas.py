@@ -52,7 +52,7 @@ def _of_categories(array, count):
     texts = list(array.categories)
     if not all(isinstance(text, str) for text in texts):
         raise Refused(
-            "categories that are no texts are not supported: convert the column to the type of its categories"
+            "only categories that are texts are supported: convert the column to the type of its categories"
         )
     return Data([_coded(array.codes, count)], "numpy", texts=texts, is_ordered=True)
 
@@ -68,7 +68,7 @@ def _of_texts(series, dtype, count):
     import pandas
 
     if dtype.kind == "O" and pandas.api.types.infer_dtype(series, skipna=True) not in ("string", "empty"):
-        raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
+        raise Refused("Python objects are not supported: convert the column to a type of numbers, dates or texts")
     codes, texts = pandas.factorize(series)
     return Data([_coded(codes, count)], "numpy", texts=[str(text) for text in texts])
 

@@ -24,7 +24,7 @@ def _read(series):
         codes = capsules.read(texts.cast(polars.Enum(different)).to_physical())
         return Data(codes.chunks, "arrow", texts=different.to_list())
     if series.dtype == polars.Object:
-        raise Refused("objects of Python are not supported: convert the column to a type of numbers, dates or texts")
+        raise Refused("Python objects are not supported: convert the column to a type of numbers, dates or texts")
     return capsules.read(series)
 
 

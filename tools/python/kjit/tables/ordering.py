@@ -51,7 +51,7 @@ def sort(table, by, descending):
 
 def top_k(table, k, by, smallest):
     if not hasattr(k, "__index__") or k < 0:
-        raise ValueError(f"k is the number of rows, not {k!r}")
+        raise ValueError(f"k must be the number of rows, not {k!r}")
     rows, values, last = _rows(table, by)
     found = min(int(k), len(values))
     order = numpy.empty(0, numpy.int64)

@@ -31,7 +31,7 @@ def check(name, pair):
     if not isinstance(pair[1], str) or pair[1] not in PARTS:
         what = repr(pair[1]) if isinstance(pair[1], (str, tuple)) else "a function"
         raise ValueError(
-            f"agg({name}=...): {what} needs all values of a group at once, and batches have {', '.join(PARTS)}; "
+            f"agg({name}=...): {what} needs all values of a group at once, but batches support only {', '.join(PARTS)}; "
             "collect() makes a table in memory"
         )
 

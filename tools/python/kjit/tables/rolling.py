@@ -83,9 +83,9 @@ class Rolling:
             raise TypeError(f'agg({name}=...) takes a pair such as ("price", "mean"), not {pair!r}')
         column, how = pair
         if isinstance(how, str) and how not in NAMED:
-            raise ValueError(f"agg({name}=...): windows have no aggregation {how!r}: {', '.join(NAMED)} and functions")
+            raise ValueError(f"agg({name}=...): windows have no aggregation {how!r}; use {', '.join(NAMED)} or a function")
         if not isinstance(how, str) and not hasattr(how, "__code__"):
-            raise TypeError(f"agg({name}=...): an aggregation is a name or a function of Python, not {type(how).__name__}")
+            raise TypeError(f"agg({name}=...): an aggregation must be a name or a Python function, not {type(how).__name__}")
         values, there, kind = self._values(name, column, how)
         rows, offsets = self._segments()
         if rows is not None:
@@ -124,7 +124,7 @@ class Rolling:
                 values = found.decimal.floats(values)
         if texts is not None or values.dtype.kind not in "biuf":
             what = {"m": "time differences", "M": "dates", "c": "complex numbers"}.get(values.dtype.kind, "texts")
-            raise TypeError(f"agg({name}=...): windows of numbers only are supported, and {column!r} has {'texts' if texts is not None else what}")
+            raise TypeError(f"agg({name}=...): rolling windows support only numbers, but column {column!r} has {'texts' if texts is not None else what}")
         if kind == "numpy" and values.dtype.kind == "f":
             is_value = values == values
             there = is_value if there is None else there & is_value
@@ -133,9 +133,9 @@ class Rolling:
 
 def _number(value, name, least):
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"rolling(): {name} is a number of rows, not {value!r}")
+        raise TypeError(f"rolling(): {name} must be a number of rows, not {value!r}")
     if value < least:
-        raise ValueError(f"rolling(): {name} is {least} or more, not {value}")
+        raise ValueError(f"rolling(): {name} must be at least {least}, not {value}")
     return int(value)
 
 

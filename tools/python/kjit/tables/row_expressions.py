@@ -78,7 +78,7 @@ class Expressions(Texts):
             return self.variable(node, TextOperand(value))
         raise self.error(
             node,
-            f"{type(value).__name__} is nothing that a row function can use: numbers, dates, functions and kjit.NA are",
+            f"a row function cannot use a value of type {type(value).__name__}; it can use numbers, dates, functions and kjit.NA",
         )
 
     def of_Name(self, node):
@@ -86,7 +86,7 @@ class Expressions(Texts):
             return self.column(node, self.aliases[node.id])
         if node.id in self.rows:
             raise self.error(
-                node, f'the row `{node.id}` as a value: use its columns, {node.id}.name or {node.id}["name"]'
+                node, f'the row `{node.id}` is not a value; use its columns, {node.id}.name or {node.id}["name"]'
             )
         if node.id in self.own:
             return self.at(node, ast.Name(node.id, ast.Load()))
@@ -106,7 +106,7 @@ class Expressions(Texts):
             if not isinstance(name, (str, int, tuple)):
                 raise self.error(
                     node.slice,
-                    "the name of a column is a text or an integer that is known when the function is compiled",
+                    "the name of a column must be a text or an integer that is known when the function is compiled",
                 )
             return self.column(node, name)
         base = self.static.value(node.value)
@@ -114,7 +114,7 @@ class Expressions(Texts):
             return self.there(node, ast.Subscript(node.value, self.raw(node.slice), ast.Load()))
         if isinstance(self.static.value(node.slice), int):
             return self.at(node, ast.Subscript(self.pair(node.value), node.slice, ast.Load()))
-        raise self.error(node, "a row function indexes tuples by constants, and NumPy arrays that are constants")
+        raise self.error(node, "a row function can index only tuples, with a constant, and NumPy arrays that are constants")
 
     def column(self, node, name):
         if name not in self.shared.columns:
@@ -214,7 +214,7 @@ class Expressions(Texts):
             known = self.static.value(items)
             if not isinstance(known, (tuple, list, set, frozenset)):
                 raise self.error(
-                    items, "`in` of a row function needs a tuple, a list or a set that is written there or known"
+                    items, "`in` of a row function needs a tuple, a list or a set that is written after it or is a constant"
                 )
             items = ast.Tuple([self.at(items, ast.Constant(item)) for item in known], ast.Load())
         tests = [self.truth(self.at(node, ast.Compare(value, [ast.Eq()], [item]))) for item in items.elts]
@@ -256,13 +256,13 @@ class Expressions(Texts):
         if dates.is_class(thing):
             return self.date(node, thing)
         if thing is print:
-            raise self.error(node, "print() in a row function: rows are computed by many threads at once")
+            raise self.error(node, "a row function cannot call print(), because many threads compute the rows")
         if thing is bool and len(node.args) == 1:
             return self.there(node, self.truth(node.args[0]))
         if thing in (min, max) and len(node.args) > 1:
             return self.there(node, ast.Call(node.func, [self.raw(a) for a in node.args], []))
         if len(node.args) not in CALLS:
-            raise self.error(node, f"{ast.unparse(node.func)}() with {len(node.args)} arguments in a row function")
+            raise self.error(node, f"a row function cannot call {ast.unparse(node.func)}() with {len(node.args)} arguments")
         lifted = self.at(node.func, ast.Constant(_lifted(thing, len(node.args), self.source, node)))
         return self.call(node, CALLS[len(node.args)], lifted, *(self.number(a) for a in node.args))
 
@@ -277,7 +277,7 @@ class Expressions(Texts):
                 raise self.error(node, f"{ast.unparse(node.func)}: {problem}") from None
         if len(values) != 2 or not isinstance(values[1], str):
             raise self.error(
-                node, f"{ast.unparse(node.func)}() of a value takes the value and a unit that is a constant"
+                node, f"{ast.unparse(node.func)}() takes a value and a unit, which must be a constant"
             )
         unit = values[1]
         lifted = self.at(node.func, ast.Constant(lambda a: thing(a, unit)))
@@ -308,7 +308,7 @@ class Expressions(Texts):
             self.shared.callees[key] = None  # for a recursive call
             self.shared.callees[key] = self.callee(python, rows, aliases, texts)
         if self.shared.callees[key] is None:
-            raise self.error(node, f"{python.__name__}() calls itself: a row function has no recursion")
+            raise self.error(node, f"{python.__name__}() calls itself, but row functions do not support recursion")
         callee, operands, plain = self.shared.callees[key]
         values = [bound.arguments[name] for name in plain]
         pairs = [self.pair(v) if isinstance(v, ast.AST) else self.known(v, node) for v in values]

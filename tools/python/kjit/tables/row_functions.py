@@ -154,7 +154,7 @@ class _Body(Expressions):
             return []
         if isinstance(node.value, ast.Call):
             self.pair(node.value)  # reports errors inside the call first
-        raise self.error(node, "an expression without a use in a row function")
+        raise self.error(node, "a row function does not use the value of this expression")
 
     def do_Return(self, node):
         if isinstance(node.value, ast.Tuple):
@@ -166,7 +166,7 @@ class _Body(Expressions):
         if not self.is_missing(node.value):
             self.returned_texts.add(self.is_text(node.value))
         if len(self.returned_texts) > 1:
-            raise self.error(node, "a function returns a text here, and a value that is no text elsewhere")
+            raise self.error(node, "a function returns a text here, but another value elsewhere")
         return ast.Return(self.pair(node.value))
 
     def do_Assign(self, node):
@@ -244,7 +244,7 @@ def rewrite(python, columns, count, is_row=True):
     if not isinstance(python, types.FunctionType):
         python = getattr(python, "py_func", python)
     if not isinstance(python, types.FunctionType):
-        raise TypeError(f"a row function is a function of Python, not {type(python).__name__}")
+        raise TypeError(f"a row function must be a Python function, not {type(python).__name__}")
     shared = Rewriting(columns)
     first = python.__code__.co_varnames[0] if python.__code__.co_argcount else None
     body = _Body(shared, python, (first,) if is_row else (), {} if is_row else {first: next(iter(columns))})
@@ -256,7 +256,7 @@ def rewrite(python, columns, count, is_row=True):
     }
     if first is None or count > len(positional) or any(name not in known for name in rest[count:]):
         raise TypeError(
-            f"{python.__name__}() takes {len(body.parameters)} arguments, and the row and {count} more are given"
+            f"{python.__name__}() takes {len(body.parameters)} arguments, but the row and {count} more were given"
         )
     defaulted = [name for name in rest[count:] if name in body.stored]
     for name in set(rest[count:]) - set(defaulted):  # a parameter that is never assigned is a constant

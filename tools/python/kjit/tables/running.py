@@ -132,7 +132,7 @@ def _scalar(value):
         return kinds[type(value)](value)
     if isinstance(value, numpy.generic) and value.dtype.kind in "biufcmM":
         return value
-    raise TypeError(f"a value for all rows is a number, not {type(value).__name__}")
+    raise TypeError(f"a value for all rows must be a number, not {type(value).__name__}")
 
 
 def constant(value, length):

@@ -30,7 +30,7 @@ def scan_table(source, *, format=None, batch_rows=131072, device=None):
     except ImportError:
         raise ImportError("kjit.scan_table needs pyarrow, which is not installed") from None
     if isinstance(batch_rows, bool) or not hasattr(batch_rows, "__index__") or batch_rows < 1:
-        raise ValueError(f"scan_table(): batch_rows is a number of rows, not {batch_rows!r}")
+        raise ValueError(f"scan_table(): batch_rows must be a number of rows, not {batch_rows!r}")
     if not isinstance(source, pyarrow.dataset.Dataset):
         source = pyarrow.dataset.dataset(*_paths(source, format))
     return Scan(source, (), int(batch_rows), device)
@@ -233,7 +233,7 @@ def _aggregated(scan, names, aggregations):
     for name, pair in aggregations.items():
         check(name, pair)
         if name in names:
-            raise ValueError(f"agg({name}=...): the column of the keys has this name, too")
+            raise ValueError(f"agg({name}=...): a key column already has this name")
     columns = [column for column, _ in aggregations.values()]
     named = [*names, *(column for column in columns if not callable(column))]
     scan._check(named)

@@ -46,7 +46,7 @@ class Texts:
             is_new = bool(new)
         for name, value in assigned:
             if name in self.text_names and not self.is_text(value) and not self.is_missing(value):
-                raise self.error(value, f"variable `{name}` holds texts, and here another value")
+                raise self.error(value, f"variable `{name}` holds texts, but is assigned another value here")
 
     def assigned_values(self):
         """Yields (name, value) for each assignment to a variable, also for tuples of variables and
@@ -87,7 +87,7 @@ class Texts:
         if not isinstance(operator, (ast.Eq, ast.NotEq)):
             raise self.error(node, "texts are compared with ==, != and `in` only")
         if not all(kinds) and not any(self.is_missing(operand) for operand in (left, right)):
-            raise self.error(node, "a text is compared with a value that is no text")
+            raise self.error(node, "a text cannot be compared with another value")
 
 
 class Dictionary:
