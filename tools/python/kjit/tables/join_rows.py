@@ -16,7 +16,9 @@ _MOST_RANGE = 1 << 16  # maximum range of keys for which a direct table is used 
 class Side:
     """The keys of one table. integers: equal exactly if the keys are equal; can_match: which rows
     can have a match, or None for all; missing: which rows have a missing key, or None; ordered:
-    values that sort like the keys."""
+    values that sort like the keys; missing_first: whether an outer join has missing keys first."""
+
+    missing_first = False
 
     def __init__(self, integers, can_match, missing, ordered):
         self.integers, self.missing, self.ordered = numpy.ascontiguousarray(integers), missing, ordered
@@ -37,17 +39,24 @@ def _missing(values, there):
     return missing if missing is not None and missing.any() else None
 
 
-def sides(left, right, what):
+def sides(left, right, what, ordered_texts=None, missing_first=False):
     """Returns the two sides of one key. left and right: (values, which are there or None, texts or
-    None, Decimal or None); what: the names of the keys, for messages. Raises TypeError for keys
-    that cannot be equal."""
+    None, Decimal or None); what: the names of the keys, for messages; ordered_texts: the texts of
+    both columns, if they have another order than that of strings. Raises TypeError for keys that
+    cannot be equal."""
+    made = _sides(left, right, what, ordered_texts)
+    made[0].missing_first = missing_first
+    return made
+
+
+def _sides(left, right, what, ordered_texts):
     (a, a_there, a_texts, _), (b, b_there, b_texts, _) = left, right
     kinds = [_kind(values, *rest) for values, _, *rest in (left, right)]
     if kinds[0] != kinds[1]:
         raise TypeError(f"merge(): {what} cannot be equal: the left column has {kinds[0]}, but the right column has {kinds[1]}")
     gone = _missing(a, a_there), _missing(b, b_there)
     if a_texts is not None:
-        texts = sorted({*a_texts, *b_texts})
+        texts = ordered_texts or sorted({*a_texts, *b_texts})
         return [Side(x, None, m, x) for x, m in zip((_ranks(a, a_texts, texts), _ranks(b, b_texts, texts)), gone)]
     if kinds[0] in ("dates", "time differences"):
         common = _common_unit(a.dtype, b.dtype, what)
@@ -273,14 +282,13 @@ class Matches:
         return Picks(left, len(left)), Picks(right, len(right))
 
     def all_rows(self):
-        """Returns the pairs of all rows of both tables, in the order of the keys. Missing keys come
-        last."""
+        """Returns the pairs of all rows of both tables, in the order of the keys."""
         left, right = (each.wide() for each in self.rows(True))
         alone = numpy.flatnonzero(~self.swapped().has_match())
         left, right = numpy.append(left, numpy.full(len(alone), -1)), numpy.append(right, alone)
         order = numpy.arange(len(left))
         for a, b in reversed(self.pairs):
-            order = order[_order(_chosen(a.ordered, b.ordered, left, right)[order], _gone(a, b, left, right)[order])]
+            order = order[_order(_chosen(a.ordered, b.ordered, left, right)[order], _gone(a, b, left, right)[order], a.missing_first)]
         return Picks(left[order], len(order)), Picks(right[order], len(order))
 
 
@@ -294,8 +302,8 @@ def _gone(a, b, left, right):
     return _chosen(*flags, left, right)
 
 
-def _order(values, is_missing):
-    there, last = numpy.flatnonzero(~is_missing), numpy.flatnonzero(is_missing)
+def _order(values, is_missing, missing_first):
+    there, missing = numpy.flatnonzero(~is_missing), numpy.flatnonzero(is_missing)
     if len(there):
         there = there[numpy.asarray(_orders.argsort(values[there], device="cpu"))]
-    return numpy.append(there, last)
+    return numpy.concatenate([missing, there] if missing_first else [there, missing])

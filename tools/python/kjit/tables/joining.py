@@ -18,7 +18,7 @@ def merge(left, right, how, on, left_on, right_on, suffixes, nulls_equal):
         raise TypeError(f"merge() takes two tables of one library, not of {homes[0]} and {homes[1]}: convert one of them")
     names = _keys(left, right, on, left_on, right_on)
     plan = None if how in ("semi", "anti") else _plan(left, right, names, suffixes)
-    pairs = [sides(_read(left, a), _read(right, b), f"the keys {a!r} and {b!r}" if a != b else f"the keys {a!r}") for a, b in names]
+    pairs = [_sides(left, right, a, b) for a, b in names]
     matches = Matches(pairs, nulls_equal)
     home = left._home
     if plan is None:
@@ -32,6 +32,14 @@ def merge(left, right, how, on, left_on, right_on, suffixes, nulls_equal):
     else:
         rows = matches.rows(how == "left")
     return home.made_of(left._native, {name: _column(home, left, right, rows, source) for name, source in plan.items()})
+
+
+def _sides(left, right, a, b):
+    """Returns the sides of the keys in the columns a and b."""
+    what = f"the keys {a!r} and {b!r}" if a != b else f"the keys {a!r}"
+    home = left._home
+    order = home.order_of_keys(left._native[a].dtype, right._native[b].dtype) if home.__name__.endswith("of_pandas") else (None, False)
+    return sides(_read(left, a), _read(right, b), what, *order)
 
 
 def _check_types(left, right, names):

@@ -132,6 +132,17 @@ def column(frame, name):
     return frame[name]
 
 
+def order_of_keys(left, right):
+    """Returns (texts in the order of an outer join or None, whether missing keys come first) for two
+    columns of keys. pandas sorts dates and equal categories by their numbers, and the number of a
+    missing one is the smallest. left and right: NumPy's type or pandas' type of the columns."""
+    import numpy
+
+    if type(left).__name__ == "CategoricalDtype" and left == right:
+        return list(left.categories), True
+    return None, all(isinstance(kind, numpy.dtype) and kind.kind in "mM" for kind in (left, right))
+
+
 def picked(series, picks):
     """Returns the elements of rows, see join_rows.Picks; -1 gives pandas' missing value for the
     type."""
