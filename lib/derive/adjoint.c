@@ -21,8 +21,8 @@
 static _Noreturn void refuse_shape(kd_part *part, kj_location location, const char *instead)
 {
   kd_refuse(&part->d, location,
-            "an adjoint kernel is made of a kernel whose body is loops over a grid_range, with "
-            "grid_sync() or values that are computed between them; %s",
+            "the body of a kernel with an adjoint must consist of loops over a grid_range, with "
+            "only grid_sync() and computed values between them; %s",
             instead);
 }
 

@@ -187,7 +187,8 @@ static void store_sum(kd_part *part, const kt_vars *position)
     for (size_t v = 0; v < position->count; v++)
       if (plan->dimension[v] == k) KJ_PUSH(d->arena, &indices, kd_read(d, position->items[v]));
   if (ki_type(d->c->types, other->type)->read_only)
-    kd_refuse(d, d->location, "the array that is handed over as the derivative of `%s` is const",
+    kd_refuse(d, d->location,
+              "the array that is passed as the derivative of `%s` must not be const",
               plan->array->name);
   kt_expr *before = kd_keep(d, kd_load(d, kd_read(d, (kt_var *)other), &indices));
   kt_expr *sum = kt_convert(d->s, kd_read(d, part->sum), before->type, d->location);

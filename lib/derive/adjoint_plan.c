@@ -152,7 +152,7 @@ static void check_loops(kd_part *part, const kd_site *store)
     if (!is_own)
       kd_refuse(&part->d, store->location,
                 "a loop stores to `%s` here, and may store to one element twice: keep the value in "
-                "a variable, and store it behind the loop",
+                "a variable, and store it after the loop",
                 store->root->name);
   }
 }

@@ -103,8 +103,8 @@ void kd_check_shared(kd_part *part)
     bool is_own = var->index < d->count && var->kind == KJ_V_SHARED && kd_is_active(d, var);
     if (!is_own || ki_type(d->c->types, var->type)->is_static) continue;
     kd_refuse(d, var->location,
-              "the extents of the shared array `%s`, which depends on a parameter, are known at "
-              "the launch only: write constant extents",
+              "the extents of the shared array `%s`, which depends on a parameter, are known only "
+              "at the launch: write constant extents",
               var->name);
   }
 }

@@ -57,7 +57,7 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
   const kt_var *root = kd_root(array);
   kd_refuse(p->d, location,
             "%s changes %s%s%s, which a loop reads; the loop's body runs again for the reverse "
-            "derivative, and only what a plain store to one array overwrites is kept",
+            "derivative, but only values that a plain store to one array overwrites are kept",
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
@@ -143,7 +143,7 @@ static kd_entries count_loop_entries(kd_derivation *d, const kd_log *log, const 
   if (!trips)
     kd_refuse(d, stmt->location,
               "this loop changes the array `%s`, whose overwritten elements have to be kept, and "
-              "how often it runs is not known at compile time: say `@most(n)` behind its head",
+              "how often it runs is not known at compile time: write `@most(n)` after its head",
               log->root->name);
   for (size_t i = 0; i < stmt->body.count; i++) may_leave |= kd_is_last_break(stmt->body.items[i]);
   made.is_sure &= is_sure;

@@ -64,8 +64,7 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
 kt_expr *kt_rule_derivative(kt_scope *s, const kt_operands *o)
 {
   kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-          "`%s` makes a func: call it, or hand it to a parameter that is a `func`",
-          o->builtin->name);
+          "`%s` returns a func: call it, or pass it to a `func` parameter", o->builtin->name);
 }
 
 kt_expr *kt_rule_no_diff(kt_scope *s, const kt_operands *o)
@@ -106,7 +105,7 @@ static size_t given_count(const taker *t)
 
 static _Noreturn void fail_few(const taker *t, const kt_callee *callee, const char *missing)
 {
-  kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE, "`%s` needs %s behind the %zu given here",
+  kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE, "`%s` needs %s after the %zu given here",
           kt_callee_text(t->s->c, callee), missing, given_count(t));
 }
 
@@ -208,7 +207,7 @@ static bool is_chosen(const kt_derived *derived, size_t index)
 static void refuse_chosen(const taker *t, const kt_callee *callee, size_t index)
 {
   kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE,
-          "`%s` chooses parameter %zu, and this parameter holds no floats",
+          "`%s` chooses parameter %zu, but this parameter holds no floats",
           kt_callee_text(t->s->c, callee), index);
 }
 
@@ -264,7 +263,8 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
     hand_over(t, take_derivative(t, callee, &result), &values);
   if (derived->kind == KJ_BUILTIN_GRAD && !kt_is_float(t->s->c, result.type))
     kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE,
-            "`%s` derives a func that returns one float, and `%s` returns %s: `vjp` takes any",
+            "`%s` differentiates a func that returns one float, but `%s` returns %s: `vjp` accepts "
+            "any result",
             kt_callee_text(t->s->c, callee), result.name, kt_type_text(t->s->c, result.type));
   for (size_t i = 0; i < chosen.count; i++)
     if (is_forward || t->is_adjoint || kt_is_array(t->s->c, chosen.items[i]->type))

@@ -116,8 +116,8 @@ static void derive(kd_derivation *d)
   }
   if (d->primal->instance->function->is_extern)
     kd_refuse(d, d->location,
-              "an extern func has no derivative: give it a rule of its own, "
-              "`func f(x) @%s(g)`, in a func that calls it",
+              "an extern func has no derivative: call it in a func that has a derivative rule, "
+              "`func f(x) @%s(g)`",
               kd_rule_word(d));
   kd_start(d);
   if (d->record->is_transpose) kd_check_linear(d);
@@ -137,7 +137,7 @@ static void check_size(kd_derivation *d)
   }
   if (bytes > KJ_LOCAL_BYTES_LIMIT)
     kd_refuse(d, d->location,
-              "the derivative keeps %llu bytes of values a thread; the limit is %llu: a smaller "
+              "the derivative keeps %llu bytes of values per thread; the limit is %llu: a smaller "
               "`@most(n)` keeps less",
               (unsigned long long)bytes, (unsigned long long)KJ_LOCAL_BYTES_LIMIT);
 }

@@ -41,7 +41,8 @@ static void forward_assign(kd_derivation *d, const kt_stmt *stmt)
 static void check_writable(kd_derivation *d, const kt_expr *array, const kt_stmt *stmt)
 {
   if (ki_type(d->c->types, array->type)->read_only)
-    kd_refuse(d, stmt->location, "the array that is handed over as the derivative of `%s` is const",
+    kd_refuse(d, stmt->location,
+              "the array that is passed as the derivative of `%s` must not be const",
               kd_root(stmt->array)->name);
 }
 

@@ -152,8 +152,8 @@ static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
   const char *name = function->decl->name, *rule = kd_rule_word(d);
   if (function->is_extern)
     kd_refuse(d, e->location,
-              "the extern func `%s` has no derivative: call it in a func that has a rule of its "
-              "own, `func f(x) @%s(g)`",
+              "the extern func `%s` has no derivative: call it in a func that has a derivative "
+              "rule, `func f(x) @%s(g)`",
               name, rule);
   kd_refuse(d, e->location,
             "`%s` calls itself, and recursion has no derivative: write a loop, or a rule, "
@@ -164,7 +164,7 @@ static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
 static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const kt_expr *argument)
 {
   kd_refuse(d, argument->location,
-            "`%s` has a derivative rule of its own, and rules take no derivatives of arrays: the "
+            "`%s` has a derivative rule, but rules do not support derivatives of arrays, and the "
             "array depends on a parameter",
             call->instance->function->decl->name);
 }

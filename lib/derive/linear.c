@@ -39,8 +39,8 @@ static void find_dependent(void *data, kt_stmt *stmt)
 static _Noreturn void refuse(const linear *l, kj_location location)
 {
   kd_refuse(l->d, location,
-            "this is not linear in the derivatives that the rule takes, so that no reverse "
-            "derivative follows from the rule: write one for the func, `@vjp(h)`");
+            "this is not linear in the derivatives that the rule takes, so kjit cannot compute a "
+            "reverse derivative from the rule: write one for the func, `@vjp(h)`");
 }
 
 static void need_constant(linear *l, const kt_expr *e)

@@ -26,7 +26,7 @@ const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj
   const ki_function *own = find_rule(function, KJ_ATTRIBUTE_JVP);
   if (!own && kd_has_rule(function))
     kd_refuse(d, location,
-              "`%s` has a rule of its own for `vjp` and none for `jvp`: write `func %s(...) "
+              "`%s` has a derivative rule for `vjp` but none for `jvp`: write `func %s(...) "
               "@jvp(g)`, too, or use `vjp`",
               function->decl->name, function->decl->name);
   return own;
@@ -63,7 +63,7 @@ static void add_parameter(rule_call *r, const kt_inferred *of, size_t index, kt_
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
     kd_refuse(r->d, r->d->location,
-              "`%s` has a rule of its own and a parameter that is a func: such rules take values",
+              "`%s` has a derivative rule and a func parameter, but rules support only values",
               of->instance->function->decl->name);
   case KJ_BOUND_CONST:
     add_argument(r, *bound, make_constant(r->d, bound->type, bound->integer));
@@ -146,8 +146,7 @@ void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const 
                  info->items[1] == type;
   if (is_pair) return;
   kd_refuse(d, location,
-            "the rule `%s` of `%s` returns %s; it has to return a value and its derivative, both "
-            "%s",
+            "the rule `%s` of `%s` returns %s; it must return a value and its derivative, both %s",
             rule->decl->name, of->decl->name, kt_type_text(d->c, both->type),
             kt_type_text(d->c, type));
 }
@@ -186,8 +185,8 @@ static kt_expr *take_item(kd_derivation *d, kt_expr *all, uint32_t index, uint32
   kjit_type have = is_whole ? all->type : is_tuple ? info->items[index] : KJIT_VOID;
   if (have != type)
     kd_refuse(d, location,
-              "the rule `%s` returns %s; it has to return what `vjp` of the func returns, %u "
-              "value%s, of which number %u is %s",
+              "the rule `%s` returns %s; it must return the same as `vjp` of the func, %u value%s, "
+              "of which number %u is %s",
               rule->decl->name, kt_type_text(d->c, all->type), count, count == 1 ? "" : "s", index,
               kt_type_text(d->c, type));
   return is_whole ? all : kt_make_item(d->s, kd_copy(d, all), index, location);
@@ -276,8 +275,8 @@ kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_ex
   if (!t || (arrays && arrays->count))
     kd_refuse(
       d, location,
-      "`%s` has a rule of its own for `jvp`, of which no reverse derivative follows, for the "
-      "func takes arrays or returns nothing: write `func %s(...) @vjp(h)`",
+      "`%s` has a derivative rule for `jvp`, from which kjit cannot compute a reverse derivative, "
+      "because the func takes arrays or returns nothing: write `func %s(...) @vjp(h)`",
       of->instance->function->decl->name, of->instance->function->decl->name);
   return call_transposed_rule(d, of, values, t, location);
 }
@@ -303,7 +302,7 @@ static void need_array(kd_derivation *d, const kt_var *param, const kt_var *deri
 {
   if (derivative || !kt_is_array(d->c, param->type) || !kd_holds_float(d->c, param->type)) return;
   kd_refuse(d, d->location,
-            "`%s` has a rule of its own, which needs the derivative of the array `%s`, too",
+            "`%s` has a derivative rule, which also needs the derivative of the array `%s`",
             d->primal->instance->function->decl->name, param->name);
 }
 

@@ -39,8 +39,8 @@ static void refuse_atomic(kd_derivation *d, const kt_expr *e)
   bool is_sum = e->builtin->id == KJ_BUILTIN_ATOMIC_ADD || e->builtin->id == KJ_BUILTIN_ATOMIC_SUB;
   if (is_sum && d->adjoint)
     kd_refuse(d, e->location,
-              "the value that `%s` returns has no derivative, as it depends on the order of the "
-              "threads: write `%s` as a statement of its own",
+              "the value that `%s` returns has no derivative, because it depends on the order of "
+              "the threads: write `%s` as a separate statement",
               e->builtin->name, e->builtin->name);
   kd_refuse(d, e->location, "`%s` of a value that depends on a parameter has no derivative: %s",
             e->builtin->name,
@@ -60,11 +60,10 @@ static void check_builtin(kd_derivation *d, const kt_expr *e)
   }
   if (!varies || kind != KJ_RULE_NONE) return;
   if (e->builtin->flags & KJ_ORDER && e->builtin->flags & KJ_PLACE) refuse_atomic(d, e);
-  kd_refuse(
-    d, e->location,
-    "`%s` has no derivative, and its operand depends on a parameter: write `no_diff(x)` for "
-    "an operand that is a constant, or a func with a rule of its own, `func f(x) @%s(g)`",
-    e->builtin->name, kd_rule_word(d));
+  kd_refuse(d, e->location,
+            "`%s` has no derivative, and its operand depends on a parameter: write `no_diff(x)` if "
+            "the operand is a constant, or call a func with a derivative rule, `func f(x) @%s(g)`",
+            e->builtin->name, kd_rule_word(d));
 }
 
 /* ---- arrays ---- */
@@ -75,10 +74,10 @@ static void check_view(kd_derivation *d, const kt_expr *view)
   kjit_type from = ki_type(d->c->types, view->x->type)->element,
             to = ki_type(d->c->types, view->type)->element;
   if (from != to)
-    kd_refuse(d, view->location,
-              "`%s` depends on a parameter, and its bytes as elements of another type have no "
-              "derivative",
-              name_of(view));
+    kd_refuse(
+      d, view->location,
+      "`%s` depends on a parameter, but a view of its bytes as another type has no derivative",
+      name_of(view));
 }
 
 static void check_load(kd_derivation *d, const kt_expr *e)
@@ -107,10 +106,11 @@ static void check_call(kd_derivation *d, const kt_expr *call)
     if (is_written) written = argument;
   }
   if (varies && written)
-    kd_refuse(d, call->location,
-              "`%s` may store a value that depends on a parameter to `%s`, and its body is not "
-              "derived: extern funcs, funcs that call themselves and funcs with a rule take values",
-              call->instance->function->decl->name, name_of(written));
+    kd_refuse(
+      d, call->location,
+      "`%s` may store a value that depends on a parameter to `%s`, but its body is not "
+      "differentiated: extern funcs, recursive funcs and funcs with a rule can take only values",
+      call->instance->function->decl->name, name_of(written));
 }
 
 static void check_expr(void *data, kt_expr **place)
@@ -125,10 +125,10 @@ static void check_expr(void *data, kt_expr **place)
   case KJ_T_CALL: check_call(d, e); break;
   case KJ_T_ADDRESS:
     if (array_varies(d, e->x))
-      kd_refuse(d, e->location,
-                "a pointer to `%s`, which depends on a parameter, has no derivative: hand over the "
-                "array",
-                name_of(e->x));
+      kd_refuse(
+        d, e->location,
+        "a pointer to `%s`, which depends on a parameter, has no derivative: pass the array",
+        name_of(e->x));
     break;
   default: break;
   }
@@ -141,10 +141,10 @@ static void check_store(kd_derivation *d, const kt_stmt *stmt)
   if (!root)
     kd_refuse(d, stmt->location,
               "a store through a pointer, or to one of several arrays, of a value that depends on "
-              "a parameter has no derivative: store to an array that the func is handed");
+              "a parameter has no derivative: store to an array that is passed to the func");
   if (root->kind == KJ_V_PARAM && !d->variables[root->index].other)
     kd_refuse(d, stmt->location,
-              "`%s` takes a value that depends on a parameter, and the call names no derivative of "
+              "`%s` takes a value that depends on a parameter, but the call names no derivative of "
               "`%s`: choose this parameter, too",
               root->name, root->name);
 }
@@ -165,7 +165,7 @@ static void check_variables(kd_derivation *d)
     if (var->index < d->count && var->kind == KJ_V_SHARED && kd_is_active(d, var))
       kd_refuse(
         d, var->location,
-        "the shared array `%s` depends on a parameter, and shared arrays have no derivative: load "
+        "the shared array `%s` depends on a parameter, but shared arrays have no derivative: load "
         "the elements where they are used, without a copy in shared memory",
         var->name);
   }

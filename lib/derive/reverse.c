@@ -119,8 +119,8 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
     KJ_PUSH(d->arena, &place.indices, kd_keep(d, kd_copy(d, stmt->indices.items[i])));
   kt_expr *other = kd_other_array(d, place.array);
   if (ki_type(d->c->types, other->type)->read_only)
-    kd_refuse(d, stmt->location, "the array that is handed over as the derivative of `%s` is const",
-              root->name);
+    kd_refuse(d, stmt->location,
+              "the array that is passed as the derivative of `%s` must not be const", root->name);
   kt_expr *value = kd_copy(d, node->value);
   if (is_logged) kd_log_store(d, stmt, place.array, &place.indices, value);
   else if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, value);

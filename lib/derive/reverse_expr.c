@@ -24,7 +24,7 @@ void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
   kt_expr *other = kd_other_array(d, node->array);
   if (ki_type(d->c->types, other->type)->read_only)
     kd_refuse(d, node->from->location,
-              "the array that is handed over as the derivative of `%s` is const",
+              "the array that is passed as the derivative of `%s` must not be const",
               kd_root(node->array)->name);
   if (kd_is_imaginary(d, node->array)) t = negated(d, t);
   kt_expr *before = kd_keep(d, kd_load(d, other, &node->indices));

@@ -498,8 +498,8 @@ static void check_effect(void *data, kt_stmt *stmt)
     const kt_expr *operand = kt_stmt_operand(stmt, i);
     if (kt_any_texpr(operand, has_effect, l))
       kd_refuse(l->d, operand->location,
-                "the body of this loop runs again for the reverse derivative, and this calls "
-                "something that has an effect, or may have one");
+                "the body of this loop runs again for the reverse derivative, but this call has or "
+                "may have a side effect");
   }
 }
 
@@ -527,7 +527,7 @@ static void list_state(loop *l)
       if (!l->most)
         kd_refuse(d, l->source->location,
                   "the values of `%s` in this loop have to be kept, and how often it runs is not "
-                  "known at compile time: say `@most(n)` behind its head",
+                  "known at compile time: write `@most(n)` after its head",
                   var->name);
       KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
     } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
@@ -568,7 +568,7 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
   if (stmt->keeps_values && !l.most)
     kd_refuse(d, stmt->location,
               "the values of this loop have to be kept, and how often it runs is not known at "
-              "compile time: say `@most(n)` behind its head");
+              "compile time: write `@most(n)` after its head");
   if (stmt->keeps_values || (l.most && !has_inner_loop(d, stmt) && kd_must_keep(d, stmt))) {
     kt_stmts kept = { 0 };
     emit_kept(&l, &kept);

@@ -181,7 +181,8 @@ static kjit_status check_call(kjit_module *module, const char *name, const char 
                         "kjit_bind_linked: no code is given for `%s`", name);
   if (symbol && (!*symbol || !is_symbol(symbol)))
     return ki_fail_call(module->context, KJIT_ERROR_NAME,
-                        "kjit_bind_linked: `%s` is no name of a function in linked code", symbol);
+                        "kjit_bind_linked: `%s` is not a valid name of a function in linked code",
+                        symbol);
   return ki_check_extern(module, name);
 }
 

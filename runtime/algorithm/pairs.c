@@ -187,7 +187,8 @@ static kjit_type result_type(const ka_pairs *p, const ka_pair_value *v)
 static void check_k(const ka_pairs *p, int64_t k)
 {
   if (k < 1 || k > MOST_K)
-    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld: 1 to %d", (long long)k, MOST_K);
+    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld, but must be from 1 to %d", (long long)k,
+            MOST_K);
   if ((uint64_t)k > p->total)
     ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld, but `y0` has only %llu rows", (long long)k,
             (unsigned long long)p->total);
@@ -198,7 +199,7 @@ static void check_places(const ka_pairs *p)
   ki_type_class class_ = ki_type(p->call->context->types, p->result_places.element)->class_;
   if (p->result_places.function || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED) return;
   ka_fail(p->call, KJIT_ERROR_TYPE,
-          "`result_places` has elements of type %s: positions are integers",
+          "`result_places` has elements of type %s, but positions are integers",
           ka_type_text(p->call, p->result_places.element));
 }
 

@@ -31,7 +31,8 @@ static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
 {
   if (is_derived(type)) return;
   ka_fail(p->call, KJIT_ERROR_TYPE,
-          "parameter %u of `func` has elements of type %s: derivatives are by f32 and f64",
+          "parameter %u of `func` has elements of type %s, but derivatives are supported only with "
+          "respect to f32 and f64",
           parameter, ka_type_text(p->call, type));
 }
 
@@ -52,7 +53,8 @@ static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg 
   int64_t count = info->rank == 1 ? tensor->shape[0] : 0;
   if (count < 1 || count > MOST_PARAMETER_ELEMENTS)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED,
-            "parameter %u of `func` is an array of %u axes: derivatives are by arrays of one axis "
+            "parameter %u of `func` is an array of %u axes, but derivatives are supported only "
+            "with respect to arrays of one axis "
             "with 1 to %d elements; an array with an element for each row of y can be one of y",
             parameter, info->rank, MOST_PARAMETER_ELEMENTS);
   v->width = (uint32_t)count;
@@ -65,7 +67,8 @@ void ka_read_gradient(ka_pairs *p)
   size_t row_count = ka_list_pair_rows(p, rows), first = row_count + 2;
   kjit_type result = p->values[0].element;
   if (!is_derived(result))
-    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s: derivatives are of f32 and f64",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "`func` returns %s, but only results of type f32 and f64 have derivatives",
             ka_type_text(call, result));
   for (size_t i = 0; i < p->value_count; i++) {
     ka_pair_value *v = &p->values[i];
@@ -286,11 +289,11 @@ static void check_value(ka_call *call, const gradient_call *g)
   if (g->by[g->count - 1] != KJIT_PAIRS_VALUE) return;
   for (size_t i = 0; i + 1 < g->count; i++) has_pass |= !is_by_y(g, g->by[i]);
   if (g->weight != KA_WEIGHT_ONE)
-    ka_fail(call, KJIT_ERROR_TYPE,
-            "KJIT_PAIRS_VALUE: only `add` has its value in the pass of the derivatives");
+    ka_fail(call, KJIT_ERROR_TYPE, "KJIT_PAIRS_VALUE is supported only for the operator `add`");
   if (!has_pass)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "KJIT_PAIRS_VALUE stands beside a derivative by x or by an argument: call kjit_pairs");
+            "KJIT_PAIRS_VALUE needs a derivative with respect to x or to an argument; for the "
+            "value alone call kjit_pairs");
 }
 
 static void check_call(ka_call *call, gradient_call *g)
@@ -298,11 +301,10 @@ static void check_call(ka_call *call, gradient_call *g)
   const kjit_operator *o = g->operator_;
   if (!o || !(o->name || o->function)) ka_fail(call, KJIT_ERROR_MISUSE, "operator is NULL");
   if (!read_weight(o, &g->weight))
-    ka_fail(
-      call, KJIT_ERROR_TYPE,
-      "reductions over pairs by %s have no derivative: those by `add`, `logaddexp`, `max` and "
-      "`min` have one",
-      o->name ? kj_format(&call->arena, "`%s`", o->name) : "an operator of the caller");
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "reductions over pairs by %s have no derivative; those by `add`, `logaddexp`, `max` "
+            "and `min` have one",
+            o->name ? kj_format(&call->arena, "`%s`", o->name) : "an operator of the caller");
   if (g->weight != KA_WEIGHT_ONE && !g->result) ka_fail(call, KJIT_ERROR_MISUSE, "result is NULL");
   if (!g->cotangents) ka_fail(call, KJIT_ERROR_MISUSE, "cotangents is NULL");
   if (!g->x) ka_fail(call, KJIT_ERROR_MISUSE, "x is NULL");
@@ -310,10 +312,10 @@ static void check_call(ka_call *call, gradient_call *g)
   if (!g->by || (!g->gradients && !call->options.results))
     ka_fail(call, KJIT_ERROR_MISUSE, "%s is NULL", g->by ? "gradients" : "by");
   if (!g->y_count || g->y_count > KA_MOST_PAIRED)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "%zu operands have rows of y: 1 to %d", g->y_count,
-            KA_MOST_PAIRED);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "got %zu operands with rows of y; expected 1 to %d",
+            g->y_count, KA_MOST_PAIRED);
   if (!g->count || g->count > KA_MOST_PAIR_RESULTS)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "%zu derivatives are asked for: 1 to %d", g->count,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "got %zu derivatives; expected 1 to %d", g->count,
             KA_MOST_PAIR_RESULTS);
   for (size_t i = 1; i < g->count; i++)
     if (g->by[i] <= g->by[i - 1])

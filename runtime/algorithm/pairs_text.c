@@ -213,7 +213,8 @@ static const char *value_of_nothing(const ka_pair_value *v, ka_kernel *kernel)
   ka_call *call = kernel->call;
   if (v->reduction) return ka_reduction_empty(call, v->reduction, "y0");
   if (!v->operator_.has_identity)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`y0` has no rows, and the operator no identity");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`y0` has no rows, and the operator has no identity element");
   return ka_use_identity(kernel, &v->operator_, v->value);
 }
 
@@ -299,7 +300,7 @@ void ka_infer_pair(ka_pairs *p)
   p->is_tuple = info->class_ == KJ_CLASS_TUPLE && p->is_several;
   p->value_count = p->is_tuple ? info->count : 1;
   if (p->value_count > KA_MOST_PAIR_RESULTS)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "`func` returns a tuple of %zu values: at most %d",
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "`func` returns a tuple of %zu values; the maximum is %d",
             p->value_count, KA_MOST_PAIR_RESULTS);
   for (size_t i = 0; i < p->value_count; i++) {
     kjit_type element = p->is_tuple ? info->items[i] : type;
@@ -308,8 +309,8 @@ void ka_infer_pair(ka_pairs *p)
     const char *text = element == KJIT_VOID ? "nothing" : "what no array holds";
     if (p->is_tuple)
       ka_fail(call, KJIT_ERROR_TYPE,
-              "item %zu of the tuple that `func` returns is %s: an element is expected", i,
+              "item %zu of the tuple that `func` returns is %s; expected an array element", i,
               ka_type_text(call, element));
-    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s: an element is expected", text);
+    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s; expected an array element", text);
   }
 }

@@ -10,7 +10,7 @@ static void fit_operand(ka_einsum *e, ka_factor *factor)
   const ka_factor *result = &e->result;
   const ka_operand *x = factor->operand;
   if (x->rank > result->rank)
-    ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes, and the result has %u", x->name,
+    ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes, but the result has %u", x->name,
             x->rank, result->rank);
   factor->rank = x->rank;
   for (uint32_t i = 0; i < x->rank; i++) {

@@ -245,7 +245,7 @@ static uint32_t read_axis(ka_call *call, const ka_operand *x)
   if (!call->options.axes) return x->rank - 1;
   uint32_t found = ka_read_axes(call, x->rank);
   if (__builtin_popcount(found) != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "a scan is along one axis");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes must contain exactly one axis for a scan");
   return (uint32_t)__builtin_ctz(found);
 }
 

@@ -312,7 +312,7 @@ static void read_vector(ka_solver *solver, ka_operand *vector, uint64_t extent, 
   ka_call *call = solver->call;
   ka_check_line(call, vector);
   if (vector->count != extent)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %llu elements, and the matrix %llu %s",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %llu elements, but the matrix has %llu %s",
             vector->name, (unsigned long long)vector->count, (unsigned long long)extent, of);
 }
 

@@ -450,7 +450,7 @@ static kjit_status add_kind(kj_runtime *runtime, const kj_device_operations *ope
 {
   KJ_ASSERT(kj_is_locked_here(&runtime->context->runtime_mutex));
   if (kj_find_kind(runtime, operations->kind) || runtime->kind_count == KJ_MOST_KINDS)
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "there is a kind of device %d already",
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "device kind %d is already registered",
                     (int)operations->kind);
   runtime->kinds[runtime->kind_count++].operations = operations;
   return KJIT_OK;

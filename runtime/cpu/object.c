@@ -76,10 +76,10 @@ static bool read_header(loader *l)
 {
   const Elf64_Ehdr *header = (const Elf64_Ehdr *)l->object;
   if (l->size_bytes < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG))
-    return refuse(l, "it is no ELF file");
+    return refuse(l, "it is not an ELF file");
   if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
       header->e_machine != KJ_OBJECT_MACHINE || header->e_type != ET_REL)
-    return refuse(l, "it is no relocatable object for " KJ_OBJECT_NAME);
+    return refuse(l, "it is not a relocatable object for " KJ_OBJECT_NAME);
   if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % _Alignof(Elf64_Shdr) ||
       !is_inside(l, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
     return refuse(l, "its section table is out of bounds");
@@ -155,7 +155,7 @@ static bool place_section(loader *l, section *s, size_t *end)
 static bool check_section(loader *l, const section *s)
 {
   uint64_t flags = s->header->sh_flags;
-  if (flags & SHF_TLS) return refuse(l, "it has variables of a thread");
+  if (flags & SHF_TLS) return refuse(l, "it has thread-local variables");
   if ((flags & SHF_WRITE) && (flags & SHF_EXECINSTR))
     return refuse(l, "it has self-modifying code");
   if (s->header->sh_type != SHT_PROGBITS && s->header->sh_type != SHT_NOBITS)
@@ -322,7 +322,7 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
     if (!find_address(l, (uint32_t)i, &address)) return false;
     if (!(l->sections[symbol->st_shndx].header->sh_flags & SHF_EXECINSTR) ||
         symbol->st_value >= l->sections[symbol->st_shndx].header->sh_size)
-      return refuse(l, "the kernel's symbol is no code");
+      return refuse(l, "the kernel's symbol is not code");
     KJ_ASSERT(address - (uint64_t)(uintptr_t)l->memory < l->code_bytes);
     *kernel = (kj_cpu_kernel)(uintptr_t)address;
     return true;

@@ -230,8 +230,7 @@ kjit_status kj_compile_cuda_c(const kj_link_target *target, const kj_link_input 
     return result == OUT_OF_MEMORY
              ? fail_memory(diagnostics)
              : kj_error(diagnostics, KJIT_ERROR_COMPILE,
-                        "NVRTC does not take the text of `%s` (nvrtcResult %d)", input->name,
-                        result);
+                        "NVRTC rejects the source of `%s` (nvrtcResult %d)", input->name, result);
   kjit_status status = compile(&library, program, target, input, diagnostics, ptx, size_bytes);
   (void)library.nvrtcDestroyProgram(&program);
   return status;

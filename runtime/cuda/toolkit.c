@@ -297,10 +297,11 @@ kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostic
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   kj_buffer out = { 0 }, err = { 0 }, result = { 0 },
             *wanted = process->has_result ? &result : &out;
-  kjit_status status = open_ends(process, &e) ? run(process, &e, &out, &err, &result, diagnostics)
-                                              : kj_error(diagnostics, KJIT_ERROR_IO,
-                                                         "no pipes and files in memory for %s: %s",
-                                                         process->arguments[0], strerror(errno));
+  kjit_status status =
+    open_ends(process, &e)
+      ? run(process, &e, &out, &err, &result, diagnostics)
+      : kj_error(diagnostics, KJIT_ERROR_IO, "cannot create pipes or memory files for %s: %s",
+                 process->arguments[0], strerror(errno));
   close_ends(&e);
   if (status == KJIT_OK) {
     *output_bytes = wanted->length;

@@ -31,8 +31,8 @@ static kjit_status check_texts(kjit_context *context, const kjit_formula_options
   if (column->type < KJIT_I8 || column->type > KJIT_U64 || column->flags >= 2 * KJIT_COLUMN_TEXT ||
       (column->flags & ~(uint32_t)(KJIT_COLUMN_TEXT | KJIT_COLUMN_NULLABLE)))
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "%s: columns[%u]: `%s` has texts, so that its type must be an integer, and "
-                        "its only other flag KJIT_COLUMN_NULLABLE",
+                        "%s: columns[%u]: `%s` has texts, so its type must be an integer type, and "
+                        "KJIT_COLUMN_NULLABLE is the only other flag that it can have",
                         call, index, column->name);
   if (!texts || (texts->count && !texts->items))
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: texts[%u], of `%s`, is NULL", call, index,
@@ -70,7 +70,7 @@ static kjit_status check_column(kjit_context *context, const kjit_formula_option
                         field, index, column->name);
   if (kind != KF_PLAIN && column->type != KJIT_I32 && column->type != KJIT_I64)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "%s[%u]: `%s` is a timestamp or duration, and its type is not i32 or i64",
+                        "%s[%u]: `%s` is a timestamp or duration, so its type must be i32 or i64",
                         field, index, column->name);
   if (column->flags & KJIT_COLUMN_TEXT) KJ_TRY(check_texts(context, options, index));
   if ((column->flags & KJIT_COLUMN_BITS) && column->type != KJIT_BOOL)
@@ -207,10 +207,11 @@ static void describe(making *m, kf_writer *w, const kf_value *value)
   formula->type = kf_own_type(value);
   if (value->kind == KF_STRING)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
-            "the formula is a text; a text stands beside a timestamp or a column of texts only");
+            "the formula is a text, but a text can be combined only with a timestamp or a column "
+            "of texts");
   if (value->kind == KF_TEXT)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
-            "the formula is a column of texts; formulas compare texts, and compute none");
+            "the formula is a column of texts; formulas can compare texts but cannot return them");
   formula->flags |= kf_date_flags(value);
   if (formula->type == KJIT_ANY)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,

@@ -113,7 +113,8 @@ static kf_value compare_columns(kf_writer *w, kjit_op op, kf_value x, kf_value y
 {
   if (!is_same(x.texts, y.texts) || !is_ascending(x.texts))
     kf_fail(w, location, KJIT_ERROR_TYPE,
-            "two columns of texts are compared if they have one dictionary whose texts ascend");
+            "two columns of texts can be compared only if they have the same dictionary and its "
+            "texts ascend");
   x.kind = y.kind = KF_PLAIN;
   return kf_apply(w, op, x, y, location);
 }

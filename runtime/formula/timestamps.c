@@ -134,11 +134,11 @@ static kf_value resolve_text(kf_writer *w, kf_value x, const kf_value *other, kj
   kf_value value = { .type = KJ_WEAK_INT, .kind = KF_TIMESTAMP };
   if (other->kind != KF_TIMESTAMP)
     kf_fail(w, location, KJIT_ERROR_TYPE,
-            "a text stands beside a timestamp or a column of texts only, not %s",
+            "a text can be combined only with a timestamp or a column of texts, not %s",
             kf_type_name(w, other));
   if (!read_timestamp(x.text, &value.integer, &value.unit))
     kf_fail(w, location, KJIT_ERROR_TYPE,
-            "\"%s\" is no timestamp such as \"2024-01-31\" or \"2024-01-31T12:30:00\"", x.text);
+            "\"%s\" is not a timestamp such as \"2024-01-31\" or \"2024-01-31T12:30:00\"", x.text);
   return value;
 }
 
@@ -204,7 +204,7 @@ kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_
     if (items[i].kind == KF_TIMESTAMP || items[i].kind == KF_DURATION) model = &items[i];
   if (!model)
     kf_fail(w, location, KJIT_ERROR_TYPE,
-            "a text stands beside a timestamp or a column of texts only");
+            "a text can be combined only with a timestamp or a column of texts");
   const kf_value example = *model;
   for (size_t i = 0; i < count; i++) {
     items[i] = resolve_text(w, items[i], &example, location);

@@ -309,11 +309,11 @@ static kjit_status put_device_behind(kjit_device *device, place next, kj_diagnos
        stream = stream->next_of_device) {
     place first = { .device = device, .native = stream->native };
     if (is_stale(stream) || (device == next.device && first.native == next.native)) continue;
-    if (stream->is_closing) return refuse(diagnostics, "one is being destroyed");
+    if (stream->is_closing) return refuse(diagnostics, "a stream is being destroyed");
     KJ_TRY(put_behind(first, next, diagnostics));
   }
   if (!has_waited(device, device->memory->lost_order))
-    return refuse(diagnostics, "one has gone, and the driver has refused to order it");
+    return refuse(diagnostics, "a stream was destroyed, and the driver has refused to order it");
   return put_behind((place){ .device = device }, next, diagnostics);
 }
 
@@ -346,7 +346,7 @@ static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_
   place place;
   KJ_ASSERT(*next >> KJ_STREAM_BITS == device->number);
   KJ_TRY(find_place(runtime, *next, diagnostics, &place));
-  if (place.has_passed) return refuse(diagnostics, "the one that is to wait was lost");
+  if (place.has_passed) return refuse(diagnostics, "the waiting stream was lost");
   /* In place of a per-thread stream, the default stream waits, and per-thread streams are ordered
    * after it. Other threads cannot name this per-thread stream, so they could not order their work
    * after a wait of this stream alone. */

@@ -494,8 +494,8 @@ def check_refused_solvers(kjit):
     matrix, b, x = laplacian(4), np.ones(4), np.zeros(4)
     kjit.begin()
     a, refuse = operator(kjit, matrix, (4, 4), "matrix"), kjit.refuse
-    refuse("kjit_cg", "`b` has 3 elements, and the matrix 4 rows", x, a, b[:3])
-    refuse("kjit_lsmr", "`x` has 3 elements, and the matrix 4 columns", x[:3], a, b)
+    refuse("kjit_cg", "`b` has 3 elements, but the matrix has 4 rows", x, a, b[:3])
+    refuse("kjit_lsmr", "`x` has 3 elements, but the matrix has 4 columns", x[:3], a, b)
     refuse("kjit_lsmr", "the output `x` overlaps `b`", b, a, b)
     refuse("kjit_lsmr", "options.damp is -1, but must be finite and not negative", x, a, b, damp=-1.0)
     refuse("kjit_lsmr", "options.b_tolerance is nan", x, a, b, b_tolerance=float("nan"))

@@ -207,8 +207,8 @@ static void check_messages(void)
   check_message("day < length", KJIT_ERROR_TYPE, "`<` of timestamp[D] and duration[ms]");
   check_message("day == 3", KJIT_ERROR_TYPE, "`==` of timestamp[D] and an integer literal");
   check_message("sqrt(day)", KJIT_ERROR_TYPE, "argument 1 of `sqrt` is timestamp[D]");
-  check_message("day > '2023-02-29'", KJIT_ERROR_TYPE, "\"2023-02-29\" is no timestamp such as");
-  check_message("day > '2023-02'", KJIT_ERROR_TYPE, "is no timestamp such as");
+  check_message("day > '2023-02-29'", KJIT_ERROR_TYPE, "\"2023-02-29\" is not a timestamp such as");
+  check_message("day > '2023-02'", KJIT_ERROR_TYPE, "is not a timestamp such as");
   check_message("'2023-02-01'", KJIT_ERROR_TYPE, "the formula is a text");
   check_message("1 + '2023-02-01'", KJIT_ERROR_TYPE, "a text");
   check_message("length * 1.5", KJIT_ERROR_TYPE, "`*` of duration[ms] and a float literal");
@@ -222,7 +222,7 @@ static void check_messages(void)
   check_message("day", KJIT_ERROR_MISUSE, "together with one unit");
   columns[0] =
     (kjit_formula_column){ "day", KJIT_F64, KJIT_COLUMN_TIMESTAMP | KJIT_COLUMN_DAYS, 0 };
-  check_message("day", KJIT_ERROR_MISUSE, "its type is not i32 or i64");
+  check_message("day", KJIT_ERROR_MISUSE, "so its type must be i32 or i64");
 }
 
 int main(int argc, char **argv)

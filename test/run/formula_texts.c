@@ -195,9 +195,10 @@ static void test_refused(void)
   refuse("(x > 1) & s in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `&`");
   refuse("s in 'a'", KJIT_ERROR_SYNTAX, "expected values in parentheses after `in`");
   refuse("s not 3", KJIT_ERROR_SYNTAX, "expected `in` after `not`");
-  refuse("'a' == 'b'", KJIT_ERROR_TYPE, "a text stands beside a timestamp or a column of texts");
+  refuse("'a' == 'b'", KJIT_ERROR_TYPE,
+         "a text can be combined only with a timestamp or a column of texts");
   texts[1].count--;
-  refuse("s == t", KJIT_ERROR_TYPE, "if they have one dictionary whose texts ascend");
+  refuse("s == t", KJIT_ERROR_TYPE, "only if they have the same dictionary and its texts ascend");
   texts[1].items = NULL;
   kjit_formula *formula;
   REQUIRE(make("x", &formula) == KJIT_ERROR_MISUSE);

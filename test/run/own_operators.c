@@ -206,7 +206,7 @@ static void test_identity(kjit_module *module)
     says("an exclusive scan starts with the operator's identity, and this operator has none"));
   REQUIRE(kjit_pairs(context, &line, &gap, &from, &nothing, 1, &longer, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`y0` has no rows, and the operator no identity"));
+  REQUIRE(says("`y0` has no rows, and the operator has no identity element"));
   kjit_operator untrue = kjit_operator_function(find(module, "untrue"));
   for (int i = 0; i < 2; i++) {
     REQUIRE(kjit_reduce(context, &to, &from, &untrue, NULL) == KJIT_ERROR_TYPE);

@@ -171,14 +171,14 @@ static void test_several(const operands *o)
   REQUIRE(several_of(o, "squared", results, 2) == KJIT_ERROR_TYPE);
   REQUIRE(says("`func` returns 1 value, but 2 results are are given"));
   REQUIRE(several_of(o, "nested", results, 2) == KJIT_ERROR_TYPE);
-  REQUIRE(says("item 1 of the tuple that `func` returns is (i64, i64): an element is expected"));
+  REQUIRE(says("item 1 of the tuple that `func` returns is (i64, i64); expected an array element"));
   REQUIRE(several_of(o, "many", results, 2) == KJIT_ERROR_UNSUPPORTED);
-  REQUIRE(says("`func` returns a tuple of 17 values: at most 16"));
+  REQUIRE(says("`func` returns a tuple of 17 values; the maximum is 16"));
   REQUIRE(several_of(o, "both", same, 2) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("the output `r1` overlaps `r0`"));
   REQUIRE(several_of(o, "both", NULL, 2) == KJIT_ERROR_MISUSE && says("results is NULL"));
   REQUIRE(pairs_of(o, &both, "add") == KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns what no array holds: an element is expected"));
+  REQUIRE(says("`func` returns what no array holds; expected an array element"));
   REQUIRE(kjit_pairs_several(context, NULL, 0, &both, &o->of_x, &o->of_y, 1, &add, &options) ==
           KJIT_OK);
   REQUIRE(info[0].element == KJIT_F32 && info[1].element == KJIT_I64 && info[1].shape[0] == M);
@@ -217,7 +217,7 @@ static void test_refused_rows(const operands *o)
   REQUIRE(pairs_with(o, NULL, &o->of_x, &o->of_y, 1) == KJIT_ERROR_MISUSE);
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &of_none, 1, &min, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`y0` has no rows, and the operator no identity"));
+  REQUIRE(says("`y0` has no rows, and the operator has no identity element"));
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &of_none, 1, &first, NULL) ==
           KJIT_ERROR_ARGUMENT);
   kjit_release_array(wide);
@@ -233,7 +233,8 @@ static void test_refused_k(const operands *o)
              *least = make_rows(KJIT_F32, M, 3);
   kjit_operand of_few = kjit_operand_array(few), of_floats = kjit_operand_array(floats),
                of_least = kjit_operand_array(least);
-  const char *texts[] = { "`k` is 0: 1 to 64", "`k` is 65: 1 to 64",
+  const char *texts[] = { "`k` is 0, but must be from 1 to 64",
+                          "`k` is 65, but must be from 1 to 64",
                           "`k` is 10, but `y0` has only 9 rows" };
   for (int i = 0; i < 3; i++) {
     REQUIRE(kjit_pairs_smallest(context, &of_least, NULL, &o->squared, &o->of_x, &of_few, 1, ks[i],
@@ -245,7 +246,7 @@ static void test_refused_k(const operands *o)
   REQUIRE(says("`result` must have two axes: 700 rows, as many as `x`, of 4 elements"));
   REQUIRE(kjit_pairs_smallest(context, &of_least, &of_floats, &o->squared, &o->of_x, &of_few, 1, 3,
                               NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`result_places` has elements of type f32: positions are integers"));
+  REQUIRE(says("`result_places` has elements of type f32, but positions are integers"));
   kjit_release_array(few);
   kjit_release_array(floats);
   kjit_release_array(least);

@@ -382,7 +382,7 @@ static bool scan_vector(tool_scanner *scanner, tool_value *value)
   char *name = tool_copy_text(scanner->at, length);
   bool ok = tool_scan_array_type(scanner, &lane, &lanes);
   if (ok && kjit_parse_type(scanner->context, name, &value->type) != KJIT_OK)
-    ok = tool_scan_fail(scanner, start, "`%s` is no type", name);
+    ok = tool_scan_fail(scanner, start, "`%s` is not a type", name);
   free(name);
   if (!ok || !tool_expect(scanner, '(')) return false;
   value->is_vector = true;

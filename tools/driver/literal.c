@@ -73,7 +73,8 @@ static bool scan_list(literal *l, uint32_t depth)
   }
   if (!extent && !set_rank(l, at, depth + 1)) return false;
   if (l->has_extent[depth] && extent != l->shape.extents[depth])
-    return tool_scan_fail(scanner, at, "this list has %lld items, and those before have %lld",
+    return tool_scan_fail(scanner, at,
+                          "this list has %lld items, but the preceding lists have %lld",
                           (long long)extent, (long long)l->shape.extents[depth]);
   l->has_extent[depth] = true;
   l->shape.extents[depth] = extent;

@@ -51,7 +51,7 @@ bool tool_read_sparse(tool_arguments *arguments, tool_error *error, const char *
   sparse->is_coo = !strcmp(format, "coo");
   bool ok = is_csr || sparse->is_coo ||
             tool_fail(error, TOOL_EXIT_FILE,
-                      "%s: a matrix in the format '%s': csr and coo are supported", path, format);
+                      "%s: the matrix format '%s' is not supported; csr and coo are", path, format);
   free(format);
   return ok && read_shape(error, path, sparse->shape) &&
          read_arrays(arguments, error, path, name, is_csr ? of_csr : of_coo);

@@ -392,10 +392,11 @@ static bool read_rows(table *t)
   }
   if (t->cells.error->text) return false;
   bool has_rows = t->request->column || t->count || !t->columns;
-  return has_rows || tool_fail(t->cells.error, TOOL_EXIT_FILE,
-                               "%s: line %llu: expected numbers, but the line has texts, and no "
-                               "row follows that they could name",
-                               t->cells.path, (unsigned long long)t->first_line);
+  return has_rows ||
+         tool_fail(
+           t->cells.error, TOOL_EXIT_FILE,
+           "%s: line %llu: expected numbers, but the line has texts, and no row of numbers follows",
+           t->cells.path, (unsigned long long)t->first_line);
 }
 
 /* ---- the array ---- */

@@ -47,9 +47,10 @@ static const char after_stages[] =
   "\n"
   "FACTS are argument properties that the code relies on: all, or a list of aligned16, "
   "offsets32, grid32 and disjoint, separated by blanks. Without facts the code works for all "
-  "arguments with these types. all does not include two facts. rows_aligned16 means that the rows "
-  "of multi-dimensional arrays are multiples of 16 bytes. programmatic means that launches "
-  "may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
+  "arguments with these types. all does not include rows_aligned16 and programmatic. "
+  "rows_aligned16 "
+  "means that the rows of multi-dimensional arrays are multiples of 16 bytes. programmatic means "
+  "that launches may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
   "\n"
   "Exit status:\n"
   "  0  success\n"
@@ -71,7 +72,8 @@ static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Input", 1 },
   { "kernel", 'k', "NAME", 0,
     "Kernel to compile (default: the only kernel). adjoint(NAME) or adjoint(NAME, 0, 2) is the "
-    "adjoint of a kernel, by all arrays of floats or by parameters; a remark says how it sums",
+    "adjoint of a kernel with respect to all arrays of floats or to parameters 0 and 2; a remark "
+    "says how it sums derivatives",
     1 },
   { "signature", 's', "SIGNATURE", 0, "Types of all parameters", 1 },
   { "type", 't', "NAME=TYPE", 0, "Type of a single parameter, in place of --signature", 1 },
@@ -88,16 +90,16 @@ static const struct argp_option option_table[] = {
     "uninitialized, races, integer-division and float-division. usual enables bounds, division and "
     "assert. The default is none",
     2 },
-  { "interruptible", KEY_INTERRUPTIBLE, 0, 0, "Let the code poll for an interruption of its launch",
-    2 },
+  { "interruptible", KEY_INTERRUPTIBLE, 0, 0,
+    "Let running kernels check whether the application interrupts their launch", 2 },
   TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 2),
   { "lineinfo", KEY_LINEINFO, 0, 0, "Add source line numbers for debuggers and profilers", 2 },
   { "debug", KEY_DEBUG, 0, 0, "Add lines and variables for debuggers; do not optimize", 2 },
   { "ptx-version", KEY_PTX_VERSION, "M.N", 0,
     "PTX version, such as 7.8 (default: the lowest version that supports the code)", 2 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0,
-    "GPU math functions in a file of LLVM bitcode, or libclc, a part of kjit. The default is "
-    "libdevice of a CUDA toolkit, or libclc without a toolkit",
+    "File of LLVM bitcode with GPU math functions, or libclc for the functions that kjit includes. "
+    "The default is libdevice of a CUDA toolkit, or libclc without a toolkit",
     2 },
   { 0, 0, 0, 0, "Result", 3 },
   { "emit", 'e', "STAGE", 0, "Last stage of the compilation; see below", 3 },

@@ -85,7 +85,7 @@ static bool scan_bit(tool_scanner *scanner, uint32_t *bit)
   const char *at = scanner->at;
   if (!tool_scan_integer(scanner, "the number of a bit", &number)) return false;
   if (number < 0 || number > 64)
-    return tool_scan_fail(scanner, at, "bits have numbers from 0 to 64");
+    return tool_scan_fail(scanner, at, "a bit number must be from 0 to 64");
   *bit = (uint32_t)number;
   return true;
 }
@@ -108,7 +108,7 @@ static bool scan_devices(tool_scanner *scanner, size_t *count)
   const char *at = scanner->at;
   if (!tool_scan_integer(scanner, "a number of devices", &number)) return false;
   if (number < 1 || number > RUN_MOST_DEVICES)
-    return tool_scan_fail(scanner, at, "1 to %d devices share a call", RUN_MOST_DEVICES);
+    return tool_scan_fail(scanner, at, "a call can use 1 to %d devices", RUN_MOST_DEVICES);
   *count = (size_t)number;
   return true;
 }

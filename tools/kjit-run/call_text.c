@@ -370,9 +370,10 @@ static bool fail_results(tool_scanner *scanner, const run_algorithm *algorithm)
   const run_parameter *first = algorithm->parameters;
   bool writes = first->role == RUN_WRITTEN || first->role == RUN_IN_PLACE;
   if (!writes)
-    return tool_scan_fail(scanner, scanner->at, "%s has no result: %s(...)", algorithm->name,
+    return tool_scan_fail(scanner, scanner->at, "%s has no result; write %s(...)", algorithm->name,
                           algorithm->name);
-  return tool_scan_fail(scanner, scanner->at, "%s has no result, it writes '%s': %s(%s, ...)",
+  return tool_scan_fail(scanner, scanner->at,
+                        "%s has no result, because it writes '%s'; write %s(%s, ...)",
                         algorithm->name, first->name, algorithm->name, first->name);
 }
 

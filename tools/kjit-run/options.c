@@ -72,10 +72,10 @@ static const char values[] =
   "KERNEL[N](...) launches at least N threads. KERNEL(...) uses @grid and @block of the kernel, or "
   "the extents of its grid_range. An argument is the name of an --arg, a view (x[1:], x.T), a "
   "value, or a func. Without (ARGUMENTS) each parameter receives the "
-  "--arg with the same name. adjoint(KERNEL, 0, 2)(ARGUMENTS) launches the adjoint of a kernel by "
-  "these parameters; without numbers, by all arrays of floats. Without --launch the only kernel of "
-  "the module is launched in this "
-  "way.\n"
+  "--arg with the same name. adjoint(KERNEL, 0, 2)(ARGUMENTS) launches the adjoint of a kernel "
+  "with respect to parameters 0 and 2; without numbers, with respect to all arrays of floats. "
+  "Without --launch, kjit-run launches the only kernel of the module and passes each parameter "
+  "the --arg with the same name.\n"
   "\n"
   "CALL is RESULT = ALGORITHM(OPERANDS, OPTION=VALUE). An operand is an --arg, a view of it, or a "
   "func that computes the elements, with its arguments and its shape "
@@ -173,7 +173,8 @@ static const struct argp_option option_table[] = {
     "Show a stage of the compilation: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object",
     3 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0,
-    "GPU math functions in a file of LLVM bitcode, or libclc, a part of kjit", 3 },
+    "File of LLVM bitcode with GPU math functions, or libclc for the functions that kjit includes",
+    3 },
   { "devices", KEY_DEVICES, 0, 0, "List the devices and exit", 3 },
   { 0, 0, 0, 0, "Other", 4 },
   { "cache", KEY_CACHE, "DIR", 0, "Disk cache directory (default in the home directory)", 4 },

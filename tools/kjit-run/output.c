@@ -115,8 +115,8 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
 static bool check_shapes(tool_scanner *scanner, const run_output *output)
 {
   if (output->array.memory->has_texts || output->expected.array.memory->has_texts)
-    return tool_scan_fail(scanner, scanner->text, "'%s' has texts, and --check compares numbers",
-                          output->label);
+    return tool_scan_fail(scanner, scanner->text,
+                          "'%s' has texts, but --check compares only numbers", output->label);
   if (tool_same_shape(&output->array, &output->expected.array)) return true;
   char *got = tool_shape_text(&output->array), *expected = tool_shape_text(&output->expected.array);
   tool_scan_fail(scanner, scanner->text, "the array is %s, but the expected one is %s", got,

@@ -37,11 +37,11 @@ bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_w
 {
   const tool_array *array = &argument->array;
   if (argument->is_array && array->memory->has_texts)
-    return tool_fail(error, TOOL_EXIT_USAGE,
-                     "'%s' has texts, such as \"%s\", and kernels and algorithms take numbers; "
-                     "--formula 'x = %s == \"%s\"' compares them",
-                     argument->name, array->memory->texts.items[0], argument->name,
-                     array->memory->texts.items[0]);
+    return tool_fail(
+      error, TOOL_EXIT_USAGE,
+      "'%s' has texts, such as \"%s\", but kernels and algorithms take only numbers; "
+      "--formula 'x = %s == \"%s\"' compares them",
+      argument->name, array->memory->texts.items[0], argument->name, array->memory->texts.items[0]);
   if (!argument->is_array || !array->memory->validity) return true;
   bool is_float = tool_elements[array->element].class_ >= TOOL_FLOAT;
   if (is_float && !is_written) return true;

@@ -26,7 +26,7 @@ static bool scan_step(tool_scanner *scanner, sizes *s)
   const char *at = scanner->at;
   if (!tool_scan_integer(scanner, "how the sizes grow", &s->step)) return false;
   return s->step > (s->is_sum ? 0 : 1) ||
-         tool_scan_fail(scanner, at, "sizes have to grow: *2 or +1 at least");
+         tool_scan_fail(scanner, at, "sizes must grow by at least *2 or +1");
 }
 
 static bool scan_range(tool_scanner *scanner, sizes *s)
@@ -109,7 +109,8 @@ bool run_check_sweep(tool_error *error, const run_options *o)
     return tool_fail(error, TOOL_EXIT_USAGE, "--plot: expected a FILE.svg, not '%s'", o->plot);
   if (o->plot && !strcmp(o->plot, "-") && (!o->csv || !strcmp(o->csv, "-")))
     return tool_fail(error, TOOL_EXIT_USAGE,
-                     "--plot -: the rows are on standard output: --csv FILE puts them elsewhere");
+                     "--plot -: standard output cannot take both the plot and the rows; write the "
+                     "rows to a file with --csv FILE");
   for (size_t i = 0; i < o->output_count; i++)
     if (!refuse(error, true, names[o->outputs[i].kind])) return false;
   return refuse(error, o->emits.count > 0, "--emit") && refuse(error, o->shows_time, "--time") &&

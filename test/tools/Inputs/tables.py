@@ -172,7 +172,7 @@ def check_texts():
     for options, text in [
         (["--call", "m = max(city)"], "'city' has texts, such as"),
         (["--save", "city=texts.npy"], "a .npy file holds numbers, not text[300]"),
-        (["--check", "city=0"], "'city' has texts, and --check compares numbers"),
+        (["--check", "city=0"], "'city' has texts, but --check compares only numbers"),
         (["--formula", "r = city + 1"], "`+` of a column of texts and an integer literal"),
     ]:
         made = run(*options)

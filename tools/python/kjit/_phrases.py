@@ -34,7 +34,7 @@ RULES: list = [
     (r"a string is not a value; strings can only be used in `assert`, `raise` and `print`", "a string is not a value; strings can only be used in assert, raise and print()"),
     (r"or give the kernel a @block known", "or give the kernel a `block=` known"),
     (r"write `raise`, or put it under `if target == gpu`", "write `raise`"),
-    (r"say `@most\(n\)` behind its head", "write `for i in range(100)`, with a constant, and leave the loop with `break`"),
+    (r"write `@most\(n\)` after its head", "write `for i in range(100)`, with a constant, and leave the loop with `break`"),
     (r"a smaller `@most\(n\)` keeps less", "a smaller range keeps less"),
     (r"`func \w+\([^()]*\) @(jvp|vjp)\(g\)`", r"`@kjit.func(\1=g)`"),
     (r"^kjit_([a-z_]+): ", _function),
