@@ -230,6 +230,10 @@ for kind in ("f8", "f4", "i1", "i4", "i8", "u1", "u4", "u8"):
             got = columns_of(kjit.table(native).groupby("k").agg(**asked), maker)
             for a, b in zip(got["folded"], got["whole"]):
                 assert same(a, b) or a != a and b != b or math.isclose(a, b, rel_tol=1e-4 if kind == "f4" else 1e-9), (seed, kind, maker, a, b)
+for kind in ("i1", "u1", "u2", "i4", "u4", "i8", "u8"):
+    x = np.array([1, 2, 100], kind)
+    made = kjit.table({"k": np.array([0, 1, 0]), "x": x}).groupby("k").agg(sum=("x", lambda x: x.sum()), high=("x", lambda x: x.max()))
+    assert made["sum"].dtype == x.sum().dtype and made["high"].dtype == x.dtype and made["sum"].tolist() == [101, 2], made
 
 # Texts of groups.
 for maker in MAKERS:

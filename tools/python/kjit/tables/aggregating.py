@@ -313,6 +313,8 @@ def own(values, function):
     if kinds:
         present = numpy.flatnonzero(values.fold(COUNT))
         folds = [_means(values) if kind == TOTAL else values.fold(kind) for kind in kinds]
+        if values.dtype.kind == "u":  # NumPy's sum of unsigned numbers is unsigned
+            folds = [each.view("u8") if kind == SUM else each for kind, each in zip(kinds, folds)]
         return _of_present(values, present, _algorithms.map(function.__kjit_folds__[1], *(each[present] for each in folds), device="cpu"))
     known = function.__dict__
     if "__kjit_group__" not in known:

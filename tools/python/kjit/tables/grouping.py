@@ -77,11 +77,11 @@ class GroupBy:
         """Returns the number of rows of each group: a Series in pandas, otherwise a table with the
         column `size`."""
         self._forget()
-        groups, labels = self._groups(), self._labels()
+        groups, labels = self._find()
         counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
         home, kind = self._table._home, self._table._columns[self._names[0]].data.kind
         made = {"size": Result(counts, None, "arrow" if kind == "arrow" else "numpy")}
-        return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels)), made), "size")
+        return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels())), made), "size")
 
     def rolling(self, window, min_periods=None, center=False):
         """Returns rolling windows within each group, see `Table.rolling`. The results are in the
@@ -99,7 +99,7 @@ class GroupBy:
         for name, pair in aggregations.items():
             _check(name, pair)
         self._forget()
-        groups = self._groups()
+        groups, labels = self._find()  # another thread may forget them before the end
         # (column or function of a row, whether decimals are integers) -> the folds, and functions
         # of groups, of all its aggregations
         wanted = {}
@@ -124,27 +124,32 @@ class GroupBy:
             if name in self._names:
                 raise ValueError(f"agg({name}=...): a key column already has this name")
             made[name] = aggregating.of(name, column, values[column, aggregating.is_exact(how)], how)
-        return self._table._home.groups_of(self._table._native, dict(zip(self._names, self._labels())), made)
+        return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels())), made)
 
     def _forget(self):
         """Forgets groups that read their keys in the memory of the table. The program may have
         changed the keys since, and keys out of the range found before are no indices of results."""
-        if self._found and len(self._names) == 1 and isinstance(self._found[0], keys.RangeGroups):
+        found = self._found
+        if found and len(self._names) == 1 and isinstance(found[0], keys.RangeGroups):
             self._found = None
 
-    def _groups(self):
-        if self._found is None:
+    def _find(self):
+        """Returns (the groups, a function that returns their keys)."""
+        found = self._found
+        if found is None:
             (groups, labels), *others = [_groups_of(usable(self._table._columns[name])) for name in self._names]
             for other, own in others:
                 groups, labels = _paired(groups, labels, other, own)
-            self._found = groups, labels
-        return self._found[0]
+            found = self._found = groups, labels
+        return found
+
+    def _groups(self):
+        return self._find()[0]
 
     def _labels(self):
         """Returns the keys of the groups as a Result for each column. After an aggregation this
         needs no pass over the rows."""
-        self._groups()
-        return self._found[1]()
+        return self._find()[1]()
 
     def _decimal(self, column):
         """Returns the Decimal of a column, or None for functions and for columns of other types."""
