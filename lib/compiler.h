@@ -45,7 +45,7 @@ typedef enum kj_argument_kind {
    * f64). If an integer needs more than 32 bits, .type is the type that it has when no other
    * operand gives it one: KJIT_I64, or KJIT_U64 if it needs 64 bits without a sign */
   KJ_ARGUMENT_NUMBER,
-  KJ_ARGUMENT_ARRAY, /* .type a global array; .facts */
+  KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts holds what is known of it */
   /* compile-time value of a const parameter: .type weak or scalar; .integer as in ki_value */
   KJ_ARGUMENT_CONST,
   KJ_ARGUMENT_FUNCTION /* .function */

@@ -8,14 +8,14 @@
 #include "target/target.h"
 #include "support/host_process.h"
 
-enum { KJ_GPU_VECTOR_BYTES = 16 }; /* of a load or store of a thread */
+enum { KJ_GPU_VECTOR_BYTES = 16 }; /* size of the widest load or store of a thread */
 
 struct kj_compiler {
   kg_nvptx *nvptx;
   kg_host *host;
 };
 
-/* Hands a text over as the code of a stage; the text is the caller's to free. */
+/* Hands over a string as the code of a stage. The caller of libkjit-compiler frees it. */
 static void set_text(kt_compilation *c, kj_buffer *buffer)
 {
   c->code->size_bytes = buffer->length;
@@ -27,13 +27,14 @@ static void set_text(kt_compilation *c, kj_buffer *buffer)
 
 static bool is_cpu(const kt_compilation *c) { return c->request->target.kind == KJ_TARGET_CPU; }
 
-/* The requests that a pass runs for. */
+/* The conditions in passes.def. A pass runs for a request if its condition holds. */
 static bool is_ALWAYS(const kt_compilation *c) { return c != NULL; }
 static bool is_GPU(const kt_compilation *c) { return !is_cpu(c); }
 static bool is_C_FUNCTION(const kt_compilation *c) { return c->request->symbol != NULL; }
 static bool is_CPU_KERNEL(const kt_compilation *c) { return is_cpu(c) && !c->request->symbol; }
 static bool is_WITHOUT_THREAD_LOOPS(const kt_compilation *c) { return !is_CPU_KERNEL(c); }
-/* A C function whose caller has nowhere to go on is not. */
+/* A C function without a failure record is not interruptible, because it cannot report the
+ * interrupt to its caller. */
 static bool is_INTERRUPTIBLE(const kt_compilation *c)
 {
   return c->request->is_interruptible && (!c->request->symbol || c->request->has_record);
@@ -42,7 +43,8 @@ static bool is_CHECKED(const kt_compilation *c)
 {
   return c->request->checks & (KJIT_CHECK_BOUNDS | KJ_CHECK_DIVISIONS);
 }
-/* A load that fails must not keep a store before it from being done. */
+/* If a load can fail, stores before it must still be executed. A pass may move loads only if no
+ * thread can fail. */
 static bool is_GPU_NEVER_FAILING(const kt_compilation *c)
 {
   return !is_cpu(c) && !c->instances.items[0]->may_fail;
@@ -73,7 +75,8 @@ static _Noreturn void refuse_after_pass(kt_compilation *c)
           c->request->after_pass);
 }
 
-/* From the module to the typed trees that lowering takes, or that request->after_pass leaves. */
+/* Turns the module into the typed trees for lowering. Stops after the pass request->after_pass if
+ * it is set. */
 static void run_passes(kt_compilation *c)
 {
   const char *last = c->request->after_pass;
@@ -91,8 +94,9 @@ static void run_passes(kt_compilation *c)
   if (last) refuse_after_pass(c);
 }
 
-/* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the
- * passes change its trees; what it has to say was said. */
+/* CPU: makes the version of the kernel for blocks in which the hoisted checks hold. Passes change
+ * the trees, so inference runs again; its diagnostics are dropped because the first run reported
+ * them. */
 static kt_compilation *make_unchecked(kt_compilation *c)
 {
   kt_compilation *unchecked = KJ_NEW(c->arena, kt_compilation);
@@ -111,7 +115,7 @@ static kt_compilation *make_unchecked(kt_compilation *c)
   return unchecked;
 }
 
-/* The way of a specialization. Everything that can fail jumps to compile(). */
+/* Runs the stages of a compilation up to the requested one. A failure jumps to compile(). */
 static void run_stages(kj_compiler *compiler, kt_compilation *c)
 {
   const kj_compile_request *request = c->request;
@@ -142,8 +146,8 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   else kg_emit_nvptx(compiler->nvptx, c);
 }
 
-/* The checks spelled out. What memory safety needs is compiled into guests' code whatever the host
- * asks for. */
+/* Returns the request with explicit checks and vector size. Code of guests gets the bounds checks
+ * even if the application does not ask for them. */
 static kj_compile_request make_own_request(const kj_compiler *compiler,
                                            const kj_compile_request *given)
 {

@@ -4,8 +4,8 @@
  * program and the syntax, functions and rules for nulls.
  *
  * A formula such as `a * sin(b) + where(c > 0, c, 0)` computes one value for each row of a table.
- * Its author needs no trust: the text can only combine the columns by operators and the functions
- * that the page lists. It cannot store, loop, or call anything else. */
+ * Formulas can come from untrusted users: a formula can only combine columns by operators and the
+ * functions that the page lists. It cannot store, loop, or call anything else. */
 #ifndef KJIT_FORMULA_H
 #define KJIT_FORMULA_H
 
@@ -112,7 +112,7 @@ KJIT_API const char *kjit_get_formula_function(size_t index);
 typedef struct kjit_column {
   void *values;      /* elements, or bits (KJIT_COLUMN_BITS) */
   uint8_t *validity; /* bitmap; NULL if no row in this chunk is null */
-  int64_t offset;    /* first row in both, not negative */
+  int64_t offset;    /* first row in values and validity, not negative */
 } kjit_column;
 
 /* Options for kjit_run_formula. */

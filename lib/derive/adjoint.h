@@ -259,8 +259,8 @@ void kd_add_thread_sums(kd_part *part);
 
 /* ---- slice.c ---- */
 
-/* Removes the statements and variables of the instance that no effect outside of the thread
- * needs. */
+/* Removes the statements and variables of the instance that have no effect outside of
+ * the thread. */
 void kd_slice(kd_derivation *d);
 
 #endif

@@ -4,7 +4,8 @@
 
 /* ---- built-ins with a row ---- */
 
-/* Number of rows of functions outside of the range of float functions. */
+/* Number of rows in derivatives.def for built-ins before KJ_BUILTIN_SQRT, the first
+ * float function. */
 enum { OTHER_ROWS = 4 };
 enum {
   ROW_COUNT = 0

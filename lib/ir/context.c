@@ -44,7 +44,8 @@ const char *kjit_get_status_name(kjit_status status)
 
 /* ---- structs that may grow ---- */
 
-/* Larger values of size_bytes are rejected, so that no memory far after the struct is read. */
+/* Larger values of size_bytes are rejected, because such a value is probably garbage and kjit would
+ * read memory far after the struct. */
 enum { MOST_BYTES = 4096 };
 
 typedef struct sized_row {
@@ -60,8 +61,8 @@ static const sized_row sized_rows[] = {
 #undef X
 };
 
-/* Without padding at the end of the oldest form. A later field in that padding would be read from
- * memory that the application has not initialized. */
+/* The oldest form of a struct must not end with padding. An application could leave this padding
+ * uninitialized, and kjit would read it as a later field. */
 #define X(name, type, last) \
   _Static_assert(offsetof(type, size_bytes) == 0 && sizeof(type) <= MOST_BYTES && \
                    END_OF(type, last) % alignof(type) == 0, \

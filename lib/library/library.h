@@ -1,5 +1,5 @@
-/* Modules in the kernel IR that kjit brings along: the .kir files of this folder, imported by their
- * names without ending. */
+/* Modules in the kernel IR that kjit includes: the .kir files of this folder. A module imports them
+ * by their file names without the extension. */
 #ifndef KJ_LIBRARY_LIBRARY_H
 #define KJ_LIBRARY_LIBRARY_H
 
@@ -10,6 +10,6 @@ typedef struct kj_library_source {
   size_t size_bytes;
 } kj_library_source;
 
-extern const kj_library_source kj_library[]; /* ends with a name of NULL */
+extern const kj_library_source kj_library[]; /* the last entry has the name NULL */
 
 #endif

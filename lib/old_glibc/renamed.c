@@ -1,6 +1,7 @@
-/* For builds that run on older systems than the one they are made on. The linker turns each call of
- * a function of renamed.def, LLVM's calls too, into a call of __wrap_<function> (its option
- * --wrap). This file defines those: each jumps to the older version of the function. */
+/* This file is for builds that run on older systems than the build machine. With its option --wrap,
+ * the linker turns each call of a function in renamed.def, also in LLVM, into a call of
+ * __wrap_<function>. This file defines these functions: each jumps to the older version of the
+ * function. */
 #define RENAMED(function, version) \
   __asm__(".section .text.__wrap_" #function ",\"ax\",@progbits\n" \
           ".symver kj_old_" #function ", " #function "@" version "\n" \

@@ -1,6 +1,6 @@
-/* For builds that run on older systems than the one they are made on. The linker turns each use of
- * a name of replaced.def, LLVM's uses too, into one of __wrap_<name> (its option --wrap). This file
- * defines those, by functions that glibc has had since 2.25 at the latest. */
+/* This file is for builds that run on older systems than the build machine. With its option --wrap,
+ * the linker turns each use of a name in replaced.def, also in LLVM, into __wrap_<name>. This file
+ * defines these functions with functions that glibc has had since 2.25 or earlier. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -92,11 +92,11 @@ int __wrap_fcntl64(int file, int command, ...)
 HIDDEN pid_t __wrap_gettid(void);
 pid_t __wrap_gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* libstdc++ leaves locked instructions out while this is true. */
+/* libstdc++ omits locked instructions while this is true. */
 extern HIDDEN char __wrap___libc_single_threaded;
 char __wrap___libc_single_threaded = 0;
 
-/* Of a system without /proc. */
+/* Closes files on a system without /proc. */
 static int close_each_number(posix_spawn_file_actions_t *actions, int first)
 {
   int failure = 0;
@@ -118,8 +118,8 @@ static int close_each_listed(posix_spawn_file_actions_t *actions, int first, DIR
   return failure;
 }
 
-/* The child closes what is open from `first` on: by the system's own function where there is one,
- * which also closes what another thread opens meanwhile. */
+/* The child closes all files from `first` on. The system's own function does this if it exists; it
+ * also closes files that another thread opens in the meantime. */
 HIDDEN int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions,
                                                            int first);
 int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first)
@@ -198,7 +198,7 @@ uint32_t __wrap_arc4random(void)
   return number;
 }
 
-/* The fields of the older function are of 32 bits. LLVM reports memory by it, nothing more. */
+/* The older function has fields of 32 bits. LLVM uses it only to report memory. */
 HIDDEN struct mallinfo2 __wrap_mallinfo2(void);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

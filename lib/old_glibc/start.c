@@ -1,6 +1,7 @@
-/* For programs that run on older systems than the one they are made on. Up to glibc 2.33 a program
- * brought the function that runs its constructors; since then glibc does that when it is given
- * none. A file of its own: libraries do not have _init in this form. */
+/* This file is for programs that run on older systems than the build machine. Up to glibc 2.33 a
+ * program contained the function that runs its constructors. Since then glibc runs them if the
+ * program passes no such function. The code is in a file of its own because libraries do not have
+ * _init in this form. */
 #include <stddef.h>
 
 typedef void function(int count, char **arguments, char **environment);

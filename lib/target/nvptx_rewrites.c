@@ -433,8 +433,8 @@ static bool is_made_of_conditions(LLVMValueRef value)
   }
 }
 
-/* Returns whether code generation would make a logic operation of the condition. It also does so
- * for comparisons of a select. */
+/* Returns whether code generation would compute the condition with and, or, xor. Comparisons of
+ * such values count, too. */
 static bool is_of_several(LLVMValueRef condition)
 {
   if (!LLVMIsAICmpInst(condition)) return is_made_of_conditions(condition);

@@ -496,8 +496,9 @@ const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr);
 const ki_expr *kt_array_of_fields(kt_scope *s, const ki_expr *expr, uint32_t most_rank);
 /* Reads the field of one element of that array. */
 kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element);
-/* Makes a let an alias of a field of an array of structs, which is not a value. Returns false if
- * value is something else, or if another array can be assigned to the array's variable. */
+/* For a let whose value is a field of all elements of an array of structs, makes the let an alias
+ * of this field. Returns false if value is something else, or if the array is a variable that can
+ * be assigned again. */
 bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value);
 /* For an argument such as a.x: sets *base to the array of structs and returns the fields as in
  * kt_bound. Returns NULL for any other expr. */

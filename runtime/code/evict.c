@@ -25,7 +25,7 @@ static bool has_key;
 
 _Static_assert(KJ_SLOTS == 64, "a bit for each slot");
 
-/* The next owner of the slot sees the counts that this thread left there. */
+/* The counts stay in the slot, and the next thread that gets the slot adds to them. */
 static void give_back(void *data)
 {
   uint32_t slot = (uint32_t)(uintptr_t)data - 1;
@@ -36,7 +36,8 @@ static void give_back(void *data)
 
 static void make_key(void) { has_key = !pthread_key_create(&slot_key, give_back); }
 
-/* Threads that end after the library was unloaded must not call into it. */
+/* Deletes the key, so that threads that end after the library was unloaded do not
+ * call give_back. */
 __attribute__((destructor)) static void drop_key(void)
 {
   if (has_key) pthread_key_delete(slot_key);
@@ -114,7 +115,7 @@ static void *begin_wait(kj_attachment *attachment)
 
 static void unload(kjit_device *device, kj_unloading *unloading)
 {
-  /* otherwise the driver has already discarded it */
+  /* if the generation has changed, the driver has already discarded the code */
   bool is_there = unloading->generation == atomic_load(&device->generation);
   if (is_there && unloading->module) device->operations->unload(device, unloading->module);
   if (is_there && unloading->record) device->operations->release_mapped(device, unloading->record);
@@ -141,7 +142,7 @@ bool kj_has_listed(kjit_device *device)
   return has_some;
 }
 
-/* During a capture no call can wait for the device. */
+/* Does nothing during a capture, because no call can wait for the device then. */
 static void unload_listed(kjit_device *device)
 {
   kj_diagnostics ignored = { 0 };
@@ -249,8 +250,8 @@ uint64_t kj_count_launches(const kjit_specialization *specialization)
   return count;
 }
 
-/* Reads the ends before the beginnings. If the sums are equal, no launch was running at one point
- * in time. */
+/* Reads the ends before the beginnings. If the sums are equal, there was a moment at which no
+ * launch was running. */
 static bool is_held(kjit_specialization *specialization)
 {
   uint64_t ended = 0, begun = 0;

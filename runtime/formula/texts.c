@@ -1,5 +1,6 @@
-/* Columns of texts in formulas: indices into a dictionary. A comparison with a literal holds for
- * some of the dictionary's texts, and the kernel compares the index with ranges of these. */
+/* Columns of texts in formulas. A column holds indices into a dictionary. A comparison with a
+ * literal is true for some texts of the dictionary, and the kernel compares the index with the
+ * ranges of their indices. */
 #include <stdlib.h>
 #include <string.h>
 

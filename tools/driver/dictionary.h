@@ -1,4 +1,4 @@
-/* Dictionaries of columns of texts: each different text once. */
+/* Dictionaries for columns of texts. A dictionary contains each different text once. */
 #ifndef TOOL_DICTIONARY_H
 #define TOOL_DICTIONARY_H
 
@@ -12,9 +12,10 @@ typedef struct tool_dictionary {
   size_t slot_count;
 } tool_dictionary;
 
-/* Returns the index of the text, which is added if it is new. */
+/* Returns the index of the text. Adds the text if it is new. */
 size_t tool_add_text(tool_dictionary *texts, const char *text, size_t length);
-/* Sorts the items by their bytes. Returns the new index of each old one, which the caller frees. */
+/* Sorts the items by their bytes. Returns an array that maps old indices to new ones; the caller
+ * frees it. */
 size_t *tool_sort_texts(tool_dictionary *texts);
 void tool_free_texts(tool_dictionary *texts);
 

@@ -1,5 +1,5 @@
-/* kjit-compile-child: a process that compiles for the one that has started it; nothing to run by
- * hand. */
+/* kjit-compile-child: a process that compiles for the process that started it. Users do not run it
+ * themselves. */
 #include <kjit/compile.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* In units of the SVG, of which a browser takes one for a pixel. */
+/* Sizes in units of the SVG, which browsers show as pixels. */
 enum {
   WIDTH = 900,
   LEFT = 104,
@@ -11,7 +11,7 @@ enum {
   TOP = 46,
   AREA_HEIGHT = 380,
   AREA_WIDTH = WIDTH - LEFT - RIGHT,
-  LEGEND = TOP + AREA_HEIGHT + 60, /* top of the box */
+  LEGEND = TOP + AREA_HEIGHT + 60, /* top edge of the legend */
   ROW = 22,
   PADDING = 10,
   BOTTOM = 16
@@ -22,7 +22,7 @@ bool plot_has_place(double value) { return value > 0 && !isinf(value); }
 /* ---- axes ---- */
 
 typedef struct axis {
-  double low, high; /* logarithms to base 10 of the ends */
+  double low, high; /* logarithms to base 10 of the ends of the axis */
 } axis;
 
 typedef struct axes {
@@ -44,8 +44,8 @@ static void extend(axis *a, double value)
   if (place > a->high) a->high = place;
 }
 
-/* Ends on ticks of 1, 2 and 5 times a power of ten, so that the outer points do not lie on the
- * frame of a plot that has few. */
+/* Rounds an end of an axis to a tick at 1, 2 or 5 times a power of ten. So in a plot with few ticks
+ * the outer points do not lie on the frame. */
 static double round_out(double place, bool up)
 {
   static const double steps[] = { 0, 0.30102999566398120, 0.69897000433601880, 1 };
@@ -97,18 +97,19 @@ static void put_escaped(const char *text, FILE *file)
     case '&': fputs("&amp;", file); break;
     case '"': fputs("&quot;", file); break;
     default:
-      /* control characters are none of XML's */
+      /* XML does not allow control characters */
       putc((unsigned char)*text < ' ' || *text == 127 ? ' ' : *text, file);
     }
 }
 
-/* 1000, 2e-6 and so on with the prefix of the unit: "20 GB/s", "5 µs"; without a unit "10k". */
+/* Writes a quantity such as 1000 or 2e-6 with a prefix of its unit: "20 GB/s", "5 µs". Without a
+ * unit it writes "10k". */
 static void put_quantity(const char *unit, double value, FILE *file)
 {
   static const char *const prefixes[] = { "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E" };
   enum { NONE = 4, LAST = sizeof prefixes / sizeof *prefixes - 1 };
   int at = (int)floor(log10(value) / 3 + 1e-9) + NONE;
-  /* a kilosecond is no unit that anybody reads */
+  /* prefixes above 1 are not usual for seconds */
   if (!strcmp(unit, "s") && at > NONE) at = NONE;
   if (at < 0) at = 0;
   if (at > LAST) at = LAST;
@@ -116,7 +117,7 @@ static void put_quantity(const char *unit, double value, FILE *file)
   put_escaped(unit, file);
 }
 
-/* A power of two with its exponent raised, in characters that all fonts have. */
+/* Writes a power of two with a raised exponent, in characters that all fonts have. */
 static void put_power_of_two(int exponent, FILE *file)
 {
   static const char *const digits[] = { "⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹" };
@@ -156,7 +157,7 @@ static void put_binary_ticks_x(const axes *a, FILE *file)
   }
 }
 
-/* The digits that have a tick in each decade: fewer in more decades. */
+/* Chooses the digits that have a tick in each decade. The more decades, the fewer digits. */
 static size_t choose_digits(double decades, const int **digits)
 {
   static const int all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, some[] = { 1, 2, 5 };
@@ -210,8 +211,8 @@ static void put_frame(const plot_figure *figure, const axes *a, FILE *file)
 
 /* ---- the lines ---- */
 
-/* Colours that stay apart for people who see fewer (Okabe and Ito), lighter ones on a dark ground,
- * and shapes, for paper without any. */
+/* Colours that colour-blind people can tell apart (Okabe and Ito), lighter colours for a dark
+ * background, and shapes for prints without colour. */
 static const char *const light[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                      "#b07a00", "#3a9bd0", "#000000" };
 static const char *const dark[] = { "#5aaee6", "#ff8d4d", "#3fc79a", "#e8a0c8",
@@ -245,7 +246,7 @@ static bool has_band(const plot_point *point)
   return plot_has_place(point->low) && plot_has_place(point->high);
 }
 
-/* An area for each run of points that have bands. */
+/* Draws an area for each run of points that have error bands. */
 static void put_bands(const plot_line *line, const axes *a, FILE *file)
 {
   for (size_t first = 0, end; first < line->count; first = end + 1) {

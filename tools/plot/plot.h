@@ -32,9 +32,10 @@ typedef struct plot_figure {
   size_t line_count;
 } plot_figure;
 
-/* Whether logarithmic axes have a place for the value. */
+/* Returns whether the value can be shown on a logarithmic axis. */
 bool plot_has_place(double value);
-/* Writes the figure. All x and y must have a place, and there must be a point. */
+/* Writes the figure. It must have at least one point, and plot_has_place must hold for all x
+ * and y. */
 void plot_write(const plot_figure *figure, FILE *file);
 
 #endif

@@ -311,8 +311,8 @@ void binding_free_wraps(context_object *context);
 /* ---- array.c, exchange.c ---- */
 
 int binding_add_array(PyObject *module);
-/* Wraps a kjit array and takes over its reference. Returns NULL with an exception after releasing
- * the array. */
+/* Wraps a kjit array and takes over its reference. On failure, releases the array and returns NULL
+ * with an exception. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
 /* Wraps a view of an array. The view is read-only also if the array is. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
