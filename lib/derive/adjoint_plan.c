@@ -126,8 +126,8 @@ static bool follows(const kt_expr *e, const kt_var *var)
 
 static bool is_var(void *data, const kt_expr *e) { return e->kind == KJ_T_VAR && e->var == data; }
 
-/* Returns whether the number is a sum in which one term follows the variable and no other term
- * contains loop variables. */
+/* Returns whether the number is a sum with one term that is different for each value of the
+ * variable, and no other term contains loop variables. */
 static bool sum_follows(const kd_site *site, const kt_expr *e, const kt_var *var)
 {
   if (e->kind == KJ_T_CONVERT) return sum_follows(site, e->x, var);

@@ -107,8 +107,8 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   }
 }
 
-/* Plans the stores of a block. Outermost loops begin one after the other. For an array that one of
- * them reads, all stores in this loop and after it are saved. */
+/* Plans the stores of a block. A loop outside of other loops marks the arrays that it reads. All
+ * later stores to these arrays, including the stores in this loop, are saved. */
 static void plan_block(plan *p, const kt_stmts *stmts, bool is_in_loop)
 {
   for (size_t i = 0; i < stmts->count; i++) {

@@ -1,6 +1,6 @@
-/* Checks whether a prepared body is linear in its chosen parameters, as a rule for `jvp` must be in
- * the derivatives that it takes. Only then is its reverse derivative the same for all values of
- * these parameters.
+/* Checks whether a prepared body is linear in its chosen parameters. A custom rule for `jvp` must
+ * be linear in its derivative parameters, because only then is its reverse derivative the same for
+ * all values of these parameters.
  *
  * A value that depends on a chosen parameter must be a sum of such values, each multiplied by a
  * factor that does not depend on a chosen parameter. Conditions, indices and loop bounds must not

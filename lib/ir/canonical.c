@@ -321,8 +321,8 @@ static void name_module(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Whether the module contains sources of lib/library. The module can declare names that lib/library
- * declares, too, or uses as built-ins. */
+/* Whether the module contains sources of lib/library. If so, the module itself can have
+ * declarations with the names of lib/library, and can use such names as built-ins. */
 static bool has_library(const kjit_module *module)
 {
   for (size_t i = 0; i < module->sources.count; i++)

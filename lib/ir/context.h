@@ -68,7 +68,7 @@ bool ki_is_trust(kjit_trust trust); /* checks a value from the application */
  * would silently omit a check. Errors: MISUSE. */
 kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks);
 kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug);
-/* Whether a source of KJIT_TRUST_DEFAULT counts as a guest's, which is untrusted. */
+/* Whether code with KJIT_TRUST_DEFAULT is guest code, which is untrusted. */
 static inline bool ki_trusts_nobody(const kjit_context *context)
 {
   return context->config.trust == KJIT_TRUST_GUEST;

@@ -146,9 +146,9 @@ typedef struct ki_lexer {
   ki_token token; /* the lookahead token */
 } ki_lexer;
 
-/* text is that of sources->items[file]; file is 0 unless the caller changes lexer->file. On bytes
- * that are not a token the lexer reports an error and jumps to on_error with KJ_JUMP_ERROR, so set
- * on_error before the first ki_next_token. */
+/* text is the text of sources->items[file]; file is 0 unless the caller changes lexer->file. If
+ * bytes are not a token, the lexer reports an error and jumps to on_error with KJ_JUMP_ERROR, so
+ * set on_error before the first ki_next_token. */
 void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
                    const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Reads the next token into lexer->token. */

@@ -502,7 +502,7 @@ static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool i
   return ki_at(parser, KJ_TOKEN_LEFT_BRACKET) ? parse_index(parser, type) : type;
 }
 
-/* Whether the next word of a formula is `in`, which is a name as every word there. */
+/* Whether the next word of a formula is `in`. The lexer of formulas reads it as a name. */
 static bool at_in(const ki_parser *parser)
 {
   return ki_at(parser, KJ_TOKEN_NAME) && !strcmp(parser->lexer.token.name->key, "in");

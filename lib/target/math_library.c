@@ -242,8 +242,8 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
   }
 }
 
-/* Simplifies a function, once in a process. Most of its code is for other answers and is
- * removed. */
+/* Simplifies a function, once in a process. The answers to its questions about the target are now
+ * constants, so most of its code is unused and is removed. */
 static void simplify(LLVMModuleRef module)
 {
   answer_reflection(module, 0);

@@ -54,8 +54,9 @@ static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t 
                           false, false, LLVMInlineAsmDialectATT, false);
 }
 
-/* Moves a left shift of an index that does not overflow, as for a group of elements, into the
- * element size. Returns the index without the shift. */
+/* If the index is a left shift that does not overflow, such as the start of a group of elements,
+ * multiplies the element size instead and returns the index without the shift. Returns any other
+ * index unchanged. */
 static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *size)
 {
   if (!LLVMIsAInstruction(narrow) || LLVMGetInstructionOpcode(narrow) != LLVMShl ||

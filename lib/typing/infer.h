@@ -89,8 +89,9 @@ typedef struct kt_bound {
   /* VALUE that is an array of bytes in shared or local memory: alignment of its start; else 0 */
   uint32_t start;
   kt_callee callee;
-  /* VALUE, an array of structs: the fields of its elements that the parameter stands for, whose
-   * innermost operand names nothing; NULL: the elements themselves */
+  /* VALUE that is an array of structs: the field of its elements for which the parameter is an
+   * alias. It is an expression whose innermost operand is a placeholder. NULL means the whole
+   * elements */
   const ki_expr *fields;
 } kt_bound;
 
@@ -127,10 +128,11 @@ struct kt_inferred {
   /* lib/derive: the record that this one is the derivative of; NULL: not a derivative */
   kt_inferred *derived_of;
   ki_builtin_id derivative;
-  kt_vars chosen;              /* parameters of derived_of that the derivative is with respect to */
-  bool is_transpose;           /* derived_of is linear in these, or there is no such derivative */
-  kjit_type *derivative_types; /* types of the arguments that are derivatives of these */
-  kt_expr *constant_result;    /* set if the body only returns this constant */
+  kt_vars chosen;    /* parameters of derived_of that the derivative is with respect to */
+  bool is_transpose; /* derived_of is linear in these, or there is no such derivative */
+  /* types of the arguments that are the derivatives by the chosen parameters */
+  kjit_type *derivative_types;
+  kt_expr *constant_result; /* set if the body only returns this constant */
   kt_level result_level;
   bool has_grid_range, has_block_range;
   KJ_LIST(kt_message) messages;   /* of the last round */
@@ -210,7 +212,7 @@ struct kt_scope {
   /* the same for threads that have left the current iteration of the innermost loop */
   kt_level skipped_level;
   uint32_t range_count;   /* number of enclosing grid_range and block_range loops */
-  bool is_range_body;     /* the innermost loop is one of them */
+  bool is_range_body;     /* the innermost loop is a grid_range or block_range */
   uint32_t runtime_count; /* number of shared arrays whose extents the launch determines */
   uint64_t local_bytes, shared_bytes;
   bool wraps;               /* the function is `@wrap` or `@numba` */
@@ -622,7 +624,8 @@ bool kt_is_complex(const kt_compilation *c, kjit_type type);
 bool kt_is_pointer(const kt_compilation *c, kjit_type type);
 /* whether the type is an array inside a value of a struct, for which kt_is_array is false */
 bool kt_is_value_array(const kt_compilation *c, kjit_type type);
-bool kt_is_composed(const kt_compilation *c, kjit_type type); /* one of these types */
+/* whether the type is a struct, an array in a struct, a vector, a complex number or a pointer */
+bool kt_is_composed(const kt_compilation *c, kjit_type type);
 /* Finds a component by name: a field of a struct, a lane .x .y .z .w of a vector, .real or
  * .imag. */
 bool kt_find_component(const kt_compilation *c, kjit_type type, const char *name,

@@ -169,8 +169,9 @@ const char *ka_number_text(ka_call *call, ki_value number);
 bool ka_is_cpu(const ka_call *call);
 /* Returns the number of multiprocessors of the GPU, or of cores of the CPU. */
 uint32_t ka_core_count(const ka_call *call);
-/* Returns the threads of a block, halved until the block's shared memory has room for so many bytes
- * of each thread: older GPUs have less of it. */
+/* Returns the number of threads of a block. Starts with `threads` and halves the number until
+ * bytes_a_thread for each thread fit in the block's shared memory, which is smaller on
+ * older GPUs. */
 uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread);
 
 static inline uint64_t ka_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -299,7 +300,7 @@ const struct ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator 
                                              ka_operator *operator_);
 /* Whether the type is an integer type or bool. */
 bool ka_is_integer(const ka_call *call, kjit_type type);
-/* Returns the type in which a reduction of such elements to such results computes. Errors: TYPE. */
+/* Returns the accumulator type of a reduction with these element and result types. Errors: TYPE. */
 kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
                          kjit_type result);
 
@@ -410,9 +411,9 @@ const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_ty
  * value, if it is a struct, and returns its name, or else the name of the type. */
 const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                const char *name);
-/* ka_reduced_element returns the expression of the value for an element `x` at a position,
- * ka_reduced_result that of the result for a combined value `v` and a count `n`, and
- * ka_reduced_count the type of `n`. */
+/* Expressions for kernels. ka_reduced_element: the value to combine for an element `x` at a
+ * position. ka_reduced_result: the result for a combined value `v` and a count `n`.
+ * ka_reduced_count: the type of `n`. */
 const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char *name,
                                const char *position);
 const char *ka_reduced_result(const ka_reduction *r);
@@ -420,7 +421,8 @@ const char *ka_reduced_count(ka_call *call, const ka_reduction *r, kjit_type val
 /* "i0, i1" */
 const char *ka_list_indices(ka_call *call, uint32_t count);
 /* Work memory for `count` combined values that are structs consists of u64. ka_count_words returns
- * the number of u64, ka_view_words the expression by which the kernel views them as structs. */
+ * the number of u64. ka_view_words returns the expression by which the kernel views them as
+ * structs. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count);
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                           const char *words, uint64_t count);

@@ -56,7 +56,7 @@ typedef struct ka_pair_gradient {
   ka_pair_weight weight;
   bool is_exchanged;
   size_t paired;      /* operands with rows of y */
-  uint64_t first_row; /* index of the call's first row of x, of which it has one piece */
+  uint64_t first_row; /* the call processes one piece of x; index of its first row in the whole x */
 } ka_pair_gradient;
 
 typedef struct ka_pairs {

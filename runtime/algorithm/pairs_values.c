@@ -59,8 +59,8 @@ static void write_value(const ka_pairs *p, ka_kernel *kernel, size_t index)
 
 /* ---- numbers of a value ---- */
 
-/* A number of a value and its path, such as `.place[1]`; the path is "" if the value is stored as a
- * whole. */
+/* A number that is a component of a value, with the path to it in the value, such as `.place[1]`.
+ * The path is "" if the value is stored as a whole. */
 typedef struct number {
   const char *path, *type;
 } number;

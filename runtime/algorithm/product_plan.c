@@ -30,7 +30,8 @@ enum {
   MOST_PARTS = 64,
   MOST_CLUSTER = 8, /* maximum blocks of a cluster that every device with clusters supports */
   CLUSTERS = 90,    /* minimum compute capability for clusters */
-  ALONE = 64,       /* start and end of a block, in terms, if no other block computes meanwhile */
+  /* time for start and end of a block that is alone on a multiprocessor, in terms */
+  ALONE = 64,
   MOST_THIN_PARTS = 2048,
   WAVES = 4 /* waves of blocks for thin products */
 };

@@ -29,8 +29,8 @@ typedef struct ka_sort {
 
 /* ---- sort.c ---- */
 
-/* Reads the order: `less`, or that of numbers by options.begin_bit and end_bit. Errors: TYPE,
- * ARGUMENT. */
+/* Reads the order. It is `less`, or if `less` is NULL, the order of numbers, which compares the
+ * bits from options.begin_bit to end_bit. Errors: TYPE, ARGUMENT. */
 void ka_read_order(ka_sort *s, kjit_function *less);
 /* Returns the one axis in options.axes, along which the call sorts. */
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);

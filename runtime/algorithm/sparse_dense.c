@@ -82,7 +82,7 @@ static void scan_counts(dense *d)
   ka_try(call, kjit_scan(call->context, &counts, &counts, &add, &options));
 }
 
-/* Returns the capacity of the operands for entries, which is that of the smallest one. */
+/* Returns the number of entries for which both operands of the result have space. */
 static uint64_t count_room(ka_call *call, const kjit_csr *result)
 {
   ka_operand data, columns;

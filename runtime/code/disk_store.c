@@ -347,8 +347,8 @@ static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_byte
   return KJIT_OK;
 }
 
-/* Whether the file can be the one that kjit wrote: it must not be a link, nor another file of the
- * user with the same name. */
+/* Whether the file can be the `usage` file that kjit wrote. Another process of the user could have
+ * put a link or another file in its place. */
 static bool is_usage_file(int file)
 {
   struct stat info;
@@ -557,8 +557,8 @@ void kj_read_key_lines(char *text, kjit_cache_entry *entry)
   if (processor && kj_read_level(processor, strlen(processor))) entry->target = processor;
 }
 
-/* NULL in *copy: damaged. The name of a file belongs to its key: a whole entry under another name
- * is of no use to anybody. Errors: MEMORY. */
+/* Copies the key of an entry. *copy is NULL if the entry is damaged. The name of a file is derived
+ * from its key, so an entry in a file with another name counts as damaged. Errors: MEMORY. */
 static kjit_status copy_key(kj_disk *disk, const char *name, char **copy)
 {
   void *bytes;

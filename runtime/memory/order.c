@@ -134,7 +134,7 @@ kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id)
 {
   const kjit_device *device = device_of(runtime, id);
   kjit_stream *stream = device ? look_up(device, id) : NULL;
-  KJ_ASSERT(!stream || atomic_load(&stream->references)); /* its place in the list is one */
+  KJ_ASSERT(!stream || atomic_load(&stream->references)); /* the list holds one reference */
   if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
   return stream;
 }
@@ -325,9 +325,9 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Lets `next` wait for a use of memory. For a destroyed stream the default stream already has the
- * order. For the per-thread stream of another thread the default stream first has to do work
- * itself: it waits for an event of its own. */
+/* Lets `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
+ * already waits for its work. If the use is by another thread's per-thread stream, the default
+ * stream first needs work of its own: it waits for one of its own events. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {
@@ -458,7 +458,7 @@ static void unlink_stream(kjit_stream *stream)
 typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_state;
 
 /* Returns the state of a stream that is being destroyed. If the stream is or may be in a capture,
- * the driver must not be asked more, because that would break the capture. */
+ * kjit does not query it, because that would break the capture. */
 static stream_state state_of(const kjit_stream *stream)
 {
   kjit_device *device = stream->object.device;

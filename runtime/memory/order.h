@@ -26,9 +26,9 @@ struct kj_memory {
                      * begin */
   kjit_stream *streams;
   uint64_t stream_count;
-  /* Not 0 if a stream was destroyed whose work is neither finished nor ordered before the default
-   * stream's. Then only a wait for the device helps. The value is the number of waits at that
-   * time. */
+  /* Not 0 if a stream was destroyed whose work is not finished, and the default stream does not
+   * wait for this work. Then only a wait for the device helps. The value is the number of waits at
+   * that time. */
   uint64_t lost_order;
   void *join_event; /* created when first needed */
 };
@@ -44,7 +44,9 @@ void kj_add_stream(kjit_stream *stream);
 typedef enum kj_stream_end {
   KJ_STREAM_PASSED,  /* the host has waited for it */
   KJ_STREAM_ORDERED, /* the default stream waits for it */
-  KJ_STREAM_LOST     /* neither; or the object stands for a default stream, which stays alive */
+  /* the stream is neither PASSED nor ORDERED, or the object stands for a default stream, which
+   * stays alive */
+  KJ_STREAM_LOST
 } kj_stream_end;
 kj_stream_end kj_end_stream(kjit_stream *stream);
 /* For assertions, on devices whose work is queued: returns whether the stream is alive. */

@@ -46,7 +46,8 @@ static void append_message(kj_buffer *text, const site *site)
     kj_append(text, *at == 1 ? "\n" : at, 1);
 }
 
-/* The program contains the message of a raise, and the compiler writes that of a recursion. */
+/* Appends the message of a raise, which the program contains, or of a recursion that is too deep,
+ * which the compiler writes. */
 static void say_raise(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)record;

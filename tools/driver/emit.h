@@ -6,7 +6,7 @@
 
 typedef struct tool_emission {
   kjit_context *context;
-  kjit_module *module; /* module for the kir stage; NULL means that of the specialization */
+  kjit_module *module; /* module for the kir stage; NULL means the specialization's module */
   kjit_specialization *specialization; /* if not NULL, emits the code of this specialization, and
                                         * the fields below are ignored */
   kjit_kernel *kernel;

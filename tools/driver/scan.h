@@ -59,8 +59,8 @@ bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
 /* Returns whether the name of the scanner's size follows. */
 bool tool_is_size(tool_scanner *scanner);
 /* Scans an integer with an optional sign; "1e6", "2.5e3" and "2^20" are integers, too. If the
- * scanner has a size, also its name, and products and quotients of it. A division must have no
- * remainder. */
+ * scanner has a size, the size's name and products and quotients of it are integers as well. A
+ * division must have no remainder. */
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value);
 /* Like tool_scan_integer, for 64-bit patterns such as seeds. A number without a sign can be up to
  * 2^64 - 1. */

@@ -1,5 +1,6 @@
-/* Tables as text, as arrays: numbers in rows, with or without names in the first row, or one column
- * of them by its name. Empty cells are nulls. */
+/* Text files with tables, read as arrays. A table has rows of numbers, and its first row may
+ * contain names. An array is the whole table or one column, chosen by its name. Empty cells are
+ * nulls. */
 #ifndef TOOL_TABLE_H
 #define TOOL_TABLE_H
 

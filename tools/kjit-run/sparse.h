@@ -4,8 +4,8 @@
 
 #include "call.h"
 
-/* Scans the name of such an --arg. The part gets three operands in CSR format. A COO matrix is
- * converted once, on the CPU. */
+/* Scans the name of an --arg that is a sparse matrix. `part` receives three operands in CSR format.
+ * A COO matrix is converted once, on the CPU. */
 bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
 
 /* Disables the warnings of cg and lsmr about missing convergence. */

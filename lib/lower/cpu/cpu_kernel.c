@@ -275,8 +275,9 @@ static int count_used_coordinates(kl_lowering *l)
   return count;
 }
 
-/* Coordinates that nobody has used stay those of the first block: LLVM's passes remove neither a
- * sum that only the next sum depends on, nor the loop variable that it is. */
+/* Advances the block index. Coordinates after the last used one keep the values of the first block.
+ * LLVM's passes would remove neither an unused sum that only the next sum depends on, nor its loop
+ * variable. */
 static void step_block_index(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -289,7 +290,7 @@ static void step_block_index(kl_lowering *l)
   }
 }
 
-/* Sets the threads of each block that a call runs: all, or those of one warp. */
+/* Sets the threads of each block that a call runs: all threads, or the threads of one warp. */
 static void bound_unit(kl_lowering *l)
 {
   enum { WARP = 32 };
@@ -304,9 +305,9 @@ static void bound_unit(kl_lowering *l)
 }
 
 /* Returns whether a call needs no loop over its blocks. The blocks of a range-only kernel have
- * pieces of a grid_range that follow each other, and the runtime chooses how many there are.
- * Without the loop LLVM has a sixth less to do. A block that fails or is interrupted leaves its
- * other iterations out, so it stays a block of its own; so does a block that has a version without
+ * adjacent pieces of a grid_range, and the runtime chooses the number of blocks. Without the loop
+ * LLVM compiles a sixth less code. A block that can fail or be interrupted skips its remaining
+ * iterations, so its pieces cannot be joined. The same holds for a block that has a version without
  * checks. */
 static bool can_join_blocks(kl_lowering *l)
 {
@@ -360,7 +361,8 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   s->joins_blocks = can_join_blocks(l);
   if (s->joins_blocks) {
     s->block_number = first;
-    for (int d = 0; d < 3; d++) s->block_index[d] = kl_const32(l, 0); /* nobody asks for them */
+    /* the kernel does not read them */
+    for (int d = 0; d < 3; d++) s->block_index[d] = kl_const32(l, 0);
   } else begin_block_loop(l, first);
   if (s->thread_count == 1) {
     s->rank = kl_const32(l, 0);

@@ -7,8 +7,8 @@
 #include "lower/nvptx/lower_nvptx.h"
 
 /* Sine and cosine of f32, at most 1.6 ULP from the exact result. The libraries reduce large
- * arguments with a loop and local memory, which assemblers need longer for than for the rest of an
- * element-wise kernel. Here the reduction takes a few instructions.
+ * arguments with a loop and local memory. An assembler needs more time for this code than for the
+ * rest of an element-wise kernel. Here the reduction takes a few instructions.
  *
  * x = quarters * pi/2 + rest, with rest in [-pi/4, pi/4]; a polynomial then gives the sine or
  * cosine of rest. */
@@ -80,8 +80,8 @@ static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef wind
 }
 
 /* Reduces large arguments: computes the product of mantissa and 2 / pi modulo 4 in 64 bits, where
- * 2^62 is a quarter turn. The upper two bits, rounded, are the quarters, and the others the
- * rest. */
+ * 2^62 is a quarter turn. The upper two bits, rounded, give `quarters`; the lower bits
+ * give `rest`. */
 static turn turn_far(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef bits = to_bits(l, x), window[3],

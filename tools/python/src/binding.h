@@ -235,8 +235,8 @@ PyObject *binding_wrap_device(context_object *context, kjit_device *device);
 
 /* Whether a context of the process has several devices of one kind. */
 extern int binding_has_several;
-/* Return whether the thread has a current device, and that device. binding_get_current may only be
- * called if there is one; it returns NULL with an exception. */
+/* binding_has_current returns whether the thread has a current device. binding_get_current returns
+ * this device, or NULL with an exception; call it only if the thread has one. */
 int binding_has_current(void);
 kjit_device *binding_get_current(context_object *context);
 /* Return a string such as "cpu", "cpu:1" or "cuda:1" for a device, or for the device of a
@@ -342,9 +342,10 @@ int binding_init_direct(void);
  * a new reference, or NULL. NULL without an exception means that the object has neither
  * attribute. */
 PyObject *binding_import(context_object *context, PyObject *object);
-/* Reads an object's __cuda_array_interface__ as a tensor in host memory, which its addresses mean
- * on the CPU target. Returns 1, or 0 if the object has none or if its array is read-only, has a
- * stream or is not aligned; then binding_import or the caller handles the object. */
+/* Reads an object's __cuda_array_interface__ as a tensor in host memory, because on the CPU target
+ * its addresses are host addresses. Returns 1, or 0 if the object has no such attribute or if its
+ * array is read-only, has a stream or is not aligned; then binding_import or the caller handles the
+ * object. */
 int binding_read_interface(PyObject *object, struct binding_argument *storage);
 /* Raises an exception that tells what is wrong with an object's array. Returns NULL. */
 PyObject *binding_refuse(PyObject *object, const char *what);
@@ -436,7 +437,8 @@ static inline int binding_is_composed(PyObject *object)
 
 /* ---- record.c: NumPy dtypes with fields, and date dtypes, as structs ---- */
 
-/* Return whether a name is that of a struct made by kjit._records, and of a struct for dates. */
+/* Return whether a struct with this name was made by kjit._records, and whether it is the struct of
+ * a date. */
 int binding_names_record(const char *name);
 int binding_names_date(const char *name);
 /* Returns the NumPy date scalar with this count, for the struct type with this name; a new

@@ -117,7 +117,7 @@ static int64_t get_integer(PyObject *object, const char *name)
   return number;
 }
 
-/* Returns the alignment; for records it is that of the struct. */
+/* Returns the alignment of the array's elements. For records it is the alignment of the struct. */
 static int64_t find_alignment(context_object *context, PyObject *array)
 {
   kjit_type_layout layout = { .size_bytes = sizeof layout };
