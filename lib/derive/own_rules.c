@@ -92,8 +92,8 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* Returns the instance of the rule for the call. `what` names the rule's parameters after those of
- * the func, for messages. */
+/* Returns the instance of the rule for the call. For a message, `what` names the parameters that a
+ * rule needs after the parameters of the func. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
 {

@@ -78,7 +78,7 @@ static bool starts_with(const unsigned char *code, size_t size_bytes, const char
   return size_bytes >= length && memcmp(code, magic, length) == 0;
 }
 
-/* Skips blanks and comments: those of C, which PTX uses, and those of LLVM IR. */
+/* Skips blanks and comments of C, which PTX uses, and of LLVM IR. */
 static const char *find_start(const char *at, const char *end)
 {
   while (at < end) {

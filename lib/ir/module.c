@@ -309,8 +309,8 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   return KJIT_OK;
 }
 
-/* Returns the name of the kernel, func or constant with this index among those of its kind, or
- * NULL. */
+/* Returns the name of a kernel, func or constant, or NULL. index counts the declarations of this
+ * kind. */
 static const char *get_name(const kjit_module *module, ki_decl_kind kind, bool is_kernel,
                             size_t index)
 {

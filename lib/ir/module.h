@@ -132,8 +132,8 @@ struct ki_decl {
   ki_decl_kind kind;
   const char *name; /* as in the source; the printer makes names unique */
   kj_location location;
-  /* index for side tables, from 0 without gaps: of parameters and locals within their function, of
-   * other declarations within the module */
+  /* index for side tables, from 0 without gaps. Parameters and locals are numbered in their
+   * function, other declarations in the module */
   uint32_t index;
   bool is_const;
   bool is_func, is_type; /* PARAM: takes a func; takes a type, which type expressions can name */
@@ -567,12 +567,12 @@ static inline bool ki_is_library_decl(const kjit_module *module, const ki_decl *
   uint32_t file = decl->location.file;
   return file < module->sources.count && module->sources.items[file].library;
 }
-/* Returns the function or constant of that name, or NULL. Declarations of the module's own sources
- * precede those of lib/library. */
+/* Returns the function or constant with this name, or NULL. The module's own declarations precede
+ * the declarations of lib/library. */
 ki_decl *ki_find_decl(const kjit_module *module, const char *name);
-/* Returns the func of that name which the application can pass as an argument: a func of the
- * module, or else a built-in. If it returns NULL, *reason is the end of a sentence that says why,
- * or NULL when out of memory. */
+/* Returns the func with this name which the application can pass as an argument: a func of the
+ * module, or else a built-in. If there is none, returns NULL and sets *reason to the end of a
+ * sentence that says why. *reason is NULL when out of memory. */
 const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason);
 /* Whether a built-in can be passed to a func parameter. Built-ins that take a type, a string or a
  * func cannot, and neither can those that the module itself must call, such as tensor copies. */

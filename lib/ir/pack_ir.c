@@ -9,7 +9,8 @@
 typedef struct type_numbers {
   const ki_types *types; /* table of this process */
   kj_arena *arena;
-  kj_map known;           /* from type numbers of the writing process to those of this process */
+  /* maps type numbers of the writing process to type numbers of this process */
+  kj_map known;
   KJ_LIST(kjit_type) met; /* writing: the composed types that occur */
 } type_numbers;
 

@@ -305,8 +305,8 @@ static kjit_type find_declared(const kjit_module *scope, const char *name, bool 
   return found;
 }
 
-/* Finds a struct among those of the module, then among those that any module or call has made in
- * this context. */
+/* Finds a struct. Searches the structs of the module, then the structs that any module or call has
+ * made in this context. */
 static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
 {
   ki_parser *parser = &r->parser;

@@ -19,7 +19,7 @@ static bool is_named_place(const ki_printer *p, kj_location at)
 }
 
 /* Prints a line directive before a token if a parser would otherwise give the token another
- * location. A token without a location takes that of the preceding token. */
+ * location. A token without a location takes the location of the preceding token. */
 static bool put_place(ki_printer *p, kj_location at, const char *behind)
 {
   const kj_location own = { 0 };

@@ -48,7 +48,7 @@ typedef struct ki_printer {
   kj_location place; /* location that a parser gives the next token; line 0 means its own */
 } ki_printer;
 
-/* Precedence levels of expressions; those of operators (ops.def) are in between. */
+/* Precedence levels of expressions. The levels of operators (ops.def) are in between. */
 enum { KJ_LEVEL_CONDITIONAL = 0, KJ_LEVEL_POSTFIX = 13, KJ_LEVEL_PRIMARY = 14 };
 
 static inline void ki_put(ki_printer *p, const char *text) { kj_append_text(p->buffer, text); }

@@ -51,9 +51,9 @@ typedef struct ki_type_info {
   /* size in memory of scalars, vectors, structs, pointers and VALUE arrays; 0 for other types,
    * which are never in memory as a whole */
   uint32_t size_bytes;
-  /* alignment of the same types: that of C, and for vectors that of CUDA. For other arrays: the
-   * alignment of their elements if it differs from that of the element type (fields of structs),
-   * else 0 */
+  /* alignment of scalars, structs and pointers as in C, and of vectors as in CUDA. For arrays as
+   * fields of structs: the alignment of their elements if it differs from the alignment of the
+   * element type. 0 for other arrays */
   uint32_t alignment_bytes;
   const char *name; /* of scalars, void, func and structs */
   /* arrays, vectors, pointers */
@@ -170,9 +170,9 @@ typedef struct ki_type_printer {
 void ki_print_type_by(const ki_type_printer *printer, kjit_type type);
 /* Returns the scalar type of that name ("index" is i64), or KJIT_ANY if none has it. */
 kjit_type ki_find_scalar(const char *name, size_t length);
-/* Whether the name is that of a vector, such as "f32x4". Sets *element and *lanes. */
+/* Whether the name is the name of a vector type, such as "f32x4". Sets *element and *lanes. */
 bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes);
-/* Whether the name is that of a scalar or vector. */
+/* Whether the name is the name of a scalar or vector type. */
 bool ki_is_type_name(const char *name, size_t length);
 /* Sets *type to the scalar or vector of that name, or to KJIT_ANY if the name is neither. Returns
  * false when out of memory. */

@@ -226,8 +226,8 @@ static bool is_empty(const int64_t *extents, uint32_t rank)
   return false;
 }
 
-/* Whether the type is that of a scalar, vector or struct, or a tuple of such types, but not of an
- * array. */
+/* Whether the type is a scalar, vector or struct type, or a tuple of such types, but not an array
+ * type. */
 static bool is_value_type(const ki_verifier *v, const ki_type_expr *type)
 {
   for (size_t i = 0; type->kind == KJ_TYPE_TUPLE && i < type->items.count; i++)

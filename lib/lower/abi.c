@@ -20,8 +20,8 @@ static bool is_cuda(const kl_lowering *l)
   return l->c->request->target.kind == KJ_TARGET_NVPTX && !l->c->request->has_record;
 }
 
-/* Whether a complex type is passed as cuFloatComplex or cuDoubleComplex. Their alignment is their
- * size, as that of a vector. */
+/* Whether a complex type is passed as cuFloatComplex or cuDoubleComplex. Like a vector, they are
+ * aligned to their size. */
 static bool is_cuda_complex(kl_lowering *l, kjit_type type)
 {
   return is_cuda(l) && !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_COMPLEX;

@@ -508,8 +508,8 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
-/* Adds the untyped numbers of a C function as parameters: its real parameters are those of abi.c,
- * but kjit_call_function needs the limits of the numbers. */
+/* Adds the untyped numbers of a C function as parameters. abi.c makes the function's real
+ * parameters, but kjit_call_function needs the limits of the numbers. */
 static void plan_limits(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;

@@ -1,7 +1,7 @@
 /* Shortest decimals by the free-format algorithm of Steele and White ("How to print floating-point
- * numbers accurately", 1990), with exact integers. A decimal reads back as the number if it is
- * closer to it than half the distance to the neighbouring numbers. The algorithm therefore produces
- * digits until the remainder is smaller than that. */
+ * numbers accurately", 1990), with exact integers. A decimal reads back as the number if their
+ * difference is less than half the distance from the number to its neighbours. The algorithm
+ * therefore produces digits until the remainder is smaller than this bound. */
 #include "support/decimal.h"
 
 #include <math.h>

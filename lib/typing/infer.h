@@ -340,7 +340,7 @@ void kt_infer_static_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *val
 void kt_infer_shape_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *shape);
 /* Restores the state outside of all copies after an error inside of copies. */
 void kt_leave_copies(kt_scope *s);
-/* Calls visit for all guesses of the function, including those of copies. */
+/* Calls visit for all guesses of the function, including the guesses of its copies. */
 void kt_each_guess(const kt_scope *s,
                    void (*visit)(void *data, const ki_decl *decl, kt_guess *guess), void *data);
 
@@ -535,7 +535,7 @@ kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_l
  * array. */
 kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location);
 kt_expr *kt_new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location);
-/* Returns the index 0, which is that of a pointer's target. */
+/* Returns the index 0, for the element that a pointer points to. */
 kt_exprs kt_first_index(kt_scope *s, kj_location location);
 bool kt_is_field_of_only(const kt_scope *s, kjit_type array, const char *name,
                          ki_component *component);
@@ -657,7 +657,7 @@ kjit_type kt_vector_of(kt_scope *s, kjit_type element, uint32_t lanes);
 /* Returns a type like `like` with another component type: a vector with as many lanes, or a complex
  * type. */
 kjit_type kt_with_part(kt_scope *s, kjit_type like, kjit_type part);
-/* Returns a vector or complex number whose components are computed by `make` from those of a
+/* Returns a vector or complex number. `make` computes each component from the same component of a
  * value. */
 typedef kt_expr *(*kt_make_part)(kt_scope *s, kt_expr *part, uint32_t index, const void *data);
 kt_expr *kt_map_parts(kt_scope *s, kjit_type type, kt_expr *value, kt_make_part make,

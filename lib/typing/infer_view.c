@@ -471,7 +471,7 @@ kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location)
   return is_element ? kt_make_only(s, value->x, &value->args, location) : value;
 }
 
-/* Whether the type is that of a reference made by kt_refer, or a tuple with such an item. */
+/* Whether the type is the type of a reference made by kt_refer, or a tuple with such an item. */
 static bool has_reference(const kt_scope *s, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);

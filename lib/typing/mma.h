@@ -7,8 +7,9 @@
 
 typedef struct kt_mma_element {
   const char *ptx;
-  kjit_type type;  /* type of the fragment's elements */
-  uint32_t bits;   /* size of a matrix element; less than that of the type if elements are packed */
+  kjit_type type; /* type of the fragment's elements */
+  /* size of a matrix element; if elements are packed, less than the size of the type */
+  uint32_t bits;
   char constraint; /* constraint letter of a register in inline PTX */
 } kt_mma_element;
 extern const kt_mma_element kt_mma_elements[KJ_MMA_KIND_COUNT];

@@ -96,7 +96,7 @@ static void measure_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *con
   }
 }
 
-/* Converts the elements to one type: that of the annotation, or their common type. */
+/* Converts the elements to one type: the type of the annotation, or their common type. */
 static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotation)
 {
   kjit_type type = annotation;

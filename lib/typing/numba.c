@@ -137,8 +137,8 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
 
 /* ---- types of several values ---- */
 
-/* Returns the common type of several values as Numba computes it: that of the first two values,
- * then that of this type and the third value, and so on. */
+/* Returns the common type of several values as Numba computes it: the common type of the first two
+ * values, then the common type of this type and the third value, and so on. */
 static kjit_type fold_types(numba_key key, numba_key of_one, const kt_exprs *values)
 {
   KJ_ASSERT(values->count);

@@ -374,7 +374,7 @@ kt_expr *kt_rule_from_fp8(kt_scope *s, const kt_operands *o)
   return expr;
 }
 
-/* The first operand is an integer, the second a float, whose type is that of the result. */
+/* The first operand is an integer, the second a float. The result has the type of the second. */
 kt_expr *kt_rule_bessel(kt_scope *s, const kt_operands *o)
 {
   kt_expr *order = o->values.items[0];

@@ -153,8 +153,8 @@ static void check_viewed(kt_scope *s, const kt_operands *o, const kt_expr *array
             given);
 }
 
-/* Checks that the view fits in its array. If the array's size is unknown, the limit is that of a
- * block's shared memory or a thread's local memory. */
+/* Checks that the view fits in its array. If the array's size is unknown, the view must fit in the
+ * shared memory of a block or the local memory of a thread. */
 static void check_room(kt_scope *s, kt_expr *view)
 {
   const ki_type_info *from = ki_type(s->c->types, view->x->type),

@@ -27,7 +27,7 @@ typedef struct ka_epilogue {
   ka_factor factors[KA_MOST_EXTRAS]; /* its operands after the sum, with letters of the result */
 } ka_epilogue;
 
-/* Meaning of u8 elements. The values are those of FORMAT in the library. */
+/* Meaning of u8 elements. FORMAT in the library has the same values. */
 typedef enum ka_format { KA_INTEGER, KA_E4M3, KA_E5M2 } ka_format;
 
 typedef struct ka_einsum {
@@ -45,8 +45,9 @@ typedef struct ka_einsum {
 /* A step as a batch of matrix products: `batch` products with m rows, n columns and k terms of each
  * sum. */
 typedef struct ka_product {
-  kjit_type accumulator; /* accumulator type of the kernel: that of the einsum, or a type that gives
-                          * the same bits */
+  /* accumulator type of the kernel: the einsum's accumulator type, or a type that gives the same
+   * bits */
+  kjit_type accumulator;
   uint64_t batch, m, n, k;
   /* whether adjacent elements of the factor in memory are adjacent along the summed dimension, like
    * the elements of a row of the left factor */

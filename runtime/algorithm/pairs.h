@@ -21,7 +21,7 @@ typedef struct ka_rows {
 } ka_rows;
 
 /* A piece of y, if y is processed piece by piece with one call each. Slot 0 of `found` has the
- * results of the previous pieces; the other slots receive those of the blocks of this piece. */
+ * results of the previous pieces. The other slots receive the results of this piece's blocks. */
 typedef struct ka_piece {
   uint64_t first, total; /* index of the piece's first row of y; number of all rows of y */
   uint64_t row;          /* index of the first row of x, if the call has only a share of x */

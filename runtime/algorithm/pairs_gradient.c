@@ -96,8 +96,8 @@ void ka_read_gradient(ka_pairs *p)
 
 /* ---- source text ---- */
 
-/* Writes the func to differentiate. Its parameters are those of the application's func and, unless
- * the weight is 1, the result of the row. */
+/* Writes the func to differentiate. It has the parameters of the application's func and, unless the
+ * weight is 1, the result of the row. */
 static const char *write_weighed(const ka_pairs *p, ka_kernel *kernel, size_t row_count)
 {
   kj_arena *arena = &p->call->arena;
@@ -247,7 +247,8 @@ typedef struct gradient_pass {
   ka_pair_gradient gradient;
   ka_pairing given;
   uint32_t by[KA_MOST_PAIR_RESULTS];
-  size_t places[KA_MOST_PAIR_RESULTS]; /* indices of the pass's results among those of the call */
+  /* for each result of the pass, its index among the results of the call */
+  size_t places[KA_MOST_PAIR_RESULTS];
   kjit_operand results[KA_MOST_PAIR_RESULTS], weighed[3];
 } gradient_pass;
 

@@ -4,7 +4,8 @@
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
-/* Assigns letters of the result to an operand. Its extents must be those of the result, or 1. */
+/* Assigns letters of the result to an operand. Each of its extents must equal the result's extent
+ * or be 1. */
 static void fit_operand(ka_einsum *e, ka_factor *factor)
 {
   const ka_factor *result = &e->result;

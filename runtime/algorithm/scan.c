@@ -29,8 +29,7 @@ enum {
   GPU_MANY = 1 << 22,    /* elements from which on tiles are large */
   GPU_LARGE_TILE = 512,  /* threads of a block with a large tile */
   GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
-  GPU_BLOCKS = 3,        /* blocks with large tiles for each multiprocessor, if the operator is a
-                          * named one */
+  GPU_BLOCKS = 3,        /* blocks for each multiprocessor with large tiles and a named operator */
   GPU_WORD = 4,          /* bytes; tiles of larger values have one chunk more, and multiprocessors
                           * one block less */
   GPU_SMALL_TILE = 256,

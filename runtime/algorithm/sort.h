@@ -17,7 +17,7 @@ typedef struct ka_sort {
   bool is_in_place; /* the keys or values are read from the memory that receives the result */
   bool is_packed;   /* work memory has a key and its value in one word */
   bool is_descending;
-  ka_operator less; /* the order, if it is not that of numbers */
+  ka_operator less; /* the order; unset for the order of numbers */
   uint32_t begin, end;
   kjit_type value_element;
   uint32_t value_bytes;
@@ -36,8 +36,8 @@ void ka_read_order(ka_sort *s, kjit_function *less);
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);
 /* Arranges all operands with that axis as the last one. */
 void ka_arrange_rows(ka_sort *s, uint32_t axis);
-/* Reads the values, which must have the shape of x, and the results, including those of the values
- * if there are values. */
+/* ka_read_values reads the values, which must have the shape of x. ka_read_sorted reads the
+ * results, including the results of the values if there are values. */
 void ka_read_values(ka_sort *s, const kjit_operand *given);
 void ka_read_sorted(ka_sort *s, const kjit_operand *result, const kjit_operand *result_values);
 /* Refuses a result that is neither a func nor an array of these elements. */

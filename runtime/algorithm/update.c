@@ -189,8 +189,8 @@ static void check_values(const update *u)
             ka_type_text(u->call, from), ka_type_text(u->call, to));
 }
 
-/* Broadcasts the values to the shape of the indices followed by that of a row of x. An axis that is
- * broadcast has a stride of 0. */
+/* Broadcasts the values to the shape of the indices followed by the shape of a row of x. An axis
+ * that is broadcast has a stride of 0. */
 static void broadcast_values(update *u)
 {
   ka_operand *values = &u->values;

@@ -292,8 +292,7 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   return KJIT_OK;
 }
 
-/* Reports the diagnostics of all items; the messages of the first failed item become those of the
- * call. */
+/* Reports the diagnostics of all items. The call gets the messages of the first failed item. */
 static kjit_status report_items(kjit_context *context, batch_job *jobs, size_t count)
 {
   size_t failed = 0;

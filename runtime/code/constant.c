@@ -13,7 +13,7 @@ typedef struct change {
   const kjit_arg *given;
   /* for a scalar */
   ki_value value;
-  /* for an array, or a value that is not a number */
+  /* an array has its view in `view`, and a struct or vector has its bytes in `bits` */
   bool is_array;
   kj_view view;
   const void *bits;

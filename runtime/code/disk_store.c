@@ -135,7 +135,7 @@ static bool is_entry_name(const char *name)
          !strcmp(name + DIGEST_DIGITS, entry_suffix);
 }
 
-/* Whether the complete name is that of a temporary file. The directory may contain files of the
+/* Whether the complete name is the name of a temporary file. The directory may contain files of the
  * user. */
 static bool is_unfinished_name(const char *name)
 {

@@ -12,8 +12,9 @@
  * the module is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
-  const char *before, *after; /* texts before and after that of the entry's part; NULL means that
-                               * the part's text is not shown */
+  /* texts before and after the text of the entry's part; NULL means that the part's text is not
+   * shown */
+  const char *before, *after;
 } part_row;
 
 static const part_row parts[] = {

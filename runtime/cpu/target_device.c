@@ -152,7 +152,7 @@ static kjit_status launch(kjit_device *device, const kj_device_code *loaded, con
 
 static kj_device_operations cpu_operations, gpu_operations;
 
-/* Fills in the tables. Operations that are not set here are those of the CPU. */
+/* Fills in the tables. Operations that are not set here are the same as for the CPU. */
 static void fill_tables(void)
 {
   cpu_operations = kj_cpu_operations;

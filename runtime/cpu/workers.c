@@ -332,7 +332,7 @@ static void wait_for_change(void)
 static void *run_worker(void *own)
 {
   lock_pool();
-  /* The inherited affinity is that of the first launching thread, which may be bound to one
+  /* A new thread inherits the affinity of the first launching thread, which may be bound to one
    * core. */
   if (CPU_COUNT(&pool.cores)) (void)sched_setaffinity(0, sizeof pool.cores, &pool.cores);
   for (;;) {

@@ -196,8 +196,8 @@ typedef struct kf_form {
   /* `values` computes whole elements. If it is NULL, several rows share bytes of bitmaps: `groups`
    * computes 64 rows at a time, and `warps` does the same on a GPU. */
   kjit_kernel *values, *groups, *warps;
-  /* for a GPU: computes the bitmap of the result from those of the columns. NULL if `groups` and
-   * `warps` do this or if the result is never null. The CPU needs no kernel for it. */
+  /* for a GPU: computes the bitmap of the result from the bitmaps of the columns. NULL if `groups`
+   * and `warps` do this or if the result is never null. The CPU needs no kernel for it. */
   kjit_kernel *validity;
   bool writes_validity; /* `groups` and `warps` write the bitmap of the result */
   kf_parameter *parameters, *validity_parameters; /* malloc'd */

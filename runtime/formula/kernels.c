@@ -71,8 +71,8 @@ static void write_row(const kernel_text *t, const char *body)
 
 /* ---- kernels ---- */
 
-/* Writes the parameters after those of the result, in the order of form->parameters. Bitmaps that
- * are not words are followed by the bit position of row 0. */
+/* Writes the parameters that follow the result's parameters, in the order of form->parameters.
+ * Bitmaps that are not words are followed by the bit position of row 0. */
 static void write_parameters(const kernel_text *t, bool has_words)
 {
   const kf_writer *w = t->w;

@@ -23,8 +23,8 @@ typedef struct kept_argument {
   void *value; /* memory of a value that is too large for `bits`, or NULL */
 } kept_argument;
 
-/* The fields that a run on a GPU reads if it only has to call the driver. code and function are
- * those of the specialization, which may be evicted and loaded again. */
+/* The fields that a run on a GPU reads if it only has to call the driver. code and function belong
+ * to the specialization, which may be evicted and loaded again. */
 typedef struct ready_launch {
   _Alignas(64) bool is_ready; /* the parameter block and the shape belong to the current
                                * arguments */

@@ -74,7 +74,7 @@ kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnost
                           kj_view *view);
 
 /* view.c: Makes an array that shares the memory of another array and must lie inside it. offset is
- * that of its first element, in elements of `array`. Errors: MEMORY. */
+ * the offset of its first element, in elements of `array`. Errors: MEMORY. */
 kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *shape,
                          const int64_t *strides, uint32_t rank, int64_t offset,
                          kj_diagnostics *diagnostics, kjit_array **view);

@@ -12,7 +12,7 @@
 
 typedef struct copy_job {
   kjit_context *context;
-  /* device on which the copy is queued, that of the destination if there are two; and the source's
+  /* device on which the copy is queued, the destination's device if there are two; and the source's
    * device */
   kjit_device *device, *source_device;
   kjit_stream *stream;

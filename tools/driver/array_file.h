@@ -26,8 +26,8 @@ bool tool_check_together(tool_error *error, const char *path, const tool_array *
 /* Returns the name of an array in the file: the name after "data.npz:" or "data.csv:", or else the
  * label. */
 const char *tool_saved_name(const char *path, const char *label);
-/* path is that of the first array. count is 1 except for .npz files and tables. A table with one
- * unnamed array has no header row. */
+/* path is the path of the first array. count is 1 except for .npz files and tables. A table with
+ * one unnamed array has no header row. */
 bool tool_save_arrays(tool_error *error, const char *path, const tool_named_array *arrays,
                       size_t count);
 

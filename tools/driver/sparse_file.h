@@ -8,8 +8,8 @@
 /* Returns whether the path names an archive as a whole that has a format and a shape, and no array
  * with the name of the argument. */
 bool tool_is_sparse_file(const char *path, const char *argument);
-/* Adds the three arrays to the arguments. name is that of the matrix. Supports the formats csr and
- * coo. */
+/* Adds the three arrays to the arguments. name is the name of the matrix. Supports the formats csr
+ * and coo. */
 bool tool_read_sparse(tool_arguments *arguments, tool_error *error, const char *path,
                       const char *name, tool_sparse *sparse);
 

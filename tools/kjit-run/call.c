@@ -118,8 +118,8 @@ static void look_for(const char *message, char *name, const char *name_at, const
   free(name);
 }
 
-/* Finds the position for the caret: that of the operand (`x`) or option (options.axes) that the
- * library's message names first. */
+/* Finds the position for the caret: the position of the operand (`x`) or option (options.axes) that
+ * the library's message names first. */
 static const char *find_culprit(const run_call *call, const char *message)
 {
   const char *first = NULL, *at = call->scanner.at;

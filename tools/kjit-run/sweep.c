@@ -269,7 +269,7 @@ static bool measure_devices(sweep *w)
 
 /* ---- the results ---- */
 
-/* Appends the curves of --beside to those of the sweep. */
+/* Appends the curves of --beside to the curves of the sweep. */
 static void move_besides(sweep *w)
 {
   for (size_t i = 0; i < w->beside.line_count; i++) {

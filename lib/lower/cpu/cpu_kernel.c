@@ -275,9 +275,8 @@ static int count_used_coordinates(kl_lowering *l)
   return count;
 }
 
-/* Advances the block index. Coordinates after the last used one keep the values of the first block.
- * LLVM's passes would remove neither an unused sum that only the next sum depends on, nor its loop
- * variable. */
+/* Advances the block index. Coordinates after the last used one keep the values of the first block,
+ * because LLVM's passes would not remove the unused additions. */
 static void step_block_index(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);

@@ -287,7 +287,7 @@ static LLVMValueRef begin_members(kl_lowering *l, member_loop *m, LLVMValueRef m
 
 static void end_members(kl_lowering *l, member_loop *m) { kl_end_vector_loop(l, &m->loop); }
 
-/* Returns the bits of the members whose value equals that of the lane. */
+/* Returns the bits of the members whose value equals the lane's value. */
 static LLVMValueRef find_equal(kl_lowering *l, const lanes *all, LLVMValueRef members,
                                LLVMValueRef lane)
 {

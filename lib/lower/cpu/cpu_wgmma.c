@@ -115,8 +115,8 @@ static void fill_from_fragment(kl_lowering *l, const kt_wgmma *w, const kl_matri
   }
 }
 
-/* Returns the address of a lane's element i of d: two adjacent columns, then 8 rows further, then 8
- * columns further. */
+/* Returns the address of a lane's element i of d. Bit 0 of i selects one of two adjacent columns,
+ * bit 1 adds 8 rows, and each further 4 elements add 8 columns. */
 static LLVMValueRef result_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef lane, uint32_t i)
 {
   return place_at(l, m, lane, 8 * (i / 2 % 2), 2, 8 * (i / 4) + i % 2);

@@ -62,7 +62,7 @@ static int load(function_object *self)
 /* ---- results ---- */
 
 /* How results become objects: Python numbers or, with `keeps_types`, NumPy scalars for types that
- * differ from those of Python numbers. */
+ * Python numbers do not have. */
 typedef struct result_reader {
   kjit_context *context;
   int keeps_types;
