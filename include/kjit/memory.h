@@ -246,11 +246,11 @@ typedef enum kjit_dlpack_flags {
 
 /* Creates an array from a tensor of another library and takes ownership, even if the call fails.
  *
- * kjit calls the deleter when the array and its views are released. Before that, kjit orders
- * pending work on the array from other streams before later work on `stream`. stream is the stream
- * on which the producer made the data ready. NULL means the default stream. Kernels that write
- * cannot take a read-only tensor. Errors: ARGUMENT (an element type that kjit does not have),
- * NO_DEVICE, UNSUPPORTED (a DLPack version other than 1). */
+ * stream is the stream on which the producer made the data ready. NULL means the default stream.
+ * kjit calls the deleter when the array and its views are released. Before that, kjit makes later
+ * work on `stream` wait for pending work on the array from other streams. Kernels that write cannot
+ * take a read-only tensor. Errors: ARGUMENT (an element type that kjit does not have), NO_DEVICE,
+ * UNSUPPORTED (a DLPack version other than 1). */
 KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack(kjit_context *context,
                                                  kjit_managed_tensor *managed, kjit_stream *stream,
                                                  kjit_array **array);

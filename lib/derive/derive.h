@@ -177,7 +177,7 @@ struct kd_node {
   kd_node *nodes[3];   /* nodes of from->x, y and z */
   kd_node **args;      /* nodes of the operands in from->args */
   kt_expr *array;      /* LOAD: the array, its indices stored in variables */
-  kt_exprs indices;    /* LOAD, ELEMENT, INSERT: atoms */
+  kt_exprs indices;    /* LOAD, ELEMENT, INSERT: the indices, which are atoms */
 };
 /* Emits the statements that compute the parts of the expression and their derivatives. */
 kd_node *kd_flatten(kd_derivation *d, const kt_expr *expr);

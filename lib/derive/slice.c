@@ -201,8 +201,8 @@ static const kd_owned *find_owned(const kd_plan *plan, const kt_stmt *stmt)
   return NULL;
 }
 
-/* Checks the loads of all loops. Statements that belong to no single loop are the loops that gather
- * arrays. */
+/* Checks the loads of all loops. A statement that belongs to no grid loop is a loop that gathers
+ * arrays, so the statements in its body are checked. */
 static void check_loads(slicer *s, kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) {

@@ -165,8 +165,8 @@ struct kl_lowering {
   LLVMBasicBlockRef failure_block;
   LLVMValueRef failure_site, failure_values[2];
   uint32_t failure_places; /* number of sites that branch there */
-  /* CPU: the state that the block's code depends on; only sites with the same state may branch
-   * there */
+  /* CPU: the values that the code of failure_block uses. A failure site with other values must not
+   * branch to this block */
   struct kl_failing {
     LLVMBasicBlockRef leave;
     LLVMValueRef position[6], rank, context, record;

@@ -52,7 +52,7 @@ static bool has_literal(kt_compilation *c, kjit_type type)
   return ki_is_scalar(type) && ki_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
 }
 
-/* Returns the store of a statement that may be part of a run, or NULL. */
+/* Returns the store of a statement that can belong to a run of staging stores, or NULL. */
 static kt_stmt *get_staging_store(pass *p, kt_stmt *stmt)
 {
   kt_stmt *store = stmt;

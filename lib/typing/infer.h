@@ -426,8 +426,8 @@ kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location loca
 /* Converts one of the alternative values to their common type. */
 kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
 /* Whether the result of an operator stays weak: one operand is an integer and the other a var that
- * has only been assigned float literals. A float that the result is combined with later determines
- * the type; without one it is f64. */
+ * has only been assigned float literals. If the result is later combined with a float, it gets the
+ * type of this float; otherwise it is f64. */
 bool kt_stays_open(const kt_scope *s, const kt_expr *x, const kt_expr *y);
 /* Converts a number to bool. */
 kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);

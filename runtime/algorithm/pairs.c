@@ -174,7 +174,7 @@ static void choose_order(ka_pairs *p)
   p->bytes = v->bytes = kj_element_bytes(p->call->context->types, v->value);
 }
 
-/* Returns the same type as kjit_reduce. */
+/* Returns the result type of a value. It is the type that kjit_reduce would return. */
 static kjit_type result_type(const ka_pairs *p, const ka_pair_value *v)
 {
   bool is_half = v->element == KJIT_F16 || v->element == KJIT_BF16;

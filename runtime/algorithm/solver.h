@@ -51,9 +51,8 @@ ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit
 ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
 void ka_multiply(ka_solver *solver, const ka_multiplication *m);
 
-/* An operation on vectors. The text is the body of its kernel, with `%s` for each array, for their
- * number of elements, and for the names of the scalars, each after a comma: "solver_combine(%s, %s,
- * %s%s)". */
+/* An operation on vectors. Its kernel calls `function` with the arrays, `count`, which is their
+ * number of elements, and the scalars. */
 typedef struct ka_vectors {
   const char *function; /* func of lib/library/solver.kir */
   kjit_array *arrays[6];

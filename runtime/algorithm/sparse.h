@@ -16,8 +16,8 @@ typedef struct ka_csr {
  * ARGUMENT, TYPE. */
 void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr);
 void ka_arrange_csr(ka_call *call, ka_csr *csr);
-/* ka_check_line refuses an operand that does not have exactly one axis; ka_check_indices also one
- * whose elements are not i32 or i64. */
+/* ka_check_line refuses an operand that does not have exactly one axis. ka_check_indices does the
+ * same and also refuses an operand whose elements are not i32 or i64. */
 void ka_check_line(ka_call *call, const ka_operand *operand);
 void ka_check_indices(ka_call *call, const ka_operand *operand);
 /* Calls ka_arrange for an operand of one axis. */

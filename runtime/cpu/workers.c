@@ -51,8 +51,9 @@ typedef struct offer {
                                 * is not listed */
   void (*body)(void *data, size_t index);
   void *data;
-  size_t count, begun;     /* count: number of indices, of which index 0 is the launching thread's;
-                            * begun: indices taken so far */
+  /* count: number of indices; the launching thread has index 0. begun: number of indices taken so
+   * far */
+  size_t count, begun;
   _Atomic uint32_t inside; /* number of workers that run the body, and IS_WAITING */
   bool is_over;            /* the launching thread has no work left to distribute */
   /* indices that workers returned early (kj_leave_work) and other workers can take */

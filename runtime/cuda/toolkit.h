@@ -44,7 +44,7 @@ typedef struct kj_assembly {
   const char *ptxas;  /* path, or NULL to search for it */
   const char *target; /* for example "sm_90a" */
   kjit_debug debug;
-  bool is_part; /* functions for other code to call, which is not linked yet */
+  bool is_part; /* the code consists of functions for a caller that is not linked yet */
 } kj_assembly;
 
 /* kj_assemble converts PTX to machine code, and kj_disassemble converts machine code to text. The

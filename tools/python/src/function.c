@@ -18,8 +18,9 @@ typedef struct function_object {
   kjit_function *function;             /* owned by the module */
   PyObject *driver;                    /* object that is called instead, or NULL */
   unsigned generation;                 /* process generation when the func was loaded */
-  int has_run;                         /* a further call rarely compiles */
-  int keeps_types;                     /* see load() */
+  /* 0 before the first call, which compiles; later calls rarely do */
+  int has_run;
+  int keeps_types; /* see load() */
   binding_parameters parameters;
 } function_object;
 
