@@ -280,9 +280,10 @@ typedef struct kd_mark {
   uint64_t most;    /* maximum number of entries that an iteration adds */
   bool is_exact;    /* every iteration adds exactly that number */
   bool is_straight; /* all of the stores are directly in the body */
-  kt_var *tape;     /* the depth at the start of each iteration; NULL: the depth is computed */
-  kt_var *start;    /* the depth at the start of the iteration that is undone */
-  kt_var *end;      /* the depth at the end of the loop; NULL if no stores follow */
+  /* the depth at the start of each iteration; NULL means that the depth is computed */
+  kt_var *tape;
+  kt_var *start; /* the depth at the start of the iteration that is undone */
+  kt_var *end;   /* the depth at the end of the loop; NULL if no stores follow */
 } kd_mark;
 typedef KJ_LIST(kd_mark) kd_marks;
 

@@ -8,7 +8,7 @@
 typedef struct ki_node {
   ki_expr *expr;         /* an expression, which can be used once; or NULL */
   ki_decl *decl;         /* a name, which can be used any number of times; or NULL */
-  ki_function *function; /* the function that contains the node; NULL: module level */
+  ki_function *function; /* the function that contains the node; NULL means the module level */
   bool is_used;
   kj_location used_at;
 } ki_node;
@@ -23,7 +23,7 @@ typedef enum ki_frame_kind {
 /* An open block. */
 typedef struct ki_open_block {
   ki_frame_kind kind;
-  ki_stmt *stmt; /* NULL: the block is the body of the function */
+  ki_stmt *stmt; /* NULL means that the block is the body of the function */
   ki_stmts *body;
 } ki_open_block;
 

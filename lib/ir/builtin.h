@@ -151,7 +151,8 @@ enum {
   KJ_MATH_VECTOR = 32       /* libmvec has vector variants of the host function */
 };
 
-/* Names of a math function in the libraries, from math.def. NULL: the library lacks it. */
+/* Names of a math function in the libraries, from math.def. NULL means that the library
+ * lacks it. */
 typedef struct ki_math {
   const char *host, *libdevice, *fast, *libclc;
   uint8_t form;

@@ -19,7 +19,8 @@ typedef struct copier {
   kjit_module *made;
   const kjit_module *from;
   uint32_t first_file; /* number of the first source of `from` in the copy */
-  ki_decl **decls;     /* copies by index in `from`; NULL: not referred to yet */
+  /* copies by index in `from`; NULL means that no copied node refers to the declaration yet */
+  ki_decl **decls;
   KJ_LIST(const ki_decl *) started;
   size_t filled;               /* number of started declarations that are complete */
   const ki_function *function; /* the function that is being copied */

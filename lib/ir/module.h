@@ -229,7 +229,8 @@ typedef struct ki_bound_extern {
 /* ---- statements ---- */
 
 typedef enum ki_stmt_kind {
-  /* let, var: .decls and .value; several decls destructure the value; NULL: vars without a value */
+  /* let, var: .decls and .value; several decls destructure the value; NULL means vars without a
+   * value */
   KJ_STMT_DECLARE,
   KJ_STMT_STORAGE,  /* shared, local: .decls[0] */
   KJ_STMT_ASSIGN,   /* .places .op .value; several places destructure the value, .op is STORE */
@@ -394,7 +395,8 @@ typedef struct ki_named_type {
 typedef struct ki_expression {
   const char *function; /* name of the func */
   const char *const *names;
-  const kjit_type *types; /* types of the names; KJIT_ANY: not given; NULL: none is given */
+  /* types of the names; KJIT_ANY means that a type is not given, NULL that none is given */
+  const kjit_type *types;
   size_t count;
   /* The names are columns and can contain any characters. The tree is parsed but not verified:
    * comparisons can be chained, and names that are not columns stay unresolved. */

@@ -18,7 +18,7 @@ typedef struct ki_binding {
 
 typedef struct ki_parser {
   ki_lexer lexer;
-  kjit_module *module; /* NULL: the parser reads a type annotation only */
+  kjit_module *module; /* NULL means that the parser reads only a type annotation */
   ki_types *types;
   kj_arena *arena;
   ki_function *function;          /* the function that is being parsed, or NULL */

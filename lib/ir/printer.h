@@ -41,7 +41,7 @@ void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_
 
 typedef struct ki_printer {
   const kjit_module *module;
-  const ki_naming *naming; /* NULL: print the declarations' own names */
+  const ki_naming *naming; /* NULL means the declarations' own names */
   kj_buffer *buffer;
   int indent;
   bool has_places; /* print line directives, so that a parser restores the locations of the nodes */

@@ -56,7 +56,8 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 /* ---- hash maps from strings to pointers, in an arena ---- */
 
 typedef struct kj_map_entry {
-  const char *key; /* 0-terminated, in the arena of the map or of the caller; NULL: free bucket */
+  /* 0-terminated, in the arena of the map or of the caller; NULL means that the bucket is free */
+  const char *key;
   size_t length;
   void *value;
 } kj_map_entry;

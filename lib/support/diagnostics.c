@@ -210,7 +210,8 @@ static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
   static const char mark[] = "...";
   const char *line = item->source_line;
   if (!line) return;
-  size_t caret = item->column ? item->column - 1 : 0; /* 0: the front end gave only the line */
+  /* 0 means that the front end gave only the line */
+  size_t caret = item->column ? item->column - 1 : 0;
   window w = choose_window(line, caret);
   kj_append_format(buffer, "  %s%.*s%s\n", w.is_cut_before ? mark : "", (int)(w.end - w.first),
                    line + w.first, w.is_cut_after ? mark : "");

@@ -16,8 +16,8 @@
     if (status_ != KJIT_OK) return status_; \
   } while (0)
 
-/* A location in a source of a module. file is an index into the module's sources; line 0: no
- * location. */
+/* A location in a source of a module. file is an index into the module's sources; line 0 means that
+ * there is no location. */
 typedef struct kj_location {
   uint32_t file, line, column;
 } kj_location;

@@ -37,8 +37,8 @@ void kg_unload_host(kg_host *host, kj_loaded *loaded);
 /* Guarded execution of code that may fault on damaged input. */
 
 /* Runs run(data) and returns whether it has returned. If it raised a signal that would end the
- * process, it was abandoned and its resources are leaked. One thread runs at a time; others wait.
- * run must not jump out. */
+ * process, kjit has abandoned it, and its resources are leaked. Only one thread at a time runs;
+ * others wait. run must not jump out. */
 bool kg_run_guarded(void (*run)(void *data), void *data);
 /* Raises a fault if this thread is guarded; otherwise does nothing. */
 void kg_fault_guarded(void);

@@ -56,7 +56,7 @@ typedef struct kt_meaning {
   const ki_expr *fields;
   bool is_scalar; /* a shared scalar: the name refers to its element */
   /* for a var whose type depends on its assignments: the annotation that each value must fit;
-   * KJIT_ANY: none */
+   * KJIT_ANY means none */
   kjit_type annotation;
   kt_var *is_set; /* records whether the var is assigned, if this is checked; else NULL */
 } kt_meaning;
@@ -121,11 +121,12 @@ struct kt_inferred {
   bool is_reentered; /* called while its body is being inferred */
   /* instance->result is known before the body is inferred, so that recursive calls can use it */
   bool has_fixed_result;
-  kjit_type result; /* guess, which can be weak; KJIT_ANY: no return so far */
-  /* the first guess of the result that a call in another function used; KJIT_ANY: none */
+  kjit_type result; /* guess, which can be weak; KJIT_ANY means no return so far */
+  /* the first guess of the result that a call in another function used; KJIT_ANY means none */
   kjit_type taken_result;
   kt_scope *scope; /* set while the body is being inferred */
-  /* lib/derive: the record that this one is the derivative of; NULL: not a derivative */
+  /* lib/derive: the record that this one is the derivative of; NULL means that this one is not a
+   * derivative */
   kt_inferred *derived_of;
   ki_builtin_id derivative;
   kt_vars chosen;    /* parameters of derived_of that the derivative is with respect to */
@@ -170,7 +171,7 @@ typedef struct kt_inference {
   KJ_LIST(kt_inferred *) records; /* during inference, instance->id is the index of its record */
   kt_constant **constants;        /* by index of the module's declaration */
   size_t constant_count;
-  uint32_t block[3]; /* from the kernel's @block if it is constant; 0: unknown */
+  uint32_t block[3]; /* from the kernel's @block if it is constant; 0 means unknown */
   uint32_t depth;
   bool has_double; /* some argument is f64, so there are no remarks about f64 */
   uint32_t remark_count;
@@ -200,7 +201,7 @@ struct kt_scope {
   bool may_wait;    /* a statement may be skipped until other statements determine a type */
   jmp_buf *on_wait; /* jumps out of a statement that needs such a type */
   /* the cause of the first skipped statement in this round: a var, or a function that is being
-   * inferred and whose result is unknown; NULL: none */
+   * inferred and whose result is unknown; NULL means none */
   const ki_decl *waits_for;
   kj_location waits_at;
   /* Other statements determine no further types. Statements inside of skipped ones are now
@@ -421,7 +422,7 @@ kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr);
 /* Converts a weak COND to a type. */
 kt_expr *kt_give_arms_type(kt_scope *s, const kt_expr *cond, kjit_type type);
 /* Returns the common type of alternative values: numbers, tuples (item by item) or equal types.
- * KJIT_ANY: none. */
+ * Returns KJIT_ANY if there is none. */
 kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* Converts one of the alternative values to their common type. */
 kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
@@ -562,7 +563,7 @@ typedef struct kt_path_step {
 } kt_path_step;
 /* An lvalue. */
 typedef struct kt_place {
-  kt_var *var; /* the variable; NULL: the lvalue is in memory */
+  kt_var *var; /* the variable; NULL means that the lvalue is in memory */
   const ki_decl *decl;
   kt_expr *array;
   kt_exprs indices;
@@ -728,7 +729,7 @@ kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location);
 kt_expr *kt_copy_referred(kt_scope *s, kt_expr *value, kj_location location);
 /* Returns a view with these slices, or the array itself if all of them are whole. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location);
-/* Returns the known alignment in bytes of the first element of a shared or local array; 0:
+/* Returns the known alignment in bytes of the first element of a shared or local array; 0 means
  * unknown. */
 uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
 /* Returns the bound of a parameter for a run-time value. It contains the alignment of an array's
@@ -737,7 +738,7 @@ uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
 kt_bound kt_value_bound(kt_scope *s, const kt_expr *value);
 kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
 /* Returns a type that arrays of both types can be used as. It drops layout and static extents if
- * they differ. KJIT_ANY: none. */
+ * they differ. Returns KJIT_ANY if there is none. */
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b);
 /* Returns an array type without static extents. */
 kjit_type kt_forget_extents(kt_scope *s, kjit_type array);
@@ -758,7 +759,8 @@ bool kt_is_linked(const kt_compilation *c, const ki_function *function);
 
 kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
 /* Infers a call of the callee with the arguments of `expr`, which may name another function. asker
- * is the built-in that makes the call, which passes no arrays; NULL: the source makes the call. */
+ * is the built-in that makes the call, which passes no arrays; NULL means that the source makes the
+ * call. */
 kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
                                 const char *asker);
 void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location location);
@@ -773,7 +775,7 @@ kt_expr *kt_call_instance(kt_scope *s, kt_inferred *record, const kt_exprs *argu
 /* Infers a built-in that is used as a name, such as laneid and pi, or threadIdx with a field. */
 kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
                                const char *field);
-/* Returns the type of a parameter's annotation, given the other parameters; KJIT_ANY: none.
+/* Returns the type of a parameter's annotation, given the other parameters; KJIT_ANY means none.
  * Parameters without a value have KJ_BOUND_NONE. */
 kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *function,
                               const kt_bound *bounds, size_t index);
@@ -814,13 +816,14 @@ void kt_find_number_limits(kt_compilation *c);
 kt_expr *kt_make_numba_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
                               kj_location location);
 kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
-/* Returns the type of a variable to which values of both types are assigned. KJIT_ANY: not in the
- * table. */
+/* Returns the type of a variable to which values of both types are assigned. Returns KJIT_ANY if
+ * the table has no row for the types. */
 kjit_type kt_join_numba(kjit_type a, kjit_type b);
-/* Returns the type of the variable of a range. KJIT_ANY: not in the table. */
+/* Returns the type of the variable of a range. Returns KJIT_ANY if the table has no row for the
+ * types. */
 kjit_type kt_numba_range_type(const kt_exprs *values);
 /* Return the type in which `abs`, `min` and `max`, or a math function of floats, are computed,
- * which is also their result type. KJIT_ANY: not in the table. */
+ * which is also their result type. KJIT_ANY means that the table has no row for the types. */
 kjit_type kt_numba_number_type(const kt_exprs *values);
 kjit_type kt_numba_float_type(const ki_builtin *builtin, const kt_exprs *values);
 /* Returns Numba's type of a literal or another weak value. */
@@ -834,8 +837,8 @@ bool kt_is_float(const kt_compilation *c, kjit_type type);   /* typed or weak */
 bool kt_is_number(const kt_compilation *c, kjit_type type);  /* bool, integers, floats, weak */
 bool kt_is_array(const kt_compilation *c, kjit_type type);
 bool kt_is_tuple(const kt_compilation *c, kjit_type type);
-/* Returns the common type of two operands of an arithmetic operator. KJIT_ANY: none (i64 with
- * u64). */
+/* Returns the common type of two operands of an arithmetic operator. Returns KJIT_ANY if there is
+ * none (i64 with u64). */
 kjit_type kt_promote(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* Like kt_promote, for values that are stored but not computed with: bool stays bool, i8 stays
  * i8. */

@@ -389,7 +389,8 @@ typedef struct binding {
   const kt_captured *captured; /* or NULL */
   kt_expr **values;            /* by parameter; NULL for functions */
   kt_bound *bounds;
-  kt_expr **arguments;    /* run-time arguments by parameter; NULL: not passed at run time */
+  /* run-time arguments by parameter; NULL means that a parameter is not passed at run time */
+  kt_expr **arguments;
   const ki_expr **fields; /* by parameter: as in kt_bound */
   uint64_t variable;      /* bit i: a float literal for parameter i is passed at run time */
 } binding;

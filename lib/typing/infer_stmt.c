@@ -15,7 +15,7 @@ int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
   return (int)factor;
 }
 
-/* Returns the maximum number of iterations from `@most`, which reverse derivatives need; 0:
+/* Returns the maximum number of iterations from `@most`, which reverse derivatives need; 0 means
  * none. */
 static uint32_t infer_most(kt_scope *s, const ki_stmt *stmt)
 {

@@ -78,8 +78,8 @@ static const numba_key key_of_op[KJIT_OP_COUNT] = {
 /* Whether Numba has the type. It has no bf16. */
 static bool is_known(kjit_type type) { return ki_is_scalar(type) && type != KJIT_BF16; }
 
-/* Returns the row for operands of types x and y (KJIT_ANY: only one operand), or NULL if Numba has
- * no such operator. */
+/* Returns the row for operands of types x and y (y is KJIT_ANY if there is only one operand), or
+ * NULL if Numba has no such operator. */
 static const signature *find(numba_key key, kjit_type x, kjit_type y)
 {
   KJ_ASSERT(is_known(x) && (y == KJIT_ANY || is_known(y)));

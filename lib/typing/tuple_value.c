@@ -30,7 +30,7 @@ static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, 
 }
 
 /* Returns the common type of two items. Arrays can differ in layout, and literals take the type of
- * the other item; otherwise the types must be equal. KJIT_ANY: none. */
+ * the other item; otherwise the types must be equal. Returns KJIT_ANY if there is none. */
 static kjit_type join_items(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);

@@ -334,8 +334,8 @@ struct kt_var {
   /* LET, PARAM of a func, if it is an array: known alignment of the first element's address; 0
    * means unknown */
   uint32_t start_alignment;
-  /* SHARED: the dispatcher evaluates the extents of this declaration for each launch. NULL: the
-   * extents are static or are the launch's own size. */
+  /* SHARED: the dispatcher evaluates the extents of this declaration for each launch. NULL means
+   * that the extents are static or are the launch's own size. */
   const ki_decl *sized_by;
   const void *data;
   kt_interval range; /* set by pass/range.c */
@@ -398,7 +398,7 @@ struct kt_stmt {
   kt_exprs extents;
   kt_stmts body, otherwise;
   int unroll;
-  uint32_t most;           /* WHILE, FOR: maximum number of iterations from `@most`; 0: none */
+  uint32_t most;           /* WHILE, FOR: maximum number of iterations from `@most`; 0 means none */
   bool keeps_values;       /* WHILE, FOR: has `@keep` */
   kj_failure_kind failure; /* FAIL */
   const char *message;
@@ -461,10 +461,10 @@ struct kt_instance {
   /* set by pass/interrupts.c: this instance, or one that it calls, has interrupt checks */
   bool polls;
   bool polls_first; /* has an interrupt check at its beginning */
-  /* values of @launch_bounds except the first, which is in kj_code, and of @max_registers; 0:
+  /* values of @launch_bounds except the first, which is in kj_code, and of @max_registers; 0 means
    * none */
   uint32_t min_blocks, max_cluster, max_registers;
-  uint32_t block[3]; /* from a constant @block, else from the signature; 0: unknown */
+  uint32_t block[3]; /* from a constant @block, else from the signature; 0 means unknown */
   bool is_inferred;  /* the body is complete */
   kt_known_effects effects;
   /* set by pass/simt.c, CPU only: the slot that is 0 in active threads; NULL means that all threads

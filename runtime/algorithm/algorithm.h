@@ -34,7 +34,8 @@ typedef struct ka_work {
   int64_t shape[3];
   bool starts_zero;  /* 0 before the first call; kernels leave it as the next such call needs it */
   kjit_array *array; /* plan.c */
-  uint64_t content;  /* kept_call.c: identifies the content that such a call leaves; 0: unknown */
+  /* kept_call.c: identifies the content that such a call leaves; 0 means unknown */
+  uint64_t content;
 } ka_work;
 
 typedef struct ka_step {
@@ -323,8 +324,9 @@ typedef struct ka_kernel {
   KJ_LIST(kjit_arg) constant_values;
   KJ_LIST(ki_named_type) structs; /* structs of the application and their names in the source */
   uint32_t operators;             /* number of operators of the application used so far */
-  uint32_t blocks;  /* minimum number of blocks on a multiprocessor; 0: the compiler chooses */
-  uint32_t cluster; /* number of blocks of a cluster; 0: no clusters */
+  /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
+  uint32_t blocks;
+  uint32_t cluster; /* number of blocks of a cluster; 0 means no clusters */
 } ka_kernel;
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);

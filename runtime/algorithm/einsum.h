@@ -77,9 +77,10 @@ typedef struct ka_product_plan {
   uint32_t cluster;    /* number of blocks in a cluster that each compute a part of each sum and
                         * then add the parts; 0 means no clusters */
   bool has_mma;        /* KA_PRODUCT_TILES: uses tensor cores */
-  uint32_t at_once;    /* minimum number of blocks on a multiprocessor; 0: the compiler chooses */
-  uint64_t parts;      /* number of partial sums of each sum in work memory; if more than 1, a
-                        * separate launch adds them */
+  /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
+  uint32_t at_once;
+  uint64_t parts; /* number of partial sums of each sum in work memory; if more than 1, a
+                   * separate launch adds them */
   uint64_t blocks;
 } ka_product_plan;
 

@@ -36,8 +36,9 @@ typedef struct ka_pair_value {
   const ka_reduction *reduction; /* the named reduction, or NULL */
   bool is_exponential;           /* logaddexp, which combines structs */
   kjit_type value, accumulator;  /* type that values are converted to; KJIT_ANY for a struct */
-  uint32_t width;                /* numbers in a row of the result; 0: its rows are numbers */
-  uint32_t bytes;                /* size of a combined value, for one row of x */
+  /* numbers in a row of the result; 0 means that its rows are numbers */
+  uint32_t width;
+  uint32_t bytes; /* size of a combined value, for one row of x */
   ka_operand result;
 } ka_pair_value;
 
@@ -68,7 +69,8 @@ typedef struct ka_pairs {
   uint64_t m, n, total;             /* rows of x, of y in this call, and of all of y */
   const ka_piece *piece;            /* NULL if the call has all of y */
   bool is_several, is_tuple;        /* is_tuple: the func returns a tuple */
-  int64_t k;                        /* finds the k smallest of the only value; 0: reduces values */
+  /* finds the k smallest of the only value; 0 means that values are reduced */
+  int64_t k;
   ka_pair_value values[KA_MOST_PAIR_RESULTS];
   size_t value_count;
   uint32_t bytes; /* size of all combined values */

@@ -22,7 +22,7 @@ typedef struct ka_sort {
   kjit_type value_element;
   uint32_t value_bytes;
   uint64_t row, rows;
-  uint64_t kept;          /* number of first elements of each row that are stored; 0: all */
+  uint64_t kept;          /* number of first elements of each row that are stored; 0 means all */
   uint32_t stage, stages; /* a stage moves the elements from one buffer to the next */
   uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];
 } ka_sort;

@@ -357,7 +357,7 @@ struct kjit_device {
    * architecture only, otherwise 0 */
   char code_target[20], suffix;
   /* newest PTX version that the driver accepts, if it may be lower than the code needs (78 means
-   * 7.8); 0: the compiler chooses the version */
+   * 7.8); 0 means that the compiler chooses the version */
   uint32_t ptx_limit;
   void *shared;    /* common state of all devices of the kind, see operations->count */
   uint32_t number; /* number of this object, from 1, unique in the process */

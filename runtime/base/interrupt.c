@@ -8,13 +8,14 @@ enum { SLOTS = 256, PAGES = 256 };
 
 /* The host's data for one interrupt word. number and listens are read without the mutex. */
 typedef struct slot {
-  _Atomic uint64_t number;  /* number of the launch that owns the word */
-  _Atomic uint32_t listens; /* 1 + the index of the word that interrupts this launch; 0: none */
-  uint64_t deadline_ns;     /* 0: none */
-  uint64_t closed_at;       /* the number of waits that had begun when the slot was closed */
-  kj_interrupt_slot next;   /* next slot in the list of free or closed slots; 0: none */
-  bool ends_with_time;      /* the slot is freed when its time limit is over */
-  bool is_listed;           /* the slot is in the list of free or closed slots */
+  _Atomic uint64_t number; /* number of the launch that owns the word */
+  /* 1 + the index of the word that interrupts this launch; 0 means none */
+  _Atomic uint32_t listens;
+  uint64_t deadline_ns;   /* 0: none */
+  uint64_t closed_at;     /* the number of waits that had begun when the slot was closed */
+  kj_interrupt_slot next; /* next slot in the list of free or closed slots; 0 means none */
+  bool ends_with_time;    /* the slot is freed when its time limit is over */
+  bool is_listed;         /* the slot is in the list of free or closed slots */
 } slot;
 
 typedef struct page {

@@ -18,8 +18,8 @@ kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnost
 /* Frees a word when no further launch uses it. Launches that use it may still be queued. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot slot);
 
-/* The values that a launch passes to its code. `own` is a word that kj_end_interruptible frees; 0:
- * none. */
+/* The values that a launch passes to its code. `own` is a word that kj_end_interruptible frees; 0
+ * means none. */
 typedef struct kj_interruptible_launch {
   uint64_t word, number; /* word: its address on the device */
   kj_interrupt_slot own;

@@ -43,7 +43,7 @@ typedef struct kj_child_start {
 } kj_child_start;
 
 typedef struct kj_child_request {
-  const kj_compile_request *compile; /* NULL: the request links the following inputs */
+  const kj_compile_request *compile; /* NULL means that the request links the following inputs */
   int32_t ordinal;                   /* number of the CUDA device */
   const kj_link_input *inputs;
   uint64_t input_count;

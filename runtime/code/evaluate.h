@@ -47,7 +47,7 @@ enum { KJ_MOST_STEPS = 20000, KJ_MOST_DEPTH = 1000 };
 typedef struct kj_scope {
   const kj_bound *bound; /* arguments, indexed by parameter; NULL means that none are known */
   uint32_t bound_count;  /* parameters with a smaller index are bound */
-  /* values of lets, indexed by decl->index of parameters and locals; NULL: lets are not
+  /* values of lets, indexed by decl->index of parameters and locals; NULL means that lets are not
    * evaluated */
   const kj_binding *bindings;
   uint32_t binding_count;

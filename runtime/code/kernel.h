@@ -11,10 +11,11 @@ typedef enum kj_annotation_kind {
   KJ_ANNOTATION_NONE,
   KJ_ANNOTATION_SCALAR,  /* a scalar of type .type */
   KJ_ANNOTATION_POINTER, /* a pointer of type .type */
-  KJ_ANNOTATION_ARRAY,   /* an array with .rank, .layout and element type .type; KJIT_ANY: unknown,
-                          * or that of .same_as */
-  KJ_ANNOTATION_SAME,    /* `dtype(p)`: the element type of parameter .same_as */
-  KJ_ANNOTATION_OTHER    /* any other annotation, which type inference checks */
+  /* an array with .rank, .layout and element type .type; KJIT_ANY means that the type is unknown,
+   * or is the type of .same_as */
+  KJ_ANNOTATION_ARRAY,
+  KJ_ANNOTATION_SAME, /* `dtype(p)`: the element type of parameter .same_as */
+  KJ_ANNOTATION_OTHER /* any other annotation, which type inference checks */
 } kj_annotation_kind;
 
 typedef struct kj_annotation {
@@ -189,9 +190,9 @@ typedef struct kj_call {
   char *own_parameters; /* allocated by kj_make_room, freed by the function that divided the call's
                          * memory, or NULL */
   bool has_host_arrays, is_miss;
-  uint32_t facts;    /* KJ_CALL_FACT_*, set by kj_make_key */
-  bool is_sealed;    /* whether the kernel was sealed when the arguments were matched */
-  bool is_general;   /* the key contains no facts */
+  uint32_t facts;   /* KJ_CALL_FACT_*, set by kj_make_key */
+  bool is_sealed;   /* whether the kernel was sealed when the arguments were matched */
+  bool is_general;  /* the key contains no facts */
   bool is_fallback; /* the call runs code that relies on fewer facts than the call has */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];

@@ -28,7 +28,7 @@ struct kjit_specialization {
   kj_code code;
   kj_failure_slot *failure_slot; /* for devices with queued launches, if code.failures is set */
   uint64_t failure_address;      /* device address of the failure record */
-  uint32_t print_source; /* for devices with queued launches, if code.prints is set; 0: none */
+  uint32_t print_source; /* for devices with queued launches, if code.prints is set; 0 means none */
   kj_loaded *loaded;     /* handle of an object loaded by the compiler's loader */
   struct kj_unloading *unloading; /* used if the device has queued launches */
   bool is_from_disk, is_imported;
@@ -138,7 +138,7 @@ kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, 
 void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
 /* Returns a READY specialization for the same types whose facts all hold in this call, held, or
  * NULL. *variants becomes the number of specializations for the same types. While the call's own
- * variant is being compiled, none of them is counted. Lock-free. */
+ * variant is being compiled, *variants is 0. Lock-free. */
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Queues the compilation of a better variant, which no caller waits for. Does nothing if it is in
  * progress or has failed. */

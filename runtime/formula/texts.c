@@ -18,7 +18,7 @@ typedef struct text_test {
   const char *word; /* a function of functions.def, or NULL */
   kjit_op op;       /* a comparison, if word is NULL */
   const char *literal;
-  const char **literals; /* if not NULL: literals in ascending order, of which one is equal */
+  const char **literals; /* isin: the literals in ascending order; NULL for other tests */
   size_t literal_count;
 } text_test;
 

@@ -20,14 +20,14 @@ struct kj_capture {
 struct kjit_graph {
   kj_object object;
   kj_record *record;
-  void *native; /* NULL: the record contains the whole graph */
+  void *native; /* NULL means that the record contains the whole graph */
   size_t size;
 };
 
 struct kjit_executable_graph {
   kj_object object;
   kj_record *record;
-  void *native; /* NULL: the record contains the whole graph */
+  void *native; /* NULL means that the record contains the whole graph */
 };
 
 static void release_native(const kj_object *object,

@@ -18,7 +18,7 @@ typedef struct tool_element {
   uint32_t size_bytes;
   tool_class class_;
   uint8_t code, bits; /* DLPack */
-  const char *numpy;  /* "<f4"; NULL: numpy has no such type */
+  const char *numpy;  /* "<f4"; NULL means that NumPy has no such type */
   int mantissa_bits;  /* for floats and for the parts of complex numbers, without the hidden bit */
 } tool_element;
 
@@ -40,8 +40,9 @@ typedef struct tool_number {
   double re, im; /* REAL, COMPLEX */
 } tool_number;
 
-kjit_type tool_find_element(const char *text, size_t length); /* KJIT_ANY: none of that name */
-char *tool_element_names(void);                               /* "bool, i8, ..." */
+/* KJIT_ANY means that no type has the name */
+kjit_type tool_find_element(const char *text, size_t length);
+char *tool_element_names(void); /* "bool, i8, ..." */
 
 double tool_number_real(const tool_number *number);
 tool_number tool_make_integer(int64_t value);

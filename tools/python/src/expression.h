@@ -58,12 +58,13 @@ struct binding_pending {
   /* Upper bounds for the whole expression: subexpressions shared by two operands may be counted
    * twice. */
   int operation_count, input_count;
-  unsigned long busy; /* identifier of the thread that computes the array, on its own or as part of
-                       * another array; 0: none */
-  int was_part;       /* the array was computed as part of another array */
-  int is_spent;       /* an operand was overwritten by the operation that this array was part of */
-  uint64_t visit;     /* number of the last walk that visited it */
-  int index;          /* index in that walk */
+  /* identifier of the thread that computes the array, on its own or as part of another array; 0
+   * means none */
+  unsigned long busy;
+  int was_part;   /* the array was computed as part of another array */
+  int is_spent;   /* an operand was overwritten by the operation that this array was part of */
+  uint64_t visit; /* number of the last walk that visited it */
+  int index;      /* index in that walk */
   array_object *previous, *next; /* list of all pending arrays */
 };
 

@@ -148,7 +148,7 @@ static PyObject *make_record(const char *name, const char *bytes, size_t *size, 
   return value;
 }
 
-/* bytes NULL: returns None and computes only size and alignment. */
+/* If bytes is NULL, returns None and computes only size and alignment. */
 static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
                              size_t *size, size_t *alignment)
 {
