@@ -280,7 +280,8 @@ LLVMValueRef kl_from_compute(kl_lowering *l, kjit_type type, LLVMValueRef value)
 
 /* ---- lower_composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
 
-/* Returns whether the type is one of the types of the heading; false for tuples and arrays. */
+/* Returns whether the type is a struct, an array inside a struct, a vector, a complex number or a
+ * pointer; false for tuples and other arrays. */
 bool kl_is_composed_type(kl_lowering *l, kjit_type type);
 LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type);
 /* has the size of the type in memory; its LLVM alignment is not meaningful */

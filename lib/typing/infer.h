@@ -567,7 +567,8 @@ typedef struct kt_place {
   const ki_decl *decl;
   kt_expr *array;
   kt_exprs indices;
-  KJ_LIST(kt_path_step) steps; /* leads to the part of the variable or element; empty: all of it */
+  /* path from the variable or element to the part; empty means the whole variable or element */
+  KJ_LIST(kt_path_step) steps;
   /* Type of the stored value. Weak for a var whose type is not known yet. For an array inside a
    * struct in memory, the type that it has as a value. */
   kjit_type type;

@@ -199,8 +199,8 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
 
 /* ---- kept calls ---- */
 
-/* Where an argument of a step comes from: it is stored itself, or it is an input array, a view or a
- * block of work memory, given by its index. */
+/* Where an argument of a step comes from. ITSELF: the argument is stored. INPUT, VIEW, WORK: it is
+ * an input array, a view or a block of work memory, and its index is stored. */
 typedef enum kept_source { KEPT_ITSELF, KEPT_INPUT, KEPT_VIEW, KEPT_WORK } kept_source;
 
 typedef struct kept_argument {

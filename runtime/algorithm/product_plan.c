@@ -38,8 +38,8 @@ enum {
 
 /* Cost of writing and reading an element's partial sum, in terms. */
 static const double cost_of_part = 24;
-/* Costs in terms: of a launch that adds the parts, and for each sum of a tile whose parts a cluster
- * adds. */
+/* Costs in terms. cost_of_launch: a launch that adds the parts. cost_of_cluster: adding the parts
+ * of one sum of a tile in a cluster. */
 static const double cost_of_launch = 1e6, cost_of_cluster = 100;
 
 static uint64_t count_tiles(const ka_product *p, const tile_row *row)

@@ -367,7 +367,8 @@ static bool find_array(const reader *r, const char *name, size_t length, uint32_
 
 static size_t name_length(const char *text) { return strcspn(text, " ,()"); }
 
-/* Returns the operand at *at and moves *at behind it and its comma. Returns NULL at the end. */
+/* Returns the operand at *at and moves *at to the start of the next operand, after the comma.
+ * Returns NULL at the end. */
 static const char *next_operand(const char **at, size_t *length)
 {
   const char *start = *at + strspn(*at, " ,(");

@@ -62,10 +62,10 @@ static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
   return global;
 }
 
-/* Loads 96 bits of 2 / pi. They are chosen so that in the lower 96 bits of the product with the
- * mantissa, the upper 64 represent a quarter turn as 2^62; the bits before would only give
- * multiples of 4 quarters. With the word of zeros, the 96 bits start at bit (biased exponent -
- * 128), which is from 15 to 127. */
+/* Loads 96 bits of 2 / pi from the table, which begins with a word of zeros. They start at bit
+ * (biased exponent - 128), which is from 15 to 127. Bits before them would only give multiples of 4
+ * quarters. The product of these 96 bits and the mantissa is used as follows: of its lower 96 bits,
+ * the upper 64 represent a quarter turn as 2^62. */
 static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
   LLVMTypeRef type = LLVMArrayType2(l->i32, DIGIT_WORDS);
