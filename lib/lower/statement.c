@@ -477,7 +477,8 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Lowers a loop with any step: the distance is tested before each step. */
+/* Lowers a loop with any step. Each iteration compares the distance to the end with the step size
+ * before it adds the step. */
 static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);

@@ -78,7 +78,7 @@ static path_count count_instruction(path_walk *w, LLVMValueRef i, LLVMBasicBlock
   path_count count = { 1, false };
   for (int n = 0; n < LLVMGetNumOperands(i); n++)
     go_through(&count, count_of(w, LLVMGetOperand(i, (unsigned)n)));
-  /* a separate recipe, at which the query stops */
+  /* the vectorizer's query does not follow the operands of loads and calls */
   if (LLVMIsALoadInst(i) || LLVMIsACallInst(i)) count.steps = 1;
   return count;
 }

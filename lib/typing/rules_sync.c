@@ -279,7 +279,7 @@ kt_expr *kt_rule_shared_address(kt_scope *s, const kt_operands *o)
 
 typedef struct phase_op {
   ki_builtin_id id;
-  kjit_type operand, result; /* operand VOID: it has no operand */
+  kjit_type operand, result; /* operand is VOID if the operation has no operand */
 } phase_op;
 
 static const phase_op phase_ops[] = {
