@@ -244,7 +244,8 @@ static uint32_t read_axis(ka_call *call, const ka_operand *x)
   if (!call->options.axes) return x->rank - 1;
   uint32_t found = ka_read_axes(call, x->rank);
   if (__builtin_popcount(found) != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes must contain exactly one axis for a scan");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes names %d axes; a scan takes one",
+            __builtin_popcount(found));
   return (uint32_t)__builtin_ctz(found);
 }
 

@@ -56,7 +56,8 @@ uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank)
   if (!call->options.axes) return rank ? rank - 1 : 0;
   uint32_t given = ka_read_axes(call, rank);
   if (!given || given & (given - 1))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes: a sort is along one axis");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes names %d axes; a sort takes one",
+            __builtin_popcount(given));
   return (uint32_t)__builtin_ctz(given);
 }
 

@@ -85,7 +85,7 @@ static void build_check(ka_call *call, const void *data)
             "`columns` is out of bounds of the matrix with %lld columns at entry %llu",
             (long long)c.shape[1], (unsigned long long)found[1]);
   if (is_sorted && found[2] != UINT64_MAX)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`columns` is not sorted in its row at entry %llu",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`columns` does not ascend within a row, at entry %llu",
             (unsigned long long)found[2]);
   if (is_unique && found[3] != UINT64_MAX)
     ka_fail(call, KJIT_ERROR_ARGUMENT,

@@ -532,7 +532,7 @@ for rule, message in zip(_phrases.RULES, (
     "`s` starts with a literal and is then assigned i32 and f32; give it a type, `var s: i64 = ...`", "expected a value, found a type; to convert, write `f32(x)`",
     "a string is not a value; strings can only be used in `assert`, `raise` and `print`", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`",
     "at compile time: write `@most(n)` after its head", "a smaller `@most(n)` keeps less", "a rule, `func f(...) @vjp(g)`",
-    "kjit_select: `x` has no elements", "the value is f32[:] C, which is an array: an index is missing", "options.axes: a sort is along one axis", "no identity element; set options.initial", "a func of two values"),
+    "kjit_select: `x` has no elements", "the value is f32[:] C, which is an array: an index is missing", "options.axes names 2 axes; a sort takes one", "no identity element; set options.initial", "a func of two values"),
     strict=True):
     assert re.search(rule[0], message) and _phrases.in_python(message) != message, rule
 
