@@ -139,10 +139,9 @@ typedef struct kjit_formula_run {
  * is undefined. The result must not overlap a column.
  *
  * options can be NULL. The call is asynchronous on the stream of a GPU if the memory is the GPU's.
- * A capture of a CPU stream records the call: a launch of the graph repeats it, with the columns and
- * the result at the same addresses. The graph retains the formula.
- * Errors: MISUSE (a NULL), ARGUMENT (negative row_count or offset, result->offset is not 0), and
- * errors of kjit_launch. */
+ * A capture of a CPU stream records the call: a launch of the graph repeats it, with the columns
+ * and the result at the same addresses. The graph retains the formula. Errors: MISUSE (a NULL),
+ * ARGUMENT (negative row_count or offset, result->offset is not 0), and errors of kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_formula(const kjit_formula *formula,
                                                  const kjit_column *columns,
                                                  const kjit_column *result, int64_t row_count,
