@@ -207,19 +207,19 @@ static void test_refused(void)
 
 static void test_count(void)
 {
-  static char text[10000];
+  enum { VALUES = 2500, MOST_BYTES = 16 + 4 * VALUES };
+  static char text[MOST_BYTES];
   for (int is_number = 0; is_number < 2; is_number++) {
-    size_t length = (size_t)sprintf(text, "%s in (0", is_number ? "x" : "s");
-    if (!is_number) length = (size_t)sprintf(text, "s in (''");
-    for (int i = 0; i < 2500; i++) {
+    size_t length = (size_t)snprintf(text, MOST_BYTES, is_number ? "x in (0" : "s in (''");
+    for (int i = 0; i < VALUES; i++) {
       if (i == 1000) {
         kjit_formula *formula;
         strcpy(text + length, ")");
         REQUIRE(make(text, &formula) == KJIT_OK);
         kjit_destroy_formula(formula);
       }
-      length +=
-        (size_t)sprintf(text + length, is_number ? ",%d" : ",'%c'", is_number ? i % 9 : 'a');
+      length += (size_t)snprintf(text + length, MOST_BYTES - length, is_number ? ",%d" : ",'%c'",
+                                 is_number ? i % 9 : 'a');
     }
     strcpy(text + length, ")");
     refuse(text, KJIT_ERROR_LIMIT, "more than 2000 operators, calls and values of `in`");
