@@ -227,7 +227,7 @@ static void optimize(kg_emission *e)
                   &e->errors);
   }
   kg_narrow_products(e->module);
-  kl_name_cpu_math(e->context, e->module);
+  kl_name_cpu_math(&e->lowering, e->module);
   e->c->code->vector_bits = kg_measure_vectors(e->module, e->machine->layout);
   kg_report_frames(e->context, e->module);
 }

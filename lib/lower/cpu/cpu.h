@@ -194,7 +194,8 @@ LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, u
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
 /* Keeps the vector functions that are named by attributes of scalar calls. */
 void kl_finish_cpu_math(kl_lowering *l);
-/* Gives the functions of the C library their real names, after optimization. */
-void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module);
+/* After optimization: gives the functions of the C library their real names, and makes the rest of
+ * a vectorized loop call the vector variants that the loop calls. */
+void kl_name_cpu_math(kl_lowering *l, LLVMModuleRef module);
 
 #endif

@@ -21,6 +21,9 @@
 /* Contains a `$`, so that the name of no kernel or func begins with it. */
 #define MATH_PREFIX "kj$math_"
 
+/* of f32 in AVX-512; in the metadata of a loop */
+enum { KJ_MOST_VECTOR_LANES = 16, MOST_PROPERTIES = 16 };
+
 static bool runs_here(const kl_cpu_features *features, char isa)
 {
   if (isa == 'e') return features->has_avx512;
@@ -113,19 +116,165 @@ LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x)
   return kl_fast(l, kl_fdiv(l, LLVMConstReal(LLVMTypeOf(x), 1), root));
 }
 
-void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module)
+/* ---- after optimization ---- */
+
+static LLVMValueRef function_around(LLVMValueRef instruction)
 {
+  return LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction));
+}
+
+static bool is_call_of(LLVMValueRef user, LLVMValueRef callee)
+{
+  return LLVMIsACallInst(user) && LLVMGetCalledValue(user) == callee;
+}
+
+static bool is_called_in(LLVMValueRef callee, LLVMValueRef function)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(callee); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (is_call_of(user, callee) && function_around(user) == function) return true;
+  }
+  return false;
+}
+
+static bool is_variant_of(LLVMValueRef function, const char *name)
+{
+  size_t length;
+  const char *known = LLVMGetValueName2(function, &length), *last = strrchr(known, '_');
+  return !strncmp(known, "_ZGV", 4) && last && !strcmp(last + 1, name);
+}
+
+/* Returns the number of lanes; 1 for a scalar function. */
+static unsigned count_lanes(LLVMValueRef function)
+{
+  LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(function));
+  return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
+}
+
+/* Returns the variant with the most lanes that code calls in `function`, or NULL. */
+static LLVMValueRef find_widest(LLVMModuleRef module, const char *name, LLVMValueRef function)
+{
+  LLVMValueRef found = NULL;
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    if (is_variant_of(f, name) && (!found || count_lanes(f) > count_lanes(found)) &&
+        is_called_in(f, function))
+      found = f;
+  return found;
+}
+
+/* Returns `count` lanes that repeat the first `period` lanes of x. */
+static LLVMValueRef repeat_lanes(LLVMBuilderRef builder, LLVMValueRef x, unsigned period,
+                                 unsigned count)
+{
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(LLVMTypeOf(x)));
+  LLVMValueRef mask[KJ_MOST_VECTOR_LANES];
+  KJ_ASSERT(count <= KJ_MOST_VECTOR_LANES);
+  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(i32, i % period, false);
+  LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(x));
+  return LLVMBuildShuffleVector(builder, x, poison, LLVMConstVector(mask, count), "");
+}
+
+/* Replaces a call of the scalar function or of a variant with fewer lanes. */
+static void call_variant(LLVMBuilderRef builder, LLVMValueRef call, LLVMValueRef variant)
+{
+  LLVMTypeRef type = LLVMGlobalGetValueType(variant), vector = LLVMGetReturnType(type);
+  LLVMValueRef args[2], zero = LLVMConstNull(LLVMInt32TypeInContext(LLVMGetTypeContext(type)));
+  unsigned given = count_lanes(LLVMGetCalledValue(call)), lanes = count_lanes(variant);
+  unsigned count = LLVMGetNumArgOperands(call);
+  KJ_ASSERT(count <= 2 && count == LLVMCountParamTypes(type));
+  LLVMPositionBuilderBefore(builder, call);
+  for (unsigned i = 0; i < count; i++) {
+    LLVMValueRef x = LLVMGetOperand(call, i);
+    if (given == 1) x = LLVMBuildInsertElement(builder, LLVMGetPoison(vector), x, zero, "");
+    args[i] = repeat_lanes(builder, x, given, lanes);
+  }
+  LLVMValueRef all = LLVMBuildCall2(builder, type, variant, args, count, "");
+  LLVMValueRef result = given == 1 ? LLVMBuildExtractElement(builder, all, zero, "")
+                                   : repeat_lanes(builder, all, given, given);
+  LLVMReplaceAllUsesWith(call, result);
+  LLVMInstructionEraseFromParent(call);
+}
+
+/* Returns whether a block ends a round of a loop of which the vectorizer has made a vectorized loop
+ * and a loop for the rest. */
+static bool is_of_vectorized_loop(LLVMBasicBlockRef block)
+{
+  static const char key[] = "llvm.loop", wanted[] = "llvm.loop.isvectorized";
+  LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);
+  LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(branch));
+  LLVMValueRef id = LLVMGetMetadata(branch, LLVMGetMDKindIDInContext(context, key, sizeof key - 1));
+  LLVMValueRef properties[MOST_PROPERTIES], parts[MOST_PROPERTIES];
+  unsigned count = id ? LLVMGetMDNodeNumOperands(id) : 0, length;
+  if (!count || count > MOST_PROPERTIES) return false;
+  LLVMGetMDNodeOperands(id, properties);
+  for (unsigned i = 1; i < count; i++) { /* the first one is the id itself */
+    unsigned part_count = properties[i] ? LLVMGetMDNodeNumOperands(properties[i]) : 0;
+    if (!part_count || part_count > MOST_PROPERTIES) continue;
+    LLVMGetMDNodeOperands(properties[i], parts);
+    const char *name = parts[0] ? LLVMGetMDString(parts[0], &length) : NULL;
+    if (name && length == sizeof wanted - 1 && !memcmp(name, wanted, length)) return true;
+  }
+  return false;
+}
+
+/* of_rest: also calls of a scalar function, in the loops for the rest of vectorized loops */
+static void unite_calls(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef callee,
+                        const char *name, bool of_rest)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(callee), next; use; use = next) {
+    LLVMValueRef user = LLVMGetUser(use);
+    next = LLVMGetNextUse(use);
+    bool is_scalar = count_lanes(callee) == 1;
+    if (!is_call_of(user, callee)) continue;
+    if (is_scalar && !(of_rest && is_of_vectorized_loop(LLVMGetInstructionParent(user)))) continue;
+    LLVMValueRef widest = find_widest(module, name, function_around(user));
+    if (widest && widest != callee) call_variant(builder, user, widest);
+  }
+}
+
+/* Makes the rest of vectorized loops call the variant with the most lanes that the function calls.
+ * The scalar function and the variants round differently, and a vectorized loop computes its last
+ * elements by the scalar function or with fewer lanes: without this, equal elements of an array
+ * would have results that differ by their positions. Other loops keep the scalar function, which
+ * takes less time for one element. */
+static void unite_variants(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef scalar,
+                           const char *name, bool of_rest)
+{
+  unite_calls(builder, module, scalar, name, of_rest);
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    if (is_variant_of(f, name)) unite_calls(builder, module, f, name, of_rest);
+}
+
+/* Returns whether the kernel has arrays with strides. Where such a stride is not 1, the loop for
+ * the rest computes all elements, for which the scalar function takes less time. */
+static bool has_strides(const kl_lowering *l)
+{
+  const kt_instance *root = l->c->instances.items[0];
+  for (size_t i = 0; i < root->params.count; i++) {
+    kjit_type type = root->params.items[i]->type;
+    const ki_type_info *info = ki_is_weak(type) ? NULL : ki_type(l->c->types, type);
+    if (info && info->class_ == KJ_CLASS_ARRAY && info->layout == KJIT_LAYOUT_STRIDED) return true;
+  }
+  return false;
+}
+
+void kl_name_cpu_math(kl_lowering *l, LLVMModuleRef module)
+{
+  LLVMContextRef context = LLVMGetModuleContext(module);
   static const char prefix[] = MATH_PREFIX, attribute[] = "nobuiltin";
   unsigned kind = LLVMGetEnumAttributeKindForName(attribute, sizeof attribute - 1);
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
   for (LLVMValueRef f = LLVMGetFirstFunction(module), next; f; f = next) {
     size_t length;
     const char *name = LLVMGetValueName2(f, &length);
     next = LLVMGetNextFunction(f);
     if (length < sizeof prefix || strncmp(name, prefix, sizeof prefix - 1) != 0) continue;
+    unite_variants(builder, module, f, name + sizeof prefix - 1, !has_strides(l));
     LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(context, kind, 0));
     LLVMSetValueName2(f, name + sizeof prefix - 1, length - (sizeof prefix - 1));
   }
+  LLVMDisposeBuilder(builder);
 }
 
 void kl_finish_cpu_math(kl_lowering *l)
