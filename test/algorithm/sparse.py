@@ -320,7 +320,7 @@ def check_plans(rng, kjit, functions):
 
 def check_checks(kjit):
     good = (np.ones(5), np.array([0, 2, 1, 0, 2]), np.array([0, 2, 2, 5]))
-    cases = [(good, UNIQUE, "sorted in its row at entry 3"), (good, SORTED, "sorted in its row at entry 3"), (good, 0, None),
+    cases = [(good, UNIQUE, "ascend within a row, at entry 3"), (good, SORTED, "ascend within a row, at entry 3"), (good, 0, None),
              ((good[0], np.array([0, 3, 1, 0, 2]), good[2]), 0, "`columns` is out of bounds of the matrix with 3 columns at entry 1"),
              ((good[0], np.array([0, 2, 1, -1, 2]), good[2]), 0, "`columns` is out of bounds of the matrix with 3 columns at entry 3"),
              ((good[0], good[1], np.array([0, 2, 1, 5])), 0, "`offsets` decreases or is out of bounds of `data` at row 1"),
