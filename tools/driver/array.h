@@ -19,7 +19,7 @@ typedef struct tool_memory {
   uint8_t *validity;
   kjit_array *device_validity; /* copy of the bits on a GPU, or NULL */
   bool has_texts;              /* the elements, i32, are indices into the texts */
-  tool_dictionary texts;            /* in ascending order */
+  tool_dictionary texts;       /* in ascending order */
   bool is_mapped;
 } tool_memory;
 
