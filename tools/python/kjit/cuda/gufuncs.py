@@ -304,10 +304,12 @@ def _make_kernel(function, count, is_strict):
 
 
 def _narrows_host(value, found, wanted):
-    """Whether an argument is converted to the type of a signature. numba.cuda converts values of the host to types with fewer bits, too."""
+    """Returns whether an argument is converted to the type of a signature. As numba.cuda does, this
+    converts values of the host to types with fewer bits too, but not complex numbers to real ones."""
     if is_device(value):
         return found == wanted
-    return numpy.can_cast(found, wanted, "safe") or numpy.can_cast(wanted, found, "safe")
+    loses_imaginary = found.kind == "c" and wanted.kind != "c"
+    return numpy.can_cast(found, wanted, "safe") or (numpy.can_cast(wanted, found, "safe") and not loses_imaginary)
 
 
 def _on_host(array):
