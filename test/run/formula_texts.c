@@ -230,7 +230,7 @@ static void test_count(void)
 static void test_limits(void)
 {
   enum { COUNT = 2002 };
-  static char words[COUNT][8];
+  static char words[COUNT][16];
   static const char *list[COUNT];
   kjit_formula_texts many = { list, COUNT };
   const kjit_formula_column column = { "k", KJIT_I32, KJIT_COLUMN_TEXT, 0 };

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "built_compiler.h"
+
 enum {
   MOST_OFFSET = 71,
   MOST_ROWS = 300,
@@ -69,7 +71,8 @@ static int set_up(void **state)
   (void)state;
   const kjit_config config = { .size_bytes = sizeof config,
                                .cache_directory = "",
-                               .cpu_threads = 4 };
+                               .cpu_threads = 4,
+                               .compiler_path = find_built_compiler() };
   static const kjit_formula_column columns[] = {
     { .name = "a", .type = KJIT_I32, .flags = KJIT_COLUMN_NULLABLE },
     { .name = "b", .type = KJIT_I32, .flags = KJIT_COLUMN_NULLABLE },

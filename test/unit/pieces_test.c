@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "built_compiler.h"
+
 enum { MOST = 200000, ROUNDS = 60, WORKERS = 256 };
 
 static const char text[] =
@@ -53,7 +55,8 @@ static int set_up(void **state)
                                    .run = run_in_order };
   const kjit_config config = { .size_bytes = sizeof config,
                                .cache_directory = "",
-                               .executor = &executor };
+                               .executor = &executor,
+                               .compiler_path = find_built_compiler() };
   if (kjit_create_context(&config, &context) != KJIT_OK) return -1;
   return kjit_parse_module(context, "pieces", text, strlen(text), &module);
 }
