@@ -123,7 +123,7 @@ typedef struct kjit_formula_run {
   kjit_device *device; /* Device that computes. Default NULL: the CPU, or the stream's device. */
   kjit_stream *stream; /* default NULL: the device's default stream */
   /* Device whose memory the columns and the result are in. Default NULL: host memory, which a GPU
-   * run copies to the GPU and back. */
+   * run copies to the GPU and back. A run on the CPU needs memory of the CPU. */
   kjit_device *memory;
   /* as in kjit_launch_config; only for an interruptible context */
   uint64_t time_limit_ns;
@@ -141,7 +141,8 @@ typedef struct kjit_formula_run {
  * options can be NULL. The call is asynchronous on the stream of a GPU if the memory is the GPU's.
  * A capture of a CPU stream records the call: a launch of the graph repeats it, with the columns
  * and the result at the same addresses. The graph retains the formula. Errors: MISUSE (a NULL),
- * ARGUMENT (negative row_count or offset, result->offset is not 0), and errors of kjit_launch. */
+ * ARGUMENT (negative row_count or offset, result->offset is not 0, a run on the CPU with memory of
+ * another device), and errors of kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_formula(const kjit_formula *formula,
                                                  const kjit_column *columns,
                                                  const kjit_column *result, int64_t row_count,
