@@ -13,8 +13,6 @@
 
 #include "ir/module.h"
 
-enum { KJ_WARP_THREADS = 32 };
-
 /* ---- input: a specialization ---- */
 
 /* Size in bytes of the widest access of a thread. Facts about alignment refer to it. */

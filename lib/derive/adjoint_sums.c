@@ -106,14 +106,13 @@ static kt_expr *to_i32(kd_derivation *d, kt_expr *x)
 static kt_var *count_lanes(kd_derivation *d)
 {
   static const char *const fields[] = { "x", "y", "z" };
-  enum { LANES = 32 };
   kt_expr *threads = NULL;
   for (int i = 0; i < 3; i++) {
     kt_expr *more = to_i32(d, apply_name(d, KJ_BUILTIN_BLOCK_DIM, fields[i]));
     threads = threads ? binary(d, KJIT_OP_MUL, threads, more) : more;
   }
   kt_expr *before = binary(d, KJIT_OP_MUL, to_i32(d, apply_name(d, KJ_BUILTIN_WARP_RANK, NULL)),
-                           integer(d, KJIT_I32, LANES));
+                           integer(d, KJIT_I32, KJ_WARP_THREADS));
   kt_var *lanes = kd_new_var(d, "_lanes", KJIT_I32, d->location);
   kd_assign(d, lanes, binary(d, KJIT_OP_SUB, threads, before));
   return lanes;

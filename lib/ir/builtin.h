@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* Number of threads in a warp: the value of `warpsize`, on every target. */
+enum { KJ_WARP_THREADS = 32 };
+
 typedef enum ki_builtin_id {
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
   KJ_BUILTIN_##id,
@@ -18,7 +21,7 @@ typedef enum ki_builtin_id {
 enum {
   KJ_PURE = 1,      /* no effect; the result depends on the arguments only */
   KJ_BARRIER = 2,   /* synchronizes the threads of a block; splits thread loops on the CPU */
-  KJ_WARP = 4,      /* exchanges data within a warp; the CPU runs it on groups of 32 lanes */
+  KJ_WARP = 4,      /* exchanges data within a warp; the CPU runs it on KJ_WARP_THREADS lanes */
   KJ_PLACE = 8,     /* the first argument is an lvalue */
   KJ_TYPE_ARG = 16, /* the first argument is a type */
   /* used without a call, such as laneid and pi; positions with fields have KJ_XYZ instead */

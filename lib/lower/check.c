@@ -44,9 +44,9 @@ bool kl_is_watched(const kl_lowering *l) { return l->c->code->is_watched; }
 
 void kl_watch_start_of_block(kl_lowering *l)
 {
-  enum { WARP = 32 };
   if (!kl_is_watched(l)) return;
-  uint32_t threads = kl_cpu(l)->thread_count, unit = l->c->has_part_barrier ? threads : WARP;
+  uint32_t threads = kl_cpu(l)->thread_count,
+           unit = l->c->has_part_barrier ? threads : KJ_WARP_THREADS;
   LLVMTypeRef types[] = { l->pointer, l->i64, l->i32, l->i32 },
               type = LLVMFunctionType(l->void_, types, 4, false);
   LLVMValueRef args[] = { find_watch(l), size_of_memory(l), kl_const32(l, threads),

@@ -355,7 +355,7 @@ static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint
   l->vector_step = l->vector_count = 0;
 }
 
-enum { IN_FLIGHT = 4, WARP = 32 };
+enum { IN_FLIGHT = 4 };
 
 /* Lowers the main part of a loop that only reads. Such a loop has many iterations in each thread,
  * so a thread processes IN_FLIGHT groups at once, whose loads are then in flight together. The
@@ -372,12 +372,13 @@ static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMV
   LLVMValueRef beyond =
     kl_sub(l, kl_add(l, kl_extend_position(l, groups), kl_const64(l, 1)), round);
   LLVMValueRef limit = kl_intrinsic2(l, "llvm.smax", beyond, kl_const64(l, 0));
-  LLVMValueRef lane = kl_and(l, r->rank, number(r, WARP - 1)), warp = kl_sub(l, r->rank, lane);
+  LLVMValueRef lane = kl_and(l, r->rank, number(r, KJ_WARP_THREADS - 1)),
+               warp = kl_sub(l, r->rank, lane);
   LLVMValueRef is_whole =
-    kl_icmp(l, LLVMIntEQ, kl_and(l, r->count, number(r, WARP - 1)), number(r, 0));
+    kl_icmp(l, LLVMIntEQ, kl_and(l, r->count, number(r, KJ_WARP_THREADS - 1)), number(r, 0));
   LLVMValueRef start =
     kl_select(l, is_whole, kl_add(l, kl_mul(l, warp, number(r, IN_FLIGHT)), lane), r->rank);
-  LLVMValueRef apart = kl_select(l, is_whole, number(r, WARP), r->count);
+  LLVMValueRef apart = kl_select(l, is_whole, number(r, KJ_WARP_THREADS), r->count);
   kl_counted_loop loop = { .id = r->id, .polled = r->stmt };
   kl_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kl_as_i32(l, limit) : limit,
                 r->type == l->i32 ? kl_as_i32(l, round) : round, "flight");

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/builtin.h"
 #include "support/assert.h"
 
-enum { WARP = 32, MOST_THREADS = 1024, MANY = KJ_WATCH_SEVERAL };
+enum { MOST_THREADS = 1024, MANY = KJ_WATCH_SEVERAL };
 
 /* ---- order ---- */
 
@@ -194,18 +195,18 @@ void kn_watch_warps(kn_watch *watch, const uint32_t *masks)
 {
   ++watch->time;
   if (watch->is_exhausted) return;
-  for (uint32_t base = 0; base < watch->threads; base += WARP) {
+  for (uint32_t base = 0; base < watch->threads; base += KJ_WARP_THREADS) {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < WARP && base + i < watch->threads; i++)
+    for (uint32_t i = 0; i < KJ_WARP_THREADS && base + i < watch->threads; i++)
       left |= masks[base + i] & UINT32_C(1) << i;
     while (left) {
-      uint16_t there[WARP];
+      uint16_t there[KJ_WARP_THREADS];
       size_t count = 0;
       uint32_t mask = masks[base + (uint32_t)__builtin_ctz(left)];
-      for (uint32_t i = 0; i < WARP; i++)
+      for (uint32_t i = 0; i < KJ_WARP_THREADS; i++)
         if ((left >> i & 1) && masks[base + i] == mask) there[count++] = (uint16_t)(base + i);
       bring_together(watch, there, count);
-      for (size_t i = 0; i < count; i++) left &= ~(UINT32_C(1) << there[i] % WARP);
+      for (size_t i = 0; i < count; i++) left &= ~(UINT32_C(1) << there[i] % KJ_WARP_THREADS);
     }
   }
 }

@@ -344,7 +344,7 @@ kt_interval kp_range_interval(kt_interval extent)
 }
 
 /* CUDA's limits, which the runtime also enforces on the CPU. */
-enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535, WARP = 32 };
+enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535 };
 
 kp_launch_limits kp_find_limits(const kt_compilation *c)
 {
@@ -376,8 +376,8 @@ kt_interval kp_position_interval(const kp_launch_limits *limits, ki_builtin_id i
   case KJ_BUILTIN_GRID: return kp_make_interval(0, threads - 1);
   case KJ_BUILTIN_GRIDSIZE: return kp_make_interval(1, threads);
   case KJ_BUILTIN_THREAD_RANK: return kp_make_interval(0, all - 1);
-  case KJ_BUILTIN_WARP_RANK: return kp_make_interval(0, (all - 1) / WARP);
-  case KJ_BUILTIN_LANEID: return kp_make_interval(0, WARP - 1);
+  case KJ_BUILTIN_WARP_RANK: return kp_make_interval(0, (all - 1) / KJ_WARP_THREADS);
+  case KJ_BUILTIN_LANEID: return kp_make_interval(0, KJ_WARP_THREADS - 1);
   default: return unknown;
   }
 }

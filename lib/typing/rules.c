@@ -72,7 +72,7 @@ kt_expr *kt_rule_grid(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
 {
   switch (KJ_AMONG(o->builtin->id)) {
-  case KJ_BUILTIN_WARPSIZE: return kt_new_integer(s, KJ_WEAK_INT, 32, o->location);
+  case KJ_BUILTIN_WARPSIZE: return kt_new_integer(s, KJ_WEAK_INT, KJ_WARP_THREADS, o->location);
   case KJ_BUILTIN_INF: return kt_new_number(s, KJ_WEAK_FLOAT, INFINITY, o->location);
   case KJ_BUILTIN_NAN: return kt_new_number(s, KJ_WEAK_FLOAT, NAN, o->location);
   default:

@@ -23,7 +23,7 @@ static const kt_mma table[] = {
 #include "typing/mma.def"
 #undef X
 };
-enum { COUNT = sizeof table / sizeof *table, LANES = 32 };
+enum { COUNT = sizeof table / sizeof *table };
 
 const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i)
 {
@@ -43,7 +43,7 @@ static uint32_t bits_of_type(kjit_type type)
 uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count)
 {
   const kt_mma_element *e = &kt_mma_elements[kind];
-  return count * e->bits / (LANES * bits_of_type(e->type));
+  return count * e->bits / (KJ_WARP_THREADS * bits_of_type(e->type));
 }
 
 static bool is_fragment(const ki_types *types, kjit_type type, ki_mma_kind kind, uint32_t count)

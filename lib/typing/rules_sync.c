@@ -65,12 +65,12 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
                    o->builtin->name, kt_type_text(s->c, lane->type));
   lane = kt_convert(s, lane, KJIT_I32, lane->location);
   bool is_width = index == 3 && kt_is_constant(lane);
-  bool is_power =
-    lane->integer >= 2 && lane->integer <= 32 && (lane->integer & (lane->integer - 1)) == 0;
+  bool is_power = lane->integer >= 2 && lane->integer <= KJ_WARP_THREADS &&
+                  (lane->integer & (lane->integer - 1)) == 0;
   if (is_width && !is_power)
     kt_fail(s->c, lane->location, KJIT_ERROR_TYPE,
-            "the width of `%s` must be 2, 4, 8, 16 or 32, not %s", o->builtin->name,
-            kt_integer_text(s->arena, lane->integer));
+            "the width of `%s` must be 2, 4, 8, 16 or %d, not %s", o->builtin->name,
+            KJ_WARP_THREADS, kt_integer_text(s->arena, lane->integer));
   return lane;
 }
 
@@ -205,7 +205,7 @@ kt_expr *kt_take_integer(kt_scope *s, const kt_operands *o, kt_expr *value, kjit
 
 kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
 {
-  enum { BARRIERS = 16, WARP = 32, MOST = 1024 };
+  enum { BARRIERS = 16, MOST = 1024 };
   kt_exprs values = { 0 };
   kt_expr *id = kt_take_integer(s, o, o->values.items[0], KJIT_U32),
           *count = kt_take_integer(s, o, o->values.items[1], KJIT_U32);
@@ -214,12 +214,12 @@ kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
       s->c, id->location, KJIT_ERROR_TYPE,
       "the number of a named barrier must be 1 to %d (0 is the barrier of syncthreads), got %s",
       BARRIERS - 1, kt_integer_text(s->arena, id->integer));
-  if (kt_is_constant(count) &&
-      (count->integer < WARP || count->integer > MOST || count->integer % WARP))
+  if (kt_is_constant(count) && (count->integer < KJ_WARP_THREADS || count->integer > MOST ||
+                                count->integer % KJ_WARP_THREADS))
     kt_fail(
       s->c, count->location, KJIT_ERROR_TYPE,
       "the number of threads in `%s` must be a multiple of the warp size %d, at most %d, not %s",
-      o->builtin->name, WARP, MOST, kt_integer_text(s->arena, count->integer));
+      o->builtin->name, KJ_WARP_THREADS, MOST, kt_integer_text(s->arena, count->integer));
   KJ_PUSH(s->arena, &values, id);
   KJ_PUSH(s->arena, &values, count);
   return kt_new_builtin_of(s, o, values, KJIT_VOID);

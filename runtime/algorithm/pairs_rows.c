@@ -53,7 +53,7 @@ ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n)
     while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;
     s.tile = halve_until(CPU_TILE, y_bytes, CPU_TILE_BYTES, n);
   } else {
-    while (s.threads > 32 && s.threads / 2 >= p->m) s.threads /= 2;
+    while (s.threads > KJ_WARP_THREADS && s.threads / 2 >= p->m) s.threads /= 2;
     s.rows = p->k ? 1
                   : halve_until(GPU_ROWS, x_bytes + p->bytes, GPU_ROW_BYTES,
                                 ka_divide_up(p->m, s.threads));

@@ -83,8 +83,9 @@ uint32_t ka_core_count(const ka_call *call) { return call->device->info.multipro
 
 uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread)
 {
-  enum { OTHERS = 1024, WARP = 32 }; /* bytes of small shared arrays in the same kernels */
-  while (threads > WARP && threads * bytes_a_thread + OTHERS > call->device->info.max_shared_bytes)
+  enum { OTHERS = 1024 }; /* bytes of small shared arrays in the same kernels */
+  while (threads > KJ_WARP_THREADS &&
+         threads * bytes_a_thread + OTHERS > call->device->info.max_shared_bytes)
     threads /= 2;
   return threads;
 }

@@ -6,7 +6,6 @@
 enum {
   THREADS = 256, /* TILE_THREADS of the library */
   WARPGROUP = 128,
-  WARP = 32,
   UNROLL = 4,     /* vectors of each factor that are loaded at once */
   PACKED = 64,    /* rows and terms that a block of product_pack copies */
   MOST_ADDED = 64 /* maximum number of parts that one thread adds */
@@ -115,7 +114,7 @@ static uint32_t count_threads(const ka_product_plan *plan)
 {
   if (plan->kind == KA_PRODUCT_TENSOR) return WARPGROUP * plan->rows;
   if (plan->kind == KA_PRODUCT_F64)
-    return WARP * (plan->rows / plan->tall) * (plan->columns / plan->wide);
+    return KJ_WARP_THREADS * (plan->rows / plan->tall) * (plan->columns / plan->wide);
   return plan->kind == KA_PRODUCT_THREADS ? 0 : THREADS;
 }
 

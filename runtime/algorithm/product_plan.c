@@ -23,9 +23,8 @@ static const tile_row tile_table[] = {
 };
 
 enum {
-  THIN = 4,      /* number of rows or columns up to which tiles would be mostly empty */
-  THREADS = 256, /* TILE_THREADS of the library */
-  WARP = 32,
+  THIN = 4,          /* number of rows or columns up to which tiles would be mostly empty */
+  THREADS = 256,     /* TILE_THREADS of the library */
   LEAST_DEPTH = 128, /* minimum terms of a part */
   MOST_PARTS = 64,
   MOST_CLUSTER = 8, /* maximum blocks of a cluster that every device with clusters supports */
@@ -106,11 +105,11 @@ static ka_product_plan plan_thin(const ka_call *call, const ka_product *p)
 {
   bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;
   ka_product_plan plan = { .kind = is_deep ? KA_PRODUCT_WARPS : KA_PRODUCT_THREADS };
-  uint64_t sums = p->batch * p->m * p->n, for_one = is_deep ? WARP : 1;
+  uint64_t sums = p->batch * p->m * p->n, for_one = is_deep ? KJ_WARP_THREADS : 1;
   uint64_t wanted = (uint64_t)ka_core_count(call) * WAVES * THREADS / for_one,
            most = p->k / (LEAST_DEPTH * for_one);
   plan.parts = ka_most(1, ka_least(ka_least(wanted / sums, most), MOST_THIN_PARTS));
-  plan.blocks = is_deep ? ka_divide_up(sums * plan.parts, THREADS / WARP) : 0;
+  plan.blocks = is_deep ? ka_divide_up(sums * plan.parts, THREADS / KJ_WARP_THREADS) : 0;
   return plan;
 }
 

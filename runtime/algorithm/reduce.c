@@ -140,18 +140,19 @@ static row_shape choose_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
   s.neighbours = count_neighbours(p, n);
   s.items = count_items(p, s.neighbours);
   s.threads = GPU_ROW_THREADS;
-  bool fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
+  bool fills_gpu = rows * KJ_WARP_THREADS >= cores * 2 * GPU_ROW_THREADS;
   uint64_t groups = ka_divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
            of_lane = ka_most(GPU_LANE_BYTES / p->loaded / s.neighbours, 1);
-  if (groups <= 32 * most_groups) { /* several rows for each block */
-    s.lanes = (uint32_t)ka_least(power_above(ka_divide_up(groups, of_lane)), 32);
+  if (groups <= KJ_WARP_THREADS * most_groups) { /* several rows for each block */
+    s.lanes = (uint32_t)ka_least(power_above(ka_divide_up(groups, of_lane)), KJ_WARP_THREADS);
     s.items = s.neighbours * power_above(ka_divide_up(groups, s.lanes));
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
     s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->loaded), 4), 1);
-    if (s.lanes == 32) s.threads /= 2; /* with smaller blocks, the last blocks finish sooner */
+    if (s.lanes == KJ_WARP_THREADS)
+      s.threads /= 2; /* with smaller blocks, the last blocks finish sooner */
     s.blocks = ka_divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
-    s.lanes = 32;
+    s.lanes = KJ_WARP_THREADS;
     s.items = 2 * s.items;
     s.blocks = ka_divide_up(rows * s.lanes, s.threads);
   } else {
@@ -199,7 +200,7 @@ static void reduce_columns(const ka_reduce *p, uint64_t outer, uint64_t n, uint6
     blocks = share > 1 ? units * share : ka_least(units, 4 * CPU_PIECES * cores);
   } else {
     threads = GPU_ROW_THREADS;
-    group = (uint32_t)ka_least(power_above(inner / neighbours), 32);
+    group = (uint32_t)ka_least(power_above(inner / neighbours), KJ_WARP_THREADS);
     lines = threads / group;
     loads = power_below(
       ka_most(ka_least(GPU_COLUMN_LOADS, 2 * GPU_VALUE_BYTES / (p->loaded * neighbours)), 1));

@@ -159,7 +159,7 @@ static void scan_rows(const parts *p, uint64_t rows, uint64_t n)
     blocks = ka_most(ka_least(ka_divide_up(rows * n, CPU_LEAST), CPU_PIECES * cores), 1);
   } else if (n <= GPU_SHORT_ROW) {
     s.threads = (uint32_t)ka_least(s.threads, GPU_SMALL_TILE);
-    blocks = ka_least(ka_divide_up(rows, s.threads / 32), GPU_ROW_BLOCKS * cores);
+    blocks = ka_least(ka_divide_up(rows, s.threads / KJ_WARP_THREADS), GPU_ROW_BLOCKS * cores);
   } else if (n < GPU_LONG_ROW || rows >= 2 * cores) {
     way = "SCAN_BLOCKS";
     blocks = ka_least(rows, GPU_ROW_BLOCKS * cores);
@@ -188,7 +188,8 @@ static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t in
            items = (uint32_t)ka_most(ka_least(GPU_COLUMN_ROWS, GPU_VALUE_BYTES / p->bytes), 1);
   if (!ka_is_cpu(call)) {
     threads = STRIP;
-    while (threads < GPU_SMALL_TILE && (uint64_t)threads / 32 * items < n) threads *= 2;
+    while (threads < GPU_SMALL_TILE && (uint64_t)threads / KJ_WARP_THREADS * items < n)
+      threads *= 2;
   }
   texts t;
   begin(p, "scan_after_in_column", &t);

@@ -141,11 +141,12 @@ static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
 {
   uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->count;
   teams->items = (uint32_t)ka_most(ka_least(TEAM_VALUE_BYTES / bytes, 16), 1);
-  teams->size = n >= TEAM_LARGE_LEAST && n / p->segments >= TEAM_LARGE_AVERAGE ? TEAM_MOST : 32;
+  teams->size =
+    n >= TEAM_LARGE_LEAST && n / p->segments >= TEAM_LARGE_AVERAGE ? TEAM_MOST : KJ_WARP_THREADS;
   while (teams->size < TEAM_MOST && p->segments * teams->size < filling &&
          teams->size * teams->items <= n / p->segments)
     teams->size *= 2;
-  teams->threads = teams->size > 32 ? teams->size : TEAM_WARPS_BLOCK;
+  teams->threads = teams->size > KJ_WARP_THREADS ? teams->size : TEAM_WARPS_BLOCK;
   uint64_t each = n * teams->size / filling,
            least = (uint64_t)TEAM_LEAST_READS * teams->size * teams->items,
            wanted = ka_least(TEAM_LONG * (n / p->segments), 2 * each);

@@ -209,7 +209,7 @@ static void sort_rows(ka_sort *s)
   ka_kernel kernel;
   uint32_t threads = 1, items = CPU_BLOCK_MOST;
   if (!ka_is_cpu(s->call)) {
-    threads = 32;
+    threads = KJ_WARP_THREADS;
     items = BLOCK_ITEMS;
     while (threads * items < s->row) threads *= 2;
   }
@@ -264,7 +264,7 @@ static void fit_tile(const ka_sort *s, radix_way way, tiling *t)
                   : key > value       ? key
                                       : value;
   if (way == RADIX_PACKED) each = key + value;
-  uint64_t others = t->threads / 32 * DIGIT_VALUES * 4 + DIGIT_VALUES * 8 + SCAN_BYTES,
+  uint64_t others = t->threads / KJ_WARP_THREADS * DIGIT_VALUES * 4 + DIGIT_VALUES * 8 + SCAN_BYTES,
            most = (shared_bytes(s) - others) / ((uint64_t)t->threads * each);
   t->items = (uint32_t)ka_least(t->items, most);
 }
@@ -523,7 +523,8 @@ static uint64_t find_block_most(const ka_sort *s)
   enum { POSITION = 2, ROW = DIGIT_VALUES * 4 };
   if (ka_is_cpu(s->call)) return CPU_BLOCK_MOST;
   uint64_t most = BLOCK_MOST, each = ka_key_bytes(s) + (s->has_values ? POSITION : 0);
-  while (most * each + (most / (BLOCK_ITEMS * 32) + 1) * ROW + SCAN_BYTES > shared_bytes(s))
+  while (most * each + (most / (BLOCK_ITEMS * KJ_WARP_THREADS) + 1) * ROW + SCAN_BYTES >
+         shared_bytes(s))
     most /= 2;
   return most;
 }

@@ -129,8 +129,8 @@ static tile choose_tile(const product *p, uint64_t columns)
     t.rest = (uint32_t)(columns % t.each);
     t.chunk = ka_most(ka_divide_up(steps, pieces), CPU_LEAST);
   } else {
-    while (t.lanes < 32 && t.lanes < columns) t.lanes *= 2;
-    while (t.each < GPU_COLUMNS && 32 * t.each < columns) t.each *= 2;
+    while (t.lanes < KJ_WARP_THREADS && t.lanes < columns) t.lanes *= 2;
+    while (t.each < GPU_COLUMNS && KJ_WARP_THREADS * t.each < columns) t.each *= 2;
   }
   t.chunks = ka_divide_up(steps, t.chunk);
   t.tiles = ka_divide_up(columns, (uint64_t)t.lanes * t.each);

@@ -13,7 +13,7 @@ typedef struct dense {
   kjit_array *counts, *places, *values, *elements;
 } dense;
 
-enum { PIECE = 1024, WARP = 32 }; /* SPARSE_PIECE of lib/library/sparse.kir; threads for a piece */
+enum { PIECE = 1024 }; /* SPARSE_PIECE of lib/library/sparse.kir, for which a warp is responsible */
 
 static void begin(ka_call *call, const dense *d, ka_kernel *kernel)
 {
@@ -32,7 +32,10 @@ static const char *use_matrix(ka_kernel *kernel, const kjit_operand *given)
   return ka_use_input(kernel, operand, KJIT_ANY);
 }
 
-static uint32_t count_threads(const ka_call *call) { return ka_is_cpu(call) ? 1 : 8 * WARP; }
+static uint32_t count_threads(const ka_call *call)
+{
+  return ka_is_cpu(call) ? 1 : 8 * KJ_WARP_THREADS;
+}
 
 /* Returns the grid. Its blocks loop over the pieces. */
 static uint64_t count_blocks(const ka_call *call, const dense *d)

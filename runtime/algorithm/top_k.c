@@ -74,7 +74,7 @@ static tiling choose_tiling(const ka_sort *s, uint64_t piece)
   }
   t = *find_tiling(s);
   uint32_t most = t.threads;
-  for (t.threads = 32; t.threads < most; t.threads *= 2) {
+  for (t.threads = KJ_WARP_THREADS; t.threads < most; t.threads *= 2) {
     uint64_t half = (uint64_t)t.threads * t.items / 2;
     if (half >= piece && half >= s->kept) break;
   }

@@ -21,7 +21,6 @@
 #endif
 
 enum {
-  WARP = KJ_WARP_THREADS,
   NAMED = 16,
   MOST_PARTS = 16384,
   LEAST_STACK_BYTES = 512 * 1024,
@@ -111,7 +110,9 @@ static uint64_t scratch_stride(const kj_cpu_launch *launch)
 
 static uint64_t count_warps(const kj_cpu_launch *launch)
 {
-  return launch->parts == KJ_FIBERS_WARPS ? (volume(launch->grid.block) + WARP - 1) / WARP : 1;
+  return launch->parts == KJ_FIBERS_WARPS
+           ? (volume(launch->grid.block) + KJ_WARP_THREADS - 1) / KJ_WARP_THREADS
+           : 1;
 }
 
 uint64_t kj_count_groups(const kj_cpu_launch *launch)
@@ -139,7 +140,9 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
                   "all blocks of a cooperative launch must be resident at once, but the launch has "
                   "%llu blocks of %llu warps and the CPU can hold %d %s",
                   (unsigned long long)volume(group),
-                  (unsigned long long)((volume(launch->grid.block) + WARP - 1) / WARP), MOST_PARTS,
+                  (unsigned long long)((volume(launch->grid.block) + KJ_WARP_THREADS - 1) /
+                                       KJ_WARP_THREADS),
+                  MOST_PARTS,
                   launch->parts == KJ_FIBERS_WARPS
                     ? "warps of a kernel whose warps wait for each other"
                     : "blocks");
@@ -216,7 +219,7 @@ static uint64_t meet(part *p, barrier *b, uint32_t live, uint64_t value)
 static void meet_named(part *p, barrier *b, uint32_t threads, bool waits)
 {
   uint32_t round = b->round;
-  b->arrived += WARP;
+  b->arrived += KJ_WARP_THREADS;
   if (b->arrived >= threads) turn(b);
   if (waits) wait_round(p, b, round);
 }

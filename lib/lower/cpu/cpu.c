@@ -159,7 +159,7 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_GRID_DIM: return s->grid[dimension];
   case KJ_BUILTIN_THREAD_RANK: return s->rank;
   case KJ_BUILTIN_WARP_RANK: return kl_lshr(l, s->rank, kl_const32(l, 5));
-  case KJ_BUILTIN_LANEID: return kl_and(l, s->rank, kl_const32(l, 31));
+  case KJ_BUILTIN_LANEID: return kl_and(l, s->rank, kl_const32(l, KJ_WARP_THREADS - 1));
   case KJ_BUILTIN_CLUSTER_IDX:
   case KJ_BUILTIN_CLUSTER_DIM:
   case KJ_BUILTIN_CLUSTER_GRID_DIM:

@@ -292,14 +292,13 @@ static void step_block_index(kl_lowering *l)
 /* Sets the threads of each block that a call runs: all threads, or the threads of one warp. */
 static void bound_unit(kl_lowering *l)
 {
-  enum { WARP = 32 };
   kl_cpu_state *s = kl_cpu(l);
-  s->has_warps = l->c->code->cpu_fibers == KJ_FIBERS_WARPS && s->thread_count > WARP;
+  s->has_warps = l->c->code->cpu_fibers == KJ_FIBERS_WARPS && s->thread_count > KJ_WARP_THREADS;
   s->unit_first = kl_const32(l, 0);
   s->unit_stop = kl_const32(l, s->thread_count);
   if (!s->has_warps) return;
-  s->unit_first =
-    kl_nuw_mul(l, kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)), kl_const32(l, WARP));
+  s->unit_first = kl_nuw_mul(l, kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)),
+                             kl_const32(l, KJ_WARP_THREADS));
   s->unit_stop = kl_end_of_warp(l, s->unit_first);
 }
 

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { WARP = 32 };
-
 static LLVMValueRef mul32(kl_lowering *l, LLVMValueRef x, uint32_t y)
 {
   return kl_mul(l, x, kl_const32(l, y));
@@ -167,7 +165,8 @@ static kt_mma_place place_of(const kt_mma *mma, operand_role role, ki_mma_kind k
 static void gather(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, operand_role role,
                    const kl_matrix *m, LLVMValueRef rank)
 {
-  LLVMValueRef fragment = kl_warp_operand(l, stmt, role, rank), lane = and32(l, rank, WARP - 1);
+  LLVMValueRef fragment = kl_warp_operand(l, stmt, role, rank),
+               lane = and32(l, rank, KJ_WARP_THREADS - 1);
   uint32_t count = count_elements(LLVMTypeOf(fragment)),
            parts = m->kind == KJ_MMA_S4 || m->kind == KJ_MMA_U4 ? 8 : 1;
   for (uint32_t i = 0; i < count; i++)
@@ -200,7 +199,7 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
                      LLVMValueRef rank)
 {
   LLVMTypeRef type = kl_register_type(l, stmt->value->type);
-  LLVMValueRef lane = and32(l, rank, WARP - 1), fragment = LLVMGetPoison(type);
+  LLVMValueRef lane = and32(l, rank, KJ_WARP_THREADS - 1), fragment = LLVMGetPoison(type);
   for (uint32_t i = 0; i < count_elements(type); i++) {
     LLVMValueRef sum = kl_load(l, c->type, place_at(l, c, kt_place_result(i), lane, false));
     fragment = kl_insert_element(l, fragment, kl_matrix_narrow(l, mma, sum), kl_const32(l, i));
@@ -302,7 +301,7 @@ void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt)
   kl_counted_loop warps, loop;
   LLVMValueRef stop, first = kl_begin_warps(l, &warps, &stop);
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
-  LLVMValueRef rank = loop.counter, lane = and32(l, rank, WARP - 1);
+  LLVMValueRef rank = loop.counter, lane = and32(l, rank, KJ_WARP_THREADS - 1);
   LLVMBasicBlockRef active = kl_new_block(l, "lane");
   kl_cond_br(l, kl_is_lane_active(l, stmt, rank), active, loop.loop.next);
   kl_move_to(l, active);

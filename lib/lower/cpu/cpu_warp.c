@@ -9,8 +9,6 @@
 #include "lower/cpu/cpu.h"
 #include "native/watch.h"
 
-enum { WARP = 32 };
-
 LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank)
 {
   KJ_ASSERT(i < stmt->value->args.count);
@@ -54,13 +52,16 @@ void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p)
 static LLVMValueRef all_threads(kl_lowering *l) { return kl_const32(l, kl_cpu(l)->thread_count); }
 static LLVMValueRef first_thread(kl_lowering *l) { return kl_cpu(l)->unit_first; }
 static LLVMValueRef last_thread(kl_lowering *l) { return kl_cpu(l)->unit_stop; }
-static bool has_full_warps(kl_lowering *l) { return kl_cpu(l)->thread_count % WARP == 0; }
+static bool has_full_warps(kl_lowering *l)
+{
+  return kl_cpu(l)->thread_count % KJ_WARP_THREADS == 0;
+}
 
 /* Returns the end of a warp. Without a minimum if all warps are full, so that loops over their
  * lanes have constant trip counts. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first)
 {
-  LLVMValueRef stop = kl_nuw_add(l, first, kl_const32(l, WARP));
+  LLVMValueRef stop = kl_nuw_add(l, first, kl_const32(l, KJ_WARP_THREADS));
   if (LLVMIsAInstruction(stop)) LLVMSetNSW(stop, true);
   return has_full_warps(l) ? stop : kl_intrinsic2(l, "llvm.umin", stop, all_threads(l));
 }
@@ -68,7 +69,7 @@ LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first)
 LLVMValueRef kl_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop)
 {
   *warps = (kl_counted_loop){ 0 };
-  kl_begin_loop(l, warps, first_thread(l), last_thread(l), kl_const32(l, WARP), "warps");
+  kl_begin_loop(l, warps, first_thread(l), last_thread(l), kl_const32(l, KJ_WARP_THREADS), "warps");
   *stop = kl_end_of_warp(l, warps->counter);
   return warps->counter;
 }
@@ -103,7 +104,7 @@ static LLVMValueRef source_lane(kl_lowering *l, ki_shuffle_mode mode, LLVMValueR
 {
   LLVMValueRef inner = kl_sub(l, width, kl_const32(l, 1)),
                first = kl_and(l, lane, kl_not(l, inner)), last = kl_or(l, first, inner);
-  by = kl_and(l, by, kl_const32(l, WARP - 1));
+  by = kl_and(l, by, kl_const32(l, KJ_WARP_THREADS - 1));
   if (mode == KJ_SHUFFLE_IDX) {
     *is_inside = LLVMConstInt(l->i1, 1, false);
     return kl_or(l, first, kl_and(l, by, inner));
@@ -120,10 +121,10 @@ static LLVMValueRef source_lane(kl_lowering *l, ki_shuffle_mode mode, LLVMValueR
 
 static LLVMValueRef source_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
-  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1)),
-               base = kl_and(l, rank, kl_const32(l, -WARP)), is_inside;
-  LLVMValueRef width =
-    stmt->value->args.count == 4 ? kl_warp_operand32(l, stmt, 3, rank) : kl_const32(l, WARP);
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, KJ_WARP_THREADS - 1)),
+               base = kl_and(l, rank, kl_const32(l, -KJ_WARP_THREADS)), is_inside;
+  LLVMValueRef width = stmt->value->args.count == 4 ? kl_warp_operand32(l, stmt, 3, rank)
+                                                    : kl_const32(l, KJ_WARP_THREADS);
   LLVMValueRef from = source_lane(l, (ki_shuffle_mode)stmt->value->builtin->operation, lane,
                                   kl_warp_operand32(l, stmt, 2, rank), width, &is_inside);
   LLVMValueRef thread = kl_add(l, base, from);
@@ -153,7 +154,7 @@ typedef struct ballot {
 
 static LLVMValueRef lane_bit(kl_lowering *l, LLVMValueRef condition, LLVMValueRef rank)
 {
-  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1));
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, KJ_WARP_THREADS - 1));
   return kl_shl(l, kl_zext(l, condition, l->i32), lane);
 }
 
@@ -174,7 +175,7 @@ static LLVMValueRef bits_of_lanes(kl_lowering *l, LLVMValueRef first, LLVMValueR
 {
   if (has_full_warps(l)) return kl_const32(l, -1);
   LLVMValueRef count = kl_sub(l, stop, first);
-  return kl_lshr(l, kl_const32(l, -1), kl_sub(l, kl_const32(l, WARP), count));
+  return kl_lshr(l, kl_const32(l, -1), kl_sub(l, kl_const32(l, KJ_WARP_THREADS), count));
 }
 
 static ballot take_ballot(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base, LLVMValueRef stop)
@@ -255,7 +256,7 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
                                                                                        : 128)
                                        : kl_register_type(l, type);
   lanes all = { .type = element,
-                .values = kl_alloca(l, LLVMArrayType2(element, WARP), "lanes"),
+                .values = kl_alloca(l, LLVMArrayType2(element, KJ_WARP_THREADS), "lanes"),
                 .active = bits_of_lanes(l, base, stop) };
   LLVMValueRef active_bits = no_bits(l, "active");
   kl_counted_loop loop;
@@ -263,7 +264,8 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
   LLVMValueRef value = kl_warp_operand(l, stmt, 1, loop.counter);
   if (is_match(stmt)) value = kl_comparable_bits(l, type, value);
   add_bits(l, active_bits, lane_bit(l, kl_is_lane_active(l, stmt, loop.counter), loop.counter));
-  kl_store(l, value, lane_pointer(l, &all, kl_and(l, loop.counter, kl_const32(l, WARP - 1))));
+  kl_store(l, value,
+           lane_pointer(l, &all, kl_and(l, loop.counter, kl_const32(l, KJ_WARP_THREADS - 1))));
   kl_end_lanes(l, &loop, &p);
   if (stmt->is_guarded) all.active = kl_load(l, l->i32, active_bits);
   return all;
@@ -278,7 +280,7 @@ static LLVMValueRef begin_members(kl_lowering *l, member_loop *m, LLVMValueRef m
 {
   LLVMBasicBlockRef body = kl_new_block(l, "member");
   m->loop = (kl_counted_loop){ 0 };
-  kl_begin_vector_loop(l, &m->loop, kl_const32(l, 0), kl_const32(l, WARP));
+  kl_begin_vector_loop(l, &m->loop, kl_const32(l, 0), kl_const32(l, KJ_WARP_THREADS));
   LLVMValueRef bit = kl_and(l, kl_lshr(l, members, m->loop.counter), kl_const32(l, 1));
   kl_cond_br(l, kl_icmp(l, LLVMIntNE, bit, kl_const32(l, 0)), body, m->loop.loop.next);
   kl_move_to(l, body);
@@ -315,9 +317,9 @@ static LLVMValueRef match_result(kl_lowering *l, const kt_stmt *stmt, const lane
 /* Reduces in the same order as the GPU's butterfly shuffles. */
 static LLVMValueRef reduce_tree(kl_lowering *l, const kt_stmt *stmt, const lanes *all)
 {
-  LLVMValueRef values[WARP];
-  for (int i = 0; i < WARP; i++) values[i] = lane_value(l, all, kl_const32(l, i));
-  for (int half = WARP / 2; half > 0; half /= 2)
+  LLVMValueRef values[KJ_WARP_THREADS];
+  for (int i = 0; i < KJ_WARP_THREADS; i++) values[i] = lane_value(l, all, kl_const32(l, i));
+  for (int half = KJ_WARP_THREADS / 2; half > 0; half /= 2)
     for (int i = 0; i < half; i++)
       values[i] = kl_build_reduction(l, (ki_combine)stmt->value->builtin->operation,
                                      stmt->value->type, values[i], values[i + half]);
@@ -330,7 +332,7 @@ static void reduce_members(kl_lowering *l, const kt_stmt *stmt, const lanes *all
   LLVMTypeRef type = l->i32;
   LLVMValueRef first = kl_intrinsic(l, "llvm.cttz", &type, 1,
                                     (LLVMValueRef[]){ members, LLVMConstInt(l->i1, 0, false) }, 2);
-  kl_store(l, lane_value(l, all, kl_and(l, first, kl_const32(l, WARP - 1))), result);
+  kl_store(l, lane_value(l, all, kl_and(l, first, kl_const32(l, KJ_WARP_THREADS - 1))), result);
   member_loop m;
   LLVMValueRef others = kl_and(l, members, kl_sub(l, members, kl_const32(l, 1)));
   LLVMValueRef other = begin_members(l, &m, others), so_far = kl_load(l, all->type, result);
@@ -374,7 +376,7 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
   lanes all = gather_lanes(l, stmt, base, stop);
   kl_store(l, kl_const32(l, 0), kept);
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
-  LLVMValueRef lane = kl_and(l, loop.counter, kl_const32(l, WARP - 1));
+  LLVMValueRef lane = kl_and(l, loop.counter, kl_const32(l, KJ_WARP_THREADS - 1));
   LLVMValueRef members = kl_and(l, kl_warp_operand32(l, stmt, 0, loop.counter), all.active);
   LLVMValueRef value = is_match(stmt) ? match_result(l, stmt, &all, members, lane)
                                       : reduce_result(l, stmt, &all, members, kept, result);

@@ -10,7 +10,7 @@
 #include "lower/cpu/cpu_matrix.h"
 #include "typing/mma.h"
 
-enum { WARP = 32, WARPGROUP = 4 };
+enum { WARPGROUP = 4 };
 
 /* ---- descriptors ---- */
 
@@ -137,7 +137,8 @@ static LLVMValueRef accumulator_at(kl_lowering *l, const kt_stmt *stmt, LLVMValu
 static void gather_lane(kl_lowering *l, const kt_stmt *stmt, const kt_wgmma *w, const kl_matrix *a,
                         const kl_matrix *d, LLVMValueRef rank)
 {
-  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1)), zero = LLVMConstNull(d->type);
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, KJ_WARP_THREADS - 1)),
+               zero = LLVMConstNull(d->type);
   LLVMValueRef adds = kl_warp_operand(l, stmt, 2, rank);
   if (w->has_fragment) fill_from_fragment(l, w, a, kl_warp_operand(l, stmt, 0, rank), lane);
   kjit_type type = kt_mma_elements[w->result].type;
@@ -151,7 +152,7 @@ static void gather_lane(kl_lowering *l, const kt_stmt *stmt, const kt_wgmma *w, 
 static void hand_out_lane(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, uint32_t count,
                           const kl_matrix *d, LLVMValueRef rank)
 {
-  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1));
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, KJ_WARP_THREADS - 1));
   for (uint32_t i = 0; i < count; i++) {
     LLVMValueRef sum = kl_matrix_narrow(l, mma, kl_load(l, d->type, result_at(l, d, lane, i)));
     kl_store(l, kl_to_memory(l, kt_mma_elements[mma->c].type, sum),

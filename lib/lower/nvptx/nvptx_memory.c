@@ -45,9 +45,9 @@ void kl_nvptx_fence(kl_lowering *l, ki_memory_scope scope)
  * `up`. From bit 8 on follows the mask of the lane-number bits that select the segment. */
 static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef width)
 {
-  int bound = mode == KJ_SHUFFLE_UP ? 0 : 31;
+  int bound = mode == KJ_SHUFFLE_UP ? 0 : KJ_WARP_THREADS - 1;
   if (!width) return kl_const32(l, bound);
-  LLVMValueRef part = kl_shl(l, kl_sub(l, kl_const32(l, 32), width), kl_const32(l, 8));
+  LLVMValueRef part = kl_shl(l, kl_sub(l, kl_const32(l, KJ_WARP_THREADS), width), kl_const32(l, 8));
   return kl_or(l, part, kl_const32(l, bound));
 }
 
