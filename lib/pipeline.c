@@ -8,11 +8,13 @@
 #include "target/target.h"
 #include "support/host_process.h"
 
-enum { KJ_GPU_VECTOR_BYTES = 16 }; /* size of the widest load or store of a thread */
+static const kg_target *const targets[] = {
+  [KJ_TARGET_CPU] = &kg_host_target, [KJ_TARGET_NVPTX] = &kg_nvptx_target
+};
+enum { TARGETS = sizeof targets / sizeof *targets };
 
 struct kj_compiler {
-  kg_nvptx *nvptx;
-  kg_host *host;
+  kg_state *states[TARGETS];
 };
 
 /* Hands over a string as the code of a stage. The caller of libkjit-compiler frees it. */
@@ -119,6 +121,7 @@ static kt_compilation *make_unchecked(kt_compilation *c)
 static void run_stages(kj_compiler *compiler, kt_compilation *c)
 {
   const kj_compile_request *request = c->request;
+  const kg_target *target = targets[request->target.kind];
   kj_buffer text = { 0 };
 
   if (request->stage == KJIT_STAGE_KIR) {
@@ -128,7 +131,7 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   }
 
   uint64_t start = kj_clock_ns();
-  if (!is_cpu(c)) kg_check_nvptx(c);
+  if (target->check) target->check(c);
   run_passes(c);
   bool has_unchecked =
     is_cpu(c) && c->hoisted.count && !c->code->is_watched && !request->symbol && !request->debug;
@@ -142,8 +145,7 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
     return;
   }
 
-  if (is_cpu(c)) kg_emit_host(compiler->host, c);
-  else kg_emit_nvptx(compiler->nvptx, c);
+  target->emit(compiler->states[request->target.kind], c);
 }
 
 /* Returns the request with explicit checks and vector size. Code of guests gets the bounds checks
@@ -152,9 +154,8 @@ static kj_compile_request make_own_request(const kj_compiler *compiler,
                                            const kj_compile_request *given)
 {
   kj_compile_request own = *given;
-  own.target.vector_bytes = own.target.kind == KJ_TARGET_CPU
-                              ? kg_vector_bytes(compiler->host, own.target.level)
-                              : KJ_GPU_VECTOR_BYTES;
+  kj_target_kind kind = own.target.kind;
+  own.target.vector_bytes = targets[kind]->vector_bytes(compiler->states[kind], &own.target);
   own.checks = kj_spell_out_checks(own.checks);
   if (own.module->has_guest) own.checks |= KJIT_CHECK_BOUNDS;
   return own;
@@ -199,8 +200,7 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
 static void destroy(kj_compiler *compiler)
 {
   if (!compiler) return;
-  kg_destroy_nvptx(compiler->nvptx);
-  kg_destroy_host(compiler->host);
+  for (size_t i = 0; i < TARGETS; i++) targets[i]->destroy(compiler->states[i]);
   free(compiler);
 }
 
@@ -213,8 +213,9 @@ static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostic
               "out of memory for the compiler");
     return KJIT_ERROR_MEMORY;
   }
-  kjit_status status = kg_create_nvptx(libdevice_path, diagnostics, &created->nvptx);
-  if (status == KJIT_OK) status = kg_create_host(diagnostics, &created->host);
+  kjit_status status = KJIT_OK;
+  for (size_t i = 0; i < TARGETS && status == KJIT_OK; i++)
+    status = targets[i]->create(libdevice_path, diagnostics, &created->states[i]);
   if (status != KJIT_OK) {
     destroy(created);
     return status;
@@ -226,12 +227,13 @@ static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostic
 static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
                         kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
-  return kg_load_host(compiler->host, code, outside, diagnostics, loaded, kernel);
+  return kg_load_host(compiler->states[KJ_TARGET_CPU], code, outside, diagnostics, loaded, kernel);
 }
 
 static void unload(kj_compiler *compiler, kj_loaded *loaded)
 {
-  kg_unload_host(compiler->host, loaded);
+  (void)compiler;
+  kg_unload_host(loaded);
 }
 
 const kj_compiler_interface *kjit_get_compiler_interface(void)

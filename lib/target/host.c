@@ -66,10 +66,11 @@ static void describe_own(const kg_host *host, kg_processor *own)
   own->vector_bytes = own->lowering.has_avx512 ? 64 : own->lowering.has_avx ? 32 : 16;
 }
 
-kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
+static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostics, kg_state **state)
 {
+  (void)libdevice_path;
   kg_start_llvm();
-  *host = NULL;
+  *state = NULL;
   kg_host *created = calloc(1, sizeof *created);
   if (!created) {
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
@@ -82,18 +83,21 @@ kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
   created->features = find_features();
   describe_own(created, &created->processors[KJ_CPU_OWN]);
   describe_levels(created->processors);
-  *host = created;
+  *state = created;
   return KJIT_OK;
 }
 
-uint32_t kg_vector_bytes(const kg_host *host, kj_cpu_level level)
+/* Returns the size of a vector register. */
+static uint32_t vector_bytes(const kg_state *state, const kj_target *target)
 {
-  KJ_ASSERT(level < KJ_CPU_LEVEL_COUNT);
-  return host->processors[level].vector_bytes;
+  const kg_host *host = state;
+  KJ_ASSERT(target->level < KJ_CPU_LEVEL_COUNT);
+  return host->processors[target->level].vector_bytes;
 }
 
-void kg_destroy_host(kg_host *host)
+static void destroy(kg_state *state)
 {
+  kg_host *host = state;
   if (!host) return;
   kg_free_machines(&host->machines);
   kg_destroy_jit(host->jit);
@@ -259,7 +263,7 @@ static void bound_stack(kg_emission *e)
 
 static void finish(kg_emission *e) { kl_end_lowering(&own_of(e)->unchecked); }
 
-void kg_emit_host(kg_host *host, kt_compilation *c)
+static void emit(kg_state *state, kt_compilation *c)
 {
   static const kg_emission_steps steps = { .lowering = &kl_cpu_lowering,
                                            .finish_lowering = finish_lowering,
@@ -269,6 +273,7 @@ void kg_emit_host(kg_host *host, kt_compilation *c)
   if (c->request->stage == KJIT_STAGE_PTX)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "the CPU target has no stage `ptx`; its last stages are `asm` and `object`");
+  kg_host *host = state;
   const kg_processor *processor = &host->processors[c->request->target.level];
   host_emission *own = KJ_NEW(c->arena, host_emission);
   own->state.features = &processor->lowering;
@@ -284,3 +289,7 @@ void kg_emit_host(kg_host *host, kt_compilation *c)
   bound_stack(&own->e);
   if (own->state.asks_vector_functions) c->code->vector_functions = kn_identify_vector_functions();
 }
+
+const kg_target kg_host_target = {
+  .create = create, .destroy = destroy, .vector_bytes = vector_bytes, .emit = emit
+};

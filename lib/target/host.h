@@ -15,13 +15,13 @@ typedef struct kg_processor {
   uint32_t vector_bytes;
 } kg_processor;
 
-struct kg_host {
+typedef struct kg_host {
   kg_machines machines;
   char *cpu, *features; /* LLVM's names of this processor */
   kg_processor processors[KJ_CPU_LEVEL_COUNT];
   pthread_mutex_t mutex; /* protects the fields below */
   kg_jit *jit;           /* created at the first load */
-};
+} kg_host;
 
 void kg_destroy_jit(kg_jit *jit);
 

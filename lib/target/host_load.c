@@ -216,9 +216,10 @@ static LLVMErrorRef tell_debuggers(kg_jit *jit)
   return error;
 }
 
-kjit_status kg_load_host(kg_host *host, const kj_code *code, const kj_outside *outside,
+kjit_status kg_load_host(kg_state *state, const kj_code *code, const kj_outside *outside,
                          kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
+  kg_host *host = state;
   kjit_status status = start_jit(host, diagnostics);
   if (status != KJIT_OK) return status;
   kj_loaded *created = calloc(1, sizeof *created);
@@ -237,16 +238,15 @@ kjit_status kg_load_host(kg_host *host, const kj_code *code, const kj_outside *o
     *kernel = (kj_cpu_kernel)(uintptr_t)found.address;
   }
   if (error) {
-    kg_unload_host(host, created);
+    kg_unload_host(created);
     return report_llvm(diagnostics, code->entry, error);
   }
   *loaded = created;
   return KJIT_OK;
 }
 
-void kg_unload_host(kg_host *host, kj_loaded *loaded)
+void kg_unload_host(kj_loaded *loaded)
 {
-  (void)host;
   if (!loaded) return;
   LLVMConsumeError(LLVMOrcResourceTrackerRemove(loaded->tracker));
   LLVMOrcReleaseResourceTracker(loaded->tracker);

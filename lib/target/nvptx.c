@@ -125,7 +125,7 @@ kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
   return (kg_nvptx_choice){ .arch = row, .ptx = limit ? highest_version(limit) : least };
 }
 
-void kg_check_nvptx(kt_compilation *c)
+static void check(kt_compilation *c)
 {
   const kg_nvptx_arch *row = select_arch(c);
   if (row->arch < c->request->target.arch)
@@ -136,15 +136,14 @@ void kg_check_nvptx(kt_compilation *c)
 
 /* ---- the state ---- */
 
-struct kg_nvptx {
+typedef struct kg_nvptx {
   kg_machines machines;
   kg_nvptx_library library;
-};
+} kg_nvptx;
 
-kjit_status kg_create_nvptx(const char *libdevice_path, kj_diagnostics *diagnostics,
-                            kg_nvptx **nvptx)
+static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostics, kg_state **state)
 {
-  *nvptx = NULL;
+  *state = NULL;
   kg_start_llvm();
   kg_nvptx *created = calloc(1, sizeof *created);
   if (!created) {
@@ -158,12 +157,13 @@ kjit_status kg_create_nvptx(const char *libdevice_path, kj_diagnostics *diagnost
     return status;
   }
   kg_init_machines(&created->machines);
-  *nvptx = created;
+  *state = created;
   return KJIT_OK;
 }
 
-void kg_destroy_nvptx(kg_nvptx *nvptx)
+static void destroy(kg_state *state)
 {
+  kg_nvptx *nvptx = state;
   if (!nvptx) return;
   kg_free_machines(&nvptx->machines);
   kg_close_library(&nvptx->library);
@@ -299,7 +299,14 @@ static bool is_emitted_unoptimized(const kg_emission *e)
 
 static void prepare_unoptimized(kg_emission *e) { kg_widen_offsets(e->module); }
 
-void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
+static uint32_t vector_bytes(const kg_state *state, const kj_target *target)
+{
+  enum { WIDEST_ACCESS = 16 };
+  (void)state, (void)target;
+  return WIDEST_ACCESS;
+}
+
+static void emit(kg_state *state, kt_compilation *c)
 {
   static const kg_emission_steps steps = { .lowering = &kl_nvptx_lowering_target,
                                            .optimize = optimize,
@@ -310,6 +317,7 @@ void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
             "a GPU target has no stage `%s`; its last stage is PTX",
             c->request->stage == KJIT_STAGE_ASM ? "asm" : "object");
   nvptx_emission *own = KJ_NEW(c->arena, nvptx_emission);
+  kg_nvptx *nvptx = state;
   own->nvptx = nvptx;
   own->choice = kg_choose_nvptx(c);
   c->ptx = own->choice.ptx;
@@ -328,3 +336,7 @@ void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
                                    .model = LLVMCodeModelDefault };
   kg_emit_code(&own->e);
 }
+
+const kg_target kg_nvptx_target = {
+  .create = create, .destroy = destroy, .vector_bytes = vector_bytes, .check = check, .emit = emit
+};

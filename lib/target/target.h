@@ -1,5 +1,4 @@
-/* The interface of the targets for lib/pipeline.c: state that lives as long as the compiler, and
- * one function for each target that compiles a typed kernel. */
+/* The interface of the targets for lib/pipeline.c: a table of functions for each target. */
 #ifndef KJ_TARGET_TARGET_H
 #define KJ_TARGET_TARGET_H
 
@@ -7,32 +6,34 @@
 
 #include "typing/typed.h"
 
-/* nvptx.c. Several threads may emit code with one state at the same time. */
-typedef struct kg_nvptx kg_nvptx;
-/* libdevice_path is a file, KJ_OWN_LIBCLC or NULL. NULL means that libdevice of a CUDA toolkit is
- * searched when it is first needed; without a toolkit the compiler library's libclc is used. An
- * error is reported if a given file cannot be read. *nvptx is NULL on failure. */
-kjit_status kg_create_nvptx(const char *libdevice_path, kj_diagnostics *diagnostics,
-                            kg_nvptx **nvptx);
-void kg_destroy_nvptx(kg_nvptx *nvptx); /* nvptx may be NULL */
-/* Rejects an unknown architecture and a PTX version that is too low for it. Fails through kt_fail.
- * It runs before inference, so that the error comes first. */
-void kg_check_nvptx(kt_compilation *c);
-/* Lowers, optimizes and emits the code of request->stage into *c->code. The caller frees the code,
- * also after a failure. Fails through kt_fail. */
-void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c);
+/* State of a target that lives as long as the compiler. Several threads may emit code with one
+ * state at the same time. */
+typedef void kg_state;
 
-/* host.c */
-typedef struct kg_host kg_host;
-kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host);
-void kg_destroy_host(kg_host *host);
-/* Returns the size in bytes of a vector register of a processor with this level. */
-uint32_t kg_vector_bytes(const kg_host *host, kj_cpu_level level);
-/* Like kg_emit_nvptx. The kernel must have passed kp_make_thread_loops. */
-void kg_emit_host(kg_host *host, kt_compilation *c);
-kjit_status kg_load_host(kg_host *host, const kj_code *code, const kj_outside *outside,
+typedef struct kg_target {
+  /* *state is NULL on failure. libdevice_path is for GPUs: a file, KJ_OWN_LIBCLC or NULL. NULL
+   * means that libdevice of a CUDA toolkit is searched when it is first needed; without a toolkit
+   * the compiler library's libclc is used. An error is reported if a given file cannot be read. */
+  kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics, kg_state **state);
+  void (*destroy)(kg_state *state); /* state may be NULL */
+  /* Returns the size in bytes of a thread's widest load or store. */
+  uint32_t (*vector_bytes)(const kg_state *state, const kj_target *target);
+  /* Rejects a target that the request must not name. Runs before inference, so that its error comes
+   * first. Fails through kt_fail. May be NULL. */
+  void (*check)(kt_compilation *c);
+  /* Lowers, optimizes and emits the code of request->stage into *c->code. The caller frees the
+   * code, also after a failure. Fails through kt_fail. */
+  void (*emit)(kg_state *state, kt_compilation *c);
+} kg_target;
+
+extern const kg_target kg_nvptx_target; /* nvptx.c */
+/* host.c. A kernel must have passed kp_make_thread_loops. */
+extern const kg_target kg_host_target;
+
+/* host_load.c: load an OBJECT into this process. host is the state of kg_host_target. */
+kjit_status kg_load_host(kg_state *host, const kj_code *code, const kj_outside *outside,
                          kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
-void kg_unload_host(kg_host *host, kj_loaded *loaded);
+void kg_unload_host(kj_loaded *loaded);
 
 /* Guarded execution of code that may fault on damaged input. */
 
