@@ -10,7 +10,7 @@ import types
 
 from . import _aligned, _algorithms, _functions, _numpy_types
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
-from .frontend import elementwise, interpreted_types, parallel, static
+from .frontend import elementwise, interpreted_types, parallel, static, whole_arrays
 
 _SMALL = 2**20
 _UNCOMPILED = "__kjit_uncompiled"
@@ -171,16 +171,22 @@ class _Rewriter(ast.NodeTransformer):
         thing = self.finder.names.value(node.func)
         if isinstance(thing, types.FunctionType) and getattr(thing, "kjit_loop", None) is None and not _is_numpys(thing):
             node.func = self.keep("function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"}))
-        if _numpy_types.is_of_random(thing) and thing.__name__ == "seed":
-            text = "random.seed(): kjit has no generator whose numbers would be those of Numba; np.random.seed() has one"
-            raise self.whole._splitter.source.error(node, text)
-        own = print_plain if thing is print else _numpy_types.function_of(thing)
+        own = print_plain if thing is print else self.random_of(thing) or _numpy_types.function_of(thing)
         if own:
             node.func = self.keep("numpy", own)
         elif thing is static.UNKNOWN and isinstance(node.func, ast.Attribute) and node.func.attr in _numpy_types.METHODS:
             method = self.keep("method", _numpy_types.method_of(node.func.attr))
             node = ast.copy_location(ast.Call(method, [node.func.value, *node.args], node.keywords), node)
         return self.generic_visit(node)
+
+    @staticmethod
+    def random_of(thing):
+        """Returns the function that replaces a function of np.random or of the module random, or None."""
+        if not whole_arrays.is_known_random(thing):
+            return None
+        from . import _distributions
+
+        return _distributions.hosted(thing)
 
     def visit_Assign(self, node):
         made = self.generic_visit(node)

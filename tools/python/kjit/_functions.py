@@ -157,9 +157,7 @@ class _Compiled:
         for symbol, value in made.arrays.items():
             module = module.set_constant(symbol, value)
         for extern, external in made.externals.items():
-            inputs = external.inputs(self.linked)
-            if inputs:
-                module = module.bind_linked(extern, external.symbol, inputs)
+            module = external.bind(module, extern, self.linked)
         return module, made.name
 
     @classmethod

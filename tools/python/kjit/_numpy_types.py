@@ -3,7 +3,6 @@ Numba a Python number is an int64 or a float64, and an assignment converts a num
 array's type cannot hold it."""
 
 import functools
-import random
 import sys
 
 
@@ -92,8 +91,3 @@ def method_of(name):
         return function(self, *args, **keywords) if function else getattr(self, name)(*args, **keywords)
 
     return call
-
-
-def is_of_random(thing):
-    """Returns whether an object is a function of Python's module random."""
-    return isinstance(getattr(thing, "__self__", None), random.Random)

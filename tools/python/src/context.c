@@ -1,5 +1,6 @@
 /* Contexts, their devices, and modules of kernel IR. */
 #include "message_queue.h"
+#include "random_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -551,7 +552,29 @@ static PyObject *bind_linked(PyObject *object, PyObject *args)
   return (PyObject *)changed;
 }
 
+/* bind_generator(name, function): returns a module whose extern func is a function of
+ * random_state.c. */
+static PyObject *bind_generator(PyObject *object, PyObject *args)
+{
+  module_object *self = (module_object *)object;
+  const char *name, *function;
+  if (!PyArg_ParseTuple(args, "ss", &name, &function)) return NULL;
+  void (*found)(void) = random_state_find(function);
+  if (!found) return PyErr_Format(PyExc_ValueError, "no generator has a function %s", function);
+  module_object *changed = binding_new_object(binding_module_type);
+  if (!changed) return NULL;
+  changed->context = (context_object *)Py_NewRef((PyObject *)self->context);
+  kjit_status status = kjit_bind_extern(self->module, name, found, NULL, 0, &changed->module);
+  if (status != KJIT_OK) changed->module = NULL;
+  if (binding_finish(self->context, status)) {
+    Py_DECREF((PyObject *)changed);
+    return NULL;
+  }
+  return (PyObject *)changed;
+}
+
 static PyMethodDef module_methods[] = {
+  { "bind_generator", bind_generator, METH_VARARGS, NULL },
   { "bind_linked", bind_linked, METH_VARARGS, NULL },
   { "set_constant", set_constant, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },

@@ -60,6 +60,8 @@ class Calls:
             return self.call_unknown(node)
         if _missing.text_of(thing):
             raise self.error(node, _missing.text_of(thing))
+        if self.builder.makes_arrays:
+            thing = whole_arrays.random_of(thing, node) or thing
         own = self.call_of_python(node, thing)
         if own is not None:
             return own

@@ -5,7 +5,6 @@ import ast
 import random
 import types
 
-from .. import _numpy_types
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
 
@@ -45,9 +44,28 @@ def is_pythons(thing):
 
 
 def is_random(thing):
-    """Whether an object is a function of numpy.random or of the module random, which are methods of a generator."""
+    """Returns whether an object is a function of numpy.random or of the module random."""
     owner = type(getattr(thing, "__self__", None))
-    return owner.__module__.startswith("numpy.random") or issubclass(owner, random.Random)
+    return owner.__module__.startswith("numpy.random") or issubclass(owner, random.Random) or is_known_random(thing)
+
+
+def random_of(thing, call):
+    """Returns the function that compiled code calls in place of a function of np.random or of the module random, or None."""
+    if not is_known_random(thing) or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    from .. import _distributions
+
+    return _distributions.scalar_of(thing, len(call.args), tuple(k.arg for k in call.keywords))
+
+
+def is_known_random(thing):
+    """Returns whether an object is a function of np.random or of the module random that functions of njit have."""
+    module = str(getattr(thing, "__module__", None) or type(getattr(thing, "__self__", None)).__module__)
+    if not module.startswith(("numpy.random", "random")):
+        return False
+    from .. import _distributions
+
+    return _distributions.is_known(thing)
 
 
 class WholeArrays:
@@ -64,8 +82,8 @@ class WholeArrays:
             return is_method and not (is_in_loop and not call.args and not call.keywords and call.func.attr in library.METHODS)
         if getattr(thing, "runs_in_python", False):
             return not (is_in_loop and thing.has_code)
-        if _numpy_types.is_of_random(thing):
-            return True
+        if is_random(thing):
+            return random_of(thing, call) is None
         if is_in_loop and not call.keywords and library.instead(thing, len(call.args)) is not thing:
             return False
         is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
@@ -133,7 +151,7 @@ class WholeArrays:
         thing = self.static.value(call.func)
         if thing is static.UNKNOWN:
             return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS
-        if getattr(thing, "runs_in_python", False) or ufuncs.is_ufunc(thing):
+        if getattr(thing, "runs_in_python", False) or ufuncs.is_ufunc(thing) or is_known_random(thing):
             return True
         module = str(getattr(thing, "__module__", "")).split(".")
         return module[0] == "numpy" and module[1:2] in ([], ["lib"], ["_core"], ["core"]) and thing.__name__ in FUNCTIONS

@@ -77,6 +77,11 @@ class External(Text):
     def inputs(self, more):
         raise NotImplementedError
 
+    def bind(self, module, extern, more):
+        """Returns the module with the function bound to its extern func."""
+        inputs = self.inputs(more)
+        return module.bind_linked(extern, self.symbol, inputs) if inputs else module
+
     def check(self, more):
         """Raises an error if no linked code could define the function."""
 
