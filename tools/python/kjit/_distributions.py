@@ -163,10 +163,14 @@ def _scaled_normal(loc=0.0, scale=1.0):
     return loc + scale * _normal()
 
 
-def _below(n):
-    """Returns an integer from 0 to n - 1."""
+def _check_range(n):
     if n <= 0:
         raise ValueError("empty range for randrange()")
+
+
+def _below(n):
+    """Returns an integer from 0 to n - 1."""
+    _check_range(n)
     if n == 1:
         return 0
     bits = _width(n - 1)
@@ -190,6 +194,10 @@ def _standard_gamma(shape):
 
 def _scaled_gamma(shape, scale=1.0):
     return _gamma(shape, scale)
+
+
+def _standard_exponential():
+    return -math.log(1.0 - _double())
 
 
 def _exponential(scale=1.0):
@@ -376,7 +384,9 @@ def _large_poisson(lam):
             return k
         if k < 0 or us < 0.013 and v > us:
             continue
-        if math.log(v) + math.log(invalpha) - math.log(a / (us * us) + b) <= -lam + k * loglam - _log_gamma(float(k + 1)):
+        if math.log(v) + math.log(invalpha) - math.log(a / (us * us) + b) <= -lam + k * loglam - _log_gamma(
+            float(k + 1)
+        ):
             return k
 
 
@@ -493,8 +503,7 @@ def _python_scaled_normal(mu, sigma):
 
 
 def _python_below(n):
-    if n <= 0:
-        raise ValueError("empty range for randrange()")
+    _check_range(n)
     bits = _width(n)
     found = int(_python_bits(bits))
     while found >= n:
@@ -569,7 +578,7 @@ func random_choice(a) @numba {
 _NUMPY = {
     "seed": (_seed,), **dict.fromkeys(("random", "random_sample", "sample", "ranf"), (_double,)), "rand": (_double,), "randn": (_normal,),
     "standard_normal": (_normal,), "normal": (_scaled_normal,), "uniform": (_uniform,), "randint": (_randint, _randint_between),
-    "standard_gamma": (_standard_gamma,), "gamma": (_scaled_gamma,), "beta": (_beta,), "standard_exponential": (_exponential,),
+    "standard_gamma": (_standard_gamma,), "gamma": (_scaled_gamma,), "beta": (_beta,), "standard_exponential": (_standard_exponential,),
     "exponential": (_exponential,), "lognormal": (_lognormal,), "pareto": (_pareto,), "weibull": (_weibull,), "vonmises": (_vonmises,),
     "triangular": (_triangular,), "binomial": (_binomial,), "chisquare": (_chisquare,), "noncentral_chisquare": (_noncentral_chisquare,),
     "f": (_f,), "geometric": (_geometric,), "gumbel": (_gumbel,), "hypergeometric": (_hypergeometric,), "laplace": (_laplace,),
@@ -623,7 +632,12 @@ def _parameters(function):
 def _accepts(function, count, keywords):
     names, required = _parameters(function)
     given = {*names[:count], *keywords}
-    return count <= len(names) and given <= set(names) and given >= set(names[:required]) and not set(names[:count]) & set(keywords)
+    return (
+        count <= len(names)
+        and given <= set(names)
+        and given >= set(names[:required])
+        and not set(names[:count]) & set(keywords)
+    )
 
 
 def scalar_of(thing, count, keywords=()):
@@ -641,6 +655,12 @@ def is_known(thing):
 
 def _caller(function, count):
     """Returns a Python function of `count` parameters that calls a function of this module."""
+
+    def call_without_result(a):
+        function(a)
+
+    if function in (_seed, _python_seed, _shuffle, _python_shuffle):
+        return call_without_result
     if count == 0:
         return lambda: function()
     if count == 1:
@@ -806,4 +826,10 @@ def _dirichlet(alpha, size=None):
     return out
 
 
-_OF_ARRAYS |= {"shuffle": _shuffle_array, "permutation": _permutation, "choice": _choose, "multinomial": _multinomial, "dirichlet": _dirichlet}
+_OF_ARRAYS |= {
+    "shuffle": _shuffle_array,
+    "permutation": _permutation,
+    "choice": _choose,
+    "multinomial": _multinomial,
+    "dirichlet": _dirichlet,
+}

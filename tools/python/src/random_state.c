@@ -40,7 +40,8 @@ static void seed_with_entropy(twister *t)
   seed(t, (uint32_t)(uintptr_t)t);
   FILE *file = fopen("/dev/urandom", "rb");
   if (!file || fread(t->words, sizeof t->words, 1, file) != 1) {
-    fprintf(stderr, "kjit: /dev/urandom, which seeds np.random in njit functions, is not readable\n");
+    fprintf(stderr,
+            "kjit: /dev/urandom, which seeds np.random in njit functions, is not readable\n");
     abort();
   }
   fclose(file);
@@ -48,10 +49,7 @@ static void seed_with_entropy(twister *t)
 }
 
 /* The child of a fork has other numbers than its parent. */
-static void forget_seeds(void)
-{
-  of_numpy.is_seeded = of_python.is_seeded = 0;
-}
+static void forget_seeds(void) { of_numpy.is_seeded = of_python.is_seeded = 0; }
 
 static twister *seeded(twister *t)
 {
@@ -115,15 +113,9 @@ static double get_normal(twister *t)
 
 /* ---- functions that compiled code calls ---- */
 
-static double numpy_double(void)
-{
-  return get_double(seeded(&of_numpy));
-}
+static double numpy_double(void) { return get_double(seeded(&of_numpy)); }
 
-static double numpy_normal(void)
-{
-  return get_normal(seeded(&of_numpy));
-}
+static double numpy_normal(void) { return get_normal(seeded(&of_numpy)); }
 
 /* Returns a number of `bits` bits, from 1 to 64: the low bits of words, the high word first, as
  * NumPy has it. */
@@ -135,20 +127,11 @@ static uint64_t numpy_bits(int32_t bits)
   return bits > 32 ? high << 32 | low : low & (0xffffffffu >> (32 - bits));
 }
 
-static void numpy_seed(uint32_t number)
-{
-  seed(&of_numpy, number);
-}
+static void numpy_seed(uint32_t number) { seed(&of_numpy, number); }
 
-static double python_double(void)
-{
-  return get_double(seeded(&of_python));
-}
+static double python_double(void) { return get_double(seeded(&of_python)); }
 
-static double python_normal(void)
-{
-  return get_normal(seeded(&of_python));
-}
+static double python_normal(void) { return get_normal(seeded(&of_python)); }
 
 /* Returns a number of `bits` bits, from 1 to 64: the high bits of words, the low word first, as
  * Python has it. */
@@ -160,10 +143,7 @@ static uint64_t python_bits(int32_t bits)
   return low | (uint64_t)(get_word(t) >> (64 - bits)) << 32;
 }
 
-static void python_seed(uint32_t number)
-{
-  seed(&of_python, number);
-}
+static void python_seed(uint32_t number) { seed(&of_python, number); }
 
 static const struct {
   const char *name;
@@ -179,10 +159,7 @@ static const struct {
   { "python_seed", (void (*)(void))python_seed },
 };
 
-static void forget_seeds_at_fork(void)
-{
-  pthread_atfork(NULL, NULL, forget_seeds);
-}
+static void forget_seeds_at_fork(void) { pthread_atfork(NULL, NULL, forget_seeds); }
 
 void (*random_state_find(const char *name))(void)
 {
