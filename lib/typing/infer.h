@@ -520,6 +520,9 @@ kt_expr *kt_infer_index(kt_scope *s, const ki_expr *expr);
 /* Like kt_infer_index, for a base that is already evaluated. An element in memory becomes a LOAD,
  * and a component of it becomes an array. */
 kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base);
+/* Under Numba's types, `record[1]` is the field with this number of a struct, or of a reference to
+ * one. Returns false if base has another type or the index is a slice. */
+bool kt_find_numbered(kt_scope *s, const ki_expr *expr, kjit_type base, ki_component *component);
 /* Infers the indices in x[...] where x is a vector or an array inside a struct. */
 kt_exprs kt_infer_part_indices(kt_scope *s, const ki_expr *expr, kjit_type type);
 /* Returns the element at these indices of a vector or an array inside a struct. */

@@ -445,17 +445,19 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
 
 /* Returns the struct whose fields have numbers, or KJIT_ANY. A reference to a record is an array
  * without dimensions. */
-static kjit_type numbered_struct(kt_scope *s, const kt_expr *base)
+static kjit_type numbered_struct(kt_scope *s, kjit_type base)
 {
-  const ki_type_info *info = ki_type(s->c->types, base->type);
-  bool is_reference = kt_is_array(s->c, base->type) && info->rank == 0;
-  kjit_type type = is_reference ? info->element : base->type;
+  const ki_type_info *info = ki_type(s->c->types, base);
+  bool is_reference = kt_is_array(s->c, base) && info->rank == 0;
+  kjit_type type = is_reference ? info->element : base;
   return s->has_numba_types && kt_is_struct(s->c, type) ? type : KJIT_ANY;
 }
 
-static kt_expr *infer_numbered(kt_scope *s, const ki_expr *expr, kt_expr *base, kjit_type type)
+bool kt_find_numbered(kt_scope *s, const ki_expr *expr, kjit_type base, ki_component *component)
 {
+  kjit_type type = numbered_struct(s, base);
   const ki_expr *arg = expr->args.items[0];
+  if (type == KJIT_ANY || expr->args.count != 1 || arg->kind == KJ_EXPR_SLICE) return false;
   uint32_t count = ki_type(s->c->types, type)->count;
   __int128 distance = 0;
   kt_expr *index = kt_is_from_end(arg, &distance)
@@ -470,8 +472,14 @@ static kt_expr *infer_numbered(kt_scope *s, const ki_expr *expr, kt_expr *base, 
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "%s has %u fields, and no field %s",
             kt_type_text(s->c, type), count,
             kt_integer_text(s->arena, distance ? -distance : index->integer));
-  ki_component component = ki_get_component(s->c->types, type, (uint32_t)index->integer);
-  if (base->type == type) return kt_read_component(s, base, component, expr->location);
+  *component = ki_get_component(s->c->types, type, (uint32_t)index->integer);
+  return true;
+}
+
+static kt_expr *read_numbered(kt_scope *s, const ki_expr *expr, kt_expr *base,
+                              ki_component component)
+{
+  if (kt_is_struct(s->c, base->type)) return kt_read_component(s, base, component, expr->location);
   kt_expr *member = kt_make_member(s, base, component, expr->location);
   return kt_is_value_array(s->c, component.type)
            ? member
@@ -482,9 +490,8 @@ static kt_expr *infer_numbered(kt_scope *s, const ki_expr *expr, kt_expr *base, 
 
 kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
 {
-  kjit_type record = numbered_struct(s, base);
-  bool is_number = expr->args.count == 1 && expr->args.items[0]->kind != KJ_EXPR_SLICE;
-  if (record != KJIT_ANY && is_number) return infer_numbered(s, expr, base, record);
+  ki_component field;
+  if (kt_find_numbered(s, expr, base->type, &field)) return read_numbered(s, expr, base, field);
   if (kt_is_tuple(s->c, base->type)) return kt_infer_item(s, expr, base);
   if (kt_is_vector(s->c, base->type)) return infer_lane(s, expr, base);
   if (kt_is_value_array(s->c, base->type)) return infer_part(s, expr, base);

@@ -116,6 +116,26 @@ static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, 
   set_element(s, expr, kt_make_member(s, only, component, location), (kt_exprs){ 0 }, t);
 }
 
+/* Continues with a component of the target. */
+static void enter_component(kt_scope *s, const ki_expr *expr, target *t, ki_component component)
+{
+  if (t->value) {
+    kjit_type whole = t->value->type;
+    kt_expr *part = kt_read_component(s, t->value, component, expr->location);
+    *t = (target){ .value = part, .whole = whole };
+    return;
+  }
+  if (t->place.var) {
+    add_step(s, t, (kt_path_step){ .component = component.index, .type = component.type });
+    return;
+  }
+  kt_expr *member =
+    kt_make_member(s, kt_make_only(s, t->place.array, &t->place.indices, expr->location), component,
+                   expr->location);
+  if (kt_is_value_array(s->c, component.type)) *t = (target){ .value = member };
+  else set_element(s, expr, member, (kt_exprs){ 0 }, t);
+}
+
 static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
 {
   const ki_expr *moved = kt_move_index(s, expr);
@@ -127,6 +147,13 @@ static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
   read_pointer(s, t);
   read_tuple(s, t);
   kjit_type type = t->value ? t->value->type : t->place.type;
+  ki_component field;
+  if (kt_find_numbered(s, expr, type, &field)) {
+    bool is_reference = t->value && kt_is_array(s->c, type);
+    if (is_reference) set_element(s, expr, t->value, (kt_exprs){ 0 }, t);
+    enter_component(s, expr, t, field);
+    return;
+  }
   bool has_parts =
     kt_is_vector(s->c, type) || kt_is_value_array(s->c, type) || kt_is_tuple(s->c, type);
   bool is_memory = kt_is_array(s->c, type) || kt_is_pointer(s->c, type);
@@ -172,20 +199,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
         expr->name);
     kt_fail_field(s, expr, type);
   }
-  if (t->value) {
-    *t =
-      (target){ .value = kt_read_component(s, t->value, component, expr->location), .whole = type };
-    return;
-  }
-  if (t->place.var) {
-    add_step(s, t, (kt_path_step){ .component = component.index, .type = component.type });
-    return;
-  }
-  kt_expr *member =
-    kt_make_member(s, kt_make_only(s, t->place.array, &t->place.indices, expr->location), component,
-                   expr->location);
-  if (kt_is_value_array(s->c, component.type)) *t = (target){ .value = member };
-  else set_element(s, expr, member, (kt_exprs){ 0 }, t);
+  enter_component(s, expr, t, component);
 }
 
 /* Infers a name as the root of an lvalue: a var, or a shared or local scalar. Any other name is

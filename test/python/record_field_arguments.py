@@ -152,6 +152,26 @@ numbered[1, 1](a, r)
 assert r.tolist() == expected and a["x"][1] == 7, (r, expected)
 
 
+def set_by_number(a):
+    a[0][0] = 5
+    a[1][1] += 2
+    a[0][-1] = True
+    a[1][2][1] = 4.5
+    a[0][3][1] = 3
+    p = a[1]
+    p[0] *= 2
+
+
+for each in (njit(set_by_number), cuda.jit(set_by_number)[1, 1]):
+    a = records(3)
+    b = a.copy()
+    each(a)
+    b["x"][0], b["b"][0], b["v"][1, 1], b["of"]["q"][0] = 5, True, 4.5, 3
+    b["n"][1] += 2
+    b["x"][1] *= 2
+    assert (a == b).all(), (a, b)
+
+
 @cuda.jit
 def absent(a):
     a[0][0] = a[1][5]
