@@ -434,6 +434,7 @@ int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorit
   if (options->devices) status = wait_for_followed(&followed);
   else options->device = config.device, options->stream = config.stream;
   binding_interruptible saved;
+  binding_count_algorithm();
   binding_begin_interruptible(call->context, &saved);
   if (status == KJIT_OK)
     BINDING_LONG(call->context, status = row->run(call->context->context, call->arguments, options),
@@ -482,7 +483,10 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
   if (!read_arguments(call, row, arguments, asked) && !read_options(call, &given, &options)) {
     if (given.is_planned && !asked) options.plan = &plan;
     if (asked) told = ask(call, row, &options);
-    else if (!binding_perform(call, row, &options)) told = Py_NewRef(Py_None);
+    else {
+      binding_observe_algorithm(row, arguments, &options);
+      if (!binding_perform(call, row, &options)) told = Py_NewRef(Py_None);
+    }
   }
   Py_XDECREF(given.keeper);
   if (!plan || !told) { /* also if an exception was raised after the plan was made */
@@ -503,5 +507,5 @@ static PyMethodDef functions[] = {
 int binding_add_algorithms(PyObject *module)
 {
   if (PyModule_AddFunctions(module, functions) || binding_add_plans(module)) return -1;
-  return binding_add_solvers(module);
+  return binding_add_solvers(module) || binding_add_shortcuts(module) ? -1 : 0;
 }

@@ -1,6 +1,6 @@
 /* Declarations that the files of algorithms share: algorithm.c (converts a call with Python
- * objects), plan.c (prepared calls), algorithm_table.c (maps names to C functions), solver.c
- * (linear systems). */
+ * objects), plan.c (prepared calls), algorithm_table.c (maps names to C functions), shortcut.c
+ * (repeated calls of functions of kjit.numpy), solver.c (linear systems). */
 #ifndef KJIT_PYTHON_ALGORITHM_H
 #define KJIT_PYTHON_ALGORITHM_H
 
@@ -75,7 +75,14 @@ int binding_write_again(const algorithm_call *call);
  * an exception. */
 PyObject *binding_make_plan(context_object *context, kjit_plan *plan, algorithm_call *call);
 
+/* shortcut.c: called for each algorithm that runs, and before an algorithm that Python code runs,
+ * so that a shortcut can repeat it. */
+void binding_count_algorithm(void);
+void binding_observe_algorithm(const algorithm_row *row, PyObject *arguments,
+                               const kjit_algorithm_options *options);
+
 int binding_add_plans(PyObject *module);
+int binding_add_shortcuts(PyObject *module);
 int binding_add_solvers(PyObject *module);
 
 #endif

@@ -10,6 +10,7 @@ import functools
 import inspect
 import sys
 
+from .. import _kjit
 from . import _dtypes
 from ._engine import LISTS, Array
 
@@ -83,10 +84,22 @@ def _arrays(name, args):
     return (*(_array(x, device, count == 1) for x in args[:count]), *args[count:])
 
 
+# The functions that run one algorithm, which depends on the shapes and types of the arrays and not on
+# their elements. The extension repeats such a call without Python code.
+_REPEATED = frozenset(
+    "sum prod max min mean var std any all count_nonzero argmax argmin cumulative_sum cumulative_prod cumsum cumprod matmul vecdot dot".split()
+)
+
+
 def widened(function, module=_numpy):
     """Wraps a function of the namespace so that it also accepts lists, numbers and NumPy arrays. If
     the arguments do not fit the function, the wrapper calls NumPy's function of the same name.
     module: a function that returns NumPy's module."""
+    made = _widened(function, module)
+    return _kjit.shortcut(made) if function.__name__ in _REPEATED else made
+
+
+def _widened(function, module=_numpy):
     name = function.__name__
     signature = functools.cache(lambda: inspect.signature(function))
 
@@ -108,13 +121,13 @@ def widened(function, module=_numpy):
 
 def widened_method(function):
     """Wraps a function as widened() does, for use as a method with the arguments of NumPy's method."""
-    wide = widened(function)
+    wide = _widened(function)
 
     def call(self, *args, **options):
         return wide(self, *args, **options)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
-    return call
+    return _kjit.shortcut(call) if function.__name__ in _REPEATED else call
 
 
 def _binds(signature, args, options):

@@ -412,13 +412,12 @@ def methods():
         "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": _astype_method, "to_device": to_device, "copy": copy, "fill": fill,
         "tolist": tolist, "__repr__": _printing.represent, "__str__": _printing.show, "__format__": _printing.formatted,
         "_repr_html_": _printing.as_html,
-        "__matmul__": _products.operator, "__rmatmul__": _products.reflected, "__imatmul__": _products.in_place,
     }  # fmt: skip
     found |= {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function, "__reversed__": _reversed}
     found |= {name: _beyond.method(name) for name in _NUMPYS}
     found |= {"conj": conjugate, "conjugate": conjugate, "item": item, "tobytes": tobytes, "partition": partition,
         "clip": clip, "compress": compress, "__array__": _as_numpys, "setflags": setflags, "view": view}
-    found |= _manipulation.METHODS | _reductions.METHODS | _orders.METHODS
+    found |= _manipulation.METHODS | _reductions.METHODS | _orders.METHODS | _products.METHODS
     return found
 
 

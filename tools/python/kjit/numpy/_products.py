@@ -100,6 +100,8 @@ def vecdot(x1, x2, /, *, axis=-1):
         raise ShapeError(f"vecdot: axis {axis} has the different extents {x1.shape[axis]} and {x2.shape[axis]}")
     if KIND[text] == "c":
         x1 = elementwise(ROWS["conj"], (x1,))
+    if x1.ndim == x2.ndim == 1:
+        return matmul(x1, x2)
     from . import _manipulation
 
     left = _manipulation.expand_dims(_manipulation.moveaxis(x1, axis, -1), axis=-2)
@@ -153,4 +155,5 @@ def in_place(self, other):
     return matmul(*_engine.without_lists((self, other)), out=self)
 
 
+METHODS = {"__matmul__": _kjit.shortcut(operator), "__rmatmul__": reflected, "__imatmul__": in_place}
 FUNCTIONS = (matmul, tensordot, vecdot, dot, outer, einsum)

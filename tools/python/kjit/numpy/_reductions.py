@@ -28,6 +28,8 @@ def _stored(made, out):
 def _combined(x, operator, axis, dtype, keepdims, out, initial):
     text = _dtypes.text_of(x)
     result = _sum_type(text, dtype)
+    if text == "bool" and result == "i64" and operator == "add" and initial is None:
+        return _stored(reduce_axes(x, "count_nonzero", normalize_axes(axis, x.ndim), result, keepdims), out)
     if KIND[result] != KIND[text] or BITS[result] < BITS[text]:
         x = _engine.converted(x, result)  # float16 is not converted, because its sums are computed in float32 anyway
     axes = normalize_axes(axis, x.ndim)
@@ -79,29 +81,31 @@ def min(x, /, axis=None, out=None, keepdims=False, initial=None):
     return _extreme(x, "min", axis, keepdims, out, initial)
 
 
-def _float_array(x, dtype=None):
-    """Returns the array as floats or complex numbers. Integers become float64."""
+def _float_array(x, dtype):
+    """Returns (x, converted to the type `dtype` if it is not None; the type of its mean). Means and
+    variances of integers are computed in float64, without a converted copy."""
     if dtype is not None:
-        return _engine.converted(x, _dtypes.dtype_of(dtype).text)
+        text = _dtypes.dtype_of(dtype).text
+        return _engine.converted(x, text), text
     text = _dtypes.text_of(x)
-    return x if KIND[text] in "fc" else _engine.cast(x, "f64")
+    return x, text if KIND[text] in "fc" else "f64"
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Returns the mean of the elements along the axes, by default of all."""
-    x = _float_array(x, dtype)
-    return _stored(reduce_axes(x, "mean", normalize_axes(axis, x.ndim), x.dtype.text, keepdims), out)
+    x, text = _float_array(x, dtype)
+    return _stored(reduce_axes(x, "mean", normalize_axes(axis, x.ndim), text, keepdims), out)
 
 
 def _spread(x, operator, axis, correction, keepdims, out, dtype):
-    x = _float_array(x, dtype)
+    x, text = _float_array(x, dtype)
     axes = normalize_axes(axis, x.ndim)
-    if KIND[x.dtype.text] == "c":
+    if KIND[text] == "c":
         found = _complex_variance(x, axes, keepdims)
         operator, root = "var", operator == "std"
     else:
         root = False
-        found = reduce_axes(x, operator, axes, x.dtype.text, keepdims)
+        found = reduce_axes(x, operator, axes, text, keepdims)
     if correction:
         count = 1
         for axis in axes:
@@ -203,7 +207,8 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 def _flat_accumulation(function):
     def accumulated(x, /, axis=None, dtype=None):
-        return function(x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype)
+        x = x.reshape(-1) if axis is None and x.ndim != 1 else x
+        return function(x, axis=0 if axis is None else axis, dtype=dtype)
 
     accumulated.__doc__ = f"As `{function.__name__}`; axis None: of the flattened array."
     return accumulated
