@@ -24,15 +24,13 @@ const char *binding_find_flaw(const kjit_tensor *t, long device_type, long devic
   return NULL;
 }
 
-/* Returns an integer attribute of a library call's result, such as
+/* Returns an integer attribute of a library's stream, such as
  * torch.cuda.current_stream(0).cuda_stream, or -1 if the library has no such function. */
 static long long ask_library(const char *module, const char *function, int device, const char *name)
 {
   PyObject *root = PyDict_GetItemString(PyImport_GetModuleDict(), module); /* borrowed */
   PyObject *cuda = root ? PyObject_GetAttrString(root, "cuda") : NULL;
-  PyObject *stream = !cuda         ? NULL
-                     : device >= 0 ? PyObject_CallMethod(cuda, function, "i", device)
-                                   : PyObject_CallMethod(cuda, function, NULL);
+  PyObject *stream = cuda ? PyObject_CallMethod(cuda, function, "i", device) : NULL;
   PyObject *number = stream ? PyObject_GetAttrString(stream, name) : NULL;
   long long handle = number && PyLong_Check(number) ? PyLong_AsLongLong(number) : -1;
   Py_XDECREF(number);
@@ -42,8 +40,7 @@ static long long ask_library(const char *module, const char *function, int devic
   return handle;
 }
 
-/* Finds the current stream of a library that has one. The library queues its next work on this
- * stream. */
+/* Finds the stream on which the array's library queues its next work on the array's device. */
 static void find_current_stream(PyObject *object, int device, binding_producer *producer)
 {
   PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
@@ -54,7 +51,7 @@ static void find_current_stream(PyObject *object, int device, binding_producer *
   if (text && (!strcmp(text, "torch") || !strncmp(text, "torch.", 6)))
     handle = ask_library("torch", "current_stream", device, "cuda_stream");
   else if (text && !strncmp(text, "cupy", 4))
-    handle = ask_library("cupy", "get_current_stream", -1, "ptr");
+    handle = ask_library("cupy", "get_current_stream", device, "ptr");
   Py_XDECREF(module);
   if (handle >= 0)
     *producer = (binding_producer){ .is_known = 1, .device = device, .handle = (uint64_t)handle };
