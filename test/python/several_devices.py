@@ -2,10 +2,12 @@
 # RUN: env KJIT_DEVICE=cpu KJIT_CPU_DEVICES=3 %kjit-python %s
 """Several devices in one program, by Numba's names and by kjit's: the current device of each thread, arrays, streams, events and
 launches of each, copies, peer access, and mistakes. The devices are GPUs (KJIT_DEVICE=cuda, two of them at least) or CPU devices."""
+import copy
 import gc
 import itertools
 import linecache
 import os
+import pickle
 import re
 import sys
 import threading
@@ -211,6 +213,20 @@ def check_copies():
         np.testing.assert_array_equal(own.to_host(), -x)
 
 
+def check_copies_of_objects():
+    """Copied and pickled arrays stay on their device; where there is no such device, the current one is taken."""
+    x = random.standard_normal(7)
+    with cuda.gpus[1]:
+        there = cuda.to_device(x)
+        missing = pickle.dumps(there).replace(name_of(1).encode(), name_of(7).encode())
+    for made in (copy.copy(there), copy.deepcopy(there), pickle.loads(pickle.dumps(there))):
+        assert device_of(made) == name_of(1) and made._own._address != there._own._address
+        np.testing.assert_array_equal(made.copy_to_host(), x)
+    assert device_of(pickle.loads(missing)) == name_of(0) and cuda.gpus.current.id == 0
+    with cuda.gpus[1]:
+        assert device_of(pickle.loads(missing)) == name_of(1)
+
+
 # ---- streams and events ----
 
 
@@ -348,6 +364,9 @@ def check_mistakes():
     raises(RuntimeError, rf"select_device\({COUNT}\): there is no device {COUNT}: the devices are 0 to {COUNT - 1}", cuda.select_device, COUNT)
     raises(IndexError, f"there is no device {COUNT + 6}", lambda: cuda.gpus[COUNT + 6])
     raises(IndexError, "there is no device", lambda: cuda.gpus[-COUNT - 1])
+    raises(TypeError, "a device is chosen by its number, not by '1'", lambda: cuda.gpus["1"])
+    raises(TypeError, "a device is chosen by its number, not by None", cuda.select_device, None)
+    raises(TypeError, "a stream must be", cuda.device_array(3).copy_to_host, None, "stream")
     raises(ValueError, "between two devices", cuda.gpus[0].get_primary_context().enable_peer_access, 0)
     raises(ValueError, "flags", cuda.gpus[0].get_primary_context().enable_peer_access, 1, 4)
     raises(kjit.NoDeviceError, f"device {name_of(COUNT)} does not exist", kjit.zeros, 3, "f32", name_of(COUNT))
@@ -368,7 +387,7 @@ def check_mistakes():
             assert f"KJIT_CPU_DEVICES={given}: a number from 1 to 64 is expected" in done.stderr, done.stderr
 
 
-for check in (check_choice, check_required_context, check_threads, check_arrays, check_foreign, check_copies, check_streams, check_launches, check_peers, check_mistakes):
+for check in (check_choice, check_required_context, check_threads, check_arrays, check_foreign, check_copies, check_copies_of_objects, check_streams, check_launches, check_peers, check_mistakes):
     check()
 for _ in range(20):
     check_random_programs()

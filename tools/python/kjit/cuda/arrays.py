@@ -7,10 +7,13 @@ import operator
 import numpy
 
 from .. import _arrays, _kjit, _state, dtypes
-from . import config, errors, layouts, records
+from .._errors import CLASSES
+from . import config, errors, layouts, records, streams
 from .layouts import array_core as array_core
 from .layouts import is_contiguous as is_contiguous
 from .layouts import verify_cuda_ndarray_interface as verify_cuda_ndarray_interface
+
+_NoDeviceError = CLASSES["KJIT_ERROR_NO_DEVICE"]
 
 
 class DeviceNDArray(_kjit.Held):
@@ -127,6 +130,7 @@ class DeviceNDArray(_kjit.Held):
             layouts.check_copy(self, ary)
             layouts.check_strides(self, ary)
         if self.size:
+            streams.wait_for(stream)
             ary[...] = self._to_host()
         return ary
 
@@ -139,6 +143,7 @@ class DeviceNDArray(_kjit.Held):
         differ."""
         if ary.size == 0:
             return
+        streams.wait_for(stream)
         source = (
             ary
             if isinstance(ary, DeviceNDArray)
@@ -227,6 +232,7 @@ class DeviceNDArray(_kjit.Held):
             view._own.copy_from(given.reshape(view.shape))
 
     def setitem(self, key, value, stream=0):
+        streams.wait_for(stream)
         self[key] = value
 
     def __iter__(self):
@@ -311,10 +317,23 @@ class DeviceNDArray(_kjit.Held):
         return self.copy_to_host()
 
     def __reduce__(self):
-        return to_device, (self.copy_to_host(),)
+        return _unpickled, (self.copy_to_host(), self._own.device)
 
     def __repr__(self):
         return f"<kjit.cuda.DeviceNDArray {self.dtype}, shape {self.shape}, on {self._own.device}>"
+
+
+def _unpickled(host, place):
+    """Returns an unpickled array on its original device, or on the current device if the original
+    one does not exist."""
+    try:
+        device = _arrays.device(place)
+    except _NoDeviceError:
+        return to_device(host)
+    if device.kind != _arrays.device().kind:
+        return to_device(host)
+    with device:
+        return to_device(host)
 
 
 def auto_device(obj, stream=0, copy=True):
@@ -479,8 +498,6 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
         raise NotImplementedError("Masked arrays are not supported")
     made = import_memory(desc, owner, numpy.dtype(desc["typestr"]))
     if desc.get("stream") is not None:
-        from . import streams
-
         made.stream = streams.external_stream(desc["stream"])
         if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
             made.stream.synchronize()

@@ -11,6 +11,7 @@ the same one.
 
 import contextlib
 import functools
+import operator
 import threading
 
 from .. import _arrays, _kjit, _state
@@ -318,10 +319,16 @@ class _Devices:
         return get_current_device()
 
     def __getitem__(self, index):
+        if isinstance(index, slice):
+            return self.lst[index]
         count = len(self)
-        if not isinstance(index, slice) and not -count <= index < count:
+        try:
+            number = operator.index(index)
+        except TypeError:
+            raise TypeError(f"a device is chosen by its number, not by {index!r}") from None
+        if not -count <= number < count:
             raise IndexError(f"there is no device {index}: {_counted(count)}")
-        return self.lst[index]
+        return self.lst[number]
 
     def __iter__(self):
         return iter(self.lst)

@@ -231,8 +231,7 @@ def bytes_at(address, size):
 
 
 def _finish(stream):
-    """Without a stream, waits until the copy is done. With a stream, returns while the copy is
-    queued."""
+    """Without a stream, waits for all work of the device as well."""
     if not stream:
         _arrays.device().synchronize()
 
@@ -246,18 +245,21 @@ def _host_bytes(obj, size):
 def host_to_device(dst, src, size, stream=0):
     """Copies `size` bytes from host memory to device memory."""
     if size:
+        streams.wait_for(stream)
         bytes_at(device_pointer(dst), size).copy_from(_host_bytes(src, size))
 
 
 def device_to_host(dst, src, size, stream=0):
     """Copies `size` bytes from device memory to host memory."""
     if size:
+        streams.wait_for(stream)
         _host_bytes(dst, size)[:] = bytes_at(device_pointer(src), size).to_host()
 
 
 def device_to_device(dst, src, size, stream=0):
     """Copies `size` bytes from device memory to device memory."""
     if size:
+        streams.wait_for(stream)
         bytes_at(device_pointer(dst), size).copy_from(bytes_at(device_pointer(src), size))
         _finish(stream)
 
@@ -265,6 +267,7 @@ def device_to_device(dst, src, size, stream=0):
 def device_memset(dst, val, size, stream=0):
     """Sets `size` bytes of device memory to the lowest 8 bits of val."""
     if size:
+        streams.wait_for(stream)
         bytes_at(device_pointer(dst), size).copy_from(numpy.uint8(val & 255))
         _finish(stream)
 

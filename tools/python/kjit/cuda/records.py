@@ -3,6 +3,7 @@
 import numpy
 
 from .. import _arrays, _kjit, _records
+from . import streams
 
 
 class _Part(_kjit.Held):
@@ -103,6 +104,7 @@ class DeviceRecord(_Part):
     def copy_to_host(self, ary=None, stream=0):
         """Returns the record as a NumPy record, or copies it to ary. Raises TypeError if ary has
         another dtype."""
+        streams.wait_for(stream)
         part = self._read()[1]
         if ary is None:
             return part[()] if isinstance(part, numpy.ndarray) else part
@@ -114,6 +116,7 @@ class DeviceRecord(_Part):
 
     def copy_to_device(self, ary, stream=0):
         """Copies another record to this one. Raises TypeError if ary has another dtype."""
+        streams.wait_for(stream)
         ary = ary.copy_to_host() if isinstance(ary, DeviceRecord) else ary
         if ary.dtype != self.dtype:
             raise TypeError(f"incompatible dtype: {ary.dtype} vs. {self.dtype}")

@@ -137,6 +137,23 @@ def unwrap(stream):
     raise TypeError(f"a stream must be a cuda.stream() or 0, not {type(stream).__name__}")
 
 
+def wait_for(stream):
+    """Waits for the work that a stream contains now; the default stream needs no waiting. A copy
+    that is ordered by a stream calls the function first, because copies are not queued on streams.
+    Raises TypeError if the argument is not a stream."""
+    own = unwrap(stream)
+    if own is None:
+        return
+    if not isinstance(own, _kjit.Stream):
+        device = _arrays.device()
+        if device.kind != "cuda":
+            return
+        if isinstance(own, Foreign):
+            device = _arrays.device(f"cuda:{own.device_id}")
+        own = _kjit.open_stream(_state.context(), own.__cuda_stream__()[1], device)
+    own.synchronize()
+
+
 def stream(priority=0, non_blocking=False):
     """Returns a new stream. Lower numbers mean a higher priority; a number outside the device's
     range means the nearest one in the range. non_blocking: the stream is not ordered with the
