@@ -91,11 +91,14 @@ def _fingerprint(code):
     return code.co_code, constants, names, code.co_argcount, code.co_kwonlyargcount, code.co_flags
 
 
-def _codes_within(code):
+def _codes_at(code, line):
+    """Yields the outermost code objects that begin on the line."""
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield constant
-            yield from _codes_within(constant)
+            if constant.co_firstlineno == line:
+                yield constant
+            else:
+                yield from _codes_at(constant, line)
 
 
 def _fingerprints_of(tree, node, code):
@@ -104,10 +107,16 @@ def _fingerprints_of(tree, node, code):
     found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and (n.lineno, n.col_offset) == (node.lineno, node.col_offset)]
     if not found:
         return []
-    place = found[0].lineno, found[0].end_lineno
-    found[0].lineno = found[0].end_lineno = _NO_LINE
+    # The whole expression moves, because Python 3.12 adds an instruction for a body that is not on
+    # the first line of its lambda.
+    moved = [n for n in ast.walk(found[0]) if isinstance(n, (ast.expr, ast.arg, ast.keyword))]
+    places = [(n.lineno, n.end_lineno) for n in moved]
+    distance = _NO_LINE - node.lineno
+    for n, (first, last) in zip(moved, places):
+        n.lineno, n.end_lineno = first + distance, last + distance
     try:
         whole = recompile(tree, code)
     finally:
-        found[0].lineno, found[0].end_lineno = place
-    return [_fingerprint(c) for c in _codes_within(whole) if c.co_firstlineno == _NO_LINE] if whole else []
+        for n, place in zip(moved, places):
+            n.lineno, n.end_lineno = place
+    return [_fingerprint(c) for c in _codes_at(whole, _NO_LINE)] if whole else []
