@@ -186,6 +186,31 @@ if pandas:
         got = kjit.table(frame["y"]).rolling(4).apply(spread)
         pandas.testing.assert_series_equal(got, frame["y"].rolling(4).apply(spread, raw=True))
 
+# Long tables, which several threads compute: rows at random, in particular at the borders of the threads' parts.
+for count, window, center in ((30_000, 5, True), (30_000, 9_000, False), (40_000, 50_000, True), (70_001, 300, False)):
+    values = [masked(rng.normal(1e3, 1, count)), masked(rng.integers(0, 200, count).astype("u1"))][int(rng.integers(0, 2))]
+    keys = np.where(rng.random(count) < 0.97, rng.choice([1, 7]), rng.integers(0, 9000, count))
+    t = kjit.table({"k": keys, "x": values})
+    chosen = {how: ("x", how) for how in HOW if isinstance(how, str)}
+    for grouped in (None, t.groupby("k")):
+        made = (grouped or t).rolling(window, 1, center).agg(**chosen)
+        after = (window - 1) // 2 if center else 0
+        for row in {0, 1, 8191, 8192, count - 1, *rng.integers(0, count, 20).tolist()}:
+            rows = np.flatnonzero(keys == keys[row]) if grouped else np.arange(count)
+            at = int(np.searchsorted(rows, row))
+            inside = rows[max(0, at - (window - 1 - after)) : at + after + 1]
+            there = np.ma.array(values[inside], "f8").compressed().tolist()
+            for how in chosen:
+                enough = (len(inside) if how == "count" else len(there)) >= max(1, HOW[how][1])
+                got = made[how][row]
+                got = None if got is np.ma.masked or got != got else float(got)
+                assert same(got, HOW[how][0](there) if enough else None), (seed, count, window, bool(grouped), row, how, got)
+
+# Sums have no rounding errors that grow with the window.
+x = np.exp(10 * rng.normal(size=30_000))
+made = kjit.table({"x": x}).rolling(20_000).sum()["x"]
+assert all(math.isclose(made[i], math.fsum(x[i - 19_999 : i + 1]), rel_tol=1e-15) for i in (19_999, 25_000, 29_999)), seed
+
 # A large value does not change the windows that it is not in, and equal values have the variance 0.
 x = np.concatenate([np.full(50, 0.1), [1e300], np.full(50, 0.1), rng.random(100)])
 made = kjit.table({"x": x}).rolling(7).agg(sum=("x", "sum"), var=("x", "var"))

@@ -1,5 +1,7 @@
 """Rolling windows: aggregates the rows around each row, in a whole table or in each group."""
 
+import os
+
 import numpy
 
 from .. import _algorithms
@@ -7,19 +9,20 @@ from . import keys, rolling_kernels
 from .aggregating import Typed, Values
 from .columns import find_column
 from .grouping import usable
-from .rolling_kernels import COUNT, GREATEST, LEAST, MEAN, MOMENT, SUM
+from .rolling_kernels import COUNT, DEVIATION, GREATEST, LEAST, MEAN, NEEDS, PARTS, SUM, VARIANCE
 from .running import Result
 
-# Name of an aggregation -> the partial results that it needs in addition to the count.
+# Name of an aggregation -> its number in the kernel and the minimum number of values that it needs.
 NAMED = {
-    "sum": (SUM,),
-    "mean": (SUM,),
-    "min": (LEAST,),
-    "max": (GREATEST,),
-    "count": (),
-    "var": (MEAN, MOMENT),
-    "std": (MEAN, MOMENT),
+    "sum": (SUM, 0),
+    "mean": (MEAN, 1),
+    "min": (LEAST, 1),
+    "max": (GREATEST, 1),
+    "count": (COUNT, 0),
+    "var": (VARIANCE, 2),
+    "std": (DEVIATION, 2),
 }
+_SHORTEST_TASK = 8192  # rows
 
 
 class Rolling:
@@ -57,7 +60,7 @@ class Rolling:
         if how is not None:
             chosen = how if isinstance(how, dict) else dict.fromkeys(self._columns(), how)
             aggregations = {column: (column, each) for column, each in chosen.items()}
-        made = {name: self._aggregated(name, pair) for name, pair in aggregations.items()}
+        made = self._aggregated(aggregations)
         home, native = self._table._home, self._table._native
         if not hasattr(self._table, "columns"):
             return home.series_of(*made.values(), native, *made)
@@ -78,24 +81,20 @@ class Rolling:
         keys_of_groups = self._grouped._names if self._grouped else ()
         return [name for name in self._table._columns if name not in keys_of_groups]
 
-    def _aggregated(self, name, pair):
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f'agg({name}=...) takes a pair such as ("price", "mean"), not {pair!r}')
-        column, how = pair
-        if isinstance(how, str) and how not in NAMED:
-            raise ValueError(f"agg({name}=...): windows have no aggregation {how!r}; use {', '.join(NAMED)} or a function")
-        if not isinstance(how, str) and not hasattr(how, "__code__"):
-            raise TypeError(f"agg({name}=...): an aggregation must be a name or a Python function, not {type(how).__name__}")
-        values, there, kind = self._values(name, column, how)
+    def _aggregated(self, aggregations):
+        """Returns name -> Result. One pass computes all named aggregations of a column."""
+        by_column, made = {}, dict.fromkeys(aggregations)
+        for name, pair in aggregations.items():
+            column, how = _checked(name, pair)
+            by_column.setdefault(column, {})[name] = how
         rows, offsets = self._segments()
-        if rows is not None:
-            values, there = values[rows], None if there is None else there[rows]
-        blocks = _blocks(offsets, self._window)
-        after = (self._window - 1) // 2 if self._center else 0
-        windows = _Windows(values, there, blocks, self._window - 1 - after, after)
-        least = max(self._least, {"sum": 0, "count": 0, "var": 2, "std": 2}.get(how, 1) if isinstance(how, str) else 1)
-        found, is_there = windows.named(how, least) if isinstance(how, str) else windows.own(how, least)
-        return _result(found, is_there, kind, rows, len(self._table))
+        for column, chosen in by_column.items():
+            windows = _Windows(*self._values(column, chosen), rows, offsets, self._window, self._center)
+            named = {name: how for name, how in chosen.items() if isinstance(how, str)}
+            if named:
+                made.update(zip(named, windows.named(named.values(), self._least)))
+            made.update((name, windows.own(how, max(self._least, 1))) for name, how in chosen.items() if name not in named)
+        return made
 
     def _segments(self):
         """Returns (the rows group by group, or None for all rows in order; the offsets of the
@@ -110,8 +109,9 @@ class Rolling:
             self._layout = rows, offsets
         return self._layout
 
-    def _values(self, name, column, how):
-        """Returns (the values as float64, which of them are there or None, the kind of the column)."""
+    def _values(self, column, chosen):
+        """Returns (the values, which of them are there or None, the kind of the column). chosen: the
+        aggregations of the column by name."""
         if callable(column) and hasattr(self._table, "columns"):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
@@ -119,16 +119,26 @@ class Rolling:
             found = usable(find_column(self._table._columns, column))
             (values, there), texts, kind = keys.whole(found), found.texts, found.data.kind
             if found.decimal is not None:
-                if callable(how):
+                if any(map(callable, chosen.values())):
                     found.decimal.check_digits(column)
                 values = found.decimal.floats(values)
         if texts is not None or values.dtype.kind not in "biuf":
             what = {"m": "time differences", "M": "dates", "c": "complex numbers"}.get(values.dtype.kind, "texts")
-            raise TypeError(f"agg({name}=...): rolling windows support only numbers, but column {column!r} has {'texts' if texts is not None else what}")
-        if kind == "numpy" and values.dtype.kind == "f":
-            is_value = values == values
-            there = is_value if there is None else there & is_value
-        return numpy.ascontiguousarray(values, "f8"), None if there is None or there.all() else there, kind
+            what = "texts" if texts is not None else what
+            raise TypeError(f"agg({next(iter(chosen))}=...): rolling windows support only numbers, but column {column!r} has {what}")
+        return values.view("u1") if values.dtype.kind == "b" else values, there, kind
+
+
+def _checked(name, pair):
+    """Returns the column and the aggregation of `name=(column, aggregation)`."""
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise TypeError(f'agg({name}=...) takes a pair such as ("price", "mean"), not {pair!r}')
+    column, how = pair
+    if isinstance(how, str) and how not in NAMED:
+        raise ValueError(f"agg({name}=...): windows have no aggregation {how!r}; use {', '.join(NAMED)} or a function")
+    if not isinstance(how, str) and not hasattr(how, "__code__"):
+        raise TypeError(f"agg({name}=...): an aggregation must be a name or a Python function, not {type(how).__name__}")
+    return pair
 
 
 def _number(value, name, least):
@@ -139,59 +149,85 @@ def _number(value, name, least):
     return int(value)
 
 
-def _blocks(offsets, window):
-    """Returns (begin, end, first row of the group, last row of the group) of the blocks of rows,
-    which are as long as a window."""
-    counts = numpy.diff(offsets)
-    numbers = (counts + window - 1) // window
-    first = numpy.repeat(offsets[:-1], numbers)
-    end = numpy.repeat(offsets[1:], numbers)
-    starts = numpy.cumsum(numbers) - numbers
-    begins = first + (numpy.arange(len(first)) - numpy.repeat(starts, numbers)) * window
-    return begins, numpy.minimum(begins + window, end), first, end - 1
-
-
 class _Windows:
-    """The windows over values that are already in order."""
+    """The windows over the values of a column. rows: the rows group by group, or None for all rows in
+    order; offsets: the offsets of the groups in rows, and the end."""
 
-    def __init__(self, values, there, blocks, before, after):
-        self.values, self.there, self.blocks, self.before, self.after = values, there, blocks, before, after
+    def __init__(self, values, there, kind, rows, offsets, window, center):
+        self.values, self.there, self.kind, self.rows, self.offsets = values, there, kind, rows, offsets
+        self.skips_nan = kind == "numpy" and values.dtype.kind == "f"
+        longest = int(numpy.diff(offsets).max(initial=1))
+        after = (window - 1) // 2 if center else 0
+        self.before, self.after = (min(reach, max(longest - 1, 0)) for reach in (window - 1 - after, after))
 
-    def named(self, how, least):
-        """Returns (the results of an aggregation, which of them are there). least: the minimum
-        number of values for a result."""
-        counts, *found = self._partial((COUNT, *NAMED[how]))
-        if how == "count":
-            first, last = self._bounds()
-            return counts, last - first + 1 >= least
-        with numpy.errstate(all="ignore"):
-            made = {"mean": lambda: found[0] / counts, "var": lambda: found[-1] / (counts - 1)}
-            made["std"] = lambda: numpy.sqrt(found[-1] / (counts - 1))
-            return made.get(how, lambda: found[0])(), counts >= least
+    def named(self, names, least):
+        """Returns the Result of each named aggregation. least: the minimum number of values for a
+        result."""
+        kinds = tuple(NAMED[name][0] for name in names)
+        needed = tuple(float(max(least, NAMED[name][1])) for name in names)
+        count, is_flagged = len(self.values), self.kind != "numpy"
+        is_whole = self.rows is None or len(self.rows) == count
+        rest = 0.0 if is_flagged else numpy.nan  # for rows of no group
+        out = tuple(numpy.empty(count) if is_whole else numpy.full(count, rest) for _ in kinds)
+        flags = tuple((numpy.empty if is_whole else numpy.zeros)(count, bool) for _ in kinds if is_flagged)
+        if self.offsets[-1]:
+            self._run(kinds, needed, out, is_flagged, flags)
+        return [Result(values, _or_none(flags[j]) if is_flagged else None, self.kind) for j, values in enumerate(out)]
 
-    def _partial(self, kinds):
-        forward, backward, out = (tuple(numpy.empty(len(self.values)) for _ in kinds) for _ in range(3))
-        if len(self.values):
-            rolling_kernels.scan(self.values, self.there, *self.blocks[:2], kinds, forward, backward)
-            rolling_kernels.combine(*self.blocks, self.before, self.after, kinds, forward, backward, out)
-        return out
+    def _run(self, kinds, needed, out, is_flagged, flags):
+        tasks, slots = self._tasks()
+        length = self.before + self.after + 1
+        inverse = numpy.zeros(length + 1)
+        inverse[1:] = 1 / numpy.arange(1, length + 1)
+        needs = tuple(part in {NEEDS.get(kind) for kind in kinds} for part in range(4))
+        ends = numpy.empty((len(slots) - 1, 2, PARTS, length))
+        layout = self.there is not None, self.rows is not None, self.skips_nan
+        given = (numpy.zeros(1, dtype) if x is None else x for x, dtype in ((self.there, bool), (self.rows, "i8")))
+        rolling_kernels.aggregate(
+            self.values, *given, *layout, tasks, slots, self.before, self.after, inverse, ends, needs, kinds,
+            needed, out, is_flagged, flags,
+        )  # fmt: skip
+
+    def _tasks(self):
+        """Returns the tasks and the slots of the kernel. A task first computes the ends of the block
+        before its rows, so a task that is not the only one of its group is longer than a window."""
+        counts, cores = numpy.diff(self.offsets), len(os.sched_getaffinity(0))
+        length = self.before + self.after + 1
+        rows_of_task = max(_SHORTEST_TASK, min(4 * length, -(-int(self.offsets[-1]) // cores)))
+        numbers = -(-counts // rows_of_task)
+        group = numpy.repeat(numpy.arange(len(counts)), numbers)
+        number = numpy.arange(len(group)) - numpy.repeat(numpy.cumsum(numbers) - numbers, numbers)
+        tasks = numpy.empty((len(group), 4), "i8")
+        tasks[:, 2], tasks[:, 3] = self.offsets[:-1][group], self.offsets[1:][group]
+        tasks[:, 0] = tasks[:, 2] + number * rows_of_task
+        tasks[:, 1] = numpy.minimum(tasks[:, 0] + rows_of_task, tasks[:, 3])
+        wanted = numpy.linspace(0, self.offsets[-1], min(len(tasks), 8 * cores) + 1)
+        return tasks, numpy.searchsorted(numpy.append(tasks[:, 0], self.offsets[-1]), wanted)
+
+    def _present(self):
+        """Returns (the values as floats of 64 bits in the order of the windows, which of them are there
+        or None)."""
+        values = numpy.asarray(self.values, "f8")
+        there = self.there
+        if self.skips_nan:
+            is_value = values == values
+            there = is_value if there is None else there & is_value
+        if self.rows is not None:
+            values, there = values[self.rows], None if there is None else there[self.rows]
+        return numpy.ascontiguousarray(values), None if there is None else _or_none(there)
 
     def _bounds(self):
-        """Returns the first and the last row of each window."""
-        begins, ends, firsts, lasts = self.blocks
-        rows, lengths = numpy.arange(len(self.values)), ends - begins
-        return numpy.maximum(numpy.repeat(firsts, lengths), rows - self.before), numpy.minimum(
-            numpy.repeat(lasts, lengths), rows + self.after
-        )
+        """Returns the first row of each window and the end."""
+        lengths, rows = numpy.diff(self.offsets), numpy.arange(self.offsets[-1])
+        firsts, ends = numpy.repeat(self.offsets[:-1], lengths), numpy.repeat(self.offsets[1:], lengths)
+        return numpy.maximum(firsts, rows - self.before), numpy.minimum(ends, rows + self.after + 1)
 
     def own(self, function, least):
-        """Returns (the results of a Python function of the array of a window's values, which of
-        them are there)."""
-        first, last = self._bounds()
-        values, starts, stops = self.values, first, last + 1
-        if self.there is not None:
-            places = numpy.concatenate([[0], numpy.cumsum(self.there)])
-            values, starts, stops = values[self.there], places[first], places[stops]
+        """Returns the Result of a Python function of the array of a window's values."""
+        (values, there), (starts, stops) = self._present(), self._bounds()
+        if there is not None:
+            places = numpy.concatenate([[0], numpy.cumsum(there)])
+            values, starts, stops = values[there], places[starts], places[stops]
         is_there = stops - starts >= least
         present = numpy.flatnonzero(is_there)
         known = function.__dict__
@@ -199,9 +235,17 @@ class _Windows:
             known["__kjit_window__"] = _of_window(function)
         operand = _algorithms.computed(known["__kjit_window__"], len(present), present, values, starts, stops)
         found = _algorithms.map(_same, operand, device="cpu")
-        made = numpy.zeros(len(is_there), found.dtype)
-        made[present] = found
-        return made, is_there
+        places = present if self.rows is None else self.rows[present]
+        made, flags = numpy.zeros(len(self.values), found.dtype), numpy.zeros(len(self.values), bool)
+        made[places], flags[places] = found, True
+        if self.kind == "numpy" and made.dtype.kind == "f":
+            return Result(numpy.where(flags, made, made.dtype.type(numpy.nan)), None, self.kind)
+        return Result(made, _or_none(flags), self.kind)
+
+
+def _or_none(flags):
+    """Returns None in place of flags that are all true."""
+    return None if flags.all() else flags
 
 
 def _same(x):
@@ -214,18 +258,6 @@ def _of_window(function):
         return function(values[starts[w] : stops[w]])
 
     return Typed(of_window, numba=True)
-
-
-def _result(values, is_there, kind, rows, count):
-    """Returns the results in the order of the table's rows. Rows that belong to no group have no
-    result."""
-    if rows is not None:
-        ordered, flags = numpy.zeros(count, values.dtype), numpy.zeros(count, bool)
-        ordered[rows], flags[rows] = values, is_there
-        values, is_there = ordered, flags
-    if kind == "numpy" and values.dtype.kind == "f":
-        return Result(numpy.where(is_there, values, values.dtype.type(numpy.nan)), None, kind)
-    return Result(values, None if is_there.all() else is_there, kind)
 
 
 def _method(name):

@@ -1,83 +1,138 @@
-"""Kernels for rolling windows, on the cores of the CPU. The rows are divided into blocks as long as
-the window. A window consists of the end of one block and the beginning of the next, so its result
+"""The kernel for rolling windows, on the cores of the CPU. It divides the rows into blocks as long
+as the window. A window consists of the end of one block and the beginning of the next, so its result
 combines two partial results, and nothing is subtracted."""
 
 import math
 import typing
 
-from .._functions import jit
-from ..dtypes import const
+from .._functions import func, jit
+from ..dtypes import SCALARS, const
 from ..frontend.words import ALL
 
+f64, i64 = SCALARS["f64"], SCALARS["i64"]
 grid_range, static = ALL["grid_range"], ALL["static"]
-INFINITY = math.inf
-# The partial results, numbered for the kernels. MOMENT is the sum of squared deviations from the
-# mean.
-COUNT, SUM, LEAST, GREATEST, MEAN, MOMENT = range(6)
+INFINITY, NAN = math.inf, math.nan
+# The results of windows, numbered for the kernel.
+COUNT, SUM, MEAN, LEAST, GREATEST, VARIANCE, DEVIATION = range(7)
+# The partial results: whether a call needs sums, minima, maxima, and means with the sums of squared
+# deviations from them.
+OF_SUM, OF_LEAST, OF_GREATEST, OF_MOMENT = range(4)
+NEEDS = {SUM: OF_SUM, MEAN: OF_SUM, LEAST: OF_LEAST, GREATEST: OF_GREATEST, VARIANCE: OF_MOMENT, DEVIATION: OF_MOMENT}
+PARTS = 6  # number of arrays of partial results in `ends`
+
+
+@func
+@typing.no_type_check
+def element(values, there, rows, has_missing: const, is_grouped: const, skips_nan: const, r, first, last):
+    """Returns (the value in row r of the order, whether it counts). Rows outside of first to last
+    do not count. The three flags say whether `there`
+    and `rows` are used, and whether a NaN does not count."""
+    inside = r >= first and r <= last
+    at = min(max(r, first), last)
+    i = i64(rows[at]) if is_grouped else at
+    v = f64(values[i])
+    is_there = inside and there[i] if has_missing else inside
+    if skips_nan:
+        is_there = is_there and v == v
+    return v, is_there
+
+
+@func
+@typing.no_type_check
+def error_of_sum(x, y, total):
+    """Returns the rounding error of total = x + y (Knuth's two-sum)."""
+    z = total - x
+    return (x - (total - z)) + (y - z)
+
+
+@func
+@typing.no_type_check
+def corrected(total, error):
+    """Returns a sum with its rounding errors. Infinite sums have NaN as their error."""
+    return total + error if error == error else total
 
 
 @jit(device="cpu")
 @typing.no_type_check
-def scan(values, there, begins, ends, kinds: const, forward, backward):
-    """Computes for each row i of a block the partial results from the begin of the block to row i,
-    and from row i to the end."""
-    for b in grid_range(len(begins)):
-        for direction in range(2):
-            count, total, low, high, mean, moment = 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
-            for step in range(ends[b] - begins[b]):
-                i = begins[b] + step if direction == 0 else ends[b] - 1 - step
-                is_there = True if there is None else there[i]
-                if is_there:
-                    v = values[i]
-                    count += 1.0
-                    d = v - mean
-                    mean += d / count
-                    moment += d * (v - mean)
-                    total, low, high = total + v, min(low, v), max(high, v)
-                for j in static(range(len(kinds))):
-                    if kinds[j] == 0:
-                        found = count
-                    elif kinds[j] == 1:
-                        found = total
-                    elif kinds[j] == 2:
-                        found = low
-                    elif kinds[j] == 3:
-                        found = high
-                    elif kinds[j] == 4:
-                        found = mean
-                    else:
-                        found = moment
-                    if direction == 0:
-                        forward[j][i] = found
-                    else:
-                        backward[j][i] = found
+def aggregate(
+    values, there, rows, has_missing: const, is_grouped: const, skips_nan: const, tasks, slots, before, after, inverse, ends,
+    needs: const, kinds: const, least, out, flagged: const, flags,
+):  # fmt: skip
+    """Computes the results of the windows that reach from `before` rows before a row to `after` rows
+    after it.
 
-
-@jit(device="cpu")
-@typing.no_type_check
-def combine(begins, ends, firsts, lasts, before, after, kinds: const, forward, backward, out):
-    """Combines the partial results of the windows that reach from `before` rows before a row to
-    `after` rows after it, within the rows from firsts[b] to lasts[b]. kinds begins with COUNT, and
-    MEAN comes directly before MOMENT."""
-    for b in grid_range(len(begins)):
-        for i in range(begins[b], ends[b]):
-            s, e = max(firsts[b], i - before), min(lasts[b], i + after)
-            if s < begins[b] or e >= ends[b]:
-                n, m = backward[0][s], forward[0][e]
-                for j in static(range(len(kinds))):
-                    x, y = backward[j][s], forward[j][e]
-                    if kinds[j] <= 1:
-                        out[j][i] = x + y
-                    elif kinds[j] == 2:
-                        out[j][i] = min(x, y)
-                    elif kinds[j] == 3:
-                        out[j][i] = max(x, y)
-                    elif kinds[j] == 5:
-                        d = forward[j - 1][e] - backward[j - 1][s]
-                        out[j][i] = x + y + d * d * (n * m / max(n + m, 1.0))
-            elif s == begins[b]:
-                for j in static(range(len(kinds))):
-                    out[j][i] = forward[j][e]
-            else:  # the window ends at the end of its block
-                for j in static(range(len(kinds))):
-                    out[j][i] = backward[j][s]
+    rows: the rows group by group. The three flags: see `element`. tasks: for each task its first row
+    and its end, and the first row of the group and its end. slots[s]: the first task of a slot,
+    whose tasks one thread computes. inverse[n]: 1/n. ends: for each slot two arrays of PARTS partial
+    results, those of the ends of a block. least[j]: the minimum number of values, or of rows for
+    COUNT. flags[j] says which results are there; if not flagged, the other results are NaN.
+    """
+    for s in grid_range(len(slots) - 1):
+        for task in range(slots[s], slots[s + 1]):
+            low, high, first, last = tasks[task, 0], tasks[task, 1], tasks[task, 2], tasks[task, 3] - 1
+            a = min(after, last - first)
+            w = min(before, last - first) + a + 1
+            begin, side = low + a - w, 0
+            while begin - a < high:  # the first block only computes the ends
+                n, total, error, small, great, mean, moment = 0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
+                m, total_2, error_2, small_2, great_2, mean_2, moment_2 = 0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
+                for k in range(min(w, high + a - begin)):
+                    v, is_there = element(values, there, rows, has_missing, is_grouped, skips_nan, begin + k, first, last)
+                    u, is_there_2 = element(values, there, rows, has_missing, is_grouped, skips_nan, begin + w - 1 - k, first, last)
+                    n += 1 if is_there else 0
+                    m += 1 if is_there_2 else 0
+                    ends[s, 1 - side, 0, w - 1 - k] = f64(m)
+                    if needs[0]:
+                        x, y = v if is_there else 0.0, u if is_there_2 else 0.0
+                        error += error_of_sum(total, x, total + x)
+                        error_2 += error_of_sum(total_2, y, total_2 + y)
+                        total, total_2 = total + x, total_2 + y
+                        ends[s, 1 - side, 1, w - 1 - k] = corrected(total_2, error_2)
+                    if needs[1]:
+                        small = min(small, v if is_there else INFINITY)
+                        small_2 = min(small_2, u if is_there_2 else INFINITY)
+                        ends[s, 1 - side, 2, w - 1 - k] = small_2
+                    if needs[2]:
+                        great = max(great, v if is_there else -INFINITY)
+                        great_2 = max(great_2, u if is_there_2 else -INFINITY)
+                        ends[s, 1 - side, 3, w - 1 - k] = great_2
+                    if needs[3]:
+                        d = v - mean if is_there else 0.0
+                        mean += d * inverse[n]
+                        moment += d * (v - mean) if is_there else 0.0
+                        e = u - mean_2 if is_there_2 else 0.0
+                        mean_2 += e * inverse[m]
+                        moment_2 += e * (u - mean_2) if is_there_2 else 0.0
+                        ends[s, 1 - side, 4, w - 1 - k] = mean_2
+                        ends[s, 1 - side, 5, w - 1 - k] = moment_2
+                    r = begin + k - a
+                    if r >= low:
+                        both = k + 1 < w
+                        n_2 = ends[s, side, 0, k + 1] if both else 0.0
+                        count = f64(n) + n_2
+                        i = i64(rows[r]) if is_grouped else r
+                        for j in static(range(len(kinds))):
+                            found, known = count, count
+                            if kinds[j] == 0:
+                                known = f64(min(last, r + a) - max(first, r + a - w + 1) + 1)
+                            elif kinds[j] <= 2:
+                                found = corrected(total, error) + (ends[s, side, 1, k + 1] if both else 0.0)
+                                if kinds[j] == 2:
+                                    found = found / count
+                            elif kinds[j] == 3:
+                                found = min(small, ends[s, side, 2, k + 1] if both else INFINITY)
+                            elif kinds[j] == 4:
+                                found = max(great, ends[s, side, 3, k + 1] if both else -INFINITY)
+                            else:
+                                d = ends[s, side, 4, k + 1] - mean if both else 0.0
+                                squares = moment + (ends[s, side, 5, k + 1] if both else 0.0)
+                                squares += d * d * (f64(n) * n_2 / max(count, 1.0))
+                                found = squares / (count - 1.0)
+                                if kinds[j] == 6:
+                                    found = math.sqrt(found)
+                            enough = known >= least[j]
+                            if flagged:
+                                out[j][i], flags[j][i] = found, enough
+                            else:
+                                out[j][i] = found if enough else NAN
+                begin, side = begin + w, 1 - side
