@@ -363,10 +363,28 @@ if pyarrow:
     for index in (2, 40_000_000, -3):
         codes = np.zeros(50000, "i4")
         codes[rng.integers(0, len(codes))] = index
+        codes_of_all = np.append(codes, 0)
         wrong = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes), pyarrow.array(["a", "b"]), safe=False)
-        try:
-            kjit.table(pyarrow.table({"k": wrong, "v": codes})).groupby("k").sum()
-        except ValueError as error:
-            assert str(error) == f"a column of texts has the index {index}, but its dictionary has 2 texts", error
-        else:
-            raise AssertionError(f"not refused: index {index}")
+        whole = pyarrow.table({"k": pyarrow.chunked_array([wrong[:0], wrong, wrong[:1]]), "v": codes_of_all})
+        right = pyarrow.table({"k": pyarrow.array(["b", "a"]).dictionary_encode()})
+        frame = pandas and pandas.DataFrame({"k": pandas.arrays.ArrowExtensionArray(whole["k"])})
+        for use in (
+            lambda: kjit.table(whole).groupby("k").sum(),
+            lambda: kjit.table(whole).merge(right),
+            lambda: kjit.table(right).merge(whole, how="outer"),
+            lambda: kjit.table(whole).sort("k"),
+            lambda: kjit.table(whole).top_k(2, "k"),
+            lambda: kjit.table(whole).value_counts("k"),
+            lambda: kjit.table(whole).apply(lambda row: row.k),
+            lambda: kjit.table(whole).filter(lambda row: row.k == "c"),
+            lambda: kjit.table(whole["k"]).apply(lambda k: k == "a"),
+            lambda: kjit.table(frame).sort("k") if pandas else kjit.table(whole).sort("k"),
+            lambda: kjit.eval("k == 'a'", k=whole["k"]),
+        ):
+            try:
+                use()
+            except ValueError as error:
+                assert f"has the index {index}, but its dictionary has 2 elements" in str(error), error
+                assert "column 'k'" in str(error) or "a column of texts" in str(error), error
+            else:
+                raise AssertionError(f"not refused: index {index}")

@@ -17,22 +17,23 @@ def columns_of(table, has_flags=False):
 
 def _column(table, at, name, has_flags):
     def read_column():
-        data = read(table.column(at))
+        data = read(table.column(at), name)
         data.may_be_missing = data.may_be_missing or has_flags
         return data
 
     return Column(name, read_column)
 
 
-def read(column):
-    """Returns the data of a ChunkedArray or Array."""
+def read(column, name=None):
+    """Returns the data of a ChunkedArray or Array. name: the name of the column, for messages. Raises
+    ValueError for an index outside of its dictionary."""
     import pyarrow
 
     if not isinstance(column, pyarrow.ChunkedArray):
         column = pyarrow.chunked_array([column])
     kind, types = column.type, pyarrow.types
     if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind) or kind == _string_view():
-        return _of_texts(column)
+        return _of_texts(column, name)
     if types.is_null(kind):
         return _of_nulls(len(column))
     return capsules.read(column)
@@ -50,10 +51,13 @@ def _of_nulls(count):
     return Data([Chunk(numpy.zeros(count, bool), numpy.zeros(count, bool), count)], "arrow")
 
 
-def _of_texts(column):
+def _of_texts(column, name):
     """Returns the codes of a column of strings, with a dictionary for all chunks."""
     import pyarrow
 
+    if pyarrow.types.is_dictionary(column.type):
+        for chunk in column.chunks:
+            _check_indices(chunk, name)
     if not pyarrow.types.is_dictionary(column.type):
         column = column.cast(pyarrow.string()) if column.type == _string_view() else column
         column = column.dictionary_encode()
@@ -65,6 +69,19 @@ def _of_texts(column):
         raise Refused(f"{column.type}: a dictionary with a missing text is not supported")
     indices = pyarrow.chunked_array([chunk.indices for chunk in column.chunks], column.type.index_type)
     return Data(capsules.read(indices).chunks, "arrow", texts=texts.to_pylist())
+
+
+def _check_indices(chunk, name):
+    """Raises ValueError for an index outside of the dictionary, which pyarrow does not check unless a
+    program calls `validate`."""
+    import pyarrow.compute
+
+    count = len(chunk.dictionary)
+    limits = pyarrow.compute.min_max(chunk.indices).as_py()
+    wrong = [index for index in limits.values() if index is not None and not 0 <= index < count]
+    if wrong:
+        what = "a column of texts" if name is None else f"column {name!r}"
+        raise ValueError(f"{what} has the index {wrong[0]}, but its dictionary has {count} elements")
 
 
 _UNITS = ("s", "ms", "us", "ns")

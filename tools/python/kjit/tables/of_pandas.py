@@ -32,7 +32,7 @@ def _read(series, reads_nan):
     dtype, count = series.dtype, len(series)
     kind = type(dtype).__name__
     if kind == "ArrowDtype":
-        return of_arrow.read(series.array.__arrow_array__())
+        return of_arrow.read(series.array.__arrow_array__(), series.name)
     if isinstance(dtype, numpy.dtype) and dtype.kind != "O":
         values = check_numpy(series.to_numpy())
         is_nan = {"f": numpy.isnan, "m": numpy.isnat, "M": numpy.isnat}.get(dtype.kind) if reads_nan else None
