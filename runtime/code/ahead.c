@@ -44,7 +44,7 @@ static void assume_arguments(kj_call *call, const kj_argument *arguments)
 static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
 {
   const kjit_kernel *kernel = call->kernel;
-  kj_scope scope = kj_call_scope(call);
+  kj_scope scope = kj_call_scope(call, NULL);
   uint32_t bounds[3] = { KJ_DEFAULT_BLOCK };
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && kj_knows_block(kernel, call->device))

@@ -250,13 +250,12 @@ static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, k
 static bool evaluate_let(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   const ki_decl *decl = expr->decl;
-  if (decl->kind != KJ_DECL_LET || !scope->bindings || decl->index >= scope->binding_count ||
-      !scope->bindings[decl->index].value)
+  const kj_binding *binding = kj_find_binding(scope, decl);
+  if (!binding)
     return refuse(scope, expr,
                   decl->kind == KJ_DECL_VAR || decl->kind == KJ_DECL_LOOP
                     ? "changes while the kernel runs"
                     : "is not known before the launch");
-  const kj_binding *binding = &scope->bindings[decl->index];
   return binding->item < 0
            ? evaluate(scope, binding->value, wanted, k)
            : evaluate_item(scope, binding->value, (uint32_t)binding->item, wanted, k);
@@ -298,6 +297,8 @@ static bool evaluate_dimension(kj_scope *scope, const ki_expr *index, uint32_t c
 static bool extent_of(kj_scope *scope, const ki_expr *expr, const ki_expr *array,
                       uint32_t dimension, bool is_stride, known *k)
 {
+  const kj_bound *bound = is_stride ? NULL : kj_find_array(scope, array);
+  if (bound && dimension < bound->rank) return give_index(bound->shape[dimension], k);
   kj_shape shape;
   if (!kj_evaluate_shape(scope, array, &shape)) return false;
   if (dimension >= shape.rank)
@@ -425,10 +426,9 @@ static const ki_expr *look_through(kj_scope *scope, const ki_expr *expr, const k
   if (decl && decl->kind == KJ_DECL_CONST && decl->value) {
     found = look_through(scope, decl->value, type);
     if (decl->type_expr) *type = decl->type_expr;
-  } else if (decl && decl->kind == KJ_DECL_LET && scope->bindings &&
-             decl->index < scope->binding_count) {
-    const kj_binding *binding = &scope->bindings[decl->index];
-    if (binding->value && binding->item < 0) found = look_through(scope, binding->value, type);
+  } else if (decl) {
+    const kj_binding *binding = kj_find_binding(scope, decl);
+    if (binding && binding->item < 0) found = look_through(scope, binding->value, type);
   } else if (expr->kind == KJ_EXPR_INDEX && expr->args.count == 1) {
     const ki_expr *tuple = look_through(scope, expr->x, type);
     const ki_type_expr *own = *type;
@@ -452,9 +452,12 @@ static bool is_extents(const ki_expr *expr)
 uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr)
 {
   const ki_type_expr *type;
+  if (expr->kind == KJ_EXPR_CALL || expr->kind == KJ_EXPR_BINARY) return 1; /* the usual case */
   expr = look_through(scope, expr, &type);
   if (expr->kind == KJ_EXPR_TUPLE) return (uint32_t)expr->args.count;
   if (!is_extents(expr)) return 1;
+  const kj_bound *array = kj_find_array(scope, expr->x);
+  if (array) return array->rank;
   kj_shape shape;
   return kj_evaluate_shape(scope, expr->x, &shape) ? shape.rank : 0;
 }
@@ -538,7 +541,7 @@ bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value)
   return true;
 }
 
-bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
+static bool evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
 {
   known k;
   const kjit_type types[] = { KJIT_ANY, KJIT_I64 };
@@ -552,6 +555,15 @@ bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_
   k.value = ki_index_value(k.value);
   if (!convert(scope, expr, KJIT_I64, &k)) return false;
   *value = (int64_t)k.value.integer;
+  return true;
+}
+
+bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
+{
+  int64_t checked;
+  if (item > 0 || !kj_evaluate_fast(scope, expr, value))
+    return evaluate_index(scope, expr, item, value);
+  KJ_ASSERT(evaluate_index(scope, expr, item, &checked) && checked == *value);
   return true;
 }
 

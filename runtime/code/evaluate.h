@@ -63,6 +63,15 @@ typedef struct kj_scope {
   uint32_t steps, depth;
 } kj_scope;
 
+/* Returns the value of a let, or NULL if the declaration is no let or has no known value. */
+static inline const kj_binding *kj_find_binding(const kj_scope *scope, const ki_decl *decl)
+{
+  bool is_let = decl->kind == KJ_DECL_LET && scope->bindings && decl->index < scope->binding_count;
+  return is_let && scope->bindings[decl->index].value ? &scope->bindings[decl->index] : NULL;
+}
+/* Returns the array argument that the expression names, possibly by lets, or NULL. */
+const kj_bound *kj_find_array(const kj_scope *scope, const ki_expr *expr);
+
 /* Evaluates an expression without a type context. An untyped number argument has the value of a
  * literal. */
 bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value);
@@ -74,6 +83,9 @@ static inline bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64
 {
   return kj_evaluate_item(scope, expr, -1, value);
 }
+/* evaluate_fast.c: evaluates a usual integer expression to the same value as kj_evaluate_index, or
+ * returns false. */
+bool kj_evaluate_fast(const kj_scope *scope, const ki_expr *expr, int64_t *value);
 bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds);
 /* Returns the number of items of a tuple-valued expression, 1 for other expressions, or 0 if
  * unknown. */
@@ -87,51 +99,5 @@ bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
 /* Returns false and stores reason and location in the scope, unless the scope already has a
  * reason. */
 bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason);
-
-/* ---- programs: short programs for extents, @block and @grid, made once for each kernel ----
- *
- * Launches run programs and rarely evaluate expression trees. A program supports integers, extents
- * of array arguments and the usual operators, and computes with ir/arithmetic.h like kj_evaluate.
- * It returns the value that kj_evaluate would return, or fails. After a failure, kj_evaluate
- * evaluates the expression and reports errors; for example, programs do not support untyped number
- * arguments. */
-
-typedef enum kj_step_op {
-  KJ_STEP_NUMBER, /* the number .number */
-  KJ_STEP_SCALAR, /* value of parameter .parameter */
-  KJ_STEP_EXTENT, /* extent of an array; .number: dimension, negative counts from the end */
-  KJ_STEP_COUNT,  /* number of elements of an array */
-  KJ_STEP_BLOCK,  /* extent of the block; .number: dimension */
-  KJ_STEP_BINARY, /* binary operator; .number: kjit_op */
-  KJ_STEP_BUILTIN /* built-in with two arguments; .number: ki_builtin_id */
-} kj_step_op;
-
-typedef struct kj_step {
-  uint16_t op, parameter;
-  kjit_type type; /* type of the value, or KJIT_ANY if known only when the program runs */
-  int64_t number;
-} kj_step;
-
-enum { KJ_MOST_STEPS_OF_PROGRAM = 16, KJ_MOST_PROGRAMS = 4 };
-
-/* An expression in postfix order. */
-typedef struct kj_program {
-  uint32_t count; /* 0 if the expression cannot be translated to a program */
-  kj_step steps[KJ_MOST_STEPS_OF_PROGRAM];
-} kj_program;
-
-/* Programs for the values of an attribute or the extents of a grid_range. The shape of an array is
- * one program, which computes the product of its extents. */
-typedef struct kj_programs {
-  bool is_complete; /* every value has a program */
-  uint32_t count;
-  kj_program items[KJ_MOST_PROGRAMS];
-} kj_programs;
-
-/* Runs a program. Returns false if it cannot compute the value. block may be NULL. */
-bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
-                    int64_t *value);
-/* Returns whether the programs read the parameter. */
-bool kj_programs_use(const kj_programs *programs, uint32_t parameter);
 
 #endif

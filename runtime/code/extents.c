@@ -1,7 +1,7 @@
-/* Extents before a launch. The first part computes shapes of array arguments and of views of them,
- * as inference and lowering do for the kernel. The value of an index does not affect the shape, so
- * `A[blockIdx.x]` has a known shape. The second part translates extents, @block and @grid to
- * programs and runs them. */
+/* Extents before a launch: shapes of array arguments and of views of them, as inference and
+ * lowering determine them for the kernel, and the values of @block and @grid. The value of an index
+ * does not affect the shape, so `A[blockIdx.x]` has a known shape. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "code/kernel.h"
@@ -21,24 +21,35 @@ int64_t kj_stride_of(const kj_bound *array, uint32_t dimension)
 
 /* ---- names ---- */
 
+const kj_bound *kj_find_array(const kj_scope *scope, const ki_expr *expr)
+{
+  enum { MOST_LETS = 32 };
+  for (uint32_t i = 0; i < MOST_LETS && expr->kind == KJ_EXPR_DECL; i++) {
+    const ki_decl *decl = expr->decl;
+    bool is_bound = decl->kind == KJ_DECL_PARAM && scope->bound && decl->index < scope->bound_count;
+    if (is_bound && scope->bound[decl->index].kind == KJ_ARGUMENT_ARRAY)
+      return &scope->bound[decl->index];
+    const kj_binding *binding = kj_find_binding(scope, decl);
+    if (!binding || binding->item >= 0) return NULL;
+    expr = binding->value;
+  }
+  return NULL;
+}
+
 static bool find_named(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
-  const ki_decl *decl = expr->decl;
-  bool is_bound = decl->kind == KJ_DECL_PARAM && scope->bound && decl->index < scope->bound_count;
-  if (is_bound && scope->bound[decl->index].kind == KJ_ARGUMENT_ARRAY) {
-    const kj_bound *bound = &scope->bound[decl->index];
-    shape->rank = bound->rank;
-    for (uint32_t d = 0; d < bound->rank; d++) {
-      shape->extents[d] = bound->shape[d];
-      shape->strides[d] = kj_stride_of(bound, d);
-    }
-    return true;
+  const kj_bound *bound = kj_find_array(scope, expr);
+  const kj_binding *binding = kj_find_binding(scope, expr->decl);
+  if (!bound)
+    return binding && binding->item < 0
+             ? kj_evaluate_shape(scope, binding->value, shape)
+             : kj_refuse_evaluation(scope, expr, "is not an array argument");
+  shape->rank = bound->rank;
+  for (uint32_t d = 0; d < bound->rank; d++) {
+    shape->extents[d] = bound->shape[d];
+    shape->strides[d] = kj_stride_of(bound, d);
   }
-  bool is_let = decl->kind == KJ_DECL_LET && scope->bindings && decl->index < scope->binding_count;
-  const kj_binding *binding = is_let ? &scope->bindings[decl->index] : NULL;
-  if (!binding || !binding->value || binding->item >= 0)
-    return kj_refuse_evaluation(scope, expr, "is not an array argument");
-  return kj_evaluate_shape(scope, binding->value, shape);
+  return true;
 }
 
 /* ---- slices ---- */
@@ -185,329 +196,43 @@ bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
   return is_known;
 }
 
-/* ---- programs ---- */
+/* ---- parameters that the shape of a launch depends on ---- */
 
-/* State of a translation. types: the type of each value on the program's stack, or KJIT_ANY for an
- * argument whose type is known only when the program runs. */
-typedef struct maker {
-  const kjit_kernel *kernel;
-  kj_program *program;
-  uint32_t depth, height;
-  kjit_type types[KJ_MOST_STEPS_OF_PROGRAM];
-} maker;
-
-enum { MOST_NESTING = 32 };
-
-/* ---- translating ---- */
-
-static bool make(maker *m, const ki_expr *expr);
-
-static bool add(maker *m, kj_step_op op, kjit_type type, uint32_t parameter, int64_t number)
+/* Marks the parameters that the expression or the value of a let in it mentions. seen: lets that
+ * were visited, by index. */
+static void mark_parameters(kjit_kernel *kernel, const ki_expr *expr, bool *seen)
 {
-  if (m->program->count == KJ_MOST_STEPS_OF_PROGRAM || parameter > UINT16_MAX) return false;
-  m->program->steps[m->program->count++] = (kj_step){
-    .op = (uint16_t)op, .parameter = (uint16_t)parameter, .type = type, .number = number
-  };
-  m->types[m->height++] = type;
+  const ki_decl *decl = expr ? expr->decl : NULL;
+  if (!expr) return;
+  mark_parameters(kernel, expr->x, seen);
+  mark_parameters(kernel, expr->y, seen);
+  mark_parameters(kernel, expr->z, seen);
+  for (size_t i = 0; i < expr->args.count; i++) mark_parameters(kernel, expr->args.items[i], seen);
+  if (expr->kind != KJ_EXPR_DECL || decl->index >= kernel->binding_count) return;
+  if (decl->kind == KJ_DECL_PARAM) kernel->parameters[decl->index].is_shaping = true;
+  if (decl->kind != KJ_DECL_LET || seen[decl->index]) return;
+  seen[decl->index] = true;
+  mark_parameters(kernel, kernel->bindings[decl->index].value, seen);
+}
+
+static void mark_list(kjit_kernel *kernel, const ki_exprs *list, bool *seen)
+{
+  for (size_t i = 0; i < list->count; i++) mark_parameters(kernel, list->items[i], seen);
+}
+
+bool kj_mark_shaping(kjit_kernel *kernel)
+{
+  const ki_attribute *attributes[] = { kernel->block, kernel->grid, kernel->launch_bounds };
+  bool *seen = calloc(kernel->binding_count + 1, sizeof *seen);
+  if (!seen) return false;
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+    if (attributes[i]) mark_list(kernel, &attributes[i]->values, seen);
+  for (uint32_t i = 0; i < kernel->range_count; i++)
+    mark_list(kernel, &kernel->ranges[i]->args, seen);
+  for (uint32_t i = 0; i < kernel->shared_count; i++)
+    mark_list(kernel, &kernel->shared[i]->type_expr->extents, seen);
+  free(seen);
   return true;
-}
-
-static bool add_number(maker *m, kjit_type type, __int128 number)
-{
-  return ki_is_integral(type) && number == (int64_t)number &&
-         add(m, KJ_STEP_NUMBER, type, 0, (int64_t)number);
-}
-
-static bool add_extent(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
-{
-  return add(m, op, KJIT_I64, parameter, number);
-}
-
-static bool add_scalar(maker *m, const ki_decl *decl)
-{
-  const kj_annotation *annotation = &m->kernel->parameters[decl->index].annotation;
-  bool is_known = annotation->kind == KJ_ANNOTATION_SCALAR;
-  return add(m, KJ_STEP_SCALAR, is_known ? annotation->type : KJIT_ANY, decl->index, 0);
-}
-
-/* Returns the value of a let, or the expression itself. */
-static const ki_expr *look_through(const kjit_kernel *kernel, const ki_expr *expr)
-{
-  for (uint32_t i = 0;
-       i < MOST_NESTING && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
-    const kj_binding *binding =
-      expr->decl->index < kernel->binding_count ? &kernel->bindings[expr->decl->index] : NULL;
-    if (!binding || !binding->value || binding->item >= 0) break;
-    expr = binding->value;
-  }
-  return expr;
-}
-
-/* Returns whether the expression is a parameter. Whether it is an array is checked when the program
- * runs. */
-static bool is_parameter(const maker *m, const ki_expr *expr, uint32_t *index)
-{
-  expr = look_through(m->kernel, expr);
-  if (expr->kind != KJ_EXPR_DECL || expr->decl->kind != KJ_DECL_PARAM || expr->decl->is_func)
-    return false;
-  *index = expr->decl->index;
-  return true;
-}
-
-static bool is_shape(const ki_expr *expr)
-{
-  return expr->kind == KJ_EXPR_FIELD && !strcmp(expr->name, "shape");
-}
-
-static bool make_decl(maker *m, const ki_expr *expr)
-{
-  const ki_decl *decl = expr->decl;
-  if (decl->kind == KJ_DECL_PARAM) return !decl->is_func && add_scalar(m, decl);
-  if (decl->kind == KJ_DECL_CONST) {
-    kj_scope nothing = { 0 };
-    ki_value value;
-    return kj_evaluate(&nothing, expr, &value) && add_number(m, value.type, value.integer);
-  }
-  const ki_expr *value = look_through(m->kernel, expr);
-  return value != expr && make(m, value);
-}
-
-static bool make_field(maker *m, const ki_expr *expr)
-{
-  uint32_t parameter;
-  bool is_block = expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM;
-  if (is_block)
-    return expr->name[0] >= 'x' && expr->name[0] <= 'z' && !expr->name[1] &&
-           add_extent(m, KJ_STEP_BLOCK, 0, expr->name[0] - 'x');
-  return !strcmp(expr->name, "size") && is_parameter(m, expr->x, &parameter) &&
-         add_extent(m, KJ_STEP_COUNT, parameter, 0);
-}
-
-/* x.shape[d] */
-static bool make_subscript(maker *m, const ki_expr *expr)
-{
-  const ki_expr *tuple = look_through(m->kernel, expr->x),
-                *index = expr->args.count == 1 ? expr->args.items[0] : NULL;
-  uint32_t parameter;
-  if (!index || !is_shape(tuple) || !is_parameter(m, tuple->x, &parameter)) return false;
-  bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_OP_NEG;
-  const ki_expr *number = is_from_end ? index->x : index;
-  if (number->kind != KJ_EXPR_INT || number->integer > KJ_MAX_RANK) return false;
-  return add_extent(m, KJ_STEP_EXTENT, parameter,
-                    is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
-}
-
-static kjit_type type_of_operation(const kj_step *step, kjit_type x, kjit_type y)
-{
-  return step->op == KJ_STEP_BUILTIN ? ki_common_type(ki_arithmetic_type(x), y)
-                                     : ki_operator_type((kjit_op)step->number, x, y);
-}
-
-/* Converts a value. Only literals and const parameters have weak types; a value that does not fit
- * is an error. */
-static bool convert(kjit_type type, ki_value *value)
-{
-  if (value->type == type) return true;
-  if (ki_is_weak(value->type) && !ki_integer_fits(type, value->integer)) return false;
-  *value = ki_convert_value(*value, type);
-  return true;
-}
-
-/* Converts a literal on top of the stack to the type of the other operand once, during
- * translation. */
-static bool settle_literal(kj_step *step, kjit_type type)
-{
-  ki_value value = { step->type, step->number };
-  if (step->op != KJ_STEP_NUMBER) return true;
-  if (!convert(type, &value) || value.integer != (int64_t)value.integer) return false;
-  step->type = type;
-  step->number = (int64_t)value.integer;
-  return true;
-}
-
-static bool make_both(maker *m, const ki_expr *x, const ki_expr *y, kj_step_op op, int64_t number)
-{
-  if (!make(m, x) || !make(m, y)) return false;
-  kjit_type a = m->types[m->height - 2], b = m->types[m->height - 1], type = KJIT_ANY;
-  kj_step step = { .op = (uint16_t)op, .number = number };
-  if (a != KJIT_ANY && b != KJIT_ANY) {
-    type = type_of_operation(&step, a, b);
-    if (!ki_is_integral(type) || !settle_literal(&m->program->steps[m->program->count - 1], type))
-      return false;
-  }
-  m->height -= 2;
-  return add(m, op, type, 0, number);
-}
-
-static bool make_call(maker *m, const ki_expr *expr)
-{
-  uint32_t parameter;
-  if (expr->x->kind != KJ_EXPR_BUILTIN) return false;
-  switch (KJ_AMONG(expr->x->builtin->id)) {
-  case KJ_BUILTIN_LEN:
-    return is_parameter(m, expr->args.items[0], &parameter) &&
-           add_extent(m, KJ_STEP_EXTENT, parameter, 0);
-  case KJ_BUILTIN_MIN:
-  case KJ_BUILTIN_MAX:
-  case KJ_BUILTIN_CEIL_DIV:
-    return expr->args.count == 2 && make_both(m, expr->args.items[0], expr->args.items[1],
-                                              KJ_STEP_BUILTIN, expr->x->builtin->id);
-  default: return false;
-  }
-}
-
-static bool make_binary(maker *m, const ki_expr *expr)
-{
-  switch (KJ_AMONG(expr->op)) {
-  case KJIT_OP_ADD:
-  case KJIT_OP_SUB:
-  case KJIT_OP_MUL:
-  case KJIT_OP_FLOORDIV:
-  case KJIT_OP_MOD: return make_both(m, expr->x, expr->y, KJ_STEP_BINARY, expr->op);
-  default: return false;
-  }
-}
-
-static bool make_kind(maker *m, const ki_expr *expr)
-{
-  switch (expr->kind) {
-  case KJ_EXPR_INT:
-    return ki_integer_fits(expr->type, expr->integer) && add_number(m, expr->type, expr->integer);
-  case KJ_EXPR_DECL: return make_decl(m, expr);
-  case KJ_EXPR_FIELD: return make_field(m, expr);
-  case KJ_EXPR_INDEX: return make_subscript(m, expr);
-  case KJ_EXPR_CALL: return make_call(m, expr);
-  case KJ_EXPR_BINARY: return make_binary(m, expr);
-  default: return false;
-  }
-}
-
-static bool make(maker *m, const ki_expr *expr)
-{
-  if (m->depth == MOST_NESTING) return false;
-  m->depth++;
-  bool is_made = make_kind(m, expr);
-  m->depth--;
-  return is_made;
-}
-
-static bool add_program(const kjit_kernel *kernel, const ki_expr *expr, kj_programs *programs)
-{
-  if (programs->count == KJ_MOST_PROGRAMS) return false;
-  maker m = { .kernel = kernel, .program = &programs->items[programs->count] };
-  uint32_t parameter;
-  const ki_expr *value = look_through(kernel, expr);
-  if (is_shape(value)) {
-    if (!is_parameter(&m, value->x, &parameter)) return false;
-    (void)add_extent(&m, KJ_STEP_COUNT, parameter, 0);
-  } else if (!make(&m, expr) ||
-             (m.program->count == 1 && !settle_literal(m.program->steps, KJIT_I64))) {
-    m.program->count = 0;
-    return false;
-  }
-  programs->count++;
-  return true;
-}
-
-void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
-                      kj_programs *programs)
-{
-  memset(programs, 0, sizeof *programs);
-  for (size_t i = 0; i < values->count; i++) {
-    const ki_expr *value = look_through(kernel, values->items[i]);
-    bool is_tuple = value->kind == KJ_EXPR_TUPLE;
-    if ((is_tuple || is_shape(value)) && !is_product) return;
-    for (size_t k = 0; is_tuple && k < value->args.count; k++)
-      if (is_shape(look_through(kernel, value->args.items[k])) ||
-          !add_program(kernel, value->args.items[k], programs))
-        return;
-    if (!is_tuple && !add_program(kernel, value, programs)) return;
-  }
-  programs->is_complete = true;
-}
-
-/* ---- running programs ---- */
-
-/* Untyped numbers of the application are not supported: they take the type of the other operand,
- * which only kj_evaluate knows. */
-static bool read_scalar(const kj_bound *bound, ki_value *value)
-{
-  if (bound->kind != KJ_ARGUMENT_VALUE && bound->kind != KJ_ARGUMENT_CONST) return false;
-  *value = bound->value;
-  return value->type != KJIT_ANY;
-}
-
-static bool read_extent(const kj_bound *bound, int64_t dimension, ki_value *value)
-{
-  int64_t d = dimension < 0 ? dimension + bound->rank : dimension;
-  if (bound->kind != KJ_ARGUMENT_ARRAY || d < 0 || d >= bound->rank) return false;
-  *value = (ki_value){ KJIT_I64, bound->shape[d] };
-  return true;
-}
-
-static bool combine(const kj_step *step, ki_value *operands)
-{
-  ki_value *x = &operands[0], *y = &operands[1];
-  kjit_type type = step->type != KJIT_ANY ? step->type : type_of_operation(step, x->type, y->type);
-  if (!ki_is_integral(type) || !convert(type, x) || !convert(type, y)) return false;
-  return KJ_COMPUTED == (step->op == KJ_STEP_BUILTIN
-                           ? ki_compute_builtin((ki_builtin_id)step->number, operands, 2, x)
-                           : ki_compute_binary((kjit_op)step->number, *x, *y, x));
-}
-
-bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
-                    int64_t *value)
-{
-  ki_value stack[KJ_MOST_STEPS_OF_PROGRAM];
-  uint32_t height = 0;
-  /* the usual case for @block */
-  if (program->count == 1 && program->steps[0].op == KJ_STEP_NUMBER) {
-    *value = program->steps[0].number;
-    return true;
-  }
-  for (uint32_t i = 0; i < program->count; i++) {
-    const kj_step *step = &program->steps[i];
-    const kj_bound *argument = &bound[step->parameter];
-    ki_value *next = &stack[height++];
-    switch ((kj_step_op)step->op) {
-    case KJ_STEP_NUMBER: *next = (ki_value){ step->type, step->number }; break;
-    case KJ_STEP_SCALAR:
-      if (!read_scalar(argument, next)) return false;
-      break;
-    case KJ_STEP_EXTENT:
-      if (!read_extent(argument, step->number, next)) return false;
-      break;
-    case KJ_STEP_COUNT:
-      if (argument->kind != KJ_ARGUMENT_ARRAY) return false;
-      *next = (ki_value){ KJIT_I64, (int64_t)argument->count };
-      break;
-    case KJ_STEP_BLOCK:
-      if (!block) return false;
-      *next = (ki_value){ KJIT_I64, block[step->number] };
-      break;
-    case KJ_STEP_BINARY:
-    case KJ_STEP_BUILTIN:
-      height -= 2; /* the operands are below `next` */
-      if (!combine(step, &stack[height - 1])) return false;
-    }
-  }
-  if (!program->count || !ki_is_integral(stack[0].type)) return false;
-  stack[0] = ki_index_value(stack[0]);
-  if (!convert(KJIT_I64, &stack[0])) return false;
-  *value = (int64_t)stack[0].integer;
-  return true;
-}
-
-bool kj_programs_use(const kj_programs *programs, uint32_t parameter)
-{
-  for (uint32_t i = 0; i < programs->count; i++)
-    for (uint32_t k = 0; k < programs->items[i].count; k++) {
-      const kj_step *step = &programs->items[i].steps[k];
-      bool has_parameter =
-        step->op == KJ_STEP_SCALAR || step->op == KJ_STEP_EXTENT || step->op == KJ_STEP_COUNT;
-      if (has_parameter && step->parameter == parameter) return true;
-    }
-  return !programs->is_complete; /* nobody knows */
 }
 
 /* ---- attributes ---- */
@@ -520,7 +245,9 @@ kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
   for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
     const ki_expr *expr = attribute->values.items[i];
     int64_t value;
-    if (!kj_evaluate_index(scope, expr, &value))
+    bool is_known = kj_evaluate_index(scope, expr, &value);
+    if ((!is_known || value < 0 || value > INT32_MAX) && !diagnostics) return KJIT_ERROR_LAUNCH;
+    if (!is_known)
       return kj_error_at(diagnostics, kernel->module, scope->location, KJIT_ERROR_LAUNCH,
                          "@%s of kernel `%s` cannot be evaluated before the launch: this %s",
                          attribute->info->name, kernel->function->decl->name, scope->reason);

@@ -210,30 +210,10 @@ static void free_kernel(kjit_kernel *kernel)
   kj_destroy_mutex(&kernel->mutex);
   free(kernel->order);
   free(kernel->ranges);
-  free(kernel->range_programs);
   free(kernel->shared);
   free(kernel->bindings);
   free(kernel->parameters);
   free(kernel);
-}
-
-static void make_attribute(const kjit_kernel *kernel, const ki_attribute *attribute,
-                           kj_programs *programs)
-{
-  *programs = (kj_programs){ .is_complete = true };
-  if (attribute) kj_make_programs(kernel, &attribute->values, false, programs);
-}
-
-static bool make_programs(kjit_kernel *kernel)
-{
-  kernel->range_programs = calloc(kernel->range_count + 1, sizeof *kernel->range_programs);
-  if (!kernel->range_programs) return false;
-  for (uint32_t i = 0; i < kernel->range_count; i++)
-    kj_make_programs(kernel, &kernel->ranges[i]->args, true, &kernel->range_programs[i]);
-  make_attribute(kernel, kernel->block, &kernel->block_program);
-  make_attribute(kernel, kernel->grid, &kernel->grid_program);
-  make_attribute(kernel, kernel->launch_bounds, &kernel->bounds_program);
-  return true;
 }
 
 /* Returns whether a shared array has extents that a launch evaluates. Which of them the code uses
@@ -254,24 +234,9 @@ static bool describe_shared(kjit_kernel *kernel)
   for (size_t i = 0; i < locals->count; i++) {
     const ki_decl *decl = locals->items[i];
     if (!has_extents(decl)) continue;
-    kj_kernel_shared *row = &kernel->shared[kernel->shared_count++];
-    row->decl = decl;
-    kj_make_programs(kernel, &decl->type_expr->extents, false, &row->programs);
+    kernel->shared[kernel->shared_count++] = decl;
   }
   return true;
-}
-
-/* Returns whether grid, block or shared memory may depend on the parameter. */
-static bool is_shaping(const kjit_kernel *kernel, uint32_t parameter)
-{
-  bool is_used = kj_programs_use(&kernel->block_program, parameter) ||
-                 kj_programs_use(&kernel->grid_program, parameter) ||
-                 kj_programs_use(&kernel->bounds_program, parameter);
-  for (uint32_t i = 0; i < kernel->range_count; i++)
-    is_used = is_used || kj_programs_use(&kernel->range_programs[i], parameter);
-  for (uint32_t i = 0; i < kernel->shared_count; i++)
-    is_used = is_used || kj_programs_use(&kernel->shared[i].programs, parameter);
-  return is_used;
 }
 
 static bool describe_kernel(kjit_kernel *kernel)
@@ -298,10 +263,7 @@ static bool describe_kernel(kjit_kernel *kernel)
   kernel->has_callee_range = has_callee_range(kernel->module);
   if (!describe_shared(kernel)) return false;
   kernel->call_bytes = count_call_bytes(kernel);
-  if (!make_programs(kernel)) return false;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++)
-    kernel->parameters[i].is_shaping = is_shaping(kernel, i);
-  return true;
+  return kj_mark_shaping(kernel);
 }
 
 static kjit_kernel *make_kernel(kjit_module *module, const ki_function *function)
@@ -482,15 +444,6 @@ size_t kj_divide_memory(kj_call *call, char *memory)
   call->parameters = (char *)call->shared + (shared_bytes + 7) / 8 * 8;
   call->parameter_room = (size_t)(memory + kernel->call_bytes - call->parameters);
   return kernel->call_bytes;
-}
-
-kj_scope kj_call_scope(const kj_call *call)
-{
-  const kjit_kernel *kernel = call->kernel;
-  return (kj_scope){ .bound = call->bound,
-                     .bound_count = kernel->parameter_count,
-                     .bindings = kernel->bindings,
-                     .binding_count = kernel->binding_count };
 }
 
 /* ---- printing ---- */

@@ -33,12 +33,6 @@ typedef struct kj_parameter_row {
   bool is_shaping; /* grid, block or shared memory size may depend on it */
 } kj_parameter_row;
 
-/* A shared array of the kernel whose extents are evaluated at launch. */
-typedef struct kj_kernel_shared {
-  const ki_decl *decl;
-  kj_programs programs; /* programs that compute the extents */
-} kj_kernel_shared;
-
 /* Position and extents of a shared array in a launch. */
 typedef struct kj_shared_size {
   uint32_t offset, extents[KJ_MAX_RANK]; /* offset in bytes, extents in elements */
@@ -109,14 +103,11 @@ struct kjit_kernel {
   bool block_is_static;
   const ki_stmt **ranges; /* grid_range statements in the body of the kernel */
   uint32_t range_count;
-  bool has_callee_range; /* a called func may contain further grid_ranges */
-  bool is_range_only;    /* see kj_is_range_only */
-  kj_kernel_shared *shared;
+  bool has_callee_range;  /* a called func may contain further grid_ranges */
+  bool is_range_only;     /* see kj_is_range_only */
+  const ki_decl **shared; /* shared arrays whose extents are evaluated at launch */
   uint32_t shared_count;
   size_t call_bytes; /* size of the memory of a call, see kj_divide_memory */
-  /* compiled forms of the expressions above */
-  kj_programs *range_programs; /* extents of each range */
-  kj_programs block_program, grid_program, bounds_program;
   kj_recent_slot recent[KJ_SLOTS];
   /* for a func: compiled functions that the application called. launch/function.c creates them and
    * sets free_functions. */
@@ -163,11 +154,10 @@ static inline const ki_decl *kj_function_of(const kjit_function *function)
 
 /* ---- expressions of a kernel that a launch evaluates: extents.c ---- */
 
-/* Translates the expressions to programs. is_product means that the caller needs only the product
- * of the values. */
-void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
-                      kj_programs *programs);
-/* Evaluates @block or another attribute; values that are not given are 1. Errors: LAUNCH. */
+/* Sets is_shaping of the parameters. Returns false if memory is exhausted. */
+bool kj_mark_shaping(kjit_kernel *kernel);
+/* Evaluates @block or another attribute; values that are not given are 1. Errors: LAUNCH, without a
+ * report if diagnostics is NULL. */
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
                                   const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3]);
@@ -218,7 +208,14 @@ static inline bool kj_do_meet(uint64_t low, uint64_t high, uint64_t other_low, u
   return (high > other_low) & (other_high > low);
 }
 kj_relation kj_relate(const kj_bound *a, const kj_bound *b);
-kj_scope kj_call_scope(const kj_call *call);
+static inline kj_scope kj_call_scope(const kj_call *call, const uint32_t *block)
+{
+  return (kj_scope){ .bound = call->bound,
+                     .bound_count = call->kernel->parameter_count,
+                     .bindings = call->kernel->bindings,
+                     .binding_count = call->kernel->binding_count,
+                     .block = block };
+}
 
 /* ---- the key and its facts: cache.c ---- */
 

@@ -172,26 +172,23 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
 /* ---- dynamic shared memory: static arrays that do not fit elsewhere, then arrays whose extents
  * are evaluated at launch, then the memory that the launch requests ---- */
 
-static const kj_kernel_shared *find_row(const kjit_kernel *kernel, uint32_t declaration)
+static const ki_decl *find_shared(const kjit_kernel *kernel, uint32_t declaration)
 {
   for (uint32_t i = 0; i < kernel->shared_count; i++)
-    if (kernel->shared[i].decl->index == declaration) return &kernel->shared[i];
+    if (kernel->shared[i]->index == declaration) return kernel->shared[i];
   return NULL;
 }
 
-static kjit_status evaluate_extent(const kj_call *call, const kj_kernel_shared *row,
-                                   uint32_t dimension, kj_diagnostics *diagnostics, int64_t *value)
+static kjit_status evaluate_extent(const kj_call *call, const ki_decl *decl, uint32_t dimension,
+                                   kj_diagnostics *diagnostics, int64_t *value)
 {
-  const ki_expr *expr = row->decl->type_expr->extents.items[dimension];
-  if (kj_evaluate_quickly(call, &row->programs, dimension, expr, call->block, value))
-    return KJIT_OK;
-  kj_scope scope = kj_call_scope(call);
-  scope.block = call->block;
+  const ki_expr *expr = decl->type_expr->extents.items[dimension];
+  kj_scope scope = kj_call_scope(call, call->block);
   if (kj_evaluate_index(&scope, expr, value)) return KJIT_OK;
   return kj_error_at(
     diagnostics, call->kernel->module, scope.location, KJIT_ERROR_LAUNCH,
     "an extent of shared array `%s` of kernel `%s` cannot be evaluated before the launch: this %s",
-    row->decl->name, call->kernel->function->decl->name, scope.reason);
+    decl->name, call->kernel->function->decl->name, scope.reason);
 }
 
 static uint64_t round_up(uint64_t value, uint64_t alignment)
@@ -210,18 +207,18 @@ static uint64_t multiply(uint64_t x, uint64_t y)
 static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_shared_size *size,
                               kj_diagnostics *diagnostics, uint64_t *end)
 {
-  const kj_kernel_shared *row = find_row(call->kernel, array->declaration);
+  const ki_decl *decl = find_shared(call->kernel, array->declaration);
   uint64_t bytes = array->element_bytes, most = call->device->info.max_shared_bytes;
-  KJ_ASSERT(row && array->element_bytes && array->alignment);
+  KJ_ASSERT(decl && array->element_bytes && array->alignment);
   KJ_ASSERT((array->alignment & (array->alignment - 1)) == 0);
   size->offset = (uint32_t)(*end = round_up(*end, array->alignment));
-  for (uint32_t d = 0; d < row->decl->type_expr->extents.count; d++) {
+  for (uint32_t d = 0; d < decl->type_expr->extents.count; d++) {
     int64_t value;
-    KJ_TRY(evaluate_extent(call, row, d, diagnostics, &value));
+    KJ_TRY(evaluate_extent(call, decl, d, diagnostics, &value));
     if (value < 0 || value > INT32_MAX)
-      return kj_refuse_launch(call, row->decl->type_expr->extents.items[d]->location, diagnostics,
+      return kj_refuse_launch(call, decl->type_expr->extents.items[d]->location, diagnostics,
                               "extent %u of shared array `%s` is %" PRId64 " in this launch", d,
-                              row->decl->name, value);
+                              decl->name, value);
     size->extents[d] = (uint32_t)value;
     bytes = multiply(bytes, size->extents[d]);
   }
@@ -229,11 +226,11 @@ static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_sh
   if (*end <= most) return KJIT_OK;
   char place[24];
   return kj_refuse_launch(
-    call, row->decl->location, diagnostics,
+    call, decl->location, diagnostics,
     "the launch has %" PRIu64
     "%s bytes of dynamic shared memory per block up to array `%s`, but %s allows at most %" PRIu64,
-    *end, bytes == INT32_MAX ? " or more" : "", row->decl->name,
-    kj_device_text(call->device, place), most);
+    *end, bytes == INT32_MAX ? " or more" : "", decl->name, kj_device_text(call->device, place),
+    most);
 }
 
 static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)

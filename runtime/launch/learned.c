@@ -201,6 +201,7 @@ static void bind_scalar(const kj_learned *learned, const kj_learned_scalar *scal
   bound->bits[0] = 0;
   (void)read_scalar(scalar, argument, &bound->bits[0]);
   (void)ki_decode_value(scalar->type, bound->bits, &bound->value);
+  bound->value.type = learned->bound[scalar->index].value.type; /* an untyped number is weak */
 }
 
 static inline void bind(const kj_learned *learned, uint32_t index, const kjit_arg *arguments,
@@ -353,8 +354,7 @@ static void note_shape(kj_known_shape *known, const kjit_specialization *special
 
 /* Computes the shape by the general rules, for arguments that have matched the tables, and binds
  * the arguments that it needs. *is_plain is set if the launch needs only its shape, which is then
- * stored in *known. Returns OTHER_WAY if the call has a different key, or if an attribute cannot be
- * evaluated by a program. */
+ * stored in *known. Returns OTHER_WAY if the call has a different key or no valid shape. */
 static int decide(const kj_learned *learned, kjit_specialization *specialization, kj_call *call,
                   const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
                   bool *is_plain)

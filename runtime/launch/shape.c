@@ -27,39 +27,11 @@ static kj_location place_of(const kj_call *call) { return call->kernel->function
 
 /* ---- values ---- */
 
-bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint32_t index,
-                         const ki_expr *expr, const uint32_t *block, int64_t *value)
-{
-  if (!programs->is_complete || !kj_run_program(&programs->items[index], call->bound, block, value))
-    return false;
-  if (!KJ_HAS_ASSERTIONS || !expr) return true;
-  kj_scope scope = kj_call_scope(call);
-  int64_t by_rules;
-  scope.block = block;
-  KJ_ASSERT(kj_evaluate_index(&scope, expr, &by_rules) && by_rules == *value);
-  return true;
-}
-
-/* Evaluates an attribute by its programs and, if these fail, by kj_evaluate. Without diagnostics
- * only the programs are tried. */
 static kjit_status evaluate_attribute(const kj_call *call, const ki_attribute *attribute,
-                                      const kj_programs *programs, const uint32_t *block,
-                                      kj_diagnostics *diagnostics, uint32_t values[3])
+                                      const uint32_t *block, kj_diagnostics *diagnostics,
+                                      uint32_t values[3])
 {
-  size_t count = attribute->values.count, i = 0;
-  values[0] = values[1] = values[2] = 1;
-  for (; i < count && i < 3; i++) {
-    int64_t value;
-    if (!kj_evaluate_quickly(call, programs, (uint32_t)i, attribute->values.items[i], block,
-                             &value) ||
-        value < 0 || value > INT32_MAX)
-      break;
-    values[i] = (uint32_t)value;
-  }
-  if (i == count || i == 3) return KJIT_OK;
-  if (!diagnostics) return KJIT_ERROR_LAUNCH;
-  kj_scope scope = kj_call_scope(call);
-  scope.block = block;
+  kj_scope scope = kj_call_scope(call, block);
   return kj_evaluate_attribute(call->kernel, &scope, attribute, diagnostics, values);
 }
 
@@ -78,27 +50,12 @@ static void multiply(uint64_t *count, int64_t extent)
   else if (__builtin_mul_overflow(*count, (uint64_t)extent, count)) *count = UINT64_MAX;
 }
 
-/* Computes the product of a grid_range's extents with its programs. Returns false if they fail. */
-static bool count_quickly(const kj_call *call, uint32_t range, uint64_t *count)
-{
-  KJ_ASSERT(range < call->kernel->range_count);
-  const kj_programs *programs = &call->kernel->range_programs[range];
-  *count = 1;
-  for (uint32_t i = 0; i < programs->count; i++) {
-    int64_t extent;
-    if (!kj_evaluate_quickly(call, programs, i, NULL, call->block, &extent)) return false;
-    multiply(count, extent);
-  }
-  return programs->is_complete;
-}
-
-/* Computes the same product with kj_evaluate. Returns false if the extents are not known before the
- * launch, or if the kernel may compute other values. */
-static bool count_by_rules(const kj_call *call, uint32_t range, uint64_t *count)
+/* Computes the product of a grid_range's extents. Returns false if the extents are not known before
+ * the launch, or if the kernel may compute other values. */
+static bool count_range(const kj_call *call, uint32_t range, uint64_t *count)
 {
   const ki_exprs *extents = &call->kernel->ranges[range]->args;
-  kj_scope scope = kj_call_scope(call);
-  scope.block = call->block;
+  kj_scope scope = kj_call_scope(call, call->block);
   *count = 1;
   for (size_t i = 0; i < extents->count; i++) {
     const ki_expr *expr = extents->items[i];
@@ -113,18 +70,14 @@ static bool count_by_rules(const kj_call *call, uint32_t range, uint64_t *count)
   return !scope.is_rounded;
 }
 
-/* Sets call->elements to the size of the largest grid_range with known extents. Returns false if
- * is_quick is set and a program fails. */
-static bool count_elements(kj_call *call, bool is_quick)
+/* Sets call->elements to the size of the largest grid_range with known extents. */
+static void count_elements(kj_call *call)
 {
   const kjit_kernel *kernel = call->kernel;
   bool all_known = !kernel->has_callee_range;
   for (uint32_t i = 0; i < kernel->range_count; i++) {
-    uint64_t count, by_rules;
-    bool is_known = count_quickly(call, i, &count);
-    KJ_ASSERT(!is_known || (count_by_rules(call, i, &by_rules) && count == by_rules));
-    if (!is_known && is_quick) return false;
-    is_known = is_known || count_by_rules(call, i, &count);
+    uint64_t count;
+    bool is_known = count_range(call, i, &count);
     all_known = all_known && is_known;
     call->has_elements = call->has_elements || is_known;
     if (is_known && count > call->elements) call->elements = count;
@@ -132,7 +85,6 @@ static bool count_elements(kj_call *call, bool is_quick)
   call->has_nothing = kernel->is_range_only && all_known && call->elements == 0;
   /* the unknown range may be larger than all others, so the grid is chosen to fill the device */
   if (!all_known && call->elements < KJ_DEFAULT_BLOCK) call->has_elements = false;
-  return true;
 }
 
 static uint32_t fill_device(const kj_call *call)
@@ -170,21 +122,17 @@ static kjit_status report_missing(const kj_call *call, kj_diagnostics *diagnosti
                                 : "@block and @grid");
 }
 
-/* Takes the shape from the configuration or the attribute; if both are given, they must be equal.
- * *is_given is false if neither is given. */
-static kjit_status take_given(const kj_call *call, const uint32_t config[3],
-                              const ki_attribute *attribute, const kj_programs *programs,
-                              const uint32_t *block, kj_diagnostics *diagnostics, uint32_t shape[3],
-                              bool *is_given)
+/* Takes the shape from the attribute. If the configuration gives a shape too, they must be equal.
+ */
+static kjit_status take_attribute(const kj_call *call, const ki_attribute *attribute,
+                                  const uint32_t *block, bool is_given, kj_diagnostics *diagnostics,
+                                  uint32_t shape[3])
 {
   uint32_t wanted[3];
-  *is_given = read_shape(config, shape);
-  if (!attribute) return KJIT_OK;
-  KJ_TRY(evaluate_attribute(call, attribute, programs, block, diagnostics, wanted));
-  if (*is_given && memcmp(shape, wanted, sizeof wanted))
+  KJ_TRY(evaluate_attribute(call, attribute, block, diagnostics, wanted));
+  if (is_given && memcmp(shape, wanted, sizeof wanted))
     return refuse_shape(call, attribute, shape, wanted, diagnostics);
   memcpy(shape, wanted, sizeof wanted);
-  *is_given = true;
   return KJIT_OK;
 }
 
@@ -192,15 +140,14 @@ static kjit_status choose_block(kj_call *call, bool has_range, kj_diagnostics *d
 {
   const kjit_kernel *kernel = call->kernel;
   uint32_t bounds[3] = { KJ_DEFAULT_BLOCK };
-  bool is_given;
-  KJ_TRY(take_given(call, call->config->block, kernel->block, &kernel->block_program, NULL,
-                    diagnostics, call->block, &is_given));
+  bool is_given = read_shape(call->config->block, call->block);
+  if (kernel->block)
+    return take_attribute(call, kernel->block, NULL, is_given, diagnostics, call->block);
   /* without a grid_range and a number of threads, choose_grid reports the error */
   if (is_given || (!has_range && !call->config->threads)) return KJIT_OK;
   call->is_block_chosen = true;
   if (kernel->launch_bounds)
-    KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, &kernel->bounds_program, NULL,
-                              diagnostics, bounds));
+    KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, NULL, diagnostics, bounds));
   call->block[0] = kj_default_block(bounds[0]);
   KJ_ASSERT(call->block[1] == 1 && call->block[2] == 1);
   return KJIT_OK;
@@ -210,10 +157,12 @@ static kjit_status choose_grid(kj_call *call, bool has_range, kj_diagnostics *di
 {
   const kjit_kernel *kernel = call->kernel;
   const uint32_t *block = call->config->block;
-  bool is_given, has_block = block[0] || block[1] || block[2] || kernel->block;
-  KJ_TRY(take_given(call, call->config->grid, kernel->grid, &kernel->grid_program, call->block,
-                    diagnostics, call->grid, &is_given));
-  if (is_given) return has_block || has_range ? KJIT_OK : report_missing(call, diagnostics);
+  bool is_given = read_shape(call->config->grid, call->grid),
+       has_block = block[0] || block[1] || block[2] || kernel->block;
+  if (kernel->grid)
+    KJ_TRY(take_attribute(call, kernel->grid, call->block, is_given, diagnostics, call->grid));
+  if (is_given || kernel->grid)
+    return has_block || has_range ? KJIT_OK : report_missing(call, diagnostics);
   uint64_t threads = kj_volume(call->block), asked = call->config->threads;
   uint32_t most = call->device->info.max_grid[0];
   if (!threads) threads = 1;
@@ -274,8 +223,7 @@ static kjit_status check_launch_bounds(const kj_call *call, kj_diagnostics *diag
   const kjit_kernel *kernel = call->kernel;
   uint32_t bounds[3];
   if (!kernel->launch_bounds) return KJIT_OK;
-  KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, &kernel->bounds_program, NULL, diagnostics,
-                            bounds));
+  KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, NULL, diagnostics, bounds));
   uint64_t threads = kj_volume(call->block);
   return threads > bounds[0] ? kj_exceed(call, "threads per block", threads, bounds[0],
                                          "its @launch_bounds", diagnostics)
@@ -288,7 +236,7 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics)
   bool has_range = kernel->range_count > 0 || kernel->has_callee_range;
   call->dynamic_shared_bytes = call->config->dynamic_shared_bytes;
   KJ_TRY(choose_block(call, has_range, diagnostics));
-  if (has_range && !count_elements(call, !diagnostics)) return KJIT_ERROR_LAUNCH;
+  if (has_range) count_elements(call);
   KJ_TRY(choose_grid(call, has_range, diagnostics));
   /* @grid(ceil_div(n, b)) gives a grid without blocks for n = 0, which is not an error */
   if (kernel->grid && kj_volume(call->grid) == 0) {

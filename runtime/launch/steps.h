@@ -77,9 +77,8 @@ static inline uint32_t kj_count_blocks(const kjit_device *device, uint64_t count
   return blocks == 0 ? 1 : blocks > most ? (uint32_t)most : (uint32_t)blocks;
 }
 
-/* Chooses grid and block. Errors: LAUNCH, ARGUMENT. If diagnostics is NULL, only the kernel's
- * programs are run, and the function returns LAUNCH without a report if they fail or if the launch
- * is invalid. */
+/* Chooses grid and block. Reads only bound arguments of parameters that are shaping. Errors:
+ * LAUNCH, ARGUMENT, without a report if diagnostics is NULL. */
 kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics);
 /* Chooses the block by occupancy if kjit chooses it, reduces a chosen grid if a thread handles
  * several elements, computes the dynamic shared memory, and checks limits. Errors: LAUNCH,
@@ -93,10 +92,6 @@ kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uin
 /* Reports LAUNCH with "kernel `k`: ...". If diagnostics is NULL, only returns the status. */
 kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagnostics *diagnostics,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Computes value `index` of programs, which were made from expr. block may be NULL. Returns false
- * if the caller has to use kj_evaluate. */
-bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint32_t index,
-                         const ki_expr *expr, const uint32_t *block, int64_t *value);
 
 /* ---- place.c: host arrays of a launch on a GPU ---- */
 
