@@ -22,7 +22,9 @@ class Composed:
         directly."""
         if self._given:
             bad = next(a for a in args if a is None or isinstance(a, str) or callable(a))
-            raise _ArgumentError(f"an item of a tuple is {bad!r}, but items must be numbers, arrays, records and tuples")
+            raise _ArgumentError(
+                f"an item of a tuple is {bad!r}, but items must be numbers, arrays, records and tuples"
+            )
         shapes = tuple(shape_of(value, True, True) for value in args)
         variant = self._variant(shapes)
         if variant.runs_in_python:
@@ -32,10 +34,16 @@ class Composed:
             if not isinstance(shape, Known):
                 take_apart(value, items, after)
         try:
-            return variant(*items)
+            result = variant(*items)
         finally:
             for finish in after:
                 finish()
+        if variant is not self and variant.__dict__.pop("_is_noted", False):
+            self._note_call(args, result)
+        return result
+
+    def _note_call(self, args, result):
+        """For the extension: called after the first call with arguments of these types."""
 
     def _variant(self, shapes):
         """Returns the variant for arguments of these shapes, or the function itself if no argument
@@ -80,11 +88,15 @@ class Composed:
         items = [f"item_{i}" for i in range(len(self._flat_parameters()))]
         rest = iter(items)
         given = [
-            next(rest) if shape is None else shape.compose(rest) for shape in self._given if not isinstance(shape, Known)
+            next(rest) if shape is None else shape.compose(rest)
+            for shape in self._given
+            if not isinstance(shape, Known)
         ]
         word = "return " if builder.returned[name] else ""
         copies = " @record_copies" if getattr(self, "copies_records", False) else ""
-        builder.lines.append([f"func {entry}({', '.join(items)}){self.attributes}{copies} {{ {word}{name}({', '.join(given)}) }}"])
+        builder.lines.append(
+            [f"func {entry}({', '.join(items)}){self.attributes}{copies} {{ {word}{name}({', '.join(given)}) }}"]
+        )
         builder.returned[entry], builder.results[entry] = builder.returned[name], builder.results[name]
         return entry
 

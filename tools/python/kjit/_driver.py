@@ -72,7 +72,9 @@ class Computed:
 
     def compute(self, values):
         if self.scalar is None:
-            self.scalar = SerialPart(self.whole, elementwise.function_of(self.expression, self.expression.scalar, self._name()))
+            self.scalar = SerialPart(
+                self.whole, elementwise.function_of(self.expression, self.expression.scalar, self._name())
+            )
         return self.scalar(*values)
 
     def compute_elements(self, values):
@@ -86,6 +88,10 @@ class Computed:
         if 0 in shape or not shape:  # only the types matter
             return self.python(*typed)
         typed, _ = _aligned.copies(typed) or (typed, None)
+        arrays = [value for value in typed if _is_array(value)]
+        if all(a.flags.f_contiguous and not a.flags.c_contiguous and a.shape == shape for a in arrays):
+            typed = [value.T if _is_array(value) else value for value in typed]  # the result has Fortran's order, too
+            return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu")).T
         return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
 
 
@@ -169,12 +175,20 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node):
         """Compiles a called Python function, as in functions that are compiled as a whole."""
         thing = self.finder.names.value(node.func)
-        if isinstance(thing, types.FunctionType) and getattr(thing, "kjit_loop", None) is None and not _is_numpys(thing):
-            node.func = self.keep("function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"}))
+        if (
+            isinstance(thing, types.FunctionType)
+            and getattr(thing, "kjit_loop", None) is None
+            and not _is_numpys(thing)
+        ):
+            node.func = self.keep(
+                "function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"})
+            )
         own = print_plain if thing is print else self.random_of(thing) or _numpy_types.function_of(thing)
         if own:
             node.func = self.keep("numpy", own)
-        elif thing is static.UNKNOWN and isinstance(node.func, ast.Attribute) and node.func.attr in _numpy_types.METHODS:
+        elif (
+            thing is static.UNKNOWN and isinstance(node.func, ast.Attribute) and node.func.attr in _numpy_types.METHODS
+        ):
             method = self.keep("method", _numpy_types.method_of(node.func.attr))
             node = ast.copy_location(ast.Call(method, [node.func.value, *node.args], node.keywords), node)
         return self.generic_visit(node)
@@ -236,13 +250,19 @@ def make(whole):
     around[_UNCOMPILED] = Uncompiled
     filled = _fill(body, names)
     rewriter = _Rewriter(whole, around)
-    joins = interpreted_types.Joins(splitter.static, lambda value: ast.Call(rewriter.keep("joined", interpreted_types.joined), [value], []))
+    joins = interpreted_types.Joins(
+        splitter.static, lambda value: ast.Call(rewriter.keep("joined", interpreted_types.joined), [value], [])
+    )
     joins.apply(filled, splitter.parameters)
     filled = [rewriter.visit(statement) for statement in filled]
     own = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     inner = ast.FunctionDef(name=node.name, args=_bare(node.args), body=filled, decorator_list=[], returns=None)
     arguments = ast.arguments(
-        posonlyargs=[], args=[ast.arg(arg=n) for n in around if n not in own], kwonlyargs=[], kw_defaults=[], defaults=[]
+        posonlyargs=[],
+        args=[ast.arg(arg=n) for n in around if n not in own],
+        kwonlyargs=[],
+        kw_defaults=[],
+        defaults=[],
     )
     outer = ast.FunctionDef(
         name="around",
@@ -324,9 +344,7 @@ def _bare(arguments):
 
 def _fill(body, names):
     """Returns a copy of a body with calls in place of its loops."""
-    return [
-        _loop(s, names[id(s)]) if isinstance(s, parallel.Loop) else _inside(s, names) for s in body
-    ] or [ast.Pass()]
+    return [_loop(s, names[id(s)]) if isinstance(s, parallel.Loop) else _inside(s, names) for s in body] or [ast.Pass()]
 
 
 def _loop(loop, name):

@@ -55,7 +55,9 @@ def set_num_threads(n):
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"the number of threads must be an integer, not {type(n).__name__}")
     if not 1 <= n <= _cores():
-        raise ValueError(f"the number of threads must be from 1 to {_cores()}, the number of cores that this process may use, not {n}")
+        raise ValueError(
+            f"the number of threads must be from 1 to {_cores()}, the number of cores that this process may use, not {n}"
+        )
     _kjit.set_threads(n)
 
 
@@ -82,7 +84,11 @@ def _is_fast(fastmath):
     Raises ValueError for an unknown flag."""
     if not isinstance(fastmath, (set, frozenset, dict, list, tuple, str)):
         return bool(fastmath)
-    flags = {fastmath} if isinstance(fastmath, str) else {f for f in fastmath if not isinstance(fastmath, dict) or fastmath[f]}
+    flags = (
+        {fastmath}
+        if isinstance(fastmath, str)
+        else {f for f in fastmath if not isinstance(fastmath, dict) or fastmath[f]}
+    )
     if flags - _FAST:
         raise ValueError(f"fastmath has no flag {min(flags - _FAST)!r}; the flags are {', '.join(sorted(_FAST))}")
     return "fast" in flags or flags >= _FAST - {"fast"}
@@ -95,7 +101,9 @@ def _local_type(name, kind):
     own = numba_types.of_numba(kind)
     text = getattr(own, "text", None) or name_of(kind)
     if text not in SCALARS:
-        raise TypeError(f"locals={{{name!r}: {kind}}}: the type of a variable must be a number type such as float32 or int64")
+        raise TypeError(
+            f"locals={{{name!r}: {kind}}}: the type of a variable must be a number type such as float32 or int64"
+        )
     return text
 
 
@@ -131,7 +139,9 @@ class Njit(Composed, _functions.Function):
                 "fastmath": _is_fast(options.get("fastmath")),
                 "strict": not _is_fast(options.get("fastmath")),  # a*b+c is rounded twice, as in Numba and NumPy
                 "inline": True if options.get("inline") in (True, "always") else None,
-                "numba": True, "indefinite": True, "interruptible": options.get("interruptible"),
+                "numba": True,
+                "indefinite": True,
+                "interruptible": options.get("interruptible"),
             },
         )
         self._splitter_made = self._loaded = self._driver_made = None
@@ -146,7 +156,7 @@ class Njit(Composed, _functions.Function):
     def _copy(self):
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__, _made=None, _loaded=None, _splitter_made=None, _driver_made=None)
-        for name in ("_variants", "_overloads"):
+        for name in ("_variants", "_overloads", "_noted"):
             copy.__dict__.pop(name, None)
         return copy
 
@@ -187,10 +197,14 @@ class Njit(Composed, _functions.Function):
             from . import _driver
 
             if self.local_types:
-                raise NotImplementedError(f"{self.__name__}: locals= is only for functions that are compiled as a whole, but this function creates or returns arrays")
+                raise NotImplementedError(
+                    f"{self.__name__}: locals= is only for functions that are compiled as a whole, but this function creates or returns arrays"
+                )
             self._check_interpreted()
             self._driver_made = _driver.make(self)
-        return self._driver_made(*args, **keywords)
+        result = self._driver_made(*args, **keywords)
+        self._note_call((*args, *keywords.values()), result)
+        return result
 
     def _check_interpreted(self):
         """Warns once about the statements that Python's interpreter runs. With nopython=True it
@@ -335,10 +349,38 @@ class Njit(Composed, _functions.Function):
             self.__dict__.update(_joins_texts=False, _made=None)
         return is_possible
 
+    # ---- the types of calls ----
+
+    def _note_call(self, args, result):
+        """Called after the first call with arguments of these types, and by variants of the
+        function."""
+        if self._given or self._is_inner:
+            self.__dict__["_is_noted"] = True
+            return
+        from . import _overloads
+
+        _overloads.note(self, args, result)
+
+    @property
+    def overloads(self):
+        """A dictionary of kjit._overloads.Overload by the argument types, for each signature that
+        was passed to njit or else for each combination of types that the function was called
+        with."""
+        from . import _overloads
+
+        return {tuple(overload.signature.args): overload for overload in _overloads.all_of(self)}
+
     @property
     def signatures(self):
-        """The parameter types of each signature that was passed to njit."""
-        return [tuple(signature.args) for signature in self._signatures]
+        """The argument types of each overload."""
+        return [tuple(signature.args) for signature in self.nopython_signatures]
+
+    @property
+    def nopython_signatures(self):
+        """The signature of each overload."""
+        from . import _overloads
+
+        return [overload.signature for overload in _overloads.all_of(self)]
 
     @property
     def ir(self):
@@ -361,6 +403,8 @@ def _finish(outer, inner, shape, is_optional, *args, **keywords):
         # the result may use the classes of the arguments
         return outer._call_composed(outer._bind(args, keywords), None)
     result = inner(*args, **keywords)
+    if inner.__dict__.pop("_is_noted", False):
+        outer._note_call(args if outer._given else outer._bind(args, keywords), result)
     if inner._wants_driver:  # this call has found that Python has to run the function
         outer.__dict__["_wants_driver"] = True
         outer._forget()

@@ -13,6 +13,9 @@ static PyTypeObject *function_type;
 /* Maximum size of a result: the language has tuples of up to 1024 numbers. */
 #define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
+/* Number of argument types of a func that are told apart from new ones without a call of Python. */
+#define MOST_NOTED 32
+
 typedef struct function_object {
   PyObject_HEAD module_object *module; /* NULL until the func is loaded */
   kjit_function *function;             /* owned by the module */
@@ -22,6 +25,9 @@ typedef struct function_object {
   int has_run;
   int keeps_types; /* see load() */
   binding_parameters parameters;
+  /* keys of the argument types whose calls _note_call has seen; see note() */
+  uint64_t noted[MOST_NOTED];
+  int noted_count; /* negative if the Python class has no _note_call */
 } function_object;
 
 /* Loads the func. _load() returns (module, name, parameters, defaults, is_typed, keeps_types), or
@@ -53,6 +59,8 @@ static int load(function_object *self)
       binding_set_parameters(&self->parameters, (PyObject *)self, names, defaults, is_typed);
       self->function = function;
       self->keeps_types = keeps_types;
+      int is_noted = PyObject_HasAttrString((PyObject *)self, "_note_call");
+      self->noted_count = is_noted ? 0 : -1;
     }
   }
   if (!outcome) self->generation = binding_generation;
@@ -184,6 +192,68 @@ static PyObject *take_result(const result_reader *reader, const kjit_arg *result
   return value;
 }
 
+/* ---- the types of calls ---- */
+
+/* Calls a method with the arguments of a call as a tuple, and one more object. */
+static PyObject *call_method(function_object *self, const char *method, PyObject *const *items,
+                             Py_ssize_t count, PyObject *last)
+{
+  PyObject *tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple && i < count; i++) PyTuple_SetItem(tuple, i, Py_NewRef(items[i]));
+  if (!tuple) return NULL;
+  PyObject *result = PyObject_CallMethod((PyObject *)self, method, "(OO)", tuple, last);
+  Py_DECREF(tuple);
+  return result;
+}
+
+static uint64_t mix(uint64_t key, uint64_t number)
+{
+  key = (key ^ number) * 0x9e3779b97f4a7c15u;
+  return key ^ key >> 29;
+}
+
+/* Returns whether an array is contiguous, with the last dimension innermost or, if is_reversed, the
+ * first. */
+static int is_contiguous(const kjit_tensor *t, int is_reversed)
+{
+  int64_t expected = 1;
+  for (int i = 0; t->strides && i < t->rank; i++) {
+    int d = is_reversed ? i : t->rank - 1 - i;
+    if (t->shape[d] != 1 && t->strides[d] != expected) return 0;
+    expected *= t->shape[d];
+  }
+  return t->strides || !is_reversed || t->rank < 2;
+}
+
+/* Returns a key that differs for calls with different types. */
+static uint64_t make_key(const kjit_arg *list, Py_ssize_t count)
+{
+  uint64_t key = (uint64_t)count;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    const kjit_arg *arg = &list[i];
+    key = mix(key, (uint64_t)arg->kind << 40 | (uint64_t)arg->access << 32 | (uint32_t)arg->type);
+    if (arg->kind != KJIT_ARG_TENSOR) continue;
+    const kjit_tensor *t = arg->value.tensor;
+    int layout = is_contiguous(t, 0) << 1 | is_contiguous(t, 1);
+    key = mix(key, (uint64_t)t->rank << 40 | (uint64_t)layout << 32 | (uint64_t)t->code << 24 |
+                     (uint64_t)t->bits << 16 | t->lanes);
+  }
+  return key;
+}
+
+/* Passes the first call with new types to the method _note_call of kjit.njit. */
+static int note(function_object *self, PyObject *const *args, const kjit_arg *list,
+                Py_ssize_t count, PyObject *result)
+{
+  uint64_t key = make_key(list, count);
+  for (int i = 0; i < self->noted_count && i < MOST_NOTED; i++)
+    if (self->noted[i] == key) return 0;
+  if (self->noted_count < MOST_NOTED) self->noted[self->noted_count++] = key;
+  PyObject *done = call_method(self, "_note_call", args, count, result);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
 /* ---- calls ---- */
 
 static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssize_t count)
@@ -217,6 +287,7 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
     if (!binding_finish_interruptible(context, status, &saved)) {
       self->has_run = 1;
       value = take_result(&reader, &result);
+      if (value && self->noted_count >= 0 && note(self, args, list, count, value)) Py_CLEAR(value);
     }
     Py_DECREF((PyObject *)module);
   }
@@ -232,17 +303,6 @@ static int is_composed(PyObject *const *items, Py_ssize_t count)
   for (Py_ssize_t i = 0; i < count; i++)
     if (items[i] == Py_None || PyUnicode_Check(items[i]) || binding_is_composed(items[i])) return 1;
   return 0;
-}
-
-static PyObject *call_method(function_object *self, const char *method, PyObject *const *items,
-                             Py_ssize_t count, PyObject *error)
-{
-  PyObject *tuple = PyTuple_New(count);
-  for (Py_ssize_t i = 0; tuple && i < count; i++) PyTuple_SetItem(tuple, i, Py_NewRef(items[i]));
-  if (!tuple) return NULL;
-  PyObject *result = PyObject_CallMethod((PyObject *)self, method, "(OO)", tuple, error);
-  Py_DECREF(tuple);
-  return result;
 }
 
 /* Calls the compiled code. The methods _call_composed and _call_otherwise of kjit.njit handle

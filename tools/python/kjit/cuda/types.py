@@ -387,6 +387,7 @@ _OTHERS = {
 }
 bfloat16 = Float("bf16", "bfloat16")
 void = none = Void("void", "none")
+unicode_type = Type("", "unicode_type")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
 NAMES |= {"void": void, "none": none, "bfloat16": bfloat16}
 _COMPOSED = {"Tuple": Tuple, "UniTuple": UniTuple}

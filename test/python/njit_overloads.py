@@ -1,0 +1,82 @@
+# RUN: %kjit-python %s
+"""The types that a function of njit was called with: overloads, signatures and nopython_signatures, as Numba has them."""
+from collections import namedtuple
+
+import numpy as np
+
+from kjit import njit, types
+from kjit.cuda import boolean, complex128, float32, float64, int32, int64
+
+Pair = namedtuple("Pair", "x y")
+
+
+@njit
+def add(a, b):
+    return a + b
+
+
+assert add.signatures == [] and add.overloads == {}
+add(1, 2)
+add(3, 4)
+add(1.5, 2)
+add(np.int32(1), True)
+add(np.float32(1), np.float32(2))
+wanted = [(int64, int64), (float64, int64), (int32, boolean), (float32, float32)]
+assert add.signatures == wanted, add.signatures
+assert [s.return_type for s in add.nopython_signatures] == [int64, float64, int64, float32]
+add(np.arange(3.0), 1)  # Python runs this call
+add(np.zeros((2, 2), order="F"), 1j)
+assert add.signatures[4:] == [(float64[::1], int64), (float64[::1, :], complex128)], add.signatures
+assert [s.return_type for s in add.nopython_signatures[4:]] == [float64[::1], complex128[::1, :]]
+assert add.overloads[int64, int64].signature == int64(int64, int64)
+assert add(np.zeros((2, 3), order="F"), np.ones((2, 3), order="F")).flags.f_contiguous
+
+
+@njit
+def first(t, other=None):
+    return t[0]
+
+
+rows = np.arange(12).reshape(3, 4)
+for argument in ((1, 2.5), (1, 2), Pair(1, 2), np.arange(6), np.arange(6)[::2], rows[0], (3, 4), np.arange(5)):
+    first(argument)
+names = [str(s[0]) for s in first.signatures]
+assert names == ["Tuple(int64, float64)", "UniTuple(int64, 2)", "Pair(int64, int64)", "array(int64, 1d, C)", "array(int64, 1d, A)"], names
+assert {s[1] for s in first.signatures} == {types.none}
+assert {s.return_type for s in first.nopython_signatures} == {int64}
+
+
+@njit("float64(float64, int32)")
+def fixed(a, b):
+    return a + b
+
+
+assert fixed.signatures == [(float64, int32)] and fixed(1, 2) == 3.0 and fixed.signatures == [(float64, int32)]
+assert fixed.overloads[float64, int32].signature == float64(float64, int32)
+
+
+@njit([(int64,), (float64,)])
+def twice(a):
+    return a * 2
+
+
+assert [s.return_type for s in twice.nopython_signatures] == [int64, float64]
+
+
+@njit
+def wrong(a):
+    return a.nothing
+
+
+try:
+    wrong(1)
+except Exception:
+    pass
+assert wrong.signatures == []
+
+many = njit(lambda a: a.ndim)
+for rank in range(1, 8):
+    for dtype in ("i1", "i2", "i4", "i8", "f4", "f8"):
+        assert many(np.zeros((1,) * rank, dtype)) == rank
+        many(np.zeros((1,) * rank, dtype))
+assert len(many.signatures) == 42

@@ -1,0 +1,59 @@
+"""The argument types that a function made by kjit.njit was called with, under Numba's names."""
+
+from . import _kjit
+from ._errors import Error
+from .cuda import types
+
+
+class Overload:
+    """The code of a function for one combination of argument types. `signature`: these types and
+    the type of the result."""
+
+    def __init__(self, signature):
+        self.signature = signature
+
+    def __repr__(self):
+        return f"<overload {self.signature}>"
+
+
+def _typeof(value):
+    """Returns the type of an argument or result, or None if it has none."""
+    if value is None:
+        return types.none
+    if isinstance(value, str):
+        return types.unicode_type
+    try:
+        return types.typeof(value)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def note(function, args, result):
+    """Keeps the types of a call."""
+    kinds = tuple(map(_typeof, args))
+    noted = function.__dict__.setdefault("_noted", {})
+    key = tuple(map(str, kinds))  # types of different classes may be equal
+    if None not in kinds and key not in noted:
+        noted[key] = Overload(types.Signature(_result_type(function, kinds) or _typeof(result), kinds))
+
+
+def _result_type(function, kinds):
+    """Returns the type of a result that is a number, or None. A Python number does not tell the
+    type."""
+    if function.runs_in_python or not all(kind.text for kind in kinds):
+        return None
+    try:
+        module, name = function._module()
+        return types.of_text(_kjit.get_result_type(module, name, ", ".join(kind.text for kind in kinds)))
+    except Error:
+        return None
+
+
+def all_of(function):
+    """Returns the overloads in their order."""
+    if not function._signatures:
+        return list(function.__dict__.get("_noted", {}).values())
+    return [
+        Overload(types.Signature(s.return_type or _result_type(function, tuple(s.args)), s.args))
+        for s in function._signatures
+    ]
