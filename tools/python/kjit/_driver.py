@@ -240,10 +240,34 @@ def _binary(node, left, right):
 
 
 def make(whole):
-    """Returns the Python function of an Njit whose loops are calls of compiled code."""
-    splitter, function = whole._splitter, whole.py_func
-    body, node = splitter.split(), splitter.node
+    """Returns the Python function of an Njit whose loops are calls of compiled code. The function has a variant for each combination of
+    kinds of arguments, because the types of its variables depend on them."""
+    splitter = whole._splitter
+    body = splitter.split()
     whole._parts = [ParallelLoop(whole, loop) if loop.bounds else SerialLoop(whole, loop) for loop in splitter.loops]
+    variants, parameters = {}, [a.arg for a in (*splitter.node.args.posonlyargs, *splitter.node.args.args)]
+    kind_of = interpreted_types.kind_of_value
+
+    @functools.wraps(whole.py_func)
+    def call(*arguments, **keywords):
+        kinds = *map(kind_of, arguments), *((name, kind_of(value)) for name, value in keywords.items())
+        variant = variants.get(kinds)
+        if variant is None:
+            by_name = (
+                dict.fromkeys(splitter.parameters, interpreted_types.OTHER)
+                | dict(zip(parameters, kinds))
+                | dict(kinds[len(arguments) :])
+            )
+            variant = variants[kinds] = _variant(whole, body, by_name)
+        return plain(variant(*map(_with_fields, arguments), **{name: _with_fields(v) for name, v in keywords.items()}))
+
+    return call
+
+
+def _variant(whole, body, kinds):
+    """Returns the variant of the function for parameters of these kinds."""
+    splitter, function = whole._splitter, whole.py_func
+    node = splitter.node
     names = {id(loop): f"__kjit_loop_{i}" for i, loop in enumerate(splitter.loops)}
     around = dict(splitter.static.around)
     around |= {names[id(loop)]: part.run for loop, part in zip(splitter.loops, whole._parts)}
@@ -253,7 +277,7 @@ def make(whole):
     joins = interpreted_types.Joins(
         splitter.static, lambda value: ast.Call(rewriter.keep("joined", interpreted_types.joined), [value], [])
     )
-    joins.apply(filled, splitter.parameters)
+    joins.apply(filled, kinds)
     filled = [rewriter.visit(statement) for statement in filled]
     own = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     inner = ast.FunctionDef(name=node.name, args=_bare(node.args), body=filled, decorator_list=[], returns=None)
@@ -277,12 +301,7 @@ def make(whole):
     exec(compile(tree, function.__code__.co_filename, "exec"), function.__globals__, space)
     driver = space["around"](**{name: value for name, value in around.items() if name not in own})
     driver.__defaults__, driver.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-
-    @functools.wraps(driver)
-    def call(*arguments, **keywords):
-        return plain(driver(*map(_with_fields, arguments), **{name: _with_fields(v) for name, v in keywords.items()}))
-
-    return call
+    return driver
 
 
 def _with_fields(value):
@@ -352,7 +371,9 @@ def _loop(loop, name):
     runs it in Python."""
     statement = _call(loop, name)
     handler = ast.ExceptHandler(ast.Name(_UNCOMPILED, ast.Load()), None, [copy.deepcopy(loop.statement)])
-    return ast.copy_location(ast.Try([statement], [handler], [], []), loop.statement)
+    made = ast.copy_location(ast.Try([statement], [handler], [], []), loop.statement)
+    made.is_of_loop = True
+    return made
 
 
 def _later(name):

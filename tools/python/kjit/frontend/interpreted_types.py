@@ -2,24 +2,56 @@
 
 If a variable is an int64 in one branch and a float64 in the other branch, Numba makes the variable a float64 after the branches. The same
 holds for the rounds of a loop and for results. The interpreter would keep the integer, and `//` or the result would differ. This pass
-inserts conversions at the points where Numba converts. It knows the types of literals and of expressions of literals. A variable with an
-unknown type is converted only if it meets a float64."""
+inserts conversions at the points where Numba converts. It knows the types of literals, of arguments and of expressions of these. A variable
+with an unknown type is converted only if it meets a float64."""
 
 import ast
+import math
+import sys
 
+from .. import _kjit
+from .._errors import Error
 from . import static
 
-INT, FLOAT, OTHER = "int", "float", "other"
+# An int64, a float64, a float of unknown width, any other type. The kind of an array is a tuple with the kind of its elements.
+INT, FLOAT, REAL, OTHER = "int", "float", "real", "other"
+_KINDS_OF_DTYPES = {"int64": INT, "float64": FLOAT, "float32": REAL, "float16": REAL}
+_FLOAT_FUNCTIONS = frozenset(
+    """acos acosh asin asinh atan atan2 atanh copysign cos cosh degrees dist erf erfc exp expm1 fabs fmod gamma hypot ldexp lgamma log log10
+    log1p log2 pow radians sin sinh sqrt tan tanh""".split()
+)
+_FLOAT_UFUNCS = frozenset(
+    """arccos arccosh arcsin arcsinh arctan arctanh cbrt cos cosh deg2rad degrees exp exp2 expm1 log log10 log1p log2 rad2deg radians sin sinh
+    sqrt tan tanh""".split()
+)
+# NumPy's functions by the kind of their results for an array: that of the elements, or a float.
+_OF_ELEMENTS, _OF_FLOATS = frozenset("sum prod max min amax amin dot".split()), frozenset("mean std var".split())
+_SAME_ARRAY = frozenset("copy ravel flatten reshape transpose".split())
+_MADE = frozenset("zeros ones empty full".split())
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _INTEGERS = (int, len, ord)
 
 
 def joined(value):
-    """Converts integers and floats to float64. Returns other values unchanged."""
+    """Converts integers and floats to float64. Returns other values unchanged, such as arrays."""
     import numpy
 
     is_number = isinstance(value, (int, float, numpy.integer, numpy.floating)) and not isinstance(value, bool)
     return float(value) if is_number else value
+
+
+def kind_of_value(value):
+    """Returns the kind of an argument."""
+    if type(value) is int:
+        return INT
+    if type(value) is float:
+        return FLOAT
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return OTHER
+    if isinstance(value, numpy.ndarray):
+        return (_KINDS_OF_DTYPES.get(value.dtype.name, OTHER),)
+    return _KINDS_OF_DTYPES.get(value.dtype.name, OTHER) if isinstance(value, numpy.generic) else OTHER
 
 
 class Joins:
@@ -29,12 +61,14 @@ class Joins:
     def __init__(self, names, convert):
         self.names, self.convert = names, convert
         self.is_changing = False
+        self.returned = {}  # id of a return statement -> (the statement, the kinds of variables there)
         self.leaves = []  # for each loop around a statement: its (break or continue, the block around it, kinds there)
 
     def apply(self, body, parameters):
-        self._returns(body)
+        """parameters: the kinds of the parameters by name."""
         self.is_changing = True
-        self._block(body, dict.fromkeys(parameters, OTHER))
+        self._block(body, dict(parameters))
+        self._returns(list(self.returned.values()))
 
     # ---- kinds ----
 
@@ -52,17 +86,78 @@ class Joins:
         if isinstance(node, ast.IfExp):
             return _join([self.kind(node.body, kinds), self.kind(node.orelse, kinds)])
         if isinstance(node, ast.Call):
-            thing = self.names.value(node.func)
-            return FLOAT if thing is float else INT if thing is not static.UNKNOWN and thing in _INTEGERS else OTHER
+            return self._call(node, kinds)
+        if isinstance(node, ast.Subscript):
+            base = self.kind(node.value, kinds)
+            is_part = any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
+            return base if isinstance(base, tuple) and is_part else base[0] if isinstance(base, tuple) else OTHER
+        if isinstance(node, ast.Attribute) and node.attr == "T":
+            return self.kind(node.value, kinds)
         return OTHER
+
+    def _call(self, node, kinds):
+        thing = self.names.value(node.func)
+        if thing is float:
+            return FLOAT
+        if thing is static.UNKNOWN:
+            return self._reduced(node.func.attr, self.kind(node.func.value, kinds)) if isinstance(node.func, ast.Attribute) else OTHER
+        if any(thing is known for known in _INTEGERS):
+            return INT
+        if getattr(thing, "is_njit", False):
+            return self._result_of(thing, [self.kind(argument, kinds) for argument in node.args] + [OTHER] * len(node.keywords))
+        name, module = getattr(thing, "__name__", None), getattr(thing, "__module__", None)
+        if module == "math" and name in _FLOAT_FUNCTIONS and thing is getattr(math, name, None):
+            return FLOAT
+        if type(thing).__name__ == "ufunc" and name in _FLOAT_UFUNCS and len(node.args) == 1:
+            return self._binary(ast.Div, self.kind(node.args[0], kinds), INT)
+        if module != "numpy" or not node.args:
+            return OTHER
+        if name in _MADE:
+            return self._made(name, node, kinds)
+        return self._reduced(name, self.kind(node.args[0], kinds))
+
+    @staticmethod
+    def _result_of(function, arguments):
+        """Returns the kind of the result of a function made by njit for arguments that are int64 or float64."""
+        texts = {INT: "i64", FLOAT: "f64"}
+        if not all(kind in texts for kind in arguments) or function.runs_in_python:
+            return OTHER
+        try:
+            found = _kjit.get_result_type(*function._module(), ", ".join(texts[kind] for kind in arguments))
+        except Error:
+            return OTHER
+        return {"i64": INT, "f64": FLOAT, "f32": REAL}.get(found, OTHER)
+
+    def _made(self, name, node, kinds):
+        """Returns the kind of an array that a function such as np.zeros makes."""
+        places = 2 if name == "full" else 1
+        dtype = next((k.value for k in node.keywords if k.arg == "dtype"), node.args[places] if len(node.args) > places else None)
+        if dtype is None:
+            return (self.kind(node.args[1], kinds) if name == "full" and len(node.args) > 1 else FLOAT,)
+        found = self.names.value(dtype)
+        return ({float: FLOAT, int: INT}.get(found) or _KINDS_OF_DTYPES.get(getattr(found, "__name__", None), OTHER),)
+
+    @staticmethod
+    def _reduced(name, kind):
+        """Returns the kind of a method or function of an array."""
+        if not isinstance(kind, tuple):
+            return OTHER
+        if name in _SAME_ARRAY:
+            return kind
+        return kind[0] if name in _OF_ELEMENTS else REAL if name in _OF_FLOATS else OTHER
 
     @staticmethod
     def _binary(operator, left, right):
-        if OTHER in (left, right):
-            return OTHER
-        if operator is ast.Div or FLOAT in (left, right):
-            return FLOAT if operator in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow) else OTHER
-        return OTHER if operator is ast.Pow else INT
+        if isinstance(left, tuple) or isinstance(right, tuple):
+            of_elements = [kind[0] if isinstance(kind, tuple) else kind for kind in (left, right)]
+            return (Joins._binary(operator, *of_elements),)
+        is_float = operator in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+        found = {left, right}
+        if FLOAT in found or REAL in found and INT in found or operator is ast.Div and INT in found:
+            return FLOAT if is_float else OTHER  # a number of unknown type, such as a parameter, gives a float64, too
+        if operator is ast.Div or found == {REAL}:
+            return REAL if is_float else OTHER
+        return OTHER if found != {INT} or operator is ast.Pow else INT
 
     # ---- statements ----
 
@@ -89,6 +184,8 @@ class Joins:
                 self._simple(statement, kinds)
                 if self.is_changing:
                     self._choices(statement, before)
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                self.returned[id(statement)] = statement, dict(kinds)
             if isinstance(statement, (ast.Break, ast.Continue)) and self.leaves:
                 self.leaves[-1].append((statement, body, dict(kinds)))
             if kinds is None or isinstance(statement, _LEAVES):
@@ -145,6 +242,8 @@ class Joins:
         if end is not None and statement.orelse:
             end = self._block(statement.orelse, end)
         begin = {name: OTHER if name in stored else kind for name, kind in kinds.items()}
+        if getattr(statement, "is_of_loop", False):  # a loop that cannot be compiled has not begun
+            begin = dict(kinds)
         ends = [(statement.orelse or statement.body, end)]
         ends += [(handler.body, self._block(handler.body, dict(begin))) for handler in statement.handlers]
         result = self._merge(ends, stored, statement)
@@ -160,7 +259,7 @@ class Joins:
         for name in sorted(set.intersection(*(set(end) for _, end in ends))):
             found = [end[name] for _, end in ends]
             result[name] = _join(found)
-            if FLOAT in found and name in stored and self.is_changing:
+            if _is_float(found) and name in stored and self.is_changing:
                 for block, end in ends:
                     if end[name] != FLOAT:
                         block.append(self._conversion(name, like))
@@ -176,13 +275,15 @@ class Joins:
         float64 at a break, or when the last round ends, is one after the loop."""
         stored, was_changing, begin = _stores(statement) & set(kinds), self.is_changing, dict(kinds)
         if isinstance(statement, ast.For):
-            self._set_all(statement.target, OTHER, begin)
+            over = self.kind(statement.iter, kinds)
+            is_range = isinstance(statement.iter, ast.Call) and self.names.value(statement.iter.func) is range
+            self._set_all(statement.target, INT if is_range else over[0] if isinstance(over, tuple) else OTHER, begin)
         self.is_changing = False
         becoming = stored
         while becoming:
             end, leaves = self._round(statement.body, begin)
             rounds = [end or {}, *(found for leaf, _, found in leaves if isinstance(leaf, ast.Continue))]
-            becoming = [n for n in stored if begin[n] != FLOAT and any(found.get(n) == FLOAT for found in rounds)]
+            becoming = [n for n in stored if begin[n] != FLOAT and any(_is_float((begin[n], found.get(n))) for found in rounds)]
             begin.update(dict.fromkeys(becoming, FLOAT))
         self.is_changing = was_changing
         end, leaves = self._round(statement.body, begin)
@@ -196,7 +297,7 @@ class Joins:
         for name in kinds:
             found = [end.get(name, OTHER) for end in ends]
             result[name] = _join(found)
-            if FLOAT in found and name in stored and was_changing and set(found) != {FLOAT}:
+            if _is_float(found) and name in stored and was_changing and set(found) != {FLOAT}:
                 around.insert(around.index(statement) + 1, self._conversion(name, statement))
         return result
 
@@ -213,40 +314,47 @@ class Joins:
 
     # ---- results ----
 
-    def _returns(self, body):
-        """Converts the values of all return statements if one of them is a float64."""
-        found = [n for statement in body for n in _walk(statement) if isinstance(n, ast.Return) and n.value is not None]
-        kinds = _Recorded()
-        values = [node.value for node in found]
-        if any(self.kind(value, kinds) == FLOAT for value in values):
-            for node in found:
-                if self.kind(node.value, kinds) != FLOAT:
-                    node.value = ast.copy_location(self.convert(node.value), node.value)
+    def _returns(self, found):
+        """Converts the values of all return statements if one of them is a float64. found: the statements with the kinds of variables
+        there."""
+        self._convert_results([(statement, "value", kinds) for statement, kinds in found])
+        values = [statement.value for statement, _ in found]
         if not values or not all(isinstance(v, ast.Tuple) and len(v.elts) == len(values[0].elts) for v in values):
             return
         for i in range(len(values[0].elts)):
-            column = [value.elts[i] for value in values]
-            if any(self.kind(item, kinds) == FLOAT for item in column):
-                for value in values:
-                    if self.kind(value.elts[i], kinds) != FLOAT:
-                        value.elts[i] = ast.copy_location(self.convert(value.elts[i]), value.elts[i])
+            self._convert_results([(statement.value.elts, i, kinds) for statement, kinds in found])
 
-
-class _Recorded(dict):
-    """Kinds of variables whose types are all unknown."""
-
-    def get(self, name, default=None):
-        return OTHER
+    def _convert_results(self, places):
+        """places: (object or list, attribute or index of the node in it, the kinds of variables there)"""
+        nodes = [holder[key] if isinstance(holder, list) else getattr(holder, key) for holder, key, _ in places]
+        found = [self.kind(node, kinds) for node, (_, _, kinds) in zip(nodes, places)]
+        if not _is_float(found):
+            return
+        for node, kind, (holder, key, _) in zip(nodes, found, places):
+            if kind == FLOAT:
+                continue
+            converted = ast.copy_location(self.convert(node), node)
+            if isinstance(holder, list):
+                holder[key] = converted
+            else:
+                setattr(holder, key, converted)
 
 
 def _stores(node):
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
+def _is_float(kinds):
+    """Returns whether a variable is a float64 if it may have a value of each of these kinds."""
+    return FLOAT in kinds or INT in kinds and REAL in kinds
+
+
 def _join(kinds):
     """Returns the kind of a variable or value that has one of several kinds."""
     found = set(kinds)
-    return found.pop() if len(found) == 1 else FLOAT if found == {INT, FLOAT} else OTHER
+    if len(found) == 1:
+        return found.pop()
+    return FLOAT if _is_float(found) and not any(isinstance(kind, tuple) for kind in found) else OTHER
 
 
 def _walk(statement):
