@@ -4,6 +4,7 @@
  * therefore produces digits until the remainder is smaller than this bound. */
 #include "support/decimal.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -173,11 +174,47 @@ static bool rounds_up(const scaled *s, char digit)
   return order > 0 || (order == 0 && (digit - '0') % 2 == 1);
 }
 
+/* ---- short decimals ---- */
+
+/* Returns whether `near`, the f64 that is nearest to a decimal, shows that the decimal reads back
+ * as the number. The bound is at most half the distance to the next number. */
+static bool reads_back(double near, double magnitude, kjit_type type)
+{
+  const double margin = 1 - 0x1p-20; /* near is rounded */
+  int precision = precision_of(type);
+  if (precision == 53) return near == magnitude;
+  return fabs(near - magnitude) < ldexp(magnitude, -precision - 1) * margin;
+}
+
+/* Finds the decimal `whole` / 10^k of most literals without large integers. Both numbers are exact
+ * in f64, so that the quotient is the f64 that is nearest to the decimal. Two decimals of so few
+ * digits never read back as the same number. A decimal that is found is therefore the shortest. */
+static bool find_short(double magnitude, kjit_type type, kj_decimal *d)
+{
+  enum { EXACT_POWERS = 22 };
+  int precision = precision_of(type), digits = (int)((precision - 1) * 0.30103);
+  double most = 1, power = 1, whole = 0;
+  for (int i = 0; i < digits; i++) most *= 10;
+  if (magnitude < ldexp(1, least_exponent_of(type) + precision - 1)) return false; /* subnormal */
+  if (fegetround() != FE_TONEAREST) return false;
+  for (int k = 0; k <= EXACT_POWERS; k++, power *= 10) {
+    whole = nearbyint(magnitude * power);
+    if (whole >= most) return false;
+    if (whole < 1 || !reads_back(whole / power, magnitude, type)) continue;
+    d->count = snprintf(d->digits, sizeof d->digits, "%llu", (unsigned long long)whole);
+    d->exponent = d->count - 1 - k;
+    while (d->digits[d->count - 1] == '0') d->count--;
+    d->digits[d->count] = 0;
+    return true;
+  }
+  return false;
+}
+
 kj_decimal kj_find_shortest(double magnitude, kjit_type type)
 {
   KJ_ASSERT(isfinite(magnitude) && !signbit(magnitude));
   kj_decimal d = { .digits = "0", .count = 1 };
-  if (magnitude == 0) return d;
+  if (magnitude == 0 || find_short(magnitude, type, &d)) return d;
   scaled s = scale(magnitude, type);
   d.exponent = scale_to_one_digit(&s, magnitude);
   for (d.count = 0;;) {
