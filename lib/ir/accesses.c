@@ -342,14 +342,17 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* Assumes all effects that the types of the parameters allow, for code that is not available. */
+/* Assumes all effects that the parameters allow, for code that is not available. No func of
+ * lib/library writes to a view that a func parameter returns. */
 static void assume(const ki_function *function, effects *result)
 {
   KJ_ASSERT(result->read && result->written);
   for (size_t i = 0; i < function->params.count; i++) {
-    const ki_type_expr *type = function->params.items[i]->type_expr;
+    const ki_decl *param = function->params.items[i];
+    const ki_type_expr *type = param->type_expr;
     result->read[i] = true;
-    result->written[i] = !type || !type->read_only;
+    result->written[i] =
+      (!type || !type->read_only) && !(function->is_header && (param->is_func || param->is_const));
   }
 }
 
@@ -397,7 +400,8 @@ static const effects *find_effects(finder *f, const ki_function *function)
     found->written = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
   }
   found->is_done = found->is_busy = true;
-  if (!function->is_extern) analyze(f, function, found);
+  if (function->is_header) assume(function, found);
+  else if (!function->is_extern) analyze(f, function, found);
   else if (!ask_meaning(f, function, found)) assume(function, found);
   found->is_busy = false;
   return found;

@@ -323,6 +323,7 @@ static void read_text(kjit_module *module, const ki_text *text, bool with_import
               text->size_bytes, KJ_MAX_SOURCE_BYTES);
   else if (text->expression) ki_parse_expression(module, 0, text->expression, diagnostics);
   else {
+    if (text->is_partial) ki_begin_partial(module, text);
     for (size_t i = 0; i < text->type_count; i++)
       ki_declare_struct_as(module, text->types[i].name, text->types[i].type);
     ki_parse_source(module, 0, diagnostics);

@@ -186,6 +186,48 @@ static bool divide(reacher *r, imported *source)
   return is_known;
 }
 
+/* ---- headers ---- */
+
+/* Whether the func ends within the first bytes of its text. A comment of the next declaration may
+ * follow. */
+static bool is_short(const declaration *d)
+{
+  enum { SHORT_BYTES = 300 };
+  const char *at = d->start, *end = d->end;
+  if (end - at > SHORT_BYTES) end = at + SHORT_BYTES;
+  const char *newline = memchr(at, '\n', (size_t)(end - at));
+  if (newline && newline > at && newline[-1] == '}') return true;
+  while (newline && newline + 1 < end && newline[1] != '}')
+    newline = memchr(newline + 1, '\n', (size_t)(end - newline - 1));
+  return newline && newline + 1 < end;
+}
+
+/* Returns the end of what a partial module has of a declaration: of a func its header, which stands
+ * before the block. A short func, such as an operator or the load of an element, is parsed
+ * completely, because such a func is often passed to others, and then its accesses count. */
+static const char *find_header_end(const declaration *d)
+{
+  const char *at = d->start;
+  if (!is_word(next_word(&at, d->end), "func") || is_short(d)) return d->end;
+  while (at < d->end && *at != '{') {
+    const char *past = skip_unread(at, d->end);
+    at = past > at ? past : at + 1;
+  }
+  return at;
+}
+
+/* A partial module does not have the bodies that tell these properties. */
+static void note_sources(const reacher *r, kjit_module *module)
+{
+  for (size_t i = 0; i < r->sources.count; i++) {
+    const kj_library_source *source = r->sources.items[i]->source;
+    module->has_tensor_copies |= source->has_tensor_copies;
+    module->partial->has_grid_ranges |= source->has_grid_ranges;
+  }
+}
+
+/* ---- the module ---- */
+
 /* Parses the reached declarations of one source. Imports are never reached: the list of sources
  * already contains the imported ones. */
 static void parse(reacher *r, kjit_module *module, const imported *source,
@@ -195,7 +237,9 @@ static void parse(reacher *r, kjit_module *module, const imported *source,
   size_t count = 0;
   for (size_t i = 0; i < source->count; i++) {
     const declaration *d = &source->declarations[i];
-    if (d->is_reached) parts[count++] = (ki_part){ d->start, d->end, d->line };
+    if (d->is_reached)
+      parts[count++] =
+        (ki_part){ d->start, module->partial ? find_header_end(d) : d->end, d->line };
   }
   ki_add_library_source(module, source->source);
   ki_parse_parts(module, (uint32_t)module->sources.count - 1, parts, count, diagnostics);
@@ -212,11 +256,12 @@ bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
   }
   for (size_t i = 0; i < r->sources.count; i++) /* divide can add sources */
     if (!divide(r, r->sources.items[i])) return false;
+  if (module->partial) note_sources(r, module);
   const kj_source *own = &module->sources.items[0];
   reach_words(r, own->text, own->text + own->size_bytes);
   while (r->read < r->reached.count) {
     const declaration *next = r->reached.items[r->read++];
-    reach_words(r, next->start, next->end);
+    reach_words(r, next->start, module->partial ? find_header_end(next) : next->end);
   }
   for (size_t i = 0; i < r->sources.count; i++) parse(r, module, r->sources.items[i], diagnostics);
   return true;

@@ -1,5 +1,6 @@
 /* Modules that are linked when they are compiled. If the code of a kernel is in the disk cache, a
- * launch needs only the text of the module, so it avoids the linking. */
+ * launch needs only the text of the module, so it avoids the linking. The base can be a partial
+ * module (partial.c). */
 #include <string.h>
 
 #include "ir/module.h"
@@ -81,15 +82,41 @@ const ki_function *ki_find_meaning(const kjit_module *module, const ki_decl *ope
   return NULL;
 }
 
+static bool is_kernel(const ki_decl *decl)
+{
+  return decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
+}
+
+/* Returns the extern func of `whole` that corresponds to the func of a partial module. */
+static const ki_decl *find_open(const kjit_module *whole, const ki_decl *open)
+{
+  const ki_decl *found = ki_find_decl(whole, open->name);
+  KJ_ASSERT(found && found->function && found->function->is_extern);
+  return found;
+}
+
+kjit_status ki_link_whole(const kjit_module *module, kjit_module *whole,
+                          kj_diagnostics *diagnostics, kjit_module **linked)
+{
+  const ki_later *later = module->later;
+  ki_meaning meanings[KI_MOST_MEANINGS];
+  bool is_partial = whole != module->bases.items[0];
+  KJ_ASSERT(later && later->count <= KI_MOST_MEANINGS);
+  for (size_t i = 0; i < later->count; i++) {
+    const ki_meaning *meaning = &later->meanings[i];
+    meanings[i] =
+      (ki_meaning){ is_partial ? find_open(whole, meaning->open) : meaning->open, meaning->decl };
+  }
+  return ki_link_meanings(whole, meanings, later->count, diagnostics, linked);
+}
+
 const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
                                          const ki_decl *kernel)
 {
   size_t before = 0; /* number of kernels before this one */
-  for (size_t i = 0; base->decls.items[i] != kernel; i++) {
-    const ki_decl *decl = base->decls.items[i];
-    before += decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
-  }
-  const ki_decl *found = linked->decls.items[before];
-  KJ_ASSERT(found->kind == KJ_DECL_FUNCTION && found->function->is_kernel);
-  return found->function;
+  for (size_t i = 0; base->decls.items[i] != kernel; i++) before += is_kernel(base->decls.items[i]);
+  size_t i = 0;
+  while (!is_kernel(linked->decls.items[i]) || before--) i++;
+  KJ_ASSERT(!strcmp(linked->decls.items[i]->name, kernel->name));
+  return linked->decls.items[i]->function;
 }

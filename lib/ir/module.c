@@ -76,11 +76,13 @@ void ki_destroy_module(kjit_module *module)
   size_t base_count = module->bases.count;
   KJ_ASSERT(base_count <= KI_MOST_MEANINGS + 1);
   if (base_count) memcpy(bases, module->bases.items, base_count * sizeof *bases);
+  kjit_module *whole = module->partial ? atomic_load(&module->partial->whole) : NULL;
   kj_free_arena(&module->arena);
   free(module->recipe);
   if (module->is_left) leave_module(module);
   else free(module);
   for (size_t i = 0; i < base_count; i++) kjit_release_module(bases[i]);
+  kjit_release_module(whole);
 }
 
 kjit_module *kjit_retain_module(kjit_module *module)
@@ -177,12 +179,14 @@ kjit_status kjit_parse_module_with(kjit_context *context, const kjit_parse_optio
 }
 
 kjit_status ki_parse_algorithm(kjit_context *context, const char *text, size_t size_bytes,
-                               const ki_named_type *types, size_t type_count, kjit_module **module)
+                               const ki_named_type *types, size_t type_count, bool is_partial,
+                               kjit_module **module)
 {
   const ki_text source = { .name = "<algorithm>",
                            .text = text,
                            .size_bytes = size_bytes,
                            .is_algorithm = true,
+                           .is_partial = is_partial,
                            .types = types,
                            .type_count = type_count };
   kj_diagnostics diagnostics = { 0 };

@@ -357,7 +357,8 @@ static void parse_function(ki_parser *parser, bool is_kernel, bool is_extern)
   if (!is_extern) {
     ki_parse_attributes(parser, &function->attributes);
     add_defaults(parser, &function->attributes);
-    ki_parse_block(parser, &function->body);
+    function->is_header = parser->has_headers && ki_at(parser, KJ_TOKEN_END);
+    if (!function->is_header) ki_parse_block(parser, &function->body);
   }
   ki_close_scope(parser);
   function->local_count = (uint32_t)(function->params.count + function->locals.count);
@@ -603,6 +604,7 @@ void ki_parse_parts(kjit_module *module, uint32_t file, const ki_part *parts, si
                     kj_diagnostics *diagnostics)
 {
   ki_parser *parser = ki_open_source(module, file, diagnostics);
+  parser->has_headers = module->partial != NULL;
   for (size_t i = 0; i < count && !diagnostics->error_count; i++) {
     parser->lexer.at = parser->lexer.line_start = parts[i].start;
     parser->lexer.end = parts[i].end;

@@ -33,6 +33,7 @@ typedef struct ki_parser {
   ki_attributes defaults;    /* attributes of the following kernels and funcs of this source */
   /* `_` is accepted as type of an item, because the tuple is a parameter of a kernel */
   bool takes_any;
+  bool has_headers; /* the text of a func ends before its body */
   /* an integer literal that fits in its type only if it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;

@@ -263,7 +263,7 @@ bool ki_gives_value(const ki_function *function)
 {
   returns found = { 0 };
   find_returns(&function->body, &found);
-  return found.with || function->result || function->builtin;
+  return found.with || function->result || function->builtin || function->is_header;
 }
 
 static void verify_result(ki_verifier *v)
@@ -272,7 +272,7 @@ static void verify_result(ki_verifier *v)
   const ki_function *function = v->function;
   find_returns(&function->body, &found);
   bool needs_value = found.with || function->result;
-  if (function->is_kernel || function->is_extern || !needs_value) return;
+  if (function->is_kernel || function->is_extern || function->is_header || !needs_value) return;
   if (found.without) {
     ki_fail_verify(v, found.without->location, KJIT_ERROR_TYPE,
                    "`%s` returns a value at another `return`, but not at this one",

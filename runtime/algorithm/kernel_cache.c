@@ -13,9 +13,10 @@
 
 enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 
-/* OPEN: a parsed source whose extern funcs are not linked. LINKED: a linked source without a
- * kernel. KERNEL: a source with a kernel, which may be linked when it is compiled. */
-typedef enum form { OPEN, LINKED, KERNEL } form;
+/* OPEN: a parsed source whose extern funcs are not linked. PARTIAL: the same as a partial module.
+ * LINKED: a linked source without a kernel. KERNEL: a source with a kernel, which may be completed
+ * and linked when it is compiled. */
+typedef enum form { OPEN, PARTIAL, LINKED, KERNEL } form;
 
 typedef struct cached {
   ka_kernel_source
@@ -270,6 +271,16 @@ static kjit_status find_kernel(kjit_context *context, cached *made)
 static kjit_status find(kjit_context *context, const ka_kernel_source *source, form form,
                         kjit_module **module, kjit_kernel **kernel);
 
+/* Whether the module of a kernel can stay partial until something is compiled. */
+static bool can_wait(const cached *wanted)
+{
+  ki_meaning meanings[MOST_MEANINGS];
+  size_t count = wanted->source.function_count;
+  for (size_t i = 0; i < count; i++) meanings[i].decl = wanted->source.functions[i].decl;
+  return wanted->form == PARTIAL ||
+         (wanted->form == KERNEL && (!count || ki_can_link_later(meanings, count)));
+}
+
 /* Makes a module. The same source is often linked with different funcs, so the unlinked source is
  * parsed once and cached as a module without a kernel. */
 static kjit_status make(kjit_context *context, const cached *wanted, cached *made)
@@ -285,11 +296,11 @@ static kjit_status make(kjit_context *context, const cached *wanted, cached *mad
   if (status == KJIT_OK && own->function_count) {
     ka_kernel_source open = *own;
     open.function_count = 0;
-    status = find(context, &open, OPEN, &made->module, &made->kernel);
+    status = find(context, &open, can_wait(wanted) ? PARTIAL : OPEN, &made->module, &made->kernel);
     if (status == KJIT_OK) find_meanings(made->module, own, meanings);
   } else if (status == KJIT_OK) {
     status = ki_parse_algorithm(context, own->text, own->length, own->types, own->type_count,
-                                &made->module);
+                                can_wait(wanted), &made->module);
   }
   if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
   if (status == KJIT_OK && wanted->form == KERNEL) {

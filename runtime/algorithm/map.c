@@ -66,7 +66,7 @@ static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count
     list = kj_format(&call->arena, "%s%sa%zu", list, i ? ", " : "", i);
   const char *text =
     kj_format(&call->arena, "func wrapped(%s) { return %s(%s) }", list, name, list);
-  ka_try(call, ki_parse_algorithm(call->context, text, strlen(text), NULL, 0, module));
+  ka_try(call, ki_parse_algorithm(call->context, text, strlen(text), NULL, 0, false, module));
   kjit_status status = kjit_get_function(*module, "wrapped", &wrapped);
   if (status != KJIT_OK) kjit_release_module(*module);
   ka_try(call, status);

@@ -297,7 +297,8 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
 static void add_text(const roots *r, writer *w)
 {
   const kjit_module *module = w->request->module;
-  KJ_ASSERT(!module->later || module->recipe); /* its declarations do not define it completely */
+  /* without a recipe, its declarations must define it completely */
+  KJ_ASSERT(module->recipe || (!module->later && !module->partial));
   begin_part(w, KJ_KEY_EXTERNS);
   kj_append_text(w->text, "of the host\n");
   kj_add_extern_key(module, w->request->target.kind != KJ_TARGET_CPU, w->text);

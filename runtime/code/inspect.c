@@ -484,7 +484,7 @@ kjit_status kjit_get_specialization_info(const kjit_specialization *specializati
     .facts = specialization->facts,
     .target = specialization->device->code_target,
     .launches = kj_count_launches(specialization),
-    .parse_time_ns = specialization->kernel->module->parse_time_ns,
+    .parse_time_ns = ki_parse_time(specialization->kernel->module),
   };
   if (kj_hold(held)) {
     describe_code(specialization, &own);

@@ -120,6 +120,8 @@ static bool has_grid_range(const ki_stmts *body)
  * not determined; the grid may only become larger than necessary. */
 static bool has_callee_range(const kjit_module *module)
 {
+  const kjit_module *base = module->later ? module->bases.items[0] : module;
+  if (base->partial && base->partial->has_grid_ranges) return true;
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
     if (decl->kind != KJ_DECL_FUNCTION) continue;

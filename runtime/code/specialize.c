@@ -72,17 +72,19 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
   };
 }
 
-/* Links the kernel's module. The link inputs are needed only during compilation. */
+/* Completes the kernel's module: parses what was not parsed yet and links it. The linked module is
+ * needed only during compilation. */
 static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *request,
                                kj_diagnostics *diagnostics, kjit_module **linked)
 {
   const ki_later *later = kernel->module->later;
+  kjit_module *base = later ? kernel->module->bases.items[0] : kernel->module, *whole;
   *linked = NULL;
-  if (!later) return KJIT_OK;
-  kjit_module *base = kernel->module->bases.items[0];
-  KJ_TRY(ki_link_meanings(base, later->meanings, later->count, diagnostics, linked));
-  request->module = *linked;
-  request->kernel = ki_find_linked_kernel(base, *linked, kernel->function->decl);
+  KJ_TRY(ki_get_whole(base, diagnostics, &whole));
+  if (whole == kernel->module) return KJIT_OK;
+  if (later) KJ_TRY(ki_link_whole(kernel->module, whole, diagnostics, linked));
+  request->module = later ? *linked : whole;
+  request->kernel = ki_find_linked_kernel(base, request->module, kernel->function->decl);
   return KJIT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* What an algorithm's text gets of the modules that kjit brings along: each func of each of them
  * with all that it means, as if the whole module were parsed, at its own place; and nothing that it
- * does not name. */
+ * does not name. A partial module gets the headers of what it names, and a launch of code from the
+ * disk cache parses no more. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_folder.h"
+#include "ir/context.h"
 #include "ir/module.h"
 #include "library/library.h"
 
@@ -34,12 +37,22 @@ static kjit_module *parse(const char *name, const char *text)
   return module;
 }
 
-static kjit_module *parse_algorithm(const char *text)
+static kjit_module *parse_by(const char *text, bool is_partial)
 {
   kjit_module *module;
-  if (ki_parse_algorithm(context, text, strlen(text), NULL, 0, &module) != KJIT_OK)
+  if (ki_parse_algorithm(context, text, strlen(text), NULL, 0, is_partial, &module) != KJIT_OK)
     fail_msg("%s: %s", text, kjit_get_diagnostic(context, 0)->message);
   return module;
+}
+
+static kjit_module *parse_algorithm(const char *text) { return parse_by(text, false); }
+
+static kjit_module *complete(kjit_module *partial)
+{
+  kjit_module *whole;
+  kj_diagnostics diagnostics = { 0 };
+  assert_int_equal(ki_get_whole(partial, &diagnostics, &whole), KJIT_OK);
+  return whole;
 }
 
 /* The func that names another one, and what both mean. */
@@ -61,6 +74,45 @@ static void expect_place(const kjit_module *part, const kjit_module *whole, cons
                       whole->sources.items[decl->location.file].name);
 }
 
+static void expect_equal_headers(const ki_decl *part, const ki_decl *whole)
+{
+  const ki_decls *params = &part->function->params;
+  assert_int_equal(params->count, whole->function->params.count);
+  for (size_t i = 0; i < params->count; i++) {
+    const ki_decl *a = params->items[i], *b = whole->function->params.items[i];
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->is_const, b->is_const);
+    assert_int_equal(a->is_func, b->is_func);
+    assert_int_equal(!a->value, !b->value);
+    assert_int_equal(!a->type_expr, !b->type_expr);
+  }
+  assert_int_equal(part->function->attributes.count, whole->function->attributes.count);
+  assert_true(part->function->is_header
+                ? part->function->body.count == 0
+                : part->function->body.count == whole->function->body.count);
+}
+
+/* The module of the same text, partial, and what it becomes. */
+static void expect_partial(const char *text, const char *name)
+{
+  kjit_module *partial = parse_by(text, true), *whole = complete(partial);
+  assert_ptr_equal(complete(partial), whole);
+  assert_ptr_equal(complete(whole), whole);
+  assert_true(partial->decls.count <= whole->decls.count);
+  assert_true(ki_parse_time(partial) >= whole->parse_time_ns);
+  assert_int_equal(partial->sources.count, whole->sources.count);
+  for (size_t i = 0; i < partial->sources.count; i++)
+    assert_string_equal(partial->sources.items[i].name, whole->sources.items[i].name);
+  for (size_t i = 0; i < partial->decls.count; i++) {
+    const ki_decl *decl = partial->decls.items[i];
+    expect_place(whole, partial, decl);
+    if (decl->function) expect_equal_headers(decl, ki_find_decl(whole, decl->name));
+  }
+  assert_non_null(ki_find_decl(partial, name));
+  assert_true(partial->has_tensor_copies >= whole->has_tensor_copies);
+  kjit_release_module(partial);
+}
+
 static void expect_meaning(const kj_library_source *source, const kjit_module *all,
                            const ki_decl *decl)
 {
@@ -74,6 +126,7 @@ static void expect_meaning(const kj_library_source *source, const kjit_module *a
   assert_string_equal(printed, expected);
   assert_true(part->decls.count <= whole->decls.count);
   expect_place(part, all, decl);
+  expect_partial(text, decl->name);
   free(printed);
   free(expected);
   free(text);
@@ -139,12 +192,110 @@ static void texts_of_that_name(void **state)
   }
 }
 
+/* Which arrays a kernel writes is known without the bodies of the library: what it gets from the
+ * text's own funcs, and what it is passed otherwise. */
+static void partial_modules_know_what_is_written(void **state)
+{
+  (void)state;
+  kjit_module *module = parse_by(
+    "import \"operators\"\nimport \"sort\"\nimport \"reduce\"\n"
+    "func x_at(i, x) @inline { return x[i] }\n"
+    "func r_put(i, v, r) @inline { r[i] = v }\n"
+    "kernel run(x: const dtype(x)[:], y, r, work, done, unused, const T) @block(T) {\n"
+    "  reduce_all(bind_back(x_at, x), bind_back(r_put, r), operator_argmin, 1, work, done,\n"
+    "             true, T, 1, 1)\n"
+    "  reduce_all(bind_back(sort_item, y), bind_back(sort_put, r), operator_add, 1, work, done,\n"
+    "             true, T, 1, 1)\n"
+    "}\n",
+    true);
+  static const bool expected_read[] = { true, true, true, true, true, false },
+                    expected_written[] = { false, false, true, true, true, false };
+  bool read[7], written[7];
+  const ki_decl *kernel = ki_find_decl(module, "run"), *reduce = ki_find_decl(module, "reduce_all");
+  assert_true(reduce->function->is_header);
+  assert_false(ki_find_decl(module, "operator_argmin")->function->is_header);
+  assert_null(ki_find_decl(module, "reduce_piece"));
+  ki_find_accesses(module, kernel->function, read, written);
+  for (size_t i = 0; i < 6; i++) {
+    assert_int_equal(read[i], expected_read[i]);
+    assert_int_equal(written[i], expected_written[i]);
+  }
+  assert_false(module->has_tensor_copies || module->partial->has_grid_ranges == false);
+  kjit_release_module(module);
+  module = parse_by("import \"product_tensor\"\nkernel run(x) @block(32) { }\n", true);
+  assert_true(module->has_tensor_copies);
+  kjit_release_module(module);
+}
+
+/* ---- launches ---- */
+
+static size_t count_modules(bool is_partial)
+{
+  size_t count = 0;
+  for (const kjit_module *module = context->modules; module; module = module->next)
+    count += module->sources.items[0].is_algorithm && !module->is_linked &&
+             (module->partial != NULL) == is_partial;
+  return count;
+}
+
+/* Reduces with an operator of the library, and with a func of the application. */
+static void reduce(bool is_known)
+{
+  static float values[] = { 3, 1, 2 };
+  float sum = 0;
+  const int64_t counts[] = { 3, 1 };
+  kjit_config config = { .size_bytes = sizeof config, .cache_directory = folder };
+  assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
+  kjit_module *module = parse("operator", "func f(a, b) { return a * b + 1f32 }");
+  kjit_function *f;
+  assert_int_equal(kjit_get_function(module, "f", &f), KJIT_OK);
+  const kjit_tensor x = { .data = values,
+                          .device_type = 1,
+                          .rank = 1,
+                          .code = 2,
+                          .bits = 32,
+                          .lanes = 1,
+                          .shape = (int64_t *)&counts[0] },
+                    r = { .data = &sum,
+                          .device_type = 1,
+                          .rank = 1,
+                          .code = 2,
+                          .bits = 32,
+                          .lanes = 1,
+                          .shape = (int64_t *)&counts[1] };
+  kjit_operand operands[] = { { .argument = kjit_arg_tensor(&r) },
+                              { .argument = kjit_arg_tensor(&x) } };
+  kjit_operator operators[] = { kjit_operator_named("add"), kjit_operator_function(f) };
+  static const float expected[] = { 6, 9 };
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &options.device), KJIT_OK);
+  for (size_t i = 0; i < 2; i++) {
+    if (kjit_reduce(context, &operands[0], &operands[1], &operators[i], &options) != KJIT_OK)
+      fail_msg("%s", kjit_get_diagnostic(context, 0)->message);
+    assert_true(sum == expected[i]);
+  }
+  assert_int_equal(count_modules(true), 2);
+  assert_int_equal(count_modules(false), is_known ? 0 : 2);
+  kjit_destroy_context(context);
+}
+
+static void code_from_the_disk_needs_no_bodies(void **state)
+{
+  (void)state;
+  kjit_context *own = context;
+  reduce(false);
+  if (!KJ_HAS_ASSERTIONS) reduce(true); /* else hits are compiled a second time */
+  context = own;
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_func_means_the_same),
     cmocka_unit_test(what_is_not_named_is_left_out),
     cmocka_unit_test(texts_of_that_name),
+    cmocka_unit_test(partial_modules_know_what_is_written),
+    cmocka_unit_test_setup_teardown(code_from_the_disk_needs_no_bodies, make_folder, remove_folder),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
