@@ -129,6 +129,8 @@ def check_runtime(lib, runtime):
                 yield f'runtime/{path}: includes "{included}", which is the compiler\'s own'
             if included not in runtime:
                 continue
+            if included == "cuda/cuda.h" and place(path) not in ("cuda", "layers.c"):
+                yield f'runtime/{path}: includes "{included}"; only the table in base/device.h leads to a driver'
             beside = height(included, RUNTIME_ORDER) == level and place(included) != place(path)
             if (height(included, RUNTIME_ORDER) or 0) > level or (beside and "memory" not in RUNTIME_ORDER[level]):
                 yield f'runtime/{path}: includes "{included}", which does not stand below {place(path)}'

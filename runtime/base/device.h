@@ -114,6 +114,15 @@ typedef struct kj_device_launch {
   uint32_t cpu_threads; /* maximum number of threads for this launch, or 0 for no limit */
 } kj_device_launch;
 
+/* An array that a tensor map describes. Dimensions are in the array's own order, outermost first.
+ */
+typedef struct kj_map_array {
+  uint64_t address;
+  kjit_type element;
+  uint32_t element_bytes, rank;
+  uint64_t extents[KJ_MAP_RANK], stride_bytes[KJ_MAP_RANK];
+} kj_map_array;
+
 /* Source of driver functions in place of the system's driver, for tests. */
 typedef struct kj_driver_source {
   void *(*find)(void *user, const char *symbol);
@@ -128,6 +137,18 @@ bool kj_read_target(const char *text, kj_target *target);
 const char *kj_level_name(kj_cpu_level level);
 /* Returns the level with this name, or KJ_CPU_OWN if there is none. */
 kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
+
+/* ---- the driver's plain launch ---- */
+
+/* The function of a driver that launches a kernel. The fast path calls it without a wrapper. CUDA's
+ * and HIP's drivers have the same signature. Either pointers has the address of each parameter, or
+ * block describes one block with all of them: KJ_BLOCK_ADDRESS, its address, KJ_BLOCK_BYTES, the
+ * address of its size, NULL. Both are NULL if the kernel has no parameters. */
+typedef int kj_driver_launch(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                             unsigned block_x, unsigned block_y, unsigned block_z,
+                             unsigned dynamic_shared_bytes, void *stream, void **pointers,
+                             void **block);
+enum { KJ_BLOCK_ADDRESS = 1, KJ_BLOCK_BYTES = 2 };
 
 /* ---- the table of operations ---- */
 
@@ -290,6 +311,17 @@ typedef struct kj_device_operations {
                                 kj_diagnostics *diagnostics, uint32_t *threads);
   kjit_status (*launch)(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
                         const kj_device_launch *launch, kj_diagnostics *diagnostics);
+  /* Called if the driver's plain launch (device->start) has returned the error number `result`, or
+   * was not called because of KJ_ELSEWHERE. Launches again if that can help, and reports errors.
+   * NULL unless is_queued. */
+  kjit_status (*retry)(kjit_device *device, const kj_device_code *loaded,
+                       const kj_device_launch *launch, int result, kj_diagnostics *diagnostics);
+  /* Encodes a tensor map in KJ_MAP_BYTES bytes, aligned to KJ_MAP_ALIGNMENT. If the array does not
+   * meet the requirements of a map, it sets *why and returns LAUNCH without a report. NULL means
+   * that no map is needed, because the device runs no code that uses one. */
+  kjit_status (*encode_map)(kjit_device *device, const kj_tensor_map *map,
+                            const kj_map_array *array, kj_diagnostics *diagnostics, void *encoded,
+                            const char **why);
 } kj_device_operations;
 
 /* ---- state that higher layers attach to a device or to the runtime of a context ---- */
@@ -362,7 +394,12 @@ struct kjit_device {
   void *shared;    /* common state of all devices of the kind, see operations->count */
   uint32_t number; /* number of this object, from 1, unique in the process */
   /* fields that every launch reads */
-  _Alignas(64) struct kj_driver *driver;
+  _Alignas(64) kj_driver_launch *start; /* the driver's plain launch; NULL unless is_queued */
+  /* Gets the current context of the thread, to which the default streams belong; see
+   * kj_is_elsewhere. NULL unless is_queued. */
+  int (*get_context)(void **context);
+  void *primary; /* the device's own context, which it retains */
+  struct kj_driver *driver;
   _Atomic uint64_t epoch, synchronized_epoch;
   _Atomic uint32_t generation; /* counts resets; objects of an earlier generation are lost */
   _Atomic bool lost;
@@ -397,11 +434,24 @@ struct kjit_device {
                                                 * NULL */
   /* CUDA */
   int handle;
-  void *primary; /* retained CUcontext */
   /* CPU */
   uint32_t workers;
   _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* scratch buffers that no launch uses */
 };
+
+/* Returns whether a launch on this stream needs a change of context. A default stream has no handle
+ * of its own: it belongs to the current context. If a launch uses the default stream of another
+ * context, CUDA's driver invalidates a capture there before it checks which context the kernel
+ * belongs to (driver 580). So a launch checks the context first, and operations->retry launches if
+ * another context is current. */
+static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
+{
+  enum { PER_THREAD = 2 }; /* 0 and 1 are the legacy default stream */
+  void *current = NULL;
+  return (uintptr_t)native <= PER_THREAD &&
+         (device->get_context(&current) || current != device->primary);
+}
+enum { KJ_ELSEWHERE = -1 }; /* no driver's error number */
 
 /* Prints "cpu" or "cuda:0" for messages. */
 const char *kj_device_text(const kjit_device *device, char text[24]);

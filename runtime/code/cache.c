@@ -436,7 +436,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   /* only the thread that began the attempt ends it */
   KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
-  KJ_ASSERT(status != KJIT_OK || entry->cuda.function != KJ_UNLOADED);
+  KJ_ASSERT(status != KJIT_OK || entry->device_code.function != KJ_UNLOADED);
   if (status != KJIT_OK) kj_copy_diagnostics(diagnostics, &entry->failure);
   if (status == KJIT_OK || status == KJIT_ERROR_INTERRUPTED) entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,

@@ -210,7 +210,7 @@ static void unload_machine_code(kjit_specialization *specialization, void *recor
   kjit_device *device = specialization->device;
   kj_unloading *unloading = specialization->unloading;
   kj_runtime *runtime = device->runtime;
-  void *module = specialization->cuda.module;
+  void *module = specialization->device_code.module;
   KJ_ASSERT(unloading || !record); /* a record is allocated only for code with an unloading entry */
   if (unloading) {
     *unloading = (kj_unloading){ .generation = specialization->generation,
@@ -227,7 +227,7 @@ static void unload_machine_code(kjit_specialization *specialization, void *recor
   specialization->failure_slot = NULL;
   specialization->print_source = 0;
   specialization->loaded = NULL;
-  specialization->cuda = (kj_device_code){ .function = KJ_UNLOADED };
+  specialization->device_code = (kj_device_code){ .function = KJ_UNLOADED };
 }
 
 void kj_unload_code(kjit_specialization *specialization)
@@ -286,7 +286,7 @@ static kjit_status mark_code(void *item, kjit_device *device, kjit_stream *strea
 {
   (void)diagnostics;
   KJ_ASSERT(atomic_load(&((kjit_specialization *)item)->pins));
-  kj_mark_launch(device, ((kjit_specialization *)item)->cuda.mark, kj_native(stream));
+  kj_mark_launch(device, ((kjit_specialization *)item)->device_code.mark, kj_native(stream));
   return KJIT_OK;
 }
 

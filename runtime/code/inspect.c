@@ -449,14 +449,14 @@ kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
 static void describe_code(const kjit_specialization *specialization, kjit_specialization_info *info)
 {
   const kj_code *code = &specialization->code;
-  const kj_device_code *cuda = &specialization->cuda;
+  const kj_device_code *loaded = &specialization->device_code;
   info->is_loaded = 1;
-  info->registers = cuda->registers;
-  info->shared_bytes = cuda->shared_bytes;
-  info->local_bytes = cuda->local_bytes;
-  info->constant_bytes = cuda->constant_bytes;
-  info->max_threads = cuda->max_threads;
-  info->max_dynamic_shared_bytes = cuda->max_dynamic_shared_bytes;
+  info->registers = loaded->registers;
+  info->shared_bytes = loaded->shared_bytes;
+  info->local_bytes = loaded->local_bytes;
+  info->constant_bytes = loaded->constant_bytes;
+  info->max_threads = loaded->max_threads;
+  info->max_dynamic_shared_bytes = loaded->max_dynamic_shared_bytes;
   info->elements_a_thread = code->elements_a_thread;
   info->stack_bytes = code->stack_bytes;
   info->vector_bits = code->vector_bits;
@@ -606,7 +606,7 @@ static kjit_status check_block(const kjit_specialization *specialization, const 
                                          "the number of threads in y is",
                                          "the number of threads in z is" };
   const kjit_device_info *info = &specialization->device->info;
-  const kj_device_code *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->device_code;
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2],
            most = function->max_threads ? function->max_threads : info->max_threads_per_block;
   for (int i = 0; i < 3; i++)
@@ -631,7 +631,8 @@ static kjit_status suggest_block(kjit_specialization *specialization, uint64_t d
     memcpy(block, compiled, 3 * sizeof *block);
     return KJIT_OK;
   }
-  return device->operations->choose_threads(device, &specialization->cuda, dynamic_shared_bytes,
+  return device->operations->choose_threads(device, &specialization->device_code,
+                                            dynamic_shared_bytes,
                                             device->info.max_threads_per_block, diagnostics, block);
 }
 
@@ -648,7 +649,7 @@ static kjit_status fill_occupancy(kjit_specialization *specialization, const uin
   }
   KJ_TRY(check_block(specialization, found.block, dynamic_shared_bytes, diagnostics));
   uint32_t threads = found.block[0] * found.block[1] * found.block[2];
-  KJ_TRY(device->operations->count_resident(device, &specialization->cuda, threads,
+  KJ_TRY(device->operations->count_resident(device, &specialization->device_code, threads,
                                             dynamic_shared_bytes, diagnostics, &found.blocks));
   found.threads = found.blocks * threads;
   found.max_threads = device->multiprocessor_threads ? device->multiprocessor_threads : threads;

@@ -17,7 +17,7 @@ struct kjit_specialization {
   /* tables of the fast path, see launch/learned.h; freed as one block */
   _Atomic(struct kj_learned *) learned;
   kjit_device *device;
-  kj_device_code cuda;
+  kj_device_code device_code;
   kjit_kernel *kernel;
   uint64_t hash;
   pthread_mutex_t mutex;
@@ -62,9 +62,9 @@ struct kjit_specialization {
 
 /* ---- holding: evict.c ----
  *
- * Code can be unloaded while its specialization lives on. A caller that uses code, cuda or learned
- * must hold the specialization during this time. To hold is one addition to a cache line that only
- * the threads with the same slot number use; it never waits. */
+ * Code can be unloaded while its specialization lives on. A caller that uses code, device_code or
+ * learned must hold the specialization during this time. To hold is one addition to a cache line
+ * that only the threads with the same slot number use; it never waits. */
 
 /* Ends a hold. own is kj_slot(). */
 static inline void kj_release_of(kjit_specialization *specialization, uint32_t own,

@@ -155,14 +155,14 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
     status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
                             &specialization->loaded, &kernel);
     if (status == KJIT_OK) {
-      specialization->cuda =
+      specialization->device_code =
         (kj_device_code){ .max_dynamic_shared_bytes = (uint32_t)device->info.max_shared_bytes };
-      memcpy(&specialization->cuda.function, &kernel, sizeof kernel);
+      memcpy(&specialization->device_code.function, &kernel, sizeof kernel);
     }
   } else {
     status =
       device->operations->load(device, &specialization->code, call->kernel->function->decl->name,
-                               &outside, diagnostics, &specialization->cuda);
+                               &outside, diagnostics, &specialization->device_code);
   }
   kj_free_outside(&outside);
   specialization->load_time_ns = kj_clock_ns() - start;
@@ -297,7 +297,7 @@ static void remark_silence(const kjit_kernel *kernel, const kj_code *code,
 
 static void remark_spills(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
-  const kj_device_code *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->device_code;
   const kjit_kernel *kernel = specialization->kernel;
   if (specialization->code.uses_local || !function->local_bytes) return;
   kj_report(
@@ -464,7 +464,7 @@ static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
   if (code->stack_bytes)
     KJ_TRY(operations->provide_stack(call->device, code->stack_bytes, diagnostics));
   return code->prints && operations->is_queued
-           ? kj_open_prints(call->device, &specialization->cuda, code->prints, diagnostics,
+           ? kj_open_prints(call->device, &specialization->device_code, code->prints, diagnostics,
                             &specialization->print_source)
            : KJIT_OK;
 }

@@ -146,19 +146,6 @@ kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int re
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
 
-/* Returns whether a launch on this stream needs a change of context. A default stream has no handle
- * of its own: it belongs to the current context. If a launch uses the default stream of another
- * context, the driver invalidates a capture there before it checks which context the kernel belongs
- * to (driver 580). So the launch code checks the context first and calls kj_retry_launch if another
- * context is current. */
-static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
-{
-  enum { PER_THREAD = 2 }; /* 0 and 1 are the legacy default stream */
-  void *current = NULL;
-  return (uintptr_t)native <= PER_THREAD &&
-         (device->driver->cuCtxGetCurrent(&current) || current != device->primary);
-}
-
 /* Calls a driver function and, if it fails for lack of memory, returns cached memory to the driver
  * and calls it once more. */
 #define KJ_ASK_TWICE(result, device, call) \
@@ -194,18 +181,14 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
   X(begin_capture) X(end_capture) X(ask_capture) X(destroy_graph) X(instantiate_graph) \
   X(update_graph) X(launch_graph) X(destroy_executable) \
   /* cuda_code.c */ \
-  X(load) X(unload) X(find_variable) X(count_resident) X(choose_threads) X(launch) \
+  X(load) X(unload) X(find_variable) X(count_resident) X(choose_threads) \
+  /* cuda_launch.c */ \
+  X(launch) X(retry) X(encode_map) \
   /* cuda_link.c */ \
   X(link)
 /* clang-format on */
 #define X(name) __typeof__(*((kj_device_operations *)0)->name) kj_cuda_##name;
 KJ_CUDA_OPERATIONS(X)
 #undef X
-
-/* Called after the driver has refused a launch with `result`. If the device's context was not
- * current, makes it current and launches again. */
-kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
-                            const kj_device_launch *launch, int result,
-                            kj_diagnostics *diagnostics);
 
 #endif

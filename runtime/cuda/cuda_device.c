@@ -102,6 +102,8 @@ static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
   KJ_ASSERT(device->shared && !device->primary);
   device->driver = device->shared;
+  device->start = device->driver->cuLaunchKernel;
+  device->get_context = device->driver->cuCtxGetCurrent;
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGet, &device->handle, device->info.ordinal));
   KJ_TRY(read_info(device, diagnostics));
   return KJ_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle);

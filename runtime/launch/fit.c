@@ -32,7 +32,7 @@ static kjit_status choose_threads(const kj_call *call, kjit_specialization *spec
   if (recall(atomic_load_explicit(&specialization->chosen_threads, memory_order_relaxed),
              call->dynamic_shared_bytes, 0, threads))
     return KJIT_OK;
-  KJ_TRY(call->device->operations->choose_threads(call->device, &specialization->cuda,
+  KJ_TRY(call->device->operations->choose_threads(call->device, &specialization->device_code,
                                                   call->dynamic_shared_bytes,
                                                   call->device->info.max_threads_per_block,
                                                   diagnostics, threads));
@@ -49,7 +49,7 @@ static kjit_status count_resident(const kj_call *call, kjit_specialization *spec
   if (recall(atomic_load_explicit(&specialization->resident_blocks, memory_order_relaxed), bytes,
              threads, blocks))
     return KJIT_OK;
-  KJ_TRY(call->device->operations->count_resident(call->device, &specialization->cuda,
+  KJ_TRY(call->device->operations->count_resident(call->device, &specialization->device_code,
                                                   (uint32_t)threads, bytes, diagnostics, blocks));
   atomic_store_explicit(&specialization->resident_blocks, remember(bytes, threads, *blocks),
                         memory_order_relaxed);
@@ -64,7 +64,7 @@ static kjit_status count_resident(const kj_call *call, kjit_specialization *spec
 static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
                              kj_diagnostics *diagnostics)
 {
-  uint32_t threads, most = specialization->cuda.max_threads;
+  uint32_t threads, most = specialization->device_code.max_threads;
   bool is_asked = call->config->threads && !call->kernel->launch_bounds && !call->config->grid[0] &&
                   !call->kernel->grid;
   if (!call->is_block_chosen || (!is_asked && (!most || kj_volume(call->block) <= most)))
@@ -145,7 +145,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   uint32_t resident;
   char place[24];
   const kjit_device *device = call->device;
-  const kj_device_code *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->device_code;
   if (!device->has_cooperative_launch)
     return REFUSE(
       call, diagnostics,
@@ -280,7 +280,7 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
                   (unsigned long long)call->config->dynamic_shared_bytes, call->block[0],
                   call->block[1], call->block[2], (unsigned long long)needed);
   if (!call->device->operations->is_queued) return KJIT_OK;
-  const kj_device_code *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->device_code;
   uint64_t threads = kj_volume(call->block), most = call->device->info.max_shared_bytes,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   if (function->max_threads && threads > function->max_threads)

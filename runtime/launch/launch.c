@@ -85,7 +85,7 @@ kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
   return KJIT_OK;
 }
 
-/* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, and
+/* ---- tensor maps: descriptors of array arguments for tensor copies. The device encodes them, and
  * they are passed in the parameter block ---- */
 
 static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, const char *why,
@@ -97,73 +97,28 @@ static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, con
                   kernel->decl->name, kernel->params.items[map->argument]->name, why);
 }
 
-/* Returns the CUtensorMapDataType by the number of bits; for floats by type, because fills and
- * reductions depend on it. */
-static int data_type(kjit_type type, uint32_t size_bytes)
-{
-  enum { U8, U16, U32, I32, U64, I64, F16, F32, F64, BF16 };
-  static const struct {
-    kjit_type type;
-    int number;
-  } floats[] = { { KJIT_F16, F16 }, { KJIT_BF16, BF16 }, { KJIT_F32, F32 }, { KJIT_F64, F64 } };
-  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
-    if (floats[i].type == type) return floats[i].number;
-  return size_bytes == 1 ? U8 : size_bytes == 2 ? U16 : size_bytes == 4 ? U32 : U64;
-}
-
-static int swizzle_of(uint32_t bytes)
-{
-  enum { NONE, BY_32, BY_64, BY_128 };
-  return bytes == 32 ? BY_32 : bytes == 64 ? BY_64 : bytes == 128 ? BY_128 : NONE;
-}
-
 static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *place,
                           kj_diagnostics *diagnostics)
 {
-  enum { UNIT = 16, PROMOTE_256 = 3 };
   const kj_bound *bound = &call->bound[map->argument];
-  kjit_type element = bound->type;
-  uint32_t size = ki_type(call->kernel->module->types, element)->size_bytes, rank = map->rank;
-  uint64_t extents[KJ_MAP_RANK], strides[KJ_MAP_RANK];
-  uint32_t box[KJ_MAP_RANK], steps[KJ_MAP_RANK];
-  KJ_ASSERT(rank && rank <= KJ_MAP_RANK && rank == bound->rank);
+  const char *why = NULL;
+  kj_map_array array = { .address = bound->target, .element = bound->type, .rank = map->rank };
+  KJ_ASSERT(map->rank && map->rank <= KJ_MAP_RANK && map->rank == bound->rank);
   KJ_ASSERT(bound->kind == KJ_ARGUMENT_ARRAY);
-  if (!call->device->driver->cuTensorMapEncodeTiled)
-    return refuse_map(call, map,
-                      "the driver does not support them; they need a driver of CUDA 12.0",
-                      diagnostics);
-  if (bound->target % UNIT)
-    return refuse_map(call, map, "its data does not start at a multiple of 16 bytes", diagnostics);
-  for (uint32_t d = 0; d < rank; d++) { /* the driver numbers dimensions from the innermost one */
-    uint32_t own = rank - 1 - d;
-    extents[d] = (uint64_t)bound->shape[own];
-    box[d] = map->box[own];
-    steps[d] = 1;
-    if (!extents[d]) return refuse_map(call, map, "it is empty", diagnostics);
-    if (extents[d] > KJ_MAP_MOST_EXTENT)
-      return refuse_map(call, map,
-                        "a dimension has more than 2^31 - 256 elements, but coordinates of tensor "
-                        "copies have 32 bits",
-                        diagnostics);
-    if (d == 0) continue;
-    strides[d - 1] = (uint64_t)kj_stride_of(bound, (uint8_t)own) * size;
-    if (strides[d - 1] % UNIT)
-      return refuse_map(call, map, "its rows do not start at multiples of 16 bytes", diagnostics);
+  array.element_bytes = ki_type(call->kernel->module->types, bound->type)->size_bytes;
+  for (uint32_t d = 0; d < map->rank; d++) {
+    array.extents[d] = (uint64_t)bound->shape[d];
+    array.stride_bytes[d] = (uint64_t)kj_stride_of(bound, (uint8_t)d) * array.element_bytes;
   }
-  int result =
-    call->device->driver->cuTensorMapEncodeTiled(place, data_type(element, size), rank,
-                                                 (void *)(uintptr_t)bound->target, extents, strides,
-                                                 box, steps, 0, swizzle_of(map->swizzle_bytes),
-                                                 PROMOTE_256, 0);
-  return result ? kj_check_driver(call->device->driver, call->device, result,
-                                  "cuTensorMapEncodeTiled", diagnostics)
-                : KJIT_OK;
+  kjit_status status =
+    call->device->operations->encode_map(call->device, map, &array, diagnostics, place, &why);
+  return why ? refuse_map(call, map, why, diagnostics) : status;
 }
 
 enum { MOST_POINTERS = 512, HIDDEN = 3 };
 
-/* Encodes the descriptors. The driver requires an address that is a multiple of 64 bytes, which the
- * parameter block does not guarantee. */
+/* Encodes the descriptors. An encoded map needs an alignment that the parameter block does not
+ * guarantee. */
 static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
 {
   _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
@@ -309,12 +264,12 @@ static kjit_status start_marshalled(const kj_call *call, const kjit_specializati
   void *pointers[MOST_POINTERS + HIDDEN];
   kj_device_launch made =
     kj_describe_launch(call, specialization, call->stream ? call->stream->native : NULL);
-  if (code->tensor_map_count && !call->device->is_target) {
+  if (code->tensor_map_count && device->operations->encode_map) {
     KJ_TRY(pass_maps(call, code, diagnostics));
     point_at_parameters(code, call->parameters, pointers);
     made.pointers = pointers;
   }
-  return device->operations->launch(device, &specialization->cuda, code, &made, diagnostics);
+  return device->operations->launch(device, &specialization->device_code, code, &made, diagnostics);
 }
 
 static kjit_status start_code(const kj_call *call, const kjit_specialization *specialization,
@@ -390,8 +345,9 @@ kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj
                               .stream = stream ? stream->native : NULL,
                               .parameters = parameters,
                               .parameter_bytes = shape->parameter_bytes };
-  return kj_retry_launch(specialization->device, &specialization->cuda, &launch, result,
-                         diagnostics);
+  kjit_device *device = specialization->device;
+  return device->operations->retry(device, &specialization->device_code, &launch, result,
+                                   diagnostics);
 }
 
 /* ---- running a call ---- */
@@ -406,18 +362,16 @@ static kjit_status start_here(kj_call *call, kjit_specialization *specialization
 static kjit_status start_staged(kj_call *call, kjit_specialization *specialization,
                                 kj_diagnostics *diagnostics)
 {
-  void *stream = call->stream ? call->stream->native : NULL, *previous;
+  void *stream = call->stream ? call->stream->native : NULL;
   kj_staging *staging = NULL;
   if (kj_is_captured(call->stream))
     return kj_error(
       diagnostics, KJIT_ERROR_MISUSE,
       "host arrays cannot be part of a capture on a GPU; copy them to device arrays first");
-  KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
   kjit_status status = kj_stage_in(call, stream, diagnostics, &staging);
   if (status == KJIT_OK) status = start_here(call, specialization, diagnostics);
   if (status == KJIT_OK) status = kj_stage_out(call, stream, staging, diagnostics);
   kj_free_staging(call, staging);
-  kj_leave_device(call->device, previous);
   return status;
 }
 

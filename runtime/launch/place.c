@@ -269,10 +269,20 @@ static char *pinned_place(const kj_staging *staging, uint64_t offset)
   return (char *)(uintptr_t)staging->pinned->address + offset;
 }
 
+static kjit_status send(const kj_call *call, void *stream, uint64_t to, const void *from,
+                        size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  kj_transfer transfer = { .to = to,
+                           .from = (uint64_t)(uintptr_t)from,
+                           .from_host = true,
+                           .width_bytes = size_bytes,
+                           .rows = 1 };
+  return call->device->operations->copy(call->device, &transfer, stream, diagnostics);
+}
+
 static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *staging,
                            kj_diagnostics *diagnostics)
 {
-  kjit_device *device = call->device;
   for (uint32_t i = 0; i < staging->count; i++) {
     const group *group = &staging->groups[i];
     const void *host = (const void *)(uintptr_t)group->low; /* NOLINT(performance-no-int-to-ptr) */
@@ -280,12 +290,12 @@ static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *
     if (!group->copy_in) continue;
     if (staging->pinned) memcpy(pinned_place(staging, group->offset), host, size_bytes);
     else
-      KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync,
-                       staging->image->address + group->offset, host, size_bytes, stream));
+      KJ_TRY(
+        send(call, stream, staging->image->address + group->offset, host, size_bytes, diagnostics));
   }
   if (!staging->pinned || !staging->in_bytes) return KJIT_OK;
-  return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, staging->image->address,
-                   pinned_place(staging, 0), staging->in_bytes, stream);
+  return send(call, stream, staging->image->address, pinned_place(staging, 0), staging->in_bytes,
+              diagnostics);
 }
 
 static uint64_t offset_of(const kj_staging *staging, const kj_bound *bound, uint64_t address)
@@ -322,6 +332,17 @@ static bool is_written(const kj_call *call, uint32_t index)
   return is_staged(call, index) && access_of(call, index) != KJIT_ACCESS_IN;
 }
 
+static kjit_status fetch(const kj_call *call, void *stream, void *to, uint64_t from,
+                         size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  kj_transfer transfer = { .to = (uint64_t)(uintptr_t)to,
+                           .from = from,
+                           .to_host = true,
+                           .width_bytes = size_bytes,
+                           .rows = 1 };
+  return call->device->operations->copy(call->device, &transfer, stream, diagnostics);
+}
+
 /* Copies an array from `copy`, which starts with the byte at bound->low. Bytes between the elements
  * are not written. */
 static kjit_status put_back(const kj_call *call, const kj_bound *bound, const char *copy,
@@ -350,20 +371,17 @@ static kjit_status put_back(const kj_call *call, const kj_bound *bound, const ch
 static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
                              const kj_staging *staging, kj_diagnostics *diagnostics)
 {
-  kjit_device *device = call->device;
   uint64_t image = staging->image->address + offset_of(staging, bound, bound->low);
   size_t size_bytes = bound->high - bound->low;
-  if (is_dense(call, bound))
-    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, (void *)(uintptr_t)bound->low, image,
-                     size_bytes, stream);
+  if (is_dense(call, bound)) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    return fetch(call, stream, (void *)(uintptr_t)bound->low, image, size_bytes, diagnostics);
   char *between = malloc(size_bytes);
   if (!between)
     return kj_error(diagnostics, KJIT_ERROR_MEMORY,
                     "out of memory: copying back a non-contiguous array needs %zu bytes",
                     size_bytes);
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, between, image, size_bytes, stream);
-  if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
+  kjit_status status = fetch(call, stream, between, image, size_bytes, diagnostics);
+  if (status == KJIT_OK) status = kj_synchronize(call->device, false, stream, diagnostics);
   if (status == KJIT_OK) status = put_back(call, bound, between, diagnostics);
   free(between);
   return status;
@@ -382,8 +400,8 @@ static kjit_status fetch_pinned(const kj_call *call, void *stream, const kj_stag
     high = last > high ? last : high;
   }
   if (high <= low) return KJIT_OK;
-  return KJ_DRIVER(call->device, diagnostics, cuMemcpyDtoHAsync, pinned_place(staging, low),
-                   staging->image->address + low, high - low, stream);
+  return fetch(call, stream, pinned_place(staging, low), staging->image->address + low, high - low,
+               diagnostics);
 }
 
 static kjit_status queue_out(kj_call *call, void *stream, const kj_staging *staging,

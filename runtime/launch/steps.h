@@ -4,7 +4,6 @@
 #define KJ_LAUNCH_STEPS_H
 
 #include "code/specialization.h"
-#include "cuda/cuda.h"
 #include "memory/order.h"
 #include "support/assert.h"
 #include "support/host_process.h"
@@ -96,8 +95,7 @@ kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagn
 /* ---- place.c: host arrays of a launch on a GPU ---- */
 
 typedef struct kj_staging kj_staging;
-/* Copies host arrays to the GPU and stores the addresses of the copies in bound->target. The
- * device's context must be current. */
+/* Copies host arrays to the GPU and stores the addresses of the copies in bound->target. */
 kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics,
                         kj_staging **staging);
 /* Copies written arrays back and waits for the copies. */
@@ -155,7 +153,7 @@ kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
 /* Stores the shape of a call that was fitted. */
 void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specialization,
                    const kj_call *call);
-/* Tries a plain launch again after the driver has refused it with the CUresult `result`. */
+/* Handles the error number that kj_start_plainly has returned. */
 kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
                              kjit_stream *stream, char *parameters, int result,
                              kj_diagnostics *diagnostics);
@@ -177,29 +175,28 @@ static inline bool kj_is_usable(const kjit_device *device, uint32_t generation, 
          (!stream || (stream->object.device == device && stream->object.generation == generation));
 }
 
-/* Launches with the driver's shortest call and returns its CUresult. The specialization is held. */
+/* Launches with the driver's shortest call and returns 0 or an error number for retry. The
+ * specialization is held. */
 static inline int kj_start_plainly(const kjit_specialization *specialization,
                                    const kj_known_shape *shape, kjit_stream *stream,
                                    char *parameters)
 {
-  enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
-  const kj_device_code *code = &specialization->cuda;
+  const kj_device_code *code = &specialization->device_code;
   const uint32_t *grid = shape->grid, *block = shape->block;
   kjit_device *device = specialization->device;
   void *native = stream ? stream->native : NULL;
   size_t parameter_bytes = shape->parameter_bytes;
-  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, parameters,
-                             (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  void *block_and_size[] = { (void *)(uintptr_t)KJ_BLOCK_ADDRESS, parameters,
+                             (void *)(uintptr_t)KJ_BLOCK_BYTES, &parameter_bytes, NULL };
   KJ_ASSERT(code->function != KJ_UNLOADED && code->mark);
   KJ_ASSERT(kj_is_held_here(specialization));
   KJ_ASSERT(parameter_bytes == specialization->code.parameter_bytes);
   KJ_ASSERT(!stream || kj_has_stream(device, stream));
   kj_assert_alive(device, native);
   kj_mark_launch(device, code->mark, native);
-  if (kj_is_elsewhere(device, native)) return KJ_CU_INVALID_CONTEXT;
-  return device->driver->cuLaunchKernel(code->function, grid[0], grid[1], grid[2], block[0],
-                                        block[1], block[2], shape->shared_bytes, native, NULL,
-                                        parameter_bytes ? block_and_size : NULL);
+  if (kj_is_elsewhere(device, native)) return KJ_ELSEWHERE;
+  return device->start(code->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                       shape->shared_bytes, native, NULL, parameter_bytes ? block_and_size : NULL);
 }
 
 /* Ends a public call and passes its diagnostics to the context. NOT_READY, FORKED and success have

@@ -394,17 +394,17 @@ static void test_gone(void **state)
   expect_ok(*state, kjit_prepare_launch(kernel, &config, &argument, 1, &prepared));
   for (int i = 0; i < TIMES; i++) expect_ok(*state, kjit_run_prepared(prepared, NULL));
   kjit_specialization *code = specialization_of(kernel, 0);
-  void *function = code->cuda.function;
+  void *function = code->device_code.function;
   kjit_stream gone = *stream; /* of no list */
   for (int way = 0; way < 2; way++) {
     kjit_launch_config on_gone = { .size_bytes = sizeof on_gone, .stream = &gone };
     assert_int_equal(launch_in_child(kernel, &config, &argument, way ? prepared : NULL), 0);
     int status = launch_in_child(kernel, &on_gone, &argument, way ? prepared : NULL);
     assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
-    code->cuda.function = KJ_UNLOADED;
+    code->device_code.function = KJ_UNLOADED;
     status = launch_in_child(kernel, &config, &argument, way ? prepared : NULL);
     assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
-    code->cuda.function = function;
+    code->device_code.function = function;
   }
   kjit_destroy_prepared(prepared);
   kjit_destroy_stream(stream);
