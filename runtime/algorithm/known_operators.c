@@ -178,8 +178,7 @@ enum { OF_VALUES = 1, DECIDES = 2, OF_BOOLS = 3 };
 static uint64_t describe_use(ka_call *call, kjit_type type, unsigned question)
 {
   enum { TYPE_AT = 2, TARGET_AT = 34 };
-  const kjit_device *device = ka_likely_device(call);
-  uint64_t target = device->operations->takes_ptx ? device->info.compute_capability : 0;
+  uint64_t target = ka_likely_device(call)->info.compute_capability; /* 0 for a CPU */
   return target << TARGET_AT | (uint64_t)type << TYPE_AT | question;
 }
 

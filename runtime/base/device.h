@@ -129,7 +129,20 @@ typedef struct kj_driver_source {
   void *user;
 } kj_driver_source;
 
-/* ---- target names: target.c ---- */
+/* ---- targets: target.c ---- */
+
+/* How the code of a target becomes code that runs. */
+typedef struct kj_code_format {
+  kjit_stage stage; /* the compiler's last stage, which is stored and loaded */
+  /* A driver makes machine code from it (CUBIN) and can link other code with it. Otherwise it is
+   * machine code, which calls functions of the application by their addresses. */
+  bool is_linked;
+  uint32_t own; /* bit mask of the stages that only this target has */
+  const char *own_names;
+} kj_code_format;
+const kj_code_format *kj_get_code_format(kj_target_kind target);
+/* Returns whether the target has this stage. */
+bool kj_has_stage(kj_target_kind target, kjit_stage stage);
 
 /* Parses a target such as "cpu", "x86-64-v3" or "sm_90a". Returns false if no target has this
  * name. */
@@ -161,8 +174,7 @@ typedef struct kj_device_operations {
   const char *name; /* "cuda" */
   /* If only one device of this kind exists, messages omit its ordinal. */
   bool is_usually_single;
-  /* The code is PTX for a driver; otherwise it is an object for the cores of this machine. */
-  bool takes_ptx;
+  kj_target_kind target; /* what code for the device is compiled for */
   /* Operations are queued and run later, in the order of their stream. Otherwise an operation is
    * complete when the call returns, and the application cannot create native streams or events. */
   bool is_queued;
@@ -313,7 +325,7 @@ typedef struct kj_device_operations {
                         const kj_device_launch *launch, kj_diagnostics *diagnostics);
   /* Called if the driver's plain launch (device->start) has returned the error number `result`, or
    * was not called because of KJ_ELSEWHERE. Launches again if that can help, and reports errors.
-   * NULL unless is_queued. */
+   * May be NULL if devices have no fast path. */
   kjit_status (*retry)(kjit_device *device, const kj_device_code *loaded,
                        const kj_device_launch *launch, int result, kj_diagnostics *diagnostics);
   /* Encodes a tensor map in KJ_MAP_BYTES bytes, aligned to KJ_MAP_ALIGNMENT. If the array does not
@@ -394,9 +406,10 @@ struct kjit_device {
   void *shared;    /* common state of all devices of the kind, see operations->count */
   uint32_t number; /* number of this object, from 1, unique in the process */
   /* fields that every launch reads */
-  _Alignas(64) kj_driver_launch *start; /* the driver's plain launch; NULL unless is_queued */
+  _Alignas(64) kj_driver_launch *start; /* the driver's plain launch; NULL means that the device has
+                                         * no fast path */
   /* Gets the current context of the thread, to which the default streams belong; see
-   * kj_is_elsewhere. NULL unless is_queued. */
+   * kj_is_elsewhere. NULL if start is NULL. */
   int (*get_context)(void **context);
   void *primary; /* the device's own context, which it retains */
   struct kj_driver *driver;
@@ -453,6 +466,10 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
 }
 enum { KJ_ELSEWHERE = -1 }; /* no driver's error number */
 
+static inline bool kj_is_linked(const kjit_device *device)
+{
+  return kj_get_code_format(device->operations->target)->is_linked;
+}
 /* Prints "cpu" or "cuda:0" for messages. */
 const char *kj_device_text(const kjit_device *device, char text[24]);
 /* Returns DEVICE with the cause if the device is lost. */

@@ -79,7 +79,6 @@ static void check_operations(const kj_device_operations *operations)
   KJ_ASSERT(operations->allocate && operations->release && operations->copy && operations->set);
   KJ_ASSERT(operations->load && operations->unload && operations->launch);
   KJ_ASSERT(!operations->begin_capture == !operations->end_capture);
-  KJ_ASSERT(!operations->retry == !operations->is_queued);
 }
 
 /* Checks the fields that open and the layers have set. */
@@ -88,8 +87,8 @@ static void check_device(const kjit_device *device)
   const kj_device_operations *operations = device->operations;
   KJ_ASSERT(device->info.kind == operations->kind && device->info.name == device->name);
   KJ_ASSERT(device->info.target == device->target && device->target[0]);
-  KJ_ASSERT(!device->start == !operations->is_queued);
-  KJ_ASSERT(!device->get_context == !operations->is_queued);
+  KJ_ASSERT(!device->start == !device->get_context);
+  KJ_ASSERT(!device->start || (operations->is_queued && operations->retry));
   KJ_ASSERT(!device->memory == !operations->is_queued);
   KJ_ASSERT(!device->prints == !operations->is_queued);
   KJ_ASSERT(!device->interrupts == !device->context->config.interruptible);

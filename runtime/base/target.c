@@ -1,8 +1,33 @@
-/* Names of compilation targets. */
+/* Compilation targets: the form of their code, and their names. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/device.h"
+
+#define STAGE(name) (1u << KJIT_STAGE_##name)
+static const kj_code_format formats[] = { [KJ_TARGET_CPU] = { .stage = KJIT_STAGE_OBJECT,
+                                                              .own = STAGE(ASM) | STAGE(OBJECT),
+                                                              .own_names = "asm and object" },
+                                          [KJ_TARGET_NVPTX] = { .stage = KJIT_STAGE_PTX,
+                                                                .own = STAGE(PTX) | STAGE(CUBIN) |
+                                                                       STAGE(SASS),
+                                                                .own_names = "ptx, cubin and sass",
+                                                                .is_linked = true } };
+#undef STAGE
+enum { TARGETS = sizeof formats / sizeof *formats };
+
+const kj_code_format *kj_get_code_format(kj_target_kind target)
+{
+  KJ_ASSERT((unsigned)target < TARGETS);
+  return &formats[target];
+}
+
+bool kj_has_stage(kj_target_kind target, kjit_stage stage)
+{
+  uint32_t others = 0;
+  for (size_t i = 0; i < TARGETS; i++) others |= i != target ? formats[i].own : 0;
+  return !(others >> stage & 1);
+}
 
 static const char *const level_names[] = {
   [KJ_CPU_OWN] = "cpu",

@@ -187,8 +187,7 @@ kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_r
   const char *ptxas = runtime->context->config.ptxas;
   kj_compile_request assembled = *request;
   kj_disk_key assembled_key = { 0 };
-  if (!ptxas || !device->operations->takes_ptx || why_left_out(runtime->disk, key, ptx))
-    return KJIT_OK;
+  if (!ptxas || !kj_is_linked(device) || why_left_out(runtime->disk, key, ptx)) return KJIT_OK;
   const kj_assembly assembly = { .ptxas = *ptxas ? ptxas : NULL, .target = device->code_target };
   kj_code code = *ptx;
   KJ_TRY(

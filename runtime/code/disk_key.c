@@ -301,7 +301,7 @@ static void add_text(const roots *r, writer *w)
   KJ_ASSERT(module->recipe || (!module->later && !module->partial));
   begin_part(w, KJ_KEY_EXTERNS);
   kj_append_text(w->text, "of the host\n");
-  kj_add_extern_key(module, w->request->target.kind != KJ_TARGET_CPU, w->text);
+  kj_add_extern_key(module, kj_get_code_format(w->request->target.kind)->is_linked, w->text);
   kj_append_text(w->text, "\n");
   begin_part(w, KJ_KEY_TEXT);
   kj_append_text(w->text, module->recipe ? "algorithm\n" : "canonical\n");

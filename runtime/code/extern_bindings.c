@@ -215,24 +215,24 @@ bool kj_depends_on_files(const kjit_module *module)
 
 /* Adds a line for each bound func with its name in the canonical text and its symbol in the code,
  * which identifies the binding of each call in the text. */
-static void add_lines(const kjit_module *module, const ki_naming *naming, bool takes_ptx,
+static void add_lines(const kjit_module *module, const ki_naming *naming, bool is_linked,
                       kj_buffer *text)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
     const ki_bound_extern *bound = bound_of(decl);
-    bool is_used = bound && (takes_ptx ? bound->kind != KJ_CODE_NONE : has_host_function(decl));
+    bool is_used = bound && (is_linked ? bound->kind != KJ_CODE_NONE : has_host_function(decl));
     if (!is_used) continue;
     kj_append_format(text, "extern %s is ", ki_printed_name(naming, decl));
-    ki_append_extern_symbol(decl->function, takes_ptx, text);
-    if (takes_ptx && bound->kind == KJ_CODE_LINKED)
+    ki_append_extern_symbol(decl->function, is_linked, text);
+    if (is_linked && bound->kind == KJ_CODE_LINKED)
       kj_append_format(text, " of %016llx%016llx", (unsigned long long)bound->digest[1],
                        (unsigned long long)bound->digest[0]);
     kj_append_text(text, "\n");
   }
 }
 
-void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text)
+void kj_add_extern_key(const kjit_module *module, bool is_linked, kj_buffer *text)
 {
   jmp_buf on_failure;
   kj_arena arena;
@@ -241,7 +241,7 @@ void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *tex
   if (setjmp(on_failure) == 0) {
     ki_naming naming;
     ki_choose_names(&naming, module, &arena);
-    add_lines(module, &naming, takes_ptx, text);
+    add_lines(module, &naming, is_linked, text);
   } else text->failed = 1;
   kj_free_arena(&arena);
 }

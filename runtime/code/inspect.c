@@ -73,24 +73,6 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 
 /* ---- stages ---- */
 
-/* Returns whether code for a GPU, or for the CPU, has the stage. */
-static bool has_stage(kjit_stage stage, bool is_gpu)
-{
-  enum { GPU = 1, CPU };
-  static const uint8_t own[KJIT_STAGE_COUNT] = { [KJIT_STAGE_PTX] = GPU,
-                                                 [KJIT_STAGE_CUBIN] = GPU,
-                                                 [KJIT_STAGE_SASS] = GPU,
-                                                 [KJIT_STAGE_ASM] = CPU,
-                                                 [KJIT_STAGE_OBJECT] = CPU };
-  return !own[stage] || own[stage] == (is_gpu ? GPU : CPU);
-}
-
-/* Returns the stages that only this kind of target has, for messages. */
-static const char *own_stages(bool is_gpu)
-{
-  return is_gpu ? "ptx, cubin and sass" : "asm and object";
-}
-
 /* ---- the compilation ---- */
 
 /* Additional stages: inference without output; and only the result type, which needs no compiler if
@@ -150,17 +132,18 @@ static kjit_status run_assembler(const kjit_module *module, const kjit_compile_o
 }
 
 static kjit_status check_stage(request *r, const kjit_compile_options *options, kjit_stage stage,
-                               bool is_cpu)
+                               kj_target_kind target)
 {
   static const char *const names[] = {
 #define STAGE_NAME(name, text, is_text, what) text,
     KJIT_STAGES(STAGE_NAME)
 #undef STAGE_NAME
   };
-  if (has_stage(stage, !is_cpu)) return KJIT_OK;
+  if (kj_has_stage(target, stage)) return KJIT_OK;
   return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
                   "stage: %s exists only for %s targets, but the target is %s", names[stage],
-                  is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
+                  target == KJ_TARGET_CPU ? "GPU" : "CPU",
+                  options->target ? options->target : "cpu");
 }
 
 /* Makes the compile request. stage is a stage, CHECK_ONLY or RESULT_ONLY. */
@@ -183,13 +166,12 @@ static kjit_status make_request(request *r, const char *symbol, const kjit_compi
                                 .is_check = is_check };
   if (options->limits) made->limits = *options->limits;
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &made->target));
-  bool is_cpu = made->target.kind == KJ_TARGET_CPU;
-  KJ_TRY(check_stage(r, options, stage, is_cpu));
+  KJ_TRY(check_stage(r, options, stage, made->target.kind));
   made->target.ptx_version = options->ptx_version;
   if (options->facts)
     KJ_TRY(kj_read_facts(r->kernel, options->facts, r->arguments, r->relations, &r->signature,
                          r->diagnostics));
-  return choose_block(r, options, is_cpu);
+  return choose_block(r, options, made->target.kind == KJ_TARGET_CPU);
 }
 
 static kjit_status run_compiler(request *r, const kj_compile_request *wanted, kj_code *made)
@@ -354,9 +336,8 @@ static kjit_status open_result(request *r, kjit_function *function, kj_diagnosti
 static kjit_status close_result(request *r, kjit_status status, const kjit_device *device,
                                 kjit_type *type)
 {
-  bool is_gpu = device && device->operations->takes_ptx;
   const kjit_compile_options options = { .target = device ? device->code_target : NULL,
-                                         .ptx_version = is_gpu ? device->ptx_limit : 0,
+                                         .ptx_version = device ? device->ptx_limit : 0,
                                          .after_pass = "infer" };
   kj_code made = { 0 };
   if (status == KJIT_OK) status = make_stage(r, NULL, &options, (kjit_stage)RESULT_ONLY, &made);
@@ -557,11 +538,11 @@ static kjit_status copy_code(const char *call, kjit_specialization *specializati
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: stage %d is not a value of kjit_stage",
                         call, (int)stage);
-  bool takes_ptx = specialization->device->operations->takes_ptx;
-  if (!is_binary && !has_stage(stage, takes_ptx))
+  kj_target_kind target = specialization->device->operations->target;
+  if (!is_binary && !kj_has_stage(target, stage))
     return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
                         "code for %s does not have this stage; it has %s",
-                        specialization->device->info.target, own_stages(takes_ptx));
+                        specialization->device->info.target, kj_get_code_format(target)->own_names);
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   if (stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS) {

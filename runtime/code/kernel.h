@@ -279,8 +279,8 @@ bool kj_has_outside_code(const kjit_module *module);
 /* Returns whether the linked code reads files whose contents are not part of the key. */
 bool kj_depends_on_files(const kjit_module *module);
 /* Appends lines to the disk cache key: for each bound func its symbol, which contains a digest of
- * GPU code, and its name in the canonical text of the module. */
-void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text);
+ * GPU code, and its name in the canonical text of the module. is_linked: see kj_code_format. */
+void kj_add_extern_key(const kjit_module *module, bool is_linked, kj_buffer *text);
 
 /* ---- range_only.c ---- */
 

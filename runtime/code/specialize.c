@@ -60,7 +60,7 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
     .module = kernel->module,
     .kernel = kernel->function,
     .signature = signature,
-    .target = { .kind = device->operations->takes_ptx ? KJ_TARGET_NVPTX : KJ_TARGET_CPU,
+    .target = { .kind = device->operations->target,
                 .level = device->level,
                 .arch = device->info.compute_capability,
                 .suffix = device->suffix,
@@ -134,7 +134,7 @@ kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
 
 kjit_stage kj_code_stage(const kjit_device *device)
 {
-  return device->operations->takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT;
+  return kj_get_code_format(device->operations->target)->stage;
 }
 
 static kjit_status load_code(kj_call *call, kjit_specialization *specialization, bool is_compiled,
@@ -142,15 +142,15 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
 {
   kjit_device *device = call->device;
   kj_runtime *runtime = call->runtime;
-  bool takes_ptx = device->operations->takes_ptx;
+  bool is_linked = kj_is_linked(device);
   uint64_t start = kj_clock_ns();
   kj_outside outside = { 0 };
   kj_cpu_kernel kernel = NULL;
   kjit_status status;
   KJ_ASSERT(atomic_load(&specialization->state) == KJ_PENDING && specialization->code.data);
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
-  if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
-  if (is_compiled && !takes_ptx && !device->is_target) {
+  if (!is_linked) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
+  if (is_compiled && !is_linked && !device->is_target) {
     /* use the compiler's loader, which registers debug information */
     status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
                             &specialization->loaded, &kernel);
@@ -242,23 +242,23 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
 {
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
-  bool takes_ptx = call->device->operations->takes_ptx;
+  bool is_linked = kj_is_linked(call->device), has_linker = call->device->operations->link;
   const kjit_module *module = call->kernel->module;
   bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures) &&
-                 !(takes_ptx && kj_depends_on_files(module));
-  bool is_linked = kj_has_outside_code(module) ||
-                   (call->device->operations->link && runtime->context->config.compile_in_child);
-  if (takes_ptx && is_linked && !call->device->operations->link)
+                 !(is_linked && kj_depends_on_files(module));
+  bool needs_link = is_linked && (kj_has_outside_code(module) ||
+                                  (has_linker && runtime->context->config.compile_in_child));
+  if (needs_link && !has_linker)
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "kernel `%s` cannot be compiled for `%s` (kjit_config.target), because it calls "
       "code that the application has bound, and only a driver can link it",
       call->kernel->function->decl->name, call->device->code_target);
-  if (takes_ptx && is_linked) KJ_TRY(link_code(call, code, diagnostics));
-  else if (is_kept && takes_ptx && call->device->operations->link) is_kept = can_link(call, code);
+  if (needs_link) KJ_TRY(link_code(call, code, diagnostics));
+  else if (is_kept && is_linked && has_linker) is_kept = can_link(call, code);
   KJ_TRY(load_code(call, specialization, true, diagnostics));
   kj_digest compiler;
-  if (is_kept && (takes_ptx || can_be_loaded(call, code)) &&
+  if (is_kept && (is_linked || can_be_loaded(call, code)) &&
       kj_identify_compiler(runtime, &compiler))
     kj_publish_entry(runtime->disk, key, compiler, code);
   return KJIT_OK;
@@ -272,14 +272,14 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
 {
   kjit_context *context = call->kernel->context;
   const char *name = call->kernel->function->decl->name;
-  bool takes_ptx = call->device->operations->takes_ptx;
+  bool is_linked = kj_is_linked(call->device);
   KJ_TRY(kj_compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
                            diagnostics, &specialization->code));
   note_made(&specialization->code);
   if (key) note_sources(&specialization->code, key);
-  if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
+  if (is_linked) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
   kjit_status status = load_and_keep(call, specialization, key, diagnostics);
-  if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_COUNT);
+  if (is_linked) kj_tell_stage(context, name, KJIT_STAGE_COUNT);
   return status;
 }
 
@@ -406,13 +406,13 @@ static bool fetch_named(kj_call *call, kjit_specialization *specialization,
 {
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
-  bool takes_ptx = call->device->operations->takes_ptx;
+  bool is_linked = kj_is_linked(call->device);
   if (call->device->is_target || !kj_has_named_code(runtime, diagnostics)) return false;
-  if (takes_ptx && find_named(runtime, request, KJIT_STAGE_CUBIN, diagnostics, code) &&
+  if (is_linked && find_named(runtime, request, KJIT_STAGE_CUBIN, diagnostics, code) &&
       keep_fetched(call, specialization))
     return true;
   if (!find_named(runtime, request, request->stage, diagnostics, code)) return false;
-  if (!takes_ptx || !kj_keeps_code(runtime->disk)) return keep_fetched(call, specialization);
+  if (!is_linked || !kj_keeps_code(runtime->disk)) return keep_fetched(call, specialization);
   kj_diagnostics ignored = { 0 };
   bool is_loaded = load_and_keep(call, specialization, key, &ignored) == KJIT_OK;
   kj_free_diagnostics(&ignored);

@@ -478,6 +478,7 @@ static kjit_status choose_threads(kjit_device *device, const kj_device_code *loa
 const kj_device_operations kj_cpu_operations = {
   .kind = KJIT_DEVICE_CPU,
   .name = "cpu",
+  .target = KJ_TARGET_CPU,
   .is_usually_single = true,
   .knows_block = true,
   .count = count_devices,

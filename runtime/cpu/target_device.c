@@ -162,7 +162,7 @@ static void fill_tables(void)
   gpu_operations = cpu_operations;
   gpu_operations.kind = KJIT_DEVICE_CUDA;
   gpu_operations.name = "cuda";
-  gpu_operations.takes_ptx = true;
+  gpu_operations.target = KJ_TARGET_NVPTX;
   gpu_operations.has_memory = true;
   gpu_operations.knows_block = false;
   gpu_operations.close = close_gpu;
@@ -180,9 +180,9 @@ const kj_device_operations *kj_target_operations(const kj_device_operations *kin
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (!target) return kind;
   kj_target read;
-  bool is_read = is_target(target, &read), takes_ptx = kind->takes_ptx;
+  bool is_read = is_target(target, &read);
   pthread_once(&once, fill_tables);
   /* if the name is invalid, both kinds report it when they are used */
-  if (is_read && takes_ptx != (read.kind == KJ_TARGET_NVPTX)) return kind;
-  return takes_ptx ? &gpu_operations : &cpu_operations;
+  if (is_read && kind->target != read.kind) return kind;
+  return kind->target == KJ_TARGET_CPU ? &cpu_operations : &gpu_operations;
 }

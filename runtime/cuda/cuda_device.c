@@ -277,7 +277,7 @@ static kjit_status provide_stack(kjit_device *device, uint32_t bytes, kj_diagnos
 const kj_device_operations kj_cuda_operations = {
   KJ_CUDA_OPERATIONS(X).kind = KJIT_DEVICE_CUDA,
   .name = "cuda",
-  .takes_ptx = true,
+  .target = KJ_TARGET_NVPTX,
   .is_queued = true,
   .has_memory = true,
   .default_stream = 1, /* CU_STREAM_LEGACY */

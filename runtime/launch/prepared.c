@@ -192,7 +192,7 @@ static void set_ready(kjit_prepared *prepared)
   KJ_ASSERT(kj_is_held_here(specialization));
   prepared->is_stale = call->is_fallback;
   ready->is_ready = !prepared->is_stale && call->device->operations->is_queued &&
-                    call->device->driver && !call->has_host_arrays && !call->has_nothing &&
+                    call->device->start && !call->has_host_arrays && !call->has_nothing &&
                     !call->is_miss && !specialization->code.tensor_map_count &&
                     !specialization->code.is_interruptible && !kj_has_interrupts(call->config) &&
                     !kj_describe_launch(call, specialization, NULL).has_attributes;
