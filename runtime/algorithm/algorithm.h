@@ -67,9 +67,12 @@ typedef struct ka_view {
 
 typedef struct ka_kept ka_kept;
 
-/* One action of a prepared call that consists of other calls: an inner call or a fill. */
+/* One action of a plan: a launch, the plan of an inner call, or a fill. All pointers are NULL if an
+ * inner call has nothing to do. */
 typedef struct ka_part {
-  kjit_plan *plan;   /* plan of the inner call; NULL for a fill, or if there is nothing to do */
+  kjit_prepared *prepared; /* launch */
+  kjit_module *module;     /* held; of the kernel that is launched */
+  kjit_plan *plan;
   kjit_array *array; /* fill: the array, which is held, and the number that it is filled with */
   double number;
 } ka_part;

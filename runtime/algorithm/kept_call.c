@@ -209,13 +209,6 @@ typedef struct kept_argument {
   uint32_t index;
 } kept_argument;
 
-typedef struct kept_step {
-  kjit_kernel *kernel;
-  kjit_module *module;
-  kjit_launch_config config;
-  size_t count; /* number of arguments */
-} kept_step;
-
 typedef struct kept_view {
   ka_view view; /* base and made are set for each call */
   uint32_t input;
@@ -233,7 +226,7 @@ struct ka_kept {
   uint64_t *words;
   ka_work *works;
   kept_view *views;
-  kept_step *steps;
+  ka_step *steps;           /* without arguments; the modules are held */
   kept_argument *arguments; /* the arguments of all steps in sequence */
   kjit_module **modules;    /* modules of the key's funcs, retained so that no other func gets the
                              * same address */
@@ -307,7 +300,7 @@ static char *divide(const ka_call *call, const ka_key *key, size_t argument_coun
   kept->words = (uint64_t *)cut(&at, key->count, sizeof *kept->words);
   kept->works = (ka_work *)cut(&at, call->works.count, sizeof *kept->works);
   kept->views = (kept_view *)cut(&at, call->viewed.count, sizeof *kept->views);
-  kept->steps = (kept_step *)cut(&at, call->steps.count, sizeof *kept->steps);
+  kept->steps = (ka_step *)cut(&at, call->steps.count, sizeof *kept->steps);
   kept->arguments = (kept_argument *)cut(&at, argument_count, sizeof *kept->arguments);
   kept->modules = (kjit_module **)cut(&at, key->function_count, sizeof *kept->modules);
   return at;
@@ -345,9 +338,9 @@ static ka_kept *make_kept(const ka_call *call, const ka_key *key)
   if (call->works.count)
     memcpy(kept->works, call->works.items, call->works.count * sizeof *kept->works);
   for (size_t i = 0; i < call->steps.count; i++) {
-    const ka_step *step = &call->steps.items[i];
-    kept->steps[i] =
-      (kept_step){ step->kernel, kjit_retain_module(step->module), step->config, step->count };
+    kept->steps[i] = call->steps.items[i];
+    kept->steps[i].arguments = NULL;
+    (void)kjit_retain_module(kept->steps[i].module);
   }
   for (size_t i = 0; i < key->function_count; i++)
     kept->modules[i] = kjit_retain_module(((const ki_decl *)key->functions[i])->function->module);
@@ -526,11 +519,11 @@ bool ka_take_kept(ka_call *call, const ka_key *key)
   }
   const kept_argument *next = kept->arguments;
   for (size_t i = 0; i < kept->step_count; i++) {
-    const kept_step *from = &kept->steps[i];
-    ka_step step = { .kernel = from->kernel, .config = from->config, .count = from->count };
+    ka_step step = kept->steps[i];
+    step.module = NULL; /* the kept call holds it */
     step.config.stream = call->options.stream;
-    step.arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, from->count + 1);
-    for (size_t j = 0; j < from->count; j++) step.arguments[j] = fill_argument(key, views, next++);
+    step.arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, step.count + 1);
+    for (size_t j = 0; j < step.count; j++) step.arguments[j] = fill_argument(key, views, next++);
     KJ_PUSH(&call->arena, &call->steps, step);
   }
   return true;
@@ -538,7 +531,7 @@ bool ka_take_kept(ka_call *call, const ka_key *key)
 
 /* ---- comparison of kept and new steps, for assertions ---- */
 
-static bool is_same_step(const ka_call *call, const ka_key *key, const kept_step *kept,
+static bool is_same_step(const ka_call *call, const ka_key *key, const ka_step *kept,
                          const kept_argument *arguments, const ka_step *step)
 {
   if (kept->kernel != step->kernel || kept->count != step->count ||

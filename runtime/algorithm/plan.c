@@ -226,33 +226,24 @@ struct kjit_plan {
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;
-  /* For a call that consists of other calls and has no launches of its own. The plans of these
-   * calls are parts of this plan and not objects of the device. */
-  ka_part *parts;
-  size_t zero_count, part_count, count;
-  struct {
-    kjit_prepared *prepared;
-    kjit_module *module;
-  } steps[];
+  size_t zero_count, count;
+  ka_part parts[]; /* the plans of inner calls are not objects of the device */
 };
 
 static void destroy_plan(kj_object *object)
 {
   kjit_plan *plan = (kjit_plan *)object;
   kj_assert_no_locks();
-  KJ_ASSERT(!plan->part_count || !plan->count); /* a plan has launches or parts */
-  for (size_t i = 0; i < plan->part_count; i++) {
-    if (plan->parts[i].plan) destroy_plan(&plan->parts[i].plan->object);
-    if (plan->parts[i].array) kjit_release_array(plan->parts[i].array);
-  }
-  free(plan->parts);
   for (size_t i = 0; i < plan->count; i++) {
-    kjit_destroy_prepared(plan->steps[i].prepared);
-    if (plan->steps[i].module) kjit_release_module(plan->steps[i].module);
+    const ka_part *part = &plan->parts[i];
+    kjit_destroy_prepared(part->prepared);
+    if (part->module) kjit_release_module(part->module);
+    if (part->plan) destroy_plan(&part->plan->object);
+    if (part->array) kjit_release_array(part->array);
   }
   for (size_t i = 0; i < plan->zero_count; i++) kjit_release_array(plan->zeros[i]);
   free(plan->zeros);
-  plan->count = plan->part_count = 0;
+  plan->count = 0;
   kj_free_object(&plan->object, plan);
 }
 
@@ -266,22 +257,26 @@ void kjit_destroy_plan(kjit_plan *plan)
   if (plan && kj_take_object(&plan->object)) destroy_plan(&plan->object);
 }
 
+/* Returns the number of launches of a part. */
+static size_t count_launches(const ka_part *part)
+{
+  return part->prepared ? 1 : kjit_get_plan_size(part->plan);
+}
+
 size_t kjit_get_plan_size(const kjit_plan *plan)
 {
-  size_t count = plan ? plan->count : 0;
-  for (size_t i = 0; plan && i < plan->part_count; i++)
-    count += kjit_get_plan_size(plan->parts[i].plan);
+  size_t count = 0;
+  for (size_t i = 0; plan && i < plan->count; i++) count += count_launches(&plan->parts[i]);
   return count;
 }
 
 const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
 {
-  if (!plan) return NULL;
-  if (index < plan->count) return plan->steps[index].prepared;
-  index -= plan->count;
-  for (size_t i = 0; i < plan->part_count; i++) {
-    size_t count = kjit_get_plan_size(plan->parts[i].plan);
-    if (index < count) return kjit_get_plan_launch(plan->parts[i].plan, index);
+  for (size_t i = 0; plan && i < plan->count; i++) {
+    const ka_part *part = &plan->parts[i];
+    size_t count = count_launches(part);
+    if (index < count)
+      return part->prepared ? part->prepared : kjit_get_plan_launch(part->plan, index);
     index -= count;
   }
   return NULL;
@@ -314,6 +309,7 @@ static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t fai
 
 static kjit_status run_part(const kjit_plan *plan, const ka_part *part, kjit_stream *stream)
 {
+  if (part->prepared) return kjit_run_prepared(part->prepared, stream);
   if (part->plan) return kjit_run_plan(part->plan, stream);
   kjit_arg array = kjit_arg_array(part->array), number = kjit_arg_number(part->number);
   return kjit_fill(plan->context, &array, &number, stream ? stream : plan->stream);
@@ -326,13 +322,11 @@ kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
   if (!plan->is_clear || plan->failures != failures)
     KJ_TRY(clear_work(plan, stream ? stream : plan->stream, failures));
   for (size_t i = 0; i < plan->count; i++) {
-    KJ_ASSERT(plan->steps[i].prepared && plan->steps[i].module);
-    kjit_status status = kjit_run_prepared(plan->steps[i].prepared, stream);
+    kjit_status status = run_part(plan, &plan->parts[i], stream);
     if (status == KJIT_OK) continue;
     plan->is_clear = false;
     return status;
   }
-  for (size_t i = 0; i < plan->part_count; i++) KJ_TRY(run_part(plan, &plan->parts[i], stream));
   return KJIT_OK;
 }
 
@@ -345,6 +339,16 @@ static void keep_zeros(ka_call *call, kjit_plan *plan)
     }
 }
 
+/* Adds the launch of a step. */
+static kjit_status add_launch(const ka_step *step, kjit_plan *plan)
+{
+  ka_part *part = &plan->parts[plan->count++];
+  KJ_TRY(kjit_prepare_launch(step->kernel, &step->config, step->arguments, step->count,
+                             &part->prepared));
+  part->module = kjit_retain_module(step->module);
+  return KJIT_OK;
+}
+
 /* Removes the inner plans from the list of the application's objects, because the outer plan
  * destroys them. */
 static void keep_parts(ka_call *call, kjit_plan *plan)
@@ -354,38 +358,28 @@ static void keep_parts(ka_call *call, kjit_plan *plan)
     if (!part->plan && !part->array) continue;
     KJ_ASSERT(!part->plan || !part->array);
     if (part->plan) (void)kj_take_object(&part->plan->object);
-    plan->parts[plan->part_count++] = *part;
+    plan->parts[plan->count++] = *part;
     *part = (ka_part){ 0 };
   }
 }
 
 static void prepare(ka_call *call)
 {
-  size_t count = call->steps.count;
-  kjit_plan *plan = calloc(1, sizeof *plan + count * sizeof plan->steps[0]);
+  size_t most = call->steps.count + call->parts.count;
+  kjit_plan *plan = calloc(1, sizeof *plan + most * sizeof plan->parts[0]);
   if (plan) plan->zeros = calloc(call->works.count + 1, sizeof(kjit_array *));
-  if (plan) plan->parts = calloc(call->parts.count + 1, sizeof *plan->parts);
-  if (!plan || !plan->zeros || !plan->parts) {
-    if (plan) {
-      free(plan->zeros);
-      free(plan->parts);
-    }
+  if (!plan || !plan->zeros) {
     free(plan);
     ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   }
   plan->context = call->context;
   plan->stream = call->options.stream;
-  plan->count = count;
   keep_zeros(call, plan);
-  for (size_t i = 0; i < count; i++) {
-    const ka_step *step = &call->steps.items[i];
-    kjit_status status = kjit_prepare_launch(step->kernel, &step->config, step->arguments,
-                                             step->count, &plan->steps[i].prepared);
-    if (status != KJIT_OK) {
-      destroy_plan(&plan->object);
-      ka_try(call, status);
-    }
-    plan->steps[i].module = kjit_retain_module(step->module);
+  for (size_t i = 0; i < call->steps.count; i++) {
+    kjit_status status = add_launch(&call->steps.items[i], plan);
+    if (status == KJIT_OK) continue;
+    destroy_plan(&plan->object);
+    ka_try(call, status);
   }
   keep_parts(call, plan);
   kj_add_object(call->device, &plan->object, destroy_plan);
