@@ -213,8 +213,8 @@ static const struct foreign {
   { ".feather", "FEA1", "a Feather file",
     "Python's package pyarrow converts it: pyarrow.csv.write_csv(pyarrow.feather.read_table(FILE), "
     "CSV_FILE)" },
-  { ".gz", "\x1f\x8b", "compressed by gzip", "unpack it: zcat FILE | kjit-run ... @-" },
-  { ".zst", "\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: zstdcat FILE | kjit-run ... @-" },
+  { ".gz", "\x1f\x8b", "a file compressed by gzip", "unpack it: zcat FILE | kjit-run ... @-" },
+  { ".zst", "\x28\xb5\x2f\xfd", "a file compressed by zstd", "unpack it: zstdcat FILE | kjit-run ... @-" },
   { ".xlsx", "PK\3\4", "an archive or a spreadsheet",
     "name a .npz file, or export the sheet as CSV" },
 };
@@ -225,12 +225,23 @@ static bool fail_foreign(tool_error *error, const char *path, const struct forei
                    f->advice);
 }
 
+/* Returns whether a path has the ending, possibly followed by a column as in FILE.parquet:NAME. */
+static bool has_ending(const char *path, const char *ending)
+{
+  const char *at = strstr(path, ending);
+  for (; at; at = strstr(at + 1, ending)) {
+    const char next = at[strlen(ending)];
+    if (at > path && (!next || next == ':')) return true;
+  }
+  return false;
+}
+
 static const struct foreign *find_foreign(const char *path, const char *text, size_t size)
 {
   for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
     const struct foreign *f = &foreign[i];
-    size_t length = strlen(path), ending = strlen(f->ending), magic = strlen(f->magic);
-    if (length > ending && !strcmp(path + length - ending, f->ending)) return f;
+    size_t magic = strlen(f->magic);
+    if (has_ending(path, f->ending)) return f;
     if (size >= magic && !memcmp(text, f->magic, magic)) return f;
   }
   return NULL;

@@ -203,6 +203,8 @@ def check_broken():
         (rng.bytes(300), "a", "standard input: "),
     ]:
         expect("--arg", f"x=@-:{column}", "--print", "x", data=data, status=4, text=text)
+    for path in ("t.parquet:a", "t.parquet", "folder/t.arrow:two words", "t.csv.gz:a"):
+        expect("--arg", f"x=@{path}", "--print", "x", status=4, text=f"{path}: kjit-run does not read ")
     wide = (",".join(f"c{i}" for i in range(10**5)) + "\n" + ",".join(map(str, range(10**5))) + "\n").encode()
     expect("--arg", "x=@-:c99999", "--print", "x", data=wide, text="x: i64[1] = [99999]")
 
