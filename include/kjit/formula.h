@@ -100,6 +100,10 @@ typedef struct kjit_formula_info {
 /* Describes a formula. Errors: MISUSE. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_formula_info(const kjit_formula *formula,
                                                       kjit_formula_info *info);
+/* Returns the dictionary of a result with KJIT_COLUMN_TEXT in kjit_formula_info.flags, otherwise
+ * NULL. The values that kjit_run_formula writes are indices into the dictionary, as in
+ * dictionary-encoded arrays of Apache Arrow. The dictionary belongs to the formula. */
+KJIT_API const kjit_formula_texts *kjit_get_formula_texts(const kjit_formula *formula);
 /* Returns 1 if the formula uses this column of kjit_formula_options.columns, otherwise 0. Columns
  * that it does not use need no memory in kjit_run_formula. */
 KJIT_API int kjit_uses_column(const kjit_formula *formula, size_t column);

@@ -278,15 +278,27 @@ static kf_value call_match(kf_writer *w, const arguments *a)
 static bool takes_texts(kf_rule rule)
 {
   return rule == KF_IS_NULL || rule == KF_IS_VALID || rule == KF_NULL_IF || rule == KF_IS_IN ||
-         rule == KF_MATCH;
+         rule == KF_MATCH || rule == KF_WHERE || rule == KF_COALESCE;
+}
+
+/* where and coalesce: converts the arguments from `first` on, of which one is a timestamp, duration
+ * or text, to a common type. The result's kind is that of *model. */
+static void unify(kf_writer *w, arguments *a, size_t first, kf_value *model)
+{
+  if (kf_are_texts(a->items + first, a->count - first)) {
+    kf_unify_texts(w, a->items + first, a->count - first, model, a->call->location);
+    return;
+  }
+  for (size_t i = first; i < a->count; i++)
+    if (a->items[i].kind == KF_TEXT) refuse_argument(w, a, i, "a value that goes with the others");
+  model->unit = kf_unify(w, a->items + first, a->count - first, &model->kind, a->call->location);
 }
 
 /* Handles a call with a timestamp, duration or text argument. */
 static kf_value call_dates(kf_writer *w, arguments *a)
 {
   size_t first = a->row->rule == KF_WHERE;
-  kf_kind kind = KF_PLAIN;
-  kf_unit unit = KF_DAYS;
+  kf_value model = { 0 };
   for (size_t i = 0; i < a->count && !takes_texts(a->row->rule); i++)
     if (a->items[i].kind == KF_TEXT) refuse_argument(w, a, i, "a number or time");
   for (size_t i = 0; i < first; i++)
@@ -315,10 +327,13 @@ static kf_value call_dates(kf_writer *w, arguments *a)
     for (size_t i = 0; i < a->count; i++)
       if (a->items[i].kind != KF_PLAIN) refuse_argument(w, a, i, "a number");
   }
-  unit = kf_unify(w, a->items + first, a->count - first, &kind, a->call->location);
+  unify(w, a, first, &model);
   kf_value result = first ? call_where(w, a) : call_coalesce(w, a);
-  result.kind = kind;
-  result.unit = unit;
+  if (result.type == KJIT_ANY) return result;
+  result.kind = model.kind;
+  result.unit = model.unit;
+  result.texts = model.texts;
+  result.own_count = model.own_count;
   return result;
 }
 

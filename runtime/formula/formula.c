@@ -201,6 +201,24 @@ static bool has_nullable_column(const kjit_formula_options *options)
   return false;
 }
 
+/* Copies a dictionary to one block of memory. */
+static bool copy_texts(const kjit_formula_texts *texts, kjit_formula_texts *copy)
+{
+  size_t bytes = 1;
+  for (size_t i = 0; i < texts->count; i++)
+    bytes += sizeof *texts->items + strlen(texts->items[i]) + 1;
+  const char **items = malloc(bytes);
+  if (!items) return false;
+  char *at = (char *)(items + texts->count);
+  for (size_t i = 0; i < texts->count; i++) {
+    const size_t size_bytes = strlen(texts->items[i]) + 1;
+    items[i] = memcpy(at, texts->items[i], size_bytes);
+    at += size_bytes;
+  }
+  *copy = (kjit_formula_texts){ items, texts->count };
+  return true;
+}
+
 static void describe(making *m, kf_writer *w, const kf_value *value)
 {
   kjit_formula *formula = m->formula;
@@ -209,9 +227,10 @@ static void describe(making *m, kf_writer *w, const kf_value *value)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
             "the formula is a text, but a text can be combined only with a timestamp or a column "
             "of texts");
-  if (value->kind == KF_TEXT)
-    kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
-            "the formula is a column of texts; formulas can compare texts but cannot return them");
+  if (value->kind == KF_TEXT) {
+    formula->flags |= KJIT_COLUMN_TEXT;
+    if (!copy_texts(value->texts, &formula->texts)) longjmp(*m->arena.on_failure, KJ_JUMP_MEMORY);
+  }
   formula->flags |= kf_date_flags(value);
   if (formula->type == KJIT_ANY)
     kf_fail(w, ki_formula_tree(m->tree)->location, KJIT_ERROR_TYPE,
@@ -309,6 +328,7 @@ void kjit_destroy_formula(kjit_formula *formula)
   kf_free_form(&formula->nulls);
   free(formula->columns);
   free(formula->is_used);
+  free((void *)formula->texts.items);
   free(formula);
 }
 
@@ -327,6 +347,11 @@ kjit_status kjit_get_formula_info(const kjit_formula *formula, kjit_formula_info
                             .operation_count = formula->operation_count };
   for (size_t i = 0; i < formula->column_count; i++) own.used_count += formula->is_used[i];
   return ki_write_sized(formula->context, "kjit_get_formula_info", KI_FORMULA_INFO, &own, info);
+}
+
+const kjit_formula_texts *kjit_get_formula_texts(const kjit_formula *formula)
+{
+  return formula && (formula->flags & KJIT_COLUMN_TEXT) ? &formula->texts : NULL;
 }
 
 int kjit_uses_column(const kjit_formula *formula, size_t column)

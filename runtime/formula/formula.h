@@ -65,6 +65,7 @@ typedef struct kf_value {
   kf_kind kind;
   kf_unit unit;                    /* unit of a timestamp or duration */
   const kjit_formula_texts *texts; /* dictionary of a KF_TEXT */
+  size_t own_count; /* KF_TEXT: texts of the dictionary that are a column's; literals follow */
 } kf_value;
 
 /* State of writing the func, either for columns with nulls or for rows without nulls. */
@@ -151,6 +152,13 @@ kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
 kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_t count,
                        kj_location location);
 
+/* Whether values, of which one is a text, are all texts or null. */
+bool kf_are_texts(const kf_value *items, size_t count);
+/* Converts texts to indices of type i32 into one dictionary, and describes it in *all. Nulls
+ * stay. */
+void kf_unify_texts(kf_writer *w, kf_value *items, size_t count, kf_value *all,
+                    kj_location location);
+
 /* ---- read.c ---- */
 
 /* Counts operators, calls and further values of `in`. Fails beyond the limit. */
@@ -211,7 +219,8 @@ struct kjit_formula {
   size_t column_count;
   bool *is_used;
   kjit_type type;
-  uint32_t flags; /* flags of the result */
+  uint32_t flags;           /* flags of the result */
+  kjit_formula_texts texts; /* dictionary of a result with KJIT_COLUMN_TEXT; one block of memory */
   uint32_t operation_count;
   kf_form plain, nulls; /* nulls.module is NULL if no column can be null */
 };

@@ -300,6 +300,7 @@ static kf_value read_column(kf_writer *w, const ki_decl *decl)
   if (w->columns[number].flags & KJIT_COLUMN_TEXT) {
     value.kind = KF_TEXT;
     value.texts = &w->texts[number];
+    value.own_count = value.texts->count;
   }
   w->is_used[number] = true;
   if (!w->with_nulls || !(w->columns[number].flags & KJIT_COLUMN_NULLABLE)) return value;

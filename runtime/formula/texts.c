@@ -120,6 +120,110 @@ static kf_value compare_columns(kf_writer *w, kjit_op op, kf_value x, kf_value y
   return kf_apply(w, op, x, y, location);
 }
 
+/* ---- one of several texts ---- */
+
+bool kf_are_texts(const kf_value *items, size_t count)
+{
+  bool has_text = false;
+  for (size_t i = 0; i < count; i++) {
+    bool is_text = items[i].kind == KF_TEXT || items[i].kind == KF_STRING;
+    if (!is_text && items[i].type != KJIT_ANY) return false;
+    has_text = has_text || is_text;
+  }
+  return has_text;
+}
+
+/* Returns the index of a text in a dictionary, or its count. */
+static size_t find_text(const kjit_formula_texts *texts, size_t first, const char *text)
+{
+  size_t i = first;
+  while (i < texts->count && strcmp(texts->items[i], text) != 0) i++;
+  return i < texts->count ? i : texts->count;
+}
+
+/* Returns the column's texts that begin a dictionary. */
+static kjit_formula_texts own_texts(const kf_value *x)
+{
+  return (kjit_formula_texts){ x->texts->items, x->own_count };
+}
+
+/* Returns the dictionary of the column that the values come from, or an empty one. */
+static kjit_formula_texts find_own(kf_writer *w, const kf_value *items, size_t count,
+                                   kj_location location)
+{
+  kjit_formula_texts found = { 0 };
+  for (size_t i = 0; i < count; i++) {
+    if (items[i].kind != KF_TEXT || !items[i].own_count) continue;
+    const kjit_formula_texts own = own_texts(&items[i]);
+    if (found.count && !is_same(&found, &own))
+      kf_fail(w, location, KJIT_ERROR_TYPE,
+              "two columns of texts can be combined only if they have the same dictionary");
+    found = own;
+  }
+  return found;
+}
+
+/* Makes the dictionary for all values: the column's texts, then the literals. */
+static const kjit_formula_texts *join_texts(kf_writer *w, const kf_value *items, size_t count,
+                                            size_t *own_count, kj_location location)
+{
+  const kjit_formula_texts own = find_own(w, items, count, location);
+  kjit_formula_texts *all = KJ_NEW(w->arena, kjit_formula_texts);
+  size_t most = own.count;
+  for (size_t i = 0; i < count; i++)
+    most += items[i].kind == KF_TEXT ? items[i].texts->count - items[i].own_count : 1;
+  const char **list = KJ_NEW_ARRAY(w->arena, const char *, most + 1);
+  if (own.count) memcpy(list, own.items, own.count * sizeof *list);
+  *all = (kjit_formula_texts){ list, *own_count = own.count };
+  for (size_t i = 0; i < count; i++) {
+    const bool is_column = items[i].kind == KF_TEXT;
+    if (!is_column && items[i].kind != KF_STRING) continue;
+    for (size_t j = is_column ? items[i].own_count : 0; j < (is_column ? items[i].texts->count : 1);
+         j++) {
+      const char *text = is_column ? items[i].texts->items[j] : items[i].text;
+      if (find_text(all, 0, text) == all->count) list[all->count++] = text;
+    }
+  }
+  if (all->count > INT32_MAX)
+    kf_fail(w, location, KJIT_ERROR_LIMIT, "the dictionary has more than %d texts", INT32_MAX);
+  return all;
+}
+
+/* Converts the indices of a value to those of a dictionary that begins with the same column's
+ * texts. An index outside of the value's dictionary becomes -1. */
+static kf_value renumber(kf_writer *w, const kf_value *x, const kjit_formula_texts *all,
+                         kj_location location)
+{
+  const kf_value index = kf_let(w, KJIT_I64, x->valid, kf_convert(w, x, KJIT_I64));
+  const char *text = index.text;
+  for (size_t i = x->own_count, shift = 0; i < x->texts->count; i++) {
+    const size_t place = find_text(all, 0, x->texts->items[i]);
+    if (place - i == shift) continue;
+    shift = place - i; /* for the literals from here on; wraps around */
+    count_range(w, 1, location);
+    text = kj_format(w->arena, "select(%s >= %zui64, %s + (%lldi64), %s)", index.text, i,
+                     index.text, (long long)shift, text);
+    text = kf_let(w, KJIT_I64, x->valid, text).text;
+  }
+  text = kj_format(w->arena, "i32(select((%s >= 0i64) & (%s < %zui64), %s, -1i64))", index.text,
+                   index.text, x->texts->count, text);
+  return kf_let(w, KJIT_I32, x->valid, text);
+}
+
+void kf_unify_texts(kf_writer *w, kf_value *items, size_t count, kf_value *all,
+                    kj_location location)
+{
+  *all = (kf_value){ .kind = KF_TEXT };
+  all->texts = join_texts(w, items, count, &all->own_count, location);
+  for (size_t i = 0; i < count; i++) {
+    kf_value *x = &items[i];
+    if (x->kind == KF_TEXT) *x = renumber(w, x, all->texts, location);
+    else if (x->kind == KF_STRING)
+      *x = (kf_value){ .type = KJIT_I32,
+                       .text = kj_format(w->arena, "%zui32", find_text(all->texts, 0, x->text)) };
+  }
+}
+
 /* ---- operators and functions ---- */
 
 static kjit_op mirrored(kjit_op op)

@@ -321,6 +321,44 @@ def test_texts():
     refused(lambda: kjit.eval("o == 1", o=np.array([[], 3], object)), "column `o` has the type object", TypeError)
 
 
+def test_results_of_texts():
+    """Results that are texts, beside the same formula in Python."""
+    words = ["", "a", "Rome", "Oslo", "ö", "zz"]
+    for _ in range(3):
+        count = draw.randrange(0, 40)
+        s, t = ([draw.choice(words) for _ in range(count)] for _ in range(2))
+        x = np.array([draw.uniform(-1, 1) for _ in range(count)])
+        missing = [draw.random() < 0.3 for _ in range(count)]
+        holes = [None if gone else text for text, gone in zip(s, missing)]
+        forms = {
+            "where(x > 0, 'yes', 'no')": lambda x, s, t: "yes" if x > 0 else "no",
+            "s": lambda x, s, t: s,
+            "where(x > 0, s, t)": lambda x, s, t: s if x > 0 else t,
+            "where(x > 0, s, where(t == 'zz', 'a', 'new'))": lambda x, s, t: s if x > 0 else "a" if t == "zz" else "new",
+            "fillna(where(s in ('a', 'ö'), s, null), 'none')": lambda x, s, t: s if s in ("a", "ö") else "none" if s is not None else "none",
+            "nullif(t, 'Rome')": lambda x, s, t: None if t == "Rome" else t,
+        }
+        for text, own in forms.items():
+            wanted = [own(*row) for row in zip(x, s, t)]
+            found = kjit.eval(text, {"x": x, "s": np.array(s, "U4"), "t": np.array(t, "U4")})
+            assert [None if e is np.ma.masked else str(e) for e in found] == wanted, (text, found, wanted)
+            wanted = [own(*row) for row in zip(x, holes, t)]
+            if pandas:
+                frame = pandas.DataFrame({"x": x, "s": pandas.Series(holes, dtype=object), "t": pandas.Series(t, dtype=object)})
+                frame.index = np.arange(count) + 5
+                found = kjit.eval(text, frame)
+                assert found.index.equals(frame.index) and [None if e != e else e for e in found] == wanted, (text, found, wanted)
+            if pyarrow:
+                parts = [pyarrow.array(["?", *part])[1:] for part in (holes[:7], holes[7:])]
+                ss = pyarrow.chunked_array([parts[0], parts[1].dictionary_encode().dictionary_decode()])
+                table = pyarrow.table({"x": x, "s": ss, "t": pyarrow.array(t, pyarrow.string()).dictionary_encode()})
+                found = kjit.eval(text, table)
+                assert found.type == pyarrow.string() and found.to_pylist() == wanted, (text, found, wanted)
+    given = {"x": np.array([1.0]), "s": np.array(["a"])}
+    refused(lambda: kjit.eval("where(x > 0, s, x)", given), "a value that goes with the others is expected")
+    refused(lambda: kjit.eval("s", given, out=np.empty(1, "U1")), "the result of the formula has texts", TypeError)
+
+
 def same_dates(found, expected):
     return found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=True)
 
@@ -328,6 +366,7 @@ def same_dates(found, expected):
 for test in (
     test_dates,
     test_texts,
+    test_results_of_texts,
     test_types,
     test_shifts,
     test_arguments,

@@ -169,6 +169,88 @@ static void test_columns(void)
   }
 }
 
+/* The text that a formula of texts computes for a row, from the columns themselves. */
+static const char *text_of(int form, int row)
+{
+  const int code = codes[row + OFFSET], other = others[row + OFFSET];
+  const char *s = bits[(row + OFFSET) / 8] >> (row + OFFSET) % 8 & 1 ? items[code] : NULL;
+  const char *t = other < 0 ? "" : items[other];
+  switch (form) {
+  case 0: return s;
+  case 1: return t[0] == 'a' ? "yes" : "no";
+  case 2: return s ? s : "none";
+  case 3: return s && !strcmp(s, "a") ? NULL : s;
+  case 4: return t[0] == 'a' ? s : t[0] == 'b' ? "new" : t[0] == 'c' ? "a" : NULL;
+  case 5: return !s ? "x" : !strcmp(s, "b") ? "y" : "z";
+  default: return t[0] == 'a' ? (s ? s : "y") : t[0] == 'b' ? "x" : (s ? s : "w");
+  }
+}
+
+/* Formulas whose results are texts: indices into the dictionary of the formula. */
+static void test_results(void)
+{
+  static const char *const forms[] = {
+    "s",
+    "where(startswith(t, 'a'), 'yes', 'no')",
+    "fillna(s, 'none')",
+    "nullif(s, 'a')",
+    "where(startswith(t, 'a'), s, where(startswith(t, 'b'), 'new', where(startswith(t, 'c'), 'a', "
+    "null)))",
+    "where(where(is_null(s), 'x', where(s == 'b', 'y', s)) in ('x', 'y'), "
+    "where(is_null(s), 'x', 'y'), 'z')",
+    "where(startswith(t, 'a'), fillna(s, 'y'), where(startswith(t, 'b'), 'x', coalesce(s, 'w')))",
+  };
+  for (int form = 0; form < 7; form++) {
+    int64_t words[ROWS];
+    uint8_t validity[(ROWS + 7) / 8];
+    kjit_formula *formula;
+    compute(forms[form], (uint8_t *)words, validity);
+    REQUIRE(make(forms[form], &formula) == KJIT_OK);
+    kjit_formula_info info = { .size_bytes = sizeof info };
+    REQUIRE(kjit_get_formula_info(formula, &info) == KJIT_OK);
+    REQUIRE((info.flags & KJIT_COLUMN_TEXT) != 0);
+    REQUIRE(info.type == (form == 0 || form == 3 ? KJIT_U8 : KJIT_I32));
+    const kjit_formula_texts *made = kjit_get_formula_texts(formula);
+    for (int i = 0; i < ROWS; i++) {
+      if (codes[i + OFFSET] >= texts[0].count || others[i + OFFSET] >= (int)texts[1].count)
+        continue;
+      const char *wanted = text_of(form, i);
+      const int is_null = (info.flags & KJIT_COLUMN_NULLABLE) && !is_valid(validity, i);
+      const int64_t index = info.type == KJIT_U8 ? ((uint8_t *)words)[i] : ((int32_t *)words)[i];
+      REQUIRE(is_null == !wanted);
+      REQUIRE(!wanted || (index >= 0 && index < (int64_t)made->count));
+      REQUIRE(!wanted || !strcmp(made->items[index], wanted));
+    }
+    for (size_t i = 0; i < made->count; i++)
+      for (size_t j = 0; j < i; j++) REQUIRE(strcmp(made->items[i], made->items[j]) != 0);
+    kjit_destroy_formula(formula);
+  }
+  kjit_formula *number;
+  REQUIRE(make("x + 1", &number) == KJIT_OK && !kjit_get_formula_texts(number));
+  kjit_destroy_formula(number);
+}
+
+/* An index outside of the dictionary stays outside of one that is longer. */
+static void test_outside(void)
+{
+  static const char *const words[] = { "a", "b" };
+  const kjit_formula_texts two = { words, 2 };
+  const kjit_formula_column column = { "s", KJIT_I32, KJIT_COLUMN_TEXT, 0 };
+  const kjit_formula_options options = {
+    .size_bytes = sizeof options, .columns = &column, .column_count = 1, .texts = &two
+  };
+  static const char text[] = "where(s == 'a', 'c', s)";
+  int32_t given[] = { 0, 1, 2, -1, 1 << 30 }, found[5];
+  kjit_formula *formula;
+  const kjit_column chunk = { given, NULL, 0 }, result = { found, NULL, 0 };
+  REQUIRE(kjit_create_formula(context, &options, text, sizeof text - 1, &formula) == KJIT_OK);
+  REQUIRE(kjit_get_formula_texts(formula)->count == 3);
+  REQUIRE(kjit_run_formula(formula, &chunk, &result, 5, NULL) == KJIT_OK);
+  REQUIRE(found[0] == 2 && found[1] == 1);
+  for (int i = 2; i < 5; i++) REQUIRE(found[i] == -1);
+  kjit_destroy_formula(formula);
+}
+
 static void refuse(const char *text, kjit_status expected, const char *message)
 {
   kjit_formula *formula = NULL;
@@ -182,8 +264,10 @@ static void test_refused(void)
 {
   refuse("s + 1", KJIT_ERROR_TYPE, "`+` of a column of texts and an integer literal");
   refuse("s == 1", KJIT_ERROR_TYPE, "texts are compared with texts");
-  refuse("s", KJIT_ERROR_TYPE, "the formula is a column of texts");
-  refuse("where(x > 1, s, t)", KJIT_ERROR_TYPE, "argument 2 of `where` is a column of texts");
+  refuse("where(x > 1, s, 1)", KJIT_ERROR_TYPE, "argument 2 of `where` is a column of texts");
+  refuse("where(x > 1, 'a', x)", KJIT_ERROR_TYPE, "a text can be combined only with");
+  refuse("where(s, 'a', 'b')", KJIT_ERROR_TYPE, "argument 1 of `where` is a column of texts");
+  refuse("'a'", KJIT_ERROR_TYPE, "the formula is a text");
   refuse("contains(x, 'a')", KJIT_ERROR_TYPE, "a column of texts is expected");
   refuse("contains(s, x)", KJIT_ERROR_TYPE, "argument 2 of `contains` is f64; a text is expected");
   refuse("nullif('a', s) == s", KJIT_ERROR_TYPE, "argument 1 of `nullif` is a text; a column is");
@@ -198,6 +282,7 @@ static void test_refused(void)
   refuse("'a' == 'b'", KJIT_ERROR_TYPE,
          "a text can be combined only with a timestamp or a column of texts");
   texts[1].count--;
+  refuse("where(x > 1, s, t)", KJIT_ERROR_TYPE, "combined only if they have the same dictionary");
   refuse("s == t", KJIT_ERROR_TYPE, "only if they have the same dictionary and its texts ascend");
   texts[1].items = NULL;
   kjit_formula *formula;
@@ -268,7 +353,9 @@ int main(int argc, char **argv)
     test_literal();
     test_words();
     if (i % 2) test_columns();
+    if (i % 2) test_results();
   }
+  test_outside();
   test_count();
   test_refused();
   test_limits();

@@ -126,6 +126,15 @@ static bool make_fill(const run_maker *m, run_formula *f)
   return status == KJIT_OK || tool_fail_kjit(m->error, m->context, status, "--formula");
 }
 
+/* Copies the dictionary of a result of texts. */
+static void take_texts(const kjit_formula *formula, tool_memory *memory)
+{
+  const kjit_formula_texts *texts = kjit_get_formula_texts(formula);
+  memory->has_texts = texts != NULL;
+  for (size_t i = 0; texts && i < texts->count; i++)
+    (void)tool_add_text(&memory->texts, texts->items[i], strlen(texts->items[i]));
+}
+
 static bool make_result(const run_maker *m, run_step *step)
 {
   run_formula *f = step->formula;
@@ -143,6 +152,7 @@ static bool make_result(const run_maker *m, run_step *step)
   tool_argument *made = &m->arguments->items[m->arguments->count - 1];
   bool is_nullable = info.flags & KJIT_COLUMN_NULLABLE,
        is_float = tool_elements[info.type].class_ == TOOL_FLOAT;
+  take_texts(f->formula, made->array.memory);
   if (is_nullable && !tool_add_validity(m->error, &made->array)) return false;
   if (is_nullable && is_float && !make_fill(m, f)) return false;
   f->result = step->count;

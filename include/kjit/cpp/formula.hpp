@@ -86,6 +86,14 @@ public:
   }
   /* Returns whether the formula uses a column. */
   bool uses(std::size_t column) const { return kjit_uses_column(get(), column) != 0; }
+  /* Returns the dictionary of a result of texts (KJIT_COLUMN_TEXT in info().flags); compute then
+   * gives indices into it. Any other result has an empty dictionary. */
+  std::vector<std::string> texts() const
+  {
+    const kjit_formula_texts *found = kjit_get_formula_texts(get());
+    return found ? std::vector<std::string>(found->items, found->items + found->count)
+                 : std::vector<std::string>();
+  }
   /* Computes the formula for all rows. rows has an entry for each column. T is the type of the
    * result, std::uint8_t for bool. Another type is rejected (TYPE), and columns of different
    * lengths are rejected (ARGUMENT). */

@@ -295,7 +295,7 @@ def _part(column, first):
 
 class _Run:
     def __init__(self, made, columns, shape, device):
-        self.formula, self.type, self.flags, self.used = made
+        self.formula, self.type, self.flags, self.used, self.texts = made
         self.columns, self.shape, self.device = columns, shape, device
 
     def _compute(self, values):
@@ -322,6 +322,8 @@ class _Run:
         shape = self.shape
         values = numpy.empty(shape, dtypes.SCALARS[self.type].dtype)
         flags = self._compute(values.reshape(-1))
+        if self.flags & _TEXT:
+            return self._of_texts(values.reshape(-1), flags, out, table)
         dates = _date_type(self.flags)
         if dates:
             values = values.astype(numpy.int64, copy=False).view(dates)
@@ -340,6 +342,28 @@ class _Run:
             if flags is None or (dates and "masked" not in kinds)
             else numpy.ma.MaskedArray(values, ~flags.reshape(shape))
         )
+
+    def _of_texts(self, codes, flags, out, table):
+        """Returns a result of texts as the tables of the same library do."""
+        import numpy
+
+        from .tables import of_arrow, of_pandas
+        from .tables.running import Result
+
+        if out is not None:
+            raise TypeError("the result of the formula has texts, which `out` cannot hold")
+        kinds = {column.kind for column in self.columns}
+        result = Result(codes, flags, "arrow" if "arrow" in kinds else "numpy", self.texts)
+        if "pandas" in kinds or _is_of_pandas(table):
+            import pandas
+
+            result.kind = "numpy"
+            indices = [column.index for column in self.columns if column.index is not None]
+            return pandas.Series(of_pandas.array_of(result), index=indices[0] if indices else table.index, copy=False)
+        if "arrow" in kinds and "pyarrow" in sys.modules:
+            return of_arrow.array_of(result)
+        texts = result.texts_with("", "U").reshape(self.shape)
+        return texts if flags is None else numpy.ma.MaskedArray(texts, ~flags.reshape(self.shape))
 
     def _store(self, out, values, flags):
         import numpy

@@ -116,7 +116,20 @@ static void free_formula(PyObject *object)
 
 /* ---- properties ---- */
 
-/* info(): returns (type, flags, whether the formula uses each column). */
+/* Returns the dictionary of a result of texts, or an empty tuple. */
+static PyObject *list_texts(const kjit_formula *formula)
+{
+  const kjit_formula_texts *texts = kjit_get_formula_texts(formula);
+  PyObject *list = PyTuple_New(texts ? (Py_ssize_t)texts->count : 0);
+  for (size_t i = 0; list && texts && i < texts->count; i++) {
+    PyObject *item = PyUnicode_FromString(texts->items[i]);
+    if (!item || PyTuple_SetItem(list, (Py_ssize_t)i, item)) Py_CLEAR(list);
+  }
+  return list;
+}
+
+/* info(): returns (type, flags, whether the formula uses each column, the dictionary of a result of
+ * texts). */
 static PyObject *get_info(PyObject *object, PyObject *unused)
 {
   (void)unused;
@@ -129,8 +142,9 @@ static PyObject *get_info(PyObject *object, PyObject *unused)
       Py_CLEAR(used);
   if (!used) return NULL;
   char *type = kjit_copy_type_text(self->context->context, info.type);
-  PyObject *result = type ? Py_BuildValue("sIN", type, info.flags, used) : PyErr_NoMemory();
-  if (!type) Py_DECREF(used);
+  PyObject *texts = type ? list_texts(self->formula) : PyErr_NoMemory();
+  PyObject *result = texts ? Py_BuildValue("sINN", type, info.flags, used, texts) : NULL;
+  if (!texts) Py_DECREF(used);
   kjit_free(self->context->context, type);
   return result;
 }

@@ -93,7 +93,9 @@ def array_of(result):
     import pyarrow
 
     if result.texts is not None:
-        return pyarrow.array(result.texts_with(None, object), pyarrow.string())
+        missing = None if result.there is None else ~result.there
+        codes = pyarrow.array(result.values, mask=missing)
+        return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(result.texts, pyarrow.string())).dictionary_decode()
     values, there, count = result.values, result.there, len(result)
     validity, decimal = None, result.decimal
     if there is not None and not there.all():

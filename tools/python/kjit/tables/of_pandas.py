@@ -77,10 +77,10 @@ def series_of(result, frame, name=None):
     """Returns a result as a Series with the index of the frame."""
     import pandas
 
-    return pandas.Series(_array_of(result), index=frame.index, name=name, copy=False)
+    return pandas.Series(array_of(result), index=frame.index, name=name, copy=False)
 
 
-def _array_of(result):
+def array_of(result):
     import numpy
     import pandas
 
@@ -182,7 +182,7 @@ def groups_of(frame, labels, made):
         if len(names) == 1
         else pandas.MultiIndex.from_arrays(arrays, names=names)
     )
-    return pandas.DataFrame({name: _array_of(result) for name, result in made.items()}, index=index)
+    return pandas.DataFrame({name: array_of(result) for name, result in made.items()}, index=index)
 
 
 def _labels_of(dtype, keys):
@@ -190,7 +190,7 @@ def _labels_of(dtype, keys):
     is."""
     import pandas
 
-    made = _array_of(keys)
+    made = array_of(keys)
     return pandas.Categorical(made, dtype=dtype) if isinstance(dtype, pandas.CategoricalDtype) else made
 
 
