@@ -79,3 +79,40 @@ for v in special:
         assert got == (int(v), math.floor(v), math.ceil(v), math.trunc(v), round(v)), (v, got)
     else:
         assert got == (wanted,) * 5, (v, got)
+
+
+# ---- int and float keep the type of an integer or of a float, as in Numba ----
+
+
+def kept(x):
+    return -int(x), int(x) * 2, int(x) < 0, ~int(x), float(x) * np.float32(1.1)
+
+
+def kept_in_python(a):
+    b = a * 1  # an array: Python runs the function
+    return float(b[0]) * np.float32(1.1), int(b[0]) * 2, b[int(b[0])]
+
+
+as_f64 = float(np.float32(1.1))
+for value, wanted in (
+    (np.uint8(3), (253, 6, False, 252, 3 * as_f64)),
+    (np.uint32(7), (2**32 - 7, 14, False, 2**32 - 8, 7 * as_f64)),
+    (np.uint64(2**63 + 1), (2**63 - 1, 2, False, 2**63 - 2, float(2**63 + 1) * as_f64)),
+    (np.int8(-100), (100, -200, True, 99, -100 * as_f64)),
+    (np.float32(2.5), (-2, 4, False, -3, float(np.float32(2.5) * np.float32(1.1)))),
+    (2.5, (-2, 4, False, -3, 2.5 * as_f64)),
+):
+    found = njit(kept)(value)
+    assert found == wanted, (value, found, wanted)
+kept_in_python = njit(kept_in_python)
+assert kept_in_python(np.ones(2, np.float32)) == (as_f64, 2, 1.0) and kept_in_python.runs_in_python
+
+
+@njit
+def latest(t):
+    return np.max(t), np.sum(t)
+
+
+steps = np.array([1, 4], "m8[m]")
+found = latest(steps)
+assert found == (steps[1], steps.sum()) and type(found[0]) is np.timedelta64, found

@@ -2,10 +2,13 @@
 """Functions of njit that Python runs, because they make arrays: a variable that is an int64 in one branch and a float64 in another one is a
 float64 in both, also where the types come from arguments, elements of arrays and calls. The values are those of Numba 0.61.2."""
 import math
+import warnings
 
 import numpy as np
 
 from kjit import njit
+
+warnings.simplefilter("ignore")  # of loops that the interpreter runs
 
 
 @njit

@@ -64,6 +64,15 @@ assert [s.return_type for s in twice.nopython_signatures] == [int64, float64]
 
 
 @njit
+def pair(a):
+    return a[0], 1, len(a)
+
+
+pair(np.arange(3, dtype=np.float32))
+assert str(pair.nopython_signatures[0].return_type) == "Tuple(float32, int64, int64)", pair.nopython_signatures
+
+
+@njit
 def wrong(a):
     return a.nothing
 

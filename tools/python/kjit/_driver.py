@@ -183,7 +183,13 @@ class _Rewriter(ast.NodeTransformer):
             node.func = self.keep(
                 "function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"})
             )
-        own = print_plain if thing is print else self.random_of(thing) or _numpy_types.function_of(thing)
+        own = (
+            print_plain
+            if thing is print
+            else self.random_of(thing)
+            or _numpy_types.function_of(thing)
+            or _numpy_types.CONVERSIONS.get(thing if isinstance(thing, type) else None)
+        )
         if own:
             node.func = self.keep("numpy", own)
         elif (
@@ -331,7 +337,7 @@ def plain(result):
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return result
-    if isinstance(result, (numpy.number, numpy.bool_)):
+    if isinstance(result, (numpy.number, numpy.bool_)) and not isinstance(result, numpy.timedelta64):
         return result.item()
     if isinstance(result, numpy.recarray):
         result = _without_fields(result)

@@ -36,7 +36,9 @@ def _conversion(kind):
 def _where(condition, *operands):
     import numpy
 
-    if len(operands) != 2 or not any(isinstance(operand, numpy.ndarray) and operand.shape for operand in (condition, *operands)):
+    if len(operands) != 2 or not any(
+        isinstance(operand, numpy.ndarray) and operand.shape for operand in (condition, *operands)
+    ):
         return numpy.where(condition, *operands)
     x, y = map(numpy.asarray, operands)
     if "biufc".find(x.dtype.kind) < 0 or "biufc".find(y.dtype.kind) < 0:
@@ -67,6 +69,26 @@ def _moment(name):
     return moment
 
 
+def _as_int(*values):
+    """Python's int, which leaves the type of an integer of NumPy as it is."""
+    numpy = sys.modules.get("numpy")
+    is_integer = (
+        len(values) == 1
+        and numpy is not None
+        and isinstance(values[0], numpy.integer)
+        and not isinstance(values[0], numpy.timedelta64)
+    )
+    return values[0] if is_integer else int(*values)
+
+
+def _as_float(*values):
+    """Python's float, which leaves the type of a float of NumPy as it is."""
+    numpy = sys.modules.get("numpy")
+    is_float = len(values) == 1 and numpy is not None and isinstance(values[0], numpy.floating)
+    return values[0] if is_float else float(*values)
+
+
+CONVERSIONS = {int: _as_int, float: _as_float}
 _FUNCTIONS = {"where": _where}
 _FUNCTIONS |= {name: _scan(name) for name in ("cumsum", "cumprod")}
 _FUNCTIONS |= {name: _moment(name) for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")}

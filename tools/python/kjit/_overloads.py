@@ -44,9 +44,19 @@ def _result_type(function, kinds):
         return None
     try:
         module, name = function._module()
-        return types.of_text(_kjit.get_result_type(module, name, ", ".join(kind.text for kind in kinds)))
+        return _of_text(_kjit.get_result_type(module, name, ", ".join(kind.text for kind in kinds)))
     except Error:
         return None
+
+
+def _of_text(text):
+    """Returns the type of a number or of a tuple of numbers, or None."""
+    if not text.startswith("(") or "(" in text[1:]:
+        return types.of_text(text)
+    kinds = [types.of_text(item) for item in text.strip("()").rstrip(",").split(", ")]
+    if None in kinds:
+        return None
+    return types.UniTuple(kinds[0], len(kinds)) if len(set(kinds)) == 1 else types.Tuple(kinds)
 
 
 def all_of(function):

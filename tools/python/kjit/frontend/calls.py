@@ -106,7 +106,9 @@ class Calls:
                     return [self.source.place(node), *self.known(float(text), node)]
                 except ValueError:
                     raise self.error(node.args[0], f"{text!r} is not a number") from None
-            inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
+            keeping = library.CONVERSIONS.get(thing)
+            word = self.use(keeping) if keeping else conversion
+            inner = [self.source.place(node), word, "(", *self.expression(node.args[0]), ")"]
             return ["i64(", *inner, ")"] if thing is round else inner
         if name is not None:
             return self.call_builtin(node, name)

@@ -98,7 +98,7 @@ class Joins:
     def _call(self, node, kinds):
         thing = self.names.value(node.func)
         if thing is float:
-            return FLOAT
+            return REAL if [self.kind(argument, kinds) for argument in node.args] == [REAL] else FLOAT
         if thing is static.UNKNOWN:
             return self._reduced(node.func.attr, self.kind(node.func.value, kinds)) if isinstance(node.func, ast.Attribute) else OTHER
         if any(thing is known for known in _INTEGERS):

@@ -196,6 +196,11 @@ def _extremum(name, operator):
     )
 
 
+# Python's int and float. As in Numba an integer or a float keeps its type.
+CONVERSIONS = {
+    int: words.Text("python_int", "\nfunc python_int(x) @numba {\n  if is_integer(dtype(x)) { return x }\n  return i64(x)\n}"),
+    float: words.Text("python_float", "\nfunc python_float(x) @numba {\n  if is_float(dtype(x)) { return x }\n  return f64(x)\n}"),
+}
 EXTREMA = {min: _extremum("min", "<"), max: _extremum("max", ">")}
 _OPERATORS = {
     "add": _add,
