@@ -294,8 +294,9 @@ typedef struct kjit_link_input {
  * finds both libraries in a CUDA toolkit, on the loader's path, or in the Python packages
  * nvidia-cuda-nvrtc and nvidia-nvjitlink that are installed beside the package kjit.
  *
- * The code is part of every key and is trusted like the application. The disk cache does not keep
- * kernels with CUDA C that has #include directives, because their files may change. Errors: NAME
+ * The code is part of every key and is trusted like the application. The key of the disk cache has
+ * a digest of the files that CUDA C includes, so a changed file is compiled again. The cache does
+ * not keep kernels whose CUDA C includes files by a macro, or uses __has_include. Errors: NAME
  * (no such extern func, or symbol is no identifier), ARGUMENT (no inputs, an unknown format, or an
  * input that does not have its format), TYPE as for kjit_bind_extern, MEMORY. Errors in the code
  * (COMPILE) and missing libraries (NO_COMPILER) are returned by the call that links it first. */

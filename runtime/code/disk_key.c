@@ -294,14 +294,15 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
 }
 
 /* For the kernel of an algorithm, the recipe replaces the canonical text. */
-static void add_text(const roots *r, writer *w)
+static void add_text(const kjit_device *device, const roots *r, writer *w)
 {
   const kjit_module *module = w->request->module;
   /* without a recipe, its declarations must define it completely */
   KJ_ASSERT(module->recipe || (!module->later && !module->partial));
   begin_part(w, KJ_KEY_EXTERNS);
   kj_append_text(w->text, "of the host\n");
-  kj_add_extern_key(module, kj_get_code_format(w->request->target.kind)->is_linked, w->text);
+  kj_add_extern_key(module, kj_get_code_format(w->request->target.kind)->is_linked,
+                    device ? device->info.driver_version : 0, w->text);
   kj_append_text(w->text, "\n");
   begin_part(w, KJ_KEY_TEXT);
   kj_append_text(w->text, module->recipe ? "algorithm\n" : "canonical\n");
@@ -318,7 +319,7 @@ static void add_all(kj_disk *disk, const kjit_device *device, const roots *r, wr
   add_options(w);
   add_arguments(r, w);
   add_facts(w);
-  add_text(r, w);
+  add_text(device, r, w);
   KJ_ASSERT(w->written == ALL_PARTS);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "code/kernel.h"
+#include "code/include_files.h"
 #include "cuda/ptx_symbols.h"
 #include "ir/printer.h"
 
@@ -201,7 +202,63 @@ bool kj_has_outside_code(const kjit_module *module)
   return false;
 }
 
-bool kj_depends_on_files(const kjit_module *module)
+/* ---- keys ---- */
+
+static const char unknown_includes[] = " including unknown files";
+
+/* Adds digests of the files that linked CUDA C includes, or a word if they are unknown. */
+static void add_includes(const ki_bound_extern *bound, int driver_version, kj_buffer *text)
+{
+  for (size_t i = 0; i < bound->linked_count; i++) {
+    kj_digest digest;
+    const ki_linked_code *code = &bound->linked[i];
+    const kj_link_input input = { code->format, code->name, code->data, code->size_bytes,
+                                  code->options };
+    if (!code->has_includes) continue;
+    if (kj_digest_includes(&input, driver_version, &digest))
+      kj_append_format(text, " including %016llx%016llx", (unsigned long long)digest.high,
+                       (unsigned long long)digest.low);
+    else kj_append_text(text, unknown_includes);
+  }
+}
+
+/* Adds a line for each bound func with its name in the canonical text and its symbol in the code,
+ * which identifies the binding of each call in the text. */
+static void add_lines(const kjit_module *module, const ki_naming *naming, bool is_linked,
+                      int driver_version, kj_buffer *text)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    const ki_bound_extern *bound = bound_of(decl);
+    bool is_used = bound && (is_linked ? bound->kind != KJ_CODE_NONE : has_host_function(decl));
+    if (!is_used) continue;
+    kj_append_format(text, "extern %s is ", ki_printed_name(naming, decl));
+    ki_append_extern_symbol(decl->function, is_linked, text);
+    if (is_linked && bound->kind == KJ_CODE_LINKED) {
+      kj_append_format(text, " of %016llx%016llx", (unsigned long long)bound->digest[1],
+                       (unsigned long long)bound->digest[0]);
+      add_includes(bound, driver_version, text);
+    }
+    kj_append_text(text, "\n");
+  }
+}
+
+void kj_add_extern_key(const kjit_module *module, bool is_linked, int driver_version,
+                       kj_buffer *text)
+{
+  jmp_buf on_failure;
+  kj_arena arena;
+  if (!ki_has_bound_extern(module)) return;
+  kj_init_arena(&arena, &on_failure);
+  if (setjmp(on_failure) == 0) {
+    ki_naming naming;
+    ki_choose_names(&naming, module, &arena);
+    add_lines(module, &naming, is_linked, driver_version, text);
+  } else text->failed = 1;
+  kj_free_arena(&arena);
+}
+
+static bool has_includes(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_bound_extern *bound = bound_of(module->decls.items[i]);
@@ -211,37 +268,13 @@ bool kj_depends_on_files(const kjit_module *module)
   return false;
 }
 
-/* ---- keys ---- */
-
-/* Adds a line for each bound func with its name in the canonical text and its symbol in the code,
- * which identifies the binding of each call in the text. */
-static void add_lines(const kjit_module *module, const ki_naming *naming, bool is_linked,
-                      kj_buffer *text)
+bool kj_is_extern_key_current(const kjit_module *module, int driver_version, const char *key)
 {
-  for (size_t i = 0; i < module->decls.count; i++) {
-    const ki_decl *decl = module->decls.items[i];
-    const ki_bound_extern *bound = bound_of(decl);
-    bool is_used = bound && (is_linked ? bound->kind != KJ_CODE_NONE : has_host_function(decl));
-    if (!is_used) continue;
-    kj_append_format(text, "extern %s is ", ki_printed_name(naming, decl));
-    ki_append_extern_symbol(decl->function, is_linked, text);
-    if (is_linked && bound->kind == KJ_CODE_LINKED)
-      kj_append_format(text, " of %016llx%016llx", (unsigned long long)bound->digest[1],
-                       (unsigned long long)bound->digest[0]);
-    kj_append_text(text, "\n");
-  }
-}
-
-void kj_add_extern_key(const kjit_module *module, bool is_linked, kj_buffer *text)
-{
-  jmp_buf on_failure;
-  kj_arena arena;
-  if (!ki_has_bound_extern(module)) return;
-  kj_init_arena(&arena, &on_failure);
-  if (setjmp(on_failure) == 0) {
-    ki_naming naming;
-    ki_choose_names(&naming, module, &arena);
-    add_lines(module, &naming, is_linked, text);
-  } else text->failed = 1;
-  kj_free_arena(&arena);
+  kj_buffer text = { 0 };
+  if (!has_includes(module)) return true;
+  kj_add_extern_key(module, true, driver_version, &text);
+  bool is_current = !text.failed && text.text && !strstr(text.text, unknown_includes) &&
+                    strstr(key, text.text) != NULL;
+  kj_free_buffer(&text);
+  return is_current;
 }

@@ -276,11 +276,14 @@ kjit_status kj_list_link_inputs(const kjit_module *module, const kj_code *code,
 void kj_free_link_inputs(kj_link_inputs *inputs);
 /* Returns whether a func of the module is bound to code that has to be linked with the kernel. */
 bool kj_has_outside_code(const kjit_module *module);
-/* Returns whether the linked code reads files whose contents are not part of the key. */
-bool kj_depends_on_files(const kjit_module *module);
 /* Appends lines to the disk cache key: for each bound func its symbol, which contains a digest of
- * GPU code, and its name in the canonical text of the module. is_linked: see kj_code_format. */
-void kj_add_extern_key(const kjit_module *module, bool is_linked, kj_buffer *text);
+ * GPU code and of the files that CUDA C includes, and its name in the canonical text of the module.
+ * is_linked: see kj_code_format. driver_version: of the driver that loads the code, or 0. */
+void kj_add_extern_key(const kjit_module *module, bool is_linked, int driver_version,
+                       kj_buffer *text);
+/* Returns whether the files that linked CUDA C includes are known, and are still those of the key.
+ */
+bool kj_is_extern_key_current(const kjit_module *module, int driver_version, const char *key);
 
 /* ---- range_only.c ---- */
 

@@ -244,8 +244,7 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   kj_code *code = &specialization->code;
   bool is_linked = kj_is_linked(call->device), has_linker = call->device->operations->link;
   const kjit_module *module = call->kernel->module;
-  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures) &&
-                 !(is_linked && kj_depends_on_files(module));
+  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
   bool needs_link = is_linked && (kj_has_outside_code(module) ||
                                   (has_linker && runtime->context->config.compile_in_child));
   if (needs_link && !has_linker)
@@ -258,6 +257,8 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   else if (is_kept && is_linked && has_linker) is_kept = can_link(call, code);
   KJ_TRY(load_code(call, specialization, true, diagnostics));
   kj_digest compiler;
+  if (is_kept && is_linked)
+    is_kept = kj_is_extern_key_current(module, call->device->info.driver_version, key->text);
   if (is_kept && (is_linked || can_be_loaded(call, code)) &&
       kj_identify_compiler(runtime, &compiler))
     kj_publish_entry(runtime->disk, key, compiler, code);

@@ -85,37 +85,73 @@ static void add_architecture(const nvrtc *library, const char *target, option_li
   end_option(list);
 }
 
-static bool add_folder(const char *folder, size_t length, const char *below, option_list *list)
+/* Appends the path of a folder that exists, and a line end. */
+static bool add_folder(const char *folder, size_t length, const char *below, kj_buffer *folders)
 {
   struct stat about;
   kj_buffer path = { 0 };
   kj_append_format(&path, "%.*s%s", (int)length, folder, below);
   bool is_there = !path.failed && stat(path.text, &about) == 0 && S_ISDIR(about.st_mode);
-  if (is_there) {
-    kj_append_format(&list->text, "-I%s", path.text);
-    end_option(list);
-  }
+  if (is_there) kj_append_format(folders, "%s\n", path.text);
   kj_free_buffer(&path);
   return is_there;
 }
 
-/* Adds the headers of the toolkit that contains the library: an installed toolkit, or the Python
- * packages for CUDA 13 or CUDA 12. */
+/* Returns the path of the library's file, which is malloc'd, or NULL. */
+static char *find_file(const nvrtc *library)
+{
+  Dl_info about;
+  void *address = *(void *const *)&library->nvrtcCompileProgram;
+  return dladdr(address, &about) ? realpath(about.dli_fname, NULL) : NULL;
+}
+
+/* Lists the folders of headers of the toolkit that contains the library: an installed toolkit, or
+ * the Python packages for CUDA 13 or CUDA 12. */
+static void list_headers(const nvrtc *library, kj_buffer *folders)
+{
+  static const char *const places[] = { "/../include", "/../include/cccl",
+                                        "/../../cuda_runtime/include", "/../../cuda_cccl/include",
+                                        "/../../curand/include" };
+  bool has_headers = false;
+  char *path = find_file(library);
+  const char *end = path ? strrchr(path, '/') : NULL;
+  for (size_t i = 0; end && i < sizeof places / sizeof *places; i++)
+    has_headers |= add_folder(path, (size_t)(end - path), places[i], folders);
+  static const char usual[] = "/usr/local/cuda/include";
+  if (!has_headers) (void)add_folder(usual, sizeof usual - 1, "", folders);
+  free(path);
+}
+
+bool kj_list_toolkit_headers(int driver_version, kj_buffer *folders)
+{
+  nvrtc library;
+  struct stat about;
+  kj_diagnostics ignored = { 0 };
+  const kj_link_target target = { .driver_version = driver_version };
+  bool is_there = open_nvrtc(&target, "", &ignored, &library) == KJIT_OK;
+  char *path = is_there ? find_file(&library) : NULL;
+  bool is_known = path && stat(path, &about) == 0;
+  if (is_known) {
+    list_headers(&library, folders);
+    kj_append_format(folders, "%s %lld %lld.%09ld\n", path, (long long)about.st_size,
+                     (long long)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+  }
+  free(path);
+  kj_free_diagnostics(&ignored);
+  return is_known && !folders->failed;
+}
+
+/* Adds the folders of the toolkit's headers. */
 static void add_headers(const nvrtc *library, option_list *list)
 {
-  static const char *const folders[] = { "/../include", "/../include/cccl",
-                                         "/../../cuda_runtime/include", "/../../cuda_cccl/include",
-                                         "/../../curand/include" };
-  Dl_info about;
-  bool has_headers = false;
-  void *address = *(void *const *)&library->nvrtcCompileProgram;
-  char *path = dladdr(address, &about) ? realpath(about.dli_fname, NULL) : NULL;
-  const char *end = path ? strrchr(path, '/') : NULL;
-  for (size_t i = 0; end && i < sizeof folders / sizeof *folders; i++)
-    has_headers |= add_folder(path, (size_t)(end - path), folders[i], list);
-  static const char usual[] = "/usr/local/cuda/include";
-  if (!has_headers) (void)add_folder(usual, sizeof usual - 1, "", list);
-  free(path);
+  kj_buffer folders = { 0 };
+  list_headers(library, &folders);
+  for (const char *at = folders.text; !folders.failed && at && *at; at += strcspn(at, "\n") + 1) {
+    kj_append_format(&list->text, "-I%.*s", (int)strcspn(at, "\n"), at);
+    end_option(list);
+  }
+  list->text.failed |= folders.failed;
+  kj_free_buffer(&folders);
 }
 
 /* Adds the given options, one in each line. */

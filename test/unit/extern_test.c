@@ -5,11 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
 #include "cuda/ptx_symbols.h"
 #include "code/specialization.h"
+#include "cuda/linker.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -326,28 +330,109 @@ static void test_linked_keys(void **state)
   for (size_t i = 0; i < COUNT + 1; i++) {
     kjit_module *module =
       bind_linked(open_module(*state), "step", i == COUNT ? "f" : NULL, &inputs[i % COUNT], 1);
-    kj_add_extern_key(module, true, &keys[i]);
+    kj_add_extern_key(module, true, 0, &keys[i]);
     for (size_t k = 0; k < i; k++) assert_string_not_equal(keys[i].text, keys[k].text);
     kjit_release_module(module);
   }
   for (size_t i = 0; i < COUNT + 1; i++) kj_free_buffer(&keys[i]);
 }
 
+/* Returns whether code with a text of CUDA C is kept in the disk cache. *key is its key. */
+static bool is_kept(kjit_module *module, const char *text, const char *options, char **key)
+{
+  const kjit_link_input input = {
+    .name = "f.cu", .data = text, .data_bytes = strlen(text), .options = options
+  };
+  kj_buffer made = { 0 };
+  kjit_module *bound = bind_linked(module, "step", NULL, &input, 1);
+  kj_add_extern_key(bound, true, 0, &made);
+  bool is_current = kj_is_extern_key_current(bound, 0, made.text);
+  kjit_release_module(bound);
+  if (key) *key = kj_take_text(&made);
+  else kj_free_buffer(&made);
+  return is_current;
+}
+
+static bool has_nvrtc(void)
+{
+  kj_buffer folders = { 0 };
+  bool has = kj_list_toolkit_headers(0, &folders);
+  kj_free_buffer(&folders);
+  return has;
+}
+
+/* Includes that can be followed to their files do not prevent that code is kept. */
 static void test_includes(void **state)
 {
   static const struct {
-    const char *text;
-    bool depends;
-  } cases[] = { { "int a;", false },
-                { "#define A 1\nint include;", false },
-                { "#include <a.h>\n", true },
-                { "int a;\n #\t include \"a.h\"", true },
-                { "#if __has_include(<a.h>)\n#endif", true } };
+    const char *text, *options;
+    bool is_kept;
+  } cases[] = { { "int a;", "", true },
+                { "#define A 1\nint include;", "", true },
+                { "#include <not_there.h>\n", "-I/nowhere\n-DA=1", true },
+                { "int a;\n #\t include \"not_there.h\"", "", true },
+                { "#if __has_include(<a.h>)\n#endif", "", false },
+                { "#define A <a.h>\n#include A\n", "", false },
+                { "#include /**/ <a.h>\n", "", false },
+                { "#/**/include <a.h>\n#include <b.h>\n", "", false },
+                { "#inc\\\nlude <a.h>\n#include <b.h>\n", "", false },
+                { "#include <a.h\n", "", false },
+                { "#include <b.h>\n#include_next <a.h>\n", "", false },
+                { "#include <b.h>\n#import <a.h>\n", "", false },
+                { "#include <b.h>\n", "--pre-include=a.h", false },
+                { "#include <b.h>\n", "-I", false },
+                { "#include \"/dev/null\"\n", "", false },
+                { "%:include A\n#include <b.h>\n", "", false } };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const kjit_link_input input = { .data = cases[i].text, .data_bytes = strlen(cases[i].text) };
-    kjit_module *module = bind_linked(open_module(*state), "step", NULL, &input, 1);
-    assert_int_equal(kj_depends_on_files(module), cases[i].depends);
-    kjit_release_module(module);
+    bool wanted = cases[i].is_kept && (has_nvrtc() || i < 2);
+    assert_int_equal(is_kept(open_module(*state), cases[i].text, cases[i].options, NULL), wanted);
+  }
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  fclose(file);
+}
+
+/* The key changes with each file that is included, also by an included file, and with a file that
+ * becomes the one that NVRTC finds. */
+static void test_included_files(void **state)
+{
+  static const struct {
+    const char *name, *text;
+  } steps[] = { { "a.cuh", "#include \"b.cuh\"\n" },
+                { "b.cuh", "int b;\n" },
+                { "b.cuh", "int c;\n" },
+                { "second/a.cuh", "int d;\n" },
+                { "c.cuh", "#include \"a.cuh\"\n" } };
+  enum { COUNT = sizeof steps / sizeof *steps };
+  char folder[] = "/tmp/kjit-includes-XXXXXX", second[100], options[300], *keys[COUNT + 1];
+  if (!has_nvrtc()) return;
+  assert_non_null(mkdtemp(folder));
+  snprintf(second, sizeof second, "%s/second", folder);
+  assert_int_equal(mkdir(second, 0700), 0);
+  snprintf(options, sizeof options, "-I%s\n-I%s", folder, second);
+  static const char text[] = "#include <a.cuh>\n#include <c.cuh>\n";
+  for (size_t i = 0; i <= COUNT; i++) {
+    if (i) write_file(folder, steps[i - 1].name, steps[i - 1].text);
+    assert_true(is_kept(open_module(*state), text, options, &keys[i]));
+    char *again;
+    assert_true(is_kept(open_module(*state), text, options, &again));
+    assert_string_equal(again, keys[i]);
+    free(again);
+    for (size_t k = 0; k < i; k++) assert_string_not_equal(keys[i], keys[k]);
+  }
+  for (size_t i = 0; i <= COUNT; i++) free(keys[i]);
+  static const char *const made[] = { "a.cuh", "b.cuh", "c.cuh", "second/a.cuh", "second", "." };
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, made[i]);
+    assert_int_equal(remove(strcmp(made[i], ".") ? path : folder), 0);
   }
 }
 
@@ -412,12 +497,13 @@ static void test_link_calls(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = { TEST(test_link),          TEST(test_uncalled),
-                                      TEST(test_refused),       TEST(test_renamed),
-                                      TEST(test_two_codes),     TEST(test_stack),
-                                      TEST(test_kinds),         TEST(test_linked),
-                                      TEST(test_defined_twice), TEST(test_linked_uncalled),
-                                      TEST(test_linked_keys),   TEST(test_includes),
-                                      TEST(test_link_formats),  TEST(test_link_calls) };
+  const struct CMUnitTest tests[] = { TEST(test_link),           TEST(test_uncalled),
+                                      TEST(test_refused),        TEST(test_renamed),
+                                      TEST(test_two_codes),      TEST(test_stack),
+                                      TEST(test_kinds),          TEST(test_linked),
+                                      TEST(test_defined_twice),  TEST(test_linked_uncalled),
+                                      TEST(test_linked_keys),    TEST(test_includes),
+                                      TEST(test_included_files), TEST(test_link_formats),
+                                      TEST(test_link_calls) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
