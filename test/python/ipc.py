@@ -49,6 +49,26 @@ def open_twice(handle):
         return total, again.copy_to_host().sum()
 
 
+kept = []
+
+
+def open_and_keep(handle):
+    """The child holds the memory until it ends, or is killed."""
+    kept.append(handle.open())
+    return float(kept[-1].copy_to_host().sum())
+
+
+def export_own(count):
+    kept.append(cuda.to_device(np.arange(count, dtype="f8")))
+    return kept[-1].get_ipc_handle()
+
+
+def look_on(handle, number):
+    """Opens the memory while a device is current; returns the device of the memory and the sum."""
+    with cuda.gpus[number], handle as array:
+        return array.gpu_data.context.device.id, float(array.copy_to_host().sum())
+
+
 def run(pipe):
     """The child: calls functions with arguments from the pipe until there is None."""
     while True:
@@ -131,6 +151,55 @@ def check_lifetimes(child, random):
         del x
 
 
+def check_second_device(child, random):
+    """Memory of the second GPU is on the second GPU in the other process, too."""
+    if len(cuda.gpus) < 2:
+        print("ipc: one GPU")
+        return
+    host = random.integers(0, 100, 2000).astype("f8")
+    with cuda.gpus[1]:
+        x = cuda.to_device(host)
+    for current in (0, 1):
+        assert child.call(look_on, x.get_ipc_handle(), current) == (1, host.sum())
+    y = cuda.to_device(2 * host)
+    assert child.call(look_on, y.get_ipc_handle(), 1) == (0, 2 * host.sum())
+
+
+def check_dead_processes(child, random):
+    """A child that is killed while it holds memory of the parent, and a parent's handle of memory whose process has ended."""
+    host = random.random(3000)
+    x = cuda.to_device(host)
+    other = Child()
+    assert other.call(open_and_keep, x.get_ipc_handle()) == host.sum()
+    other.process.kill()
+    other.process.join(PATIENCE)
+    np.testing.assert_array_equal(x.copy_to_host(), host)
+    total, again = child.call(open_twice, x.get_ipc_handle())
+    assert total == again == host.sum()
+    other = Child()
+    handle = other.call(export_own, 1000)
+    with handle as there:
+        assert there.copy_to_host().sum() == 499500
+    other.end()
+    try:
+        with handle as there:
+            there.copy_to_host()
+        raise AssertionError("the memory of a process that has ended was opened")
+    except kjit.Error as error:
+        print("a handle of a process that has ended:", str(error).splitlines()[0])
+    try:
+        x.get_ipc_handle().open()
+        raise AssertionError("a process has opened its own memory")
+    except kjit.Error as error:
+        assert "belongs to this process" in str(error), error
+    try:
+        with cuda.open_ipc_array(bytes(64), shape=3, dtype="f8"):
+            raise AssertionError("a handle of zeros was opened")
+    except (kjit.Error, ValueError) as error:
+        print("a handle of zeros:", str(error).splitlines()[0])
+    np.testing.assert_array_equal(x.copy_to_host(), host)  # the context is intact
+
+
 def main():
     seed = int.from_bytes(os.urandom(4), "little")
     print("seed", seed)
@@ -143,7 +212,7 @@ def main():
             return
         raise AssertionError("the CPU gives a handle of memory that is not shared")
     child = Child()
-    for check in (check_arrays, check_views, check_bytes, check_lifetimes):
+    for check in (check_arrays, check_views, check_bytes, check_lifetimes, check_second_device, check_dead_processes):
         check(child, random)
     child.end()
 
