@@ -424,13 +424,33 @@ static bool check_pairs(tool_scanner *scanner, const run_call *call)
   return true;
 }
 
+/* Returns the names of the results that a call must have, as in "NAME" or "values, count". */
+static char *list_results(const run_parameter *parameters)
+{
+  char *list = tool_copy_text("", 0);
+  size_t count = 0;
+  for (size_t i = 0; parameters[i].role == RUN_RESULT; i++) {
+    if (parameters[i].is_optional) continue;
+    char *longer = tool_format("%s%s%s", list, count++ ? ", " : "", parameters[i].name);
+    free(list);
+    list = longer;
+  }
+  if (count != 1) return list;
+  free(list);
+  return tool_copy_text("NAME", 4);
+}
+
 static bool check_results(tool_scanner *scanner, const run_call *call, const char *name)
 {
   const run_parameter *parameters = call->algorithm->parameters;
-  for (size_t i = 0; parameters[i].role == RUN_RESULT; i++)
-    if (!parameters[i].is_optional && !is_given(call, i))
-      return tool_scan_fail(scanner, scanner->text, "%s gives '%s': NAME = %s(...)", name,
-                            parameters[i].name, name);
+  for (size_t i = 0; parameters[i].role == RUN_RESULT; i++) {
+    if (parameters[i].is_optional || is_given(call, i)) continue;
+    char *results = list_results(parameters);
+    tool_scan_fail(scanner, scanner->text, "%s gives '%s': %s = %s(...)", name, parameters[i].name,
+                   results, name);
+    free(results);
+    return false;
+  }
   return true;
 }
 

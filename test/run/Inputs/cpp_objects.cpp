@@ -241,6 +241,12 @@ static void check_formulas(const kjit::context &context)
   const auto is_b =
     kjit::formula(context, "count in ('b', 'c')", with_texts).compute<std::uint8_t>({ count });
   for (std::size_t i = 0; i < n; i++) EXPECT(is_b.values[i] == (count[i] == 1 || count[i] == 2));
+  const kjit::formula texts(context, "where(count > 'a', 'later', count)", with_texts);
+  const auto later = texts.compute<std::int32_t>({ count });
+  EXPECT((texts.info().flags & KJIT_COLUMN_TEXT) != 0 && other.texts().empty());
+  for (std::size_t i = 0; i < n; i++)
+    if (count[i] >= 0 && count[i] < 3)
+      EXPECT(texts.texts().at(std::size_t(later.values[i])) == (count[i] ? "later" : "a"));
   EXPECT(other.info().type == KJIT_BOOL && other.uses(1) && !other.uses(0));
   const auto large = other.compute<std::uint8_t>({ kjit::none, count, kjit::none });
   for (std::size_t i = 0; i < n; i++) EXPECT(large.values[i] == (count[i] > 4));
