@@ -4,7 +4,7 @@ import warnings
 
 import kjit
 import numpy as np
-from kjit import boolean, float32, float64, int32, int64, njit, prange, types, void
+from kjit import boolean, cuda, float32, float64, int32, int64, njit, prange, types, void
 
 x = np.random.default_rng().standard_normal(50)
 
@@ -263,3 +263,45 @@ def with_array(n):
 
 
 fails(NotImplementedError, "locals= is only for functions that are compiled as a whole", with_array, 3)
+
+
+# ---- compiled callers convert to the only signature of a function, constants too ----
+
+
+@njit("float64(float64)")
+def half_down(x):
+    return x // 2
+
+
+@njit("int32(float64)")
+def doubled(x):
+    return x * 2
+
+
+@njit("uint8(uint8)")
+def wrapped(x):
+    return x + 250
+
+
+@njit
+def calls_signatures(x):
+    return half_down(x), half_down(7), doubled(x), doubled(x) + 0.5, wrapped(x), wrapped(7)
+
+
+assert repr(calls_signatures(7)) == "(3.0, 3.0, 14, 14.5, 1, 1)", calls_signatures(7)
+assert repr(calls_signatures(2.7)) == "(1.0, 3.0, 5, 5.5, 252, 1)", calls_signatures(2.7)
+
+
+@cuda.jit("float64(float64)", device=True)
+def half_down_on_device(x):
+    return x // 2
+
+
+@cuda.jit
+def calls_on_device(r):
+    r[0] = half_down_on_device(7) / 2
+
+
+r = np.zeros(1)
+calls_on_device[1, 1](r)
+assert r[0] == 1.5

@@ -119,7 +119,9 @@ class Njit(Composed, _functions.Function):
     _is_inner = False  # whether the function around it converts its tuples to named tuples
     _joins_texts = True  # whether statements that a string argument rules out still contribute to the inferred types
     copies_records = True  # whether records in results are copied
-    result = None  # the result type in a signature, as text of the kernel IR
+    # the result type in the only signature, and the types of its parameters that are numbers, as text
+    # of the kernel IR; compiled callers convert to them
+    result = parameter_texts = None
     local_types: dict = {}  # variable name -> type, from the option `locals`
 
     def __init__(self, function, options, signatures=()):
@@ -146,6 +148,11 @@ class Njit(Composed, _functions.Function):
         )
         self._splitter_made = self._loaded = self._driver_made = None
         self._options, self._signatures = options, tuple(signatures)
+        if len(self._signatures) == 1:
+            from . import _signatures
+
+            only = self._signatures[0]
+            self.result, self.parameter_texts = _signatures.result_text(only), _signatures.parameter_texts(only)
         self.local_types = {name: _local_type(name, kind) for name, kind in (options.get("locals") or {}).items()}
         self._is_warned = []  # shared with copies of the object
 

@@ -70,7 +70,9 @@ def _fit(kind, value):
         return (_EXACT, value) if getattr(value, "dtype", None) == kind.dtype else None
     if kind is types.none:
         return (_EXACT, None) if value is None else None
-    if isinstance(kind, (types.Number, types.Boolean)) and isinstance(value, (bool, int, float, complex, numpy.number, numpy.bool_)):
+    if isinstance(kind, (types.Number, types.Boolean)) and isinstance(
+        value, (bool, int, float, complex, numpy.number, numpy.bool_)
+    ):
         return _fit_number(types.as_dtype(kind), value)
     return None
 
@@ -106,3 +108,9 @@ def result_text(signature):
     number type."""
     kind = signature.return_type
     return kind.text if isinstance(kind, (types.Number, types.Boolean)) else None
+
+
+def parameter_texts(signature):
+    """Returns the number types of a signature's parameters by position, as text of the kernel IR;
+    None for parameters of other types."""
+    return tuple(k.text if isinstance(k, (types.Number, types.Boolean)) else None for k in signature.args)

@@ -6,8 +6,21 @@ import math
 import types as python_types
 import warnings
 
-from .. import _arrays, _errors, _functions, _kjit
-from . import arguments, arrays, compiled, config, configurations, errors, fitting, host_arrays, jit_options, linking, streams, types
+from .. import _arrays, _errors, _functions, _kjit, _signatures
+from . import (
+    arguments,
+    arrays,
+    compiled,
+    config,
+    configurations,
+    errors,
+    fitting,
+    host_arrays,
+    jit_options,
+    linking,
+    streams,
+    types,
+)
 from . import typed as _typed
 from . import usage as _memory
 
@@ -71,7 +84,9 @@ class Dispatcher(_kjit.Dispatcher):
         count = self.py_func.__code__.co_argcount
         if any(isinstance(kind, types.CPointer) for kind in signature.args):
             names = self.py_func.__code__.co_varnames
-            self._kernel.pointers = {n: k.pointer for n, k in zip(names, signature.args) if isinstance(k, types.CPointer)}
+            self._kernel.pointers = {
+                n: k.pointer for n, k in zip(names, signature.args) if isinstance(k, types.CPointer)
+            }
         if len(signature.args) != count:
             raise TypeError(
                 f"the signature {signature} has {len(signature.args)} types, but the function has {count} parameters"
@@ -117,7 +132,7 @@ class Dispatcher(_kjit.Dispatcher):
         for parameters of other types. None if the function has no or several signatures."""
         if not self._is_device or len(self._signatures) != 1 or not self._is_fixed:
             return None
-        return tuple(k.text if isinstance(k, (types.Number, types.Boolean)) else None for k in self._signatures[0].args)
+        return _signatures.parameter_texts(self._signatures[0])
 
     @functools.cached_property
     def _function(self):

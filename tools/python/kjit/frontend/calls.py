@@ -248,10 +248,12 @@ class Calls:
         code = python.__code__
         spread = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else None
         items = bound.arguments.get(spread, ())
+        kinds = self.types_of_parameters(thing, bound.arguments)
         for name, value in bound.arguments.items():
             if name == spread:
                 continue
-            values[name] = self.handed_over(value, python)
+            # a constant whose type the signature changes is an argument like any other
+            values[name] = static.UNKNOWN if kinds.get(name) else self.handed_over(value, python)
             if not isinstance(value, ast.AST):
                 continue
             shape = self.shape_of(value)
