@@ -217,7 +217,8 @@ static void parse(reacher *r, const kj_library_source *source, kj_diagnostics *d
       parts[count++] = (ki_part){ start_of(d), find_end(r, d), d->line };
   }
   ki_add_library_source(r->module, source);
-  ki_parse_parts(r->module, (uint32_t)r->module->sources.count - 1, parts, count, diagnostics);
+  if (count)
+    ki_parse_parts(r->module, (uint32_t)r->module->sources.count - 1, parts, count, diagnostics);
 }
 
 bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
