@@ -309,13 +309,27 @@ static bool write_file(tool_error *error, const run_outputs *outputs, const run_
   return ok;
 }
 
+/* Returns the stream for --print: standard error if an array or a table goes to standard output,
+ * whose reader expects nothing else. */
+static FILE *choose_print_stream(const run_outputs *outputs)
+{
+  for (size_t i = 0; i < outputs->count; i++) {
+    const run_output *output = &outputs->items[i];
+    bool is_file = output->kind == RUN_SAVE || output->kind == RUN_IMAGE;
+    if (is_file && output->path[0] == '-' && (!output->path[1] || output->path[1] == ':'))
+      return stderr;
+  }
+  return stdout;
+}
+
 bool run_write_outputs(tool_error *error, const run_outputs *outputs, size_t *failed_checks)
 {
+  FILE *print_stream = choose_print_stream(outputs);
   *failed_checks = 0;
   for (size_t i = 0; i < outputs->count; i++) {
     const run_output *output = &outputs->items[i];
     switch (output->kind) {
-    case RUN_PRINT: tool_print_array(stdout, output->label, &output->array); break;
+    case RUN_PRINT: tool_print_array(print_stream, output->label, &output->array); break;
     case RUN_CHECK: *failed_checks += !check(output, &outputs->tolerance); break;
     case RUN_SAVE:
     case RUN_IMAGE:

@@ -209,6 +209,14 @@ def check_broken():
     expect("--arg", "x=@-:c99999", "--print", "x", data=wide, text="x: i64[1] = [99999]")
 
 
+def check_prints_beside_pipes():
+    """--print writes to standard error if --save writes to standard output."""
+    for path, want in (("-:x", b"x\n1\n2\n"), ("-", b"\x93NUMPY")):
+        made = call("--arg", "x=[1, 2]", "--print", "x", "--save", f"x={path}")
+        assert made.returncode == 0 and made.stdout.startswith(want) and b"x: i64[2] = [1 2]" in made.stderr, made
+
+
+check_prints_beside_pipes()
 check_tables()
 check_formulas()
 check_pipes()
