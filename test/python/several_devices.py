@@ -296,6 +296,27 @@ def check_launches():
     raises((kjit.Error, ValueError), "cpu|cuda|device", lambda: knp.asarray(a) + knp.asarray(b))
 
 
+def check_vectorized():
+    """Ufuncs and gufuncs of kjit.cuda compute on the device of their arrays."""
+    made = cuda.vectorize(["float64(float64, float64)"], target="cuda")(lambda a, b: a - 2 * b)
+    x, y = random.standard_normal((2, 3, 4))
+    for number in range(COUNT):
+        with cuda.gpus[number]:
+            there = cuda.to_device(x)
+        for result, expected in ((made(there, y), x - 2 * y), (made(1.5, there), 1.5 - 2 * x), (made(there, there), -x)):
+            assert device_of(result) == name_of(number)
+            np.testing.assert_array_equal(result.copy_to_host(), expected)
+        made(there, y, out=there)
+        np.testing.assert_array_equal(there.copy_to_host(), x - 2 * y)
+        total = cuda.reduce(lambda a, b: a + b)(there.ravel())
+        np.testing.assert_allclose(total, (x - 2 * y).sum(), rtol=1e-12)
+    other = cuda.to_device(x)
+    with cuda.gpus[1]:
+        there = cuda.to_device(x)
+    raises(kjit.ArgumentError, "the array is on", made, there, other)
+    assert cuda.gpus.current.id == 0
+
+
 def check_peers():
     first, second = (cuda.gpus[i].get_primary_context() for i in range(2))
     assert not first.can_access_peer(0)
@@ -387,7 +408,7 @@ def check_mistakes():
             assert f"KJIT_CPU_DEVICES={given}: a number from 1 to 64 is expected" in done.stderr, done.stderr
 
 
-for check in (check_choice, check_required_context, check_threads, check_arrays, check_foreign, check_copies, check_copies_of_objects, check_streams, check_launches, check_peers, check_mistakes):
+for check in (check_choice, check_required_context, check_threads, check_arrays, check_foreign, check_copies, check_copies_of_objects, check_streams, check_launches, check_vectorized, check_peers, check_mistakes):
     check()
 for _ in range(20):
     check_random_programs()

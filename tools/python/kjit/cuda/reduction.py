@@ -6,7 +6,7 @@ import warnings
 
 import numpy
 
-from .. import _algorithms, _folds, _functions, _ufuncs, dtypes
+from .. import _algorithms, _arrays, _folds, _functions, _kjit, _ufuncs, dtypes
 from .._errors import KernelError
 from .._type_words import in_python as in_python_types
 from ..frontend import words as frontend_words
@@ -206,6 +206,16 @@ def rules_for(casting, rules):
     return _CASTING_RULES.get(casting, rules)
 
 
+def _other_device(values):
+    """Returns the device of the first device array if it is not the current device, else None."""
+    if not _kjit.has_several_devices():
+        return None
+    place = next((v._own.device for v in values if isinstance(v, arrays.DeviceNDArray)), None)
+    device = None if place is None else _arrays.device(place)
+    here = _arrays.device()
+    return None if device is None or (device.kind, device.ordinal) == (here.kind, here.ordinal) else device
+
+
 class DeviceUfunc(_ufuncs.Folds):
     """A ufunc: applies a function of elements to arrays, which broadcast. `ufunc(x, y, out=r)`,
     `ufunc.reduce(x)`."""
@@ -276,6 +286,10 @@ class DeviceUfunc(_ufuncs.Folds):
             raise _algorithms.wrong_count(self.__name__, self.nin, len(args))
         is_on_device = any(is_device(a) for a in args) or is_device(out)
         given = [arrays.as_cuda_array(a) if is_device(a) else numpy.asarray(a) for a in args]
+        other = _other_device([*given, out]) if is_on_device else None
+        if other is not None:
+            with other:
+                return self(*args, out=out, where=where, casting=casting, dtype=dtype, stream=stream)
         inputs, result, func = self._choose(args, [g.dtype for g in given], casting, dtype)
         operands = []
         for value, dtype in zip(args, inputs):

@@ -90,6 +90,18 @@ def _check_homes(function, args, stream):
         text = f"the launch is on {here}, but its stream is on cpu:{stream.device.ordinal}"
         raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](text, "KJIT_ERROR_ARGUMENT")
     for name, value in zip(function.__code__.co_varnames, args):
+        _check_home(name, value, here)
+
+
+def _check_home(name, value, here):
+    """Raises kjit.ArgumentError for an array that the device `here` cannot access. name: of the
+    parameter, `t[0]` for an item of a tuple."""
+    if isinstance(value, (cuda_arguments.In, cuda_arguments.Out, cuda_arguments.InOut)):
+        value = value.value
+    if isinstance(value, tuple):
+        for i, item in enumerate(value):
+            _check_home(f"{name}[{i}]", item, here)
+    else:
         there = _state.home_of(value) or here
         if there != here and (here, there) not in _state.peers:
             text = f"parameter `{name}`: the launch is on {here}, but the array is on {there}; copy the array to the device, or switch peer access on"
