@@ -88,6 +88,14 @@ void kj_init_arena(kj_arena *arena, jmp_buf *on_failure)
   *arena = (kj_arena){ .on_failure = on_failure };
 }
 
+void kj_lend_memory(kj_arena *arena, void *memory, size_t size_bytes)
+{
+  KJ_ASSERT(!arena->blocks && arena->next == arena->end && (uintptr_t)memory % ALIGNMENT == 0);
+  memset(memory, 0, size_bytes);
+  arena->next = memory;
+  arena->end = arena->next + size_bytes;
+}
+
 void kj_free_arena(kj_arena *arena)
 {
   kj_arena_block *block = arena->blocks;

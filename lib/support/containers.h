@@ -30,6 +30,8 @@ typedef struct kj_arena {
 enum { KJ_JUMP_ERROR = 1, KJ_JUMP_MEMORY = 2, KJ_JUMP_LIMIT = 3 };
 
 void kj_init_arena(kj_arena *arena, jmp_buf *on_failure);
+/* Clears memory of the caller, which the arena uses before it allocates blocks. */
+void kj_lend_memory(kj_arena *arena, void *memory, size_t size_bytes);
 void kj_free_arena(kj_arena *arena); /* frees all blocks; the arena can be used again */
 /* Returns zeroed memory that is aligned for any type. */
 void *kj_allocate(kj_arena *arena, size_t size_bytes);

@@ -582,7 +582,10 @@ kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t ta
 {
   KJ_TRY(kj_check_call(context, name, NULL));
   ka_call call = { .context = context, .name = name };
+  /* enough for a kept call with a few arrays, which then allocates nothing */
+  _Alignas(max_align_t) char memory[KJ_SIZE(2048, 16)];
   kj_init_arena(&call.arena, &call.on_failure);
+  kj_lend_memory(&call.arena, memory, sizeof memory);
   int jump = setjmp(call.on_failure);
   if (jump == 0) {
     read_options(&call, options);

@@ -4,13 +4,18 @@
 
 /* ---- operands and operators ---- */
 
+/* A call that has ended, whose memory the next call uses. A call is so large that malloc would
+ * consolidate its free blocks at each one. */
+static algorithm_call *spare;
+
 algorithm_call *binding_create_call(context_object *context)
 {
-  algorithm_call *call = PyMem_Malloc(sizeof *call);
+  algorithm_call *call = spare ? spare : PyMem_Malloc(sizeof *call);
+  spare = NULL;
   if (!call) return (algorithm_call *)PyErr_NoMemory();
   call->context = (context_object *)Py_NewRef((PyObject *)context);
   call->object_count = call->operand_count = call->operator_count = 0;
-  call->is_result = call->is_planned = call->written_count = 0;
+  call->is_result = call->is_planned = call->is_short = call->written_count = 0;
   memset(call->arguments, 0, sizeof call->arguments);
   return call;
 }
@@ -20,7 +25,8 @@ void binding_destroy_call(algorithm_call *call)
   for (int i = 0; i < call->object_count; i++) binding_free_argument(&call->objects[i]);
   for (int i = 0; i < call->written_count; i++) binding_release_block(call->written[i]);
   Py_DECREF((PyObject *)call->context);
-  PyMem_Free(call);
+  if (spare) PyMem_Free(call);
+  else spare = call;
 }
 
 /* Prepares an array for a result. A plan writes it at each run. */
@@ -435,7 +441,8 @@ int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorit
   else options->device = config.device, options->stream = config.stream;
   binding_interruptible saved;
   binding_count_algorithm();
-  binding_begin_interruptible(call->context, &saved);
+  saved.is_begun = 0;
+  if (!call->is_short) binding_begin_interruptible(call->context, &saved);
   if (status == KJIT_OK)
     BINDING_LONG(call->context, status = row->run(call->context->context, call->arguments, options),
                  .what = "run", .name = row->name, .device = options->device);

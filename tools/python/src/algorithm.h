@@ -46,6 +46,7 @@ typedef struct algorithm_call {
   int object_count, operand_count, operator_count;
   int is_result;  /* the arrays that are being read are results */
   int is_planned; /* results are written by each run of a plan */
+  int is_short;   /* too short to be interrupted: there is code, and the arrays are small */
   int written_count;
   binding_block *written[ALGORITHM_MOST_OBJECTS]; /* memory blocks of a plan's results */
   binding_argument objects[ALGORITHM_MOST_OBJECTS];
@@ -54,6 +55,10 @@ typedef struct algorithm_call {
   int64_t shapes[ALGORITHM_MOST_OBJECTS][BINDING_MAX_RANK];
   kjit_operator operators[ALGORITHM_MOST_OPERATORS];
 } algorithm_call;
+
+/* Total number of elements up to which Ctrl-C does not interrupt a call whose code exists. To make
+ * a call interruptible takes several system calls. */
+enum { ALGORITHM_FEW_ELEMENTS = 1 << 16 };
 
 /* Returns NULL with an exception. */
 algorithm_call *binding_create_call(context_object *context);

@@ -19,6 +19,14 @@ void expression_set_functions(PyObject *known, PyObject *choose, PyObject *fail,
   operands_are_counted = are_counted;
 }
 
+/* How an expression is computed. */
+typedef struct choice {
+  PyObject *key;
+  PyObject *function; /* func of the expression; NULL means to run the operations one by one */
+  PyObject *later;    /* callable that compiles the func, or NULL */
+  int is_known;       /* the func has been chosen before, so its code probably exists */
+} choice;
+
 /* ---- running a kernel ---- */
 
 static kjit_arg make_number(PyObject *number, kjit_type type)
@@ -41,9 +49,18 @@ static int hand_over(algorithm_call *call, PyObject *input, kjit_type type)
   return 0;
 }
 
+/* Returns whether the result and the inputs have few elements. */
+static int is_small(const binding_expression *e, const kjit_array *out)
+{
+  int64_t most = 1;
+  const kjit_tensor *tensor = kjit_get_tensor(out);
+  for (int k = 0; tensor && k < tensor->rank; k++) most *= tensor->shape[k];
+  return tensor && most * (1 + e->node_count) <= ALGORITHM_FEW_ELEMENTS;
+}
+
 /* Computes the expression into out. Returns 0, or -1 with an exception. */
 static int run_map(context_object *context, kjit_device *device, const binding_expression *e,
-                   PyObject *function, kjit_array *out, PyObject *where)
+                   const choice *made, kjit_array *out, PyObject *where)
 {
   static const algorithm_row *map;
   if (!map) map = binding_find_algorithm("map");
@@ -51,11 +68,12 @@ static int run_map(context_object *context, kjit_device *device, const binding_e
   if (!call) return -1;
   kjit_algorithm_options options = { .size_bytes = sizeof options, .device = device };
   algorithm_argument *arguments = call->arguments;
+  call->is_short = made->is_known && is_small(e, out);
   call->operands[call->operand_count++] = kjit_operand_of(kjit_arg_array(out));
   arguments[0] = (algorithm_argument){ .operands = &call->operands[0], .count = 1 };
   arguments[2] =
     (algorithm_argument){ .operands = &call->operands[1], .count = (size_t)e->input_count };
-  int outcome = binding_get_pair(context, function, &arguments[1].function);
+  int outcome = binding_get_pair(context, made->function, &arguments[1].function);
   for (int i = 0; !outcome && i < e->input_count; i++)
     outcome = hand_over(call, e->inputs[i], e->types[i]);
   if (!outcome && where && !(options.where = binding_add_operand(call, where, "where")))
@@ -72,16 +90,16 @@ static void set_busy(const binding_expression *e, unsigned long thread)
   for (int i = 0; i < e->node_count; i++) e->nodes[i]->pending->busy = thread;
 }
 
-static int run_busy(array_object *array, const binding_expression *e, PyObject *function,
+static int run_busy(array_object *array, const binding_expression *e, const choice *made,
                     kjit_array *out, PyObject *where)
 {
   set_busy(e, PyThread_get_thread_ident());
-  int outcome = run_map(array->context, array->device, e, function, out, where);
+  int outcome = run_map(array->context, array->device, e, made, out, where);
   set_busy(e, 0);
   return outcome;
 }
 
-static int run_new(array_object *array, const binding_expression *e, PyObject *function)
+static int run_new(array_object *array, const binding_expression *e, const choice *chosen)
 {
   const kjit_tensor *tensor = &array->pending->tensor;
   kjit_array_config config = { .size_bytes = sizeof config,
@@ -92,7 +110,7 @@ static int run_new(array_object *array, const binding_expression *e, PyObject *f
   kjit_array *made = NULL;
   kjit_status status = kjit_create_array_with(&config, &made);
   if (binding_finish(array->context, status)) return -1;
-  if (run_busy(array, e, function, made, NULL)) {
+  if (run_busy(array, e, chosen, made, NULL)) {
     kjit_release_array(made);
     return -1;
   }
@@ -109,11 +127,12 @@ static int run_new(array_object *array, const binding_expression *e, PyObject *f
 /* Finds the func of an expression and returns a new reference. Returns None if it is not compiled
  * or cannot be. Returns a callable if it should be compiled; it must be called after the result
  * array exists. Returns NULL with an exception. */
-static PyObject *find_function(array_object *array, const binding_expression *e, PyObject **key)
+static PyObject *find_function(array_object *array, const binding_expression *e, choice *made)
 {
-  *key = expression_make_key(e);
-  if (!*key) return NULL;
-  PyObject *known = PyDict_GetItemWithError(functions, *key); /* borrowed */
+  PyObject *key = made->key = expression_make_key(e);
+  if (!key) return NULL;
+  PyObject *known = PyDict_GetItemWithError(functions, key); /* borrowed */
+  made->is_known = known != NULL;
   if (known) return Py_NewRef(known);
   if (PyErr_Occurred()) return NULL;
   PyObject *described = expression_describe(e);
@@ -192,19 +211,12 @@ static int is_computable(const array_object *array)
   return 0;
 }
 
-/* How an expression is computed. */
-typedef struct choice {
-  PyObject *key;
-  PyObject *function; /* func of the expression; NULL means to run the operations one by one */
-  PyObject *later;    /* callable that compiles the func, or NULL */
-} choice;
-
 /* Chooses how to compute an expression. result is the array that is computed or written. Returns 0,
  * or -1 with an exception. */
 static int choose(array_object *result, const binding_expression *e, choice *made)
 {
-  *made = (choice){ NULL, NULL, NULL };
-  made->function = find_function(result, e, &made->key);
+  *made = (choice){ .key = NULL };
+  made->function = find_function(result, e, made);
   if (!made->function) return -1;
   if (PyTuple_Check(made->function)) return 0;
   if (made->function != Py_None) made->later = Py_NewRef(made->function);
@@ -260,7 +272,7 @@ static int compute(array_object *array)
     return binding_evaluate(array);
   }
   if (!outcome && made.function) {
-    outcome = run_new(array, &e, made.function);
+    outcome = run_new(array, &e, &made);
     if (outcome && count > 1) {
       Py_CLEAR(made.function);
       outcome = give_up_fusing(made.key);
@@ -347,7 +359,7 @@ static int store_fused(array_object *array, array_object *out, PyObject *where,
   if (!outcome && !made.function) outcome = compute_operands(array) ? -1 : 1;
   if (!outcome) outcome = compute_other_readers(array, out, e, is_slot);
   if (!outcome) {
-    outcome = run_busy(array, e, made.function, out->array, where);
+    outcome = run_busy(array, e, &made, out->array, where);
     for (int i = 0; i < e->node_count; i++) e->nodes[i]->pending->was_part = 1;
     if (outcome) unmark_spent(array);
     if (outcome && e->node_count > 1 && !give_up_fusing(made.key)) outcome = 1;

@@ -11,6 +11,7 @@
 #include "kernel.h"
 
 #include "algorithm.h"
+#include "expression.h"
 
 #include <structmember.h>
 
@@ -21,8 +22,8 @@ enum {
   SLOTS = 64,         /* recipes of a shortcut; a power of two */
   WAYS = 2,           /* places of a recipe in the table, next to each other */
   OF_RESULT = -1,     /* the operand is the result */
-  /* Elements up to which Ctrl-C does not interrupt a call, because the call is short. */
-  FEW_ELEMENTS = 1 << 16
+  /* Elements of a pending operand on the CPU up to which it is computed first. */
+  MOST_COMPUTED = 1 << 14
 };
 
 /* ---- keys ---- */
@@ -299,7 +300,7 @@ static int add_result(recipe *r, const shortcut_key *key, const array_object *re
   r->first = key->first;
   tensor = kjit_get_tensor(model->array);
   for (int i = 0; i < tensor->rank; i++) most *= tensor->shape[i];
-  r->is_short = most <= FEW_ELEMENTS && stride <= FEW_ELEMENTS;
+  r->is_short = most <= ALGORITHM_FEW_ELEMENTS && stride <= ALGORITHM_FEW_ELEMENTS;
   return 1;
 }
 
@@ -396,12 +397,32 @@ static PyObject *call_recipe(const recipe *r, PyObject *const *args)
   return result;
 }
 
+/* Returns whether computing a pending array first takes less time than the Python code that makes
+ * the algorithm compute it in its own pass. kjit.numpy.fuse("now") asks for one pass. */
+static int is_worth_computing(const array_object *array)
+{
+  if (!array->pending || expression_mode == FUSE_NOW ||
+      array->context->generation != binding_generation)
+    return 0;
+  const kjit_tensor *tensor = binding_look_at_array((PyObject *)(uintptr_t)array);
+  int64_t count = 1;
+  if (!tensor || !binding_is_on_cpu(tensor)) return 0;
+  for (int i = 0; i < tensor->rank; i++) count *= tensor->shape[i];
+  return count <= MOST_COMPUTED;
+}
+
 static PyObject *call_shortcut(PyObject *object, PyObject *const *args, size_t given,
                                PyObject *names)
 {
   shortcut_object *self = (shortcut_object *)object;
   Py_ssize_t count = count_of(given);
   shortcut_key key;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    array_object *array = (array_object *)args[i];
+    if (Py_TYPE(args[i]) == binding_array_type && is_worth_computing(array) &&
+        binding_evaluate(array))
+      return NULL;
+  }
   if (!make_key(&key, args, count, names)) return call_function(self, args, count, names);
   recipe *r = find_recipe(self, &key);
   if (r) {
