@@ -138,6 +138,27 @@ static void hand_back_call(kd_derivation *d, const kd_node *node, kt_expr *t)
     if (parts.derivatives.items[i]) hand_back(d, node->args[i], parts.derivatives.items[i]);
 }
 
+/* Returns whether the node is the square of a variable. */
+static bool is_square(const kd_node *node)
+{
+  const kt_expr *x = node->from->x, *y = node->from->y;
+  return node->from->op == KJIT_OP_MUL && x->kind == KJ_T_VAR && y->kind == KJ_T_VAR &&
+         x->var == y->var;
+}
+
+/* The derivative of x * x is handed back once, as (t + t) * x. The sum is the same for all elements
+ * of a row if t is. */
+static void hand_back_binary(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  if (is_square(node)) {
+    kt_expr *twice = kd_keep(d, kd_add(d, kd_copy(d, t), kd_copy(d, t)));
+    hand_back(d, node->nodes[0], kd_times_partial(d, node, 0, twice));
+    return;
+  }
+  for (size_t i = 0; i < 2; i++)
+    if (node->nodes[i]->is_active) hand_back(d, node->nodes[i], kd_times_partial(d, node, i, t));
+}
+
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   const kt_expr *e = node->from;
@@ -151,10 +172,7 @@ void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t)
   case KJ_T_COND: hand_back_cond(d, node, t); break;
   case KJ_T_BUILTIN: hand_back_builtin(d, node, t); break;
   case KJ_T_CALL: hand_back_call(d, node, t); break;
-  case KJ_T_BINARY:
-    for (size_t i = 0; i < 2; i++)
-      if (node->nodes[i]->is_active) hand_back(d, node->nodes[i], kd_times_partial(d, node, i, t));
-    break;
+  case KJ_T_BINARY: hand_back_binary(d, node, t); break;
   case KJ_T_UNARY:
     hand_back(d, node->nodes[0], kt_make_own_unary(d->s, e->op, kd_copy(d, t), e->location));
     break;
