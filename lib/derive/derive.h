@@ -152,6 +152,10 @@ kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
 /* ---- prepare.c ---- */
 
 void kd_prepare(kd_derivation *d);
+/* Prepares the body of a loop of the instance that is being inferred, without jumps out of its
+ * iteration. Variables with an index below `outer`, and the loop variable, stay as they are; the
+ * body gets copies of the other ones. */
+void kd_prepare_loop_body(kd_derivation *d, const kt_stmt *loop, size_t outer);
 
 /* ---- repeated.c ---- */
 

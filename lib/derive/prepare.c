@@ -472,7 +472,26 @@ static void copy_block(preparer *p, const kt_stmts *stmts, size_t first)
   }
 }
 
-/* ---- entry point ---- */
+/* ---- entry points ---- */
+
+static kt_var *variable_at(const kt_instance *instance, size_t index)
+{
+  size_t params = instance->params.count;
+  return index < params ? instance->params.items[index] : instance->locals.items[index - params];
+}
+
+void kd_prepare_loop_body(kd_derivation *d, const kt_stmt *loop, size_t outer)
+{
+  preparer p = { .d = d };
+  frame made = new_frame(&p, d->s->instance);
+  kt_stmts *out = d->s->out;
+  p.frame = &made;
+  for (size_t i = 0; i < outer; i++) made.vars[i] = variable_at(d->s->instance, i);
+  made.vars[loop->var->index] = loop->var;
+  d->s->out = &d->body;
+  copy_block(&p, &loop->body, 0);
+  d->s->out = out;
+}
 
 void kd_prepare(kd_derivation *d)
 {

@@ -192,11 +192,21 @@ static void verify_loop_body(ki_verifier *v, ki_stmt *stmt)
   v->loop = loop;
 }
 
+/* Refuses `@interleave` for a loop that it does not support. */
+static void refuse_interleave(ki_verifier *v, const ki_stmt *stmt, bool is_unfit)
+{
+  const ki_attribute *given = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_INTERLEAVE);
+  if (!given || !is_unfit) return;
+  ki_fail_verify(v, given->location, KJIT_ERROR_TYPE,
+                 "`@interleave` is supported only for loops over `range` without `@static`");
+}
+
 static void verify_while(ki_verifier *v, ki_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_STMT_WHILE);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  refuse_interleave(v, stmt, true);
   const ki_attribute *is_static = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC);
   if (is_static)
     ki_fail_verify(v, is_static->location, KJIT_ERROR_TYPE,
@@ -265,6 +275,7 @@ static void verify_own_loop(ki_verifier *v, ki_stmt *stmt)
   const ki_attribute *is_static = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC),
                      *unroll = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);
   ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  refuse_interleave(v, stmt, is_static || stmt->range != KJ_RANGE);
   if (is_static && unroll)
     ki_fail_verify(v, unroll->location, KJIT_ERROR_TYPE,
                    "`@static` already copies the body for each iteration, so `@unroll` has no "

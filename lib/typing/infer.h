@@ -272,6 +272,11 @@ bool kd_is_derivative(const ki_expr *expr);
 kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr);
 /* Infers a call of a derivative. */
 kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee);
+/* Emits the statements of a loop with `@interleave`, its iterations side by side. Variables with an
+ * index below `outer` exist outside of the loop. Emits nothing and returns false if the iterations
+ * depend on each other or have no common loop. Refuses a number of iterations that is not constant or
+ * too large. */
+bool kd_interleave(kt_scope *s, const kt_stmt *loop, size_t outer, kj_location location);
 
 /* ---- infer_body.c ---- */
 

@@ -137,6 +137,15 @@ static void cut_fractions(kt_scope *s, kt_exprs *values)
       values->items[i] = kt_convert(s, values->items[i], KJIT_I64, values->items[i]->location);
 }
 
+/* Emits a loop, interleaved if it has `@interleave`. outer: number of the variables before it. */
+static void emit_loop(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop, size_t outer)
+{
+  const ki_attribute *interleave = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_INTERLEAVE);
+  if (interleave && kd_interleave(s, loop, outer, interleave->location)) return;
+  if (interleave && loop->unroll == KJ_UNROLL_NONE) loop->unroll = KJ_UNROLL_FULL;
+  kt_emit(s, loop);
+}
+
 static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
   if (stmt->decls.count != 1)
@@ -158,13 +167,14 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
     kt_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
   check_step(s, loop, stmt->location);
   const ki_decl *decl = stmt->decls.items[0];
+  size_t outer = s->instance ? s->instance->params.count + s->instance->locals.count : 0;
   loop->unroll = kt_infer_unroll(s, stmt);
   loop->most = infer_most(s, stmt);
   loop->keeps_values = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_KEEP) != NULL;
   loop->var = kt_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
   kt_bind_variable(s, decl, loop->var);
   kt_infer_loop_body(s, stmt, &loop->body, level, false);
-  kt_emit(s, loop);
+  emit_loop(s, stmt, loop, outer);
 }
 
 /* Checks that all threads of the grid or block reach the loop with the same extents. */

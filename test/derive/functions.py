@@ -395,6 +395,25 @@ def make_kernel(names, is_reverse):
     return "\n".join([*lines, "  }", "}", ""])
 
 
+LANES = 3
+
+
+def make_interleaved_kernel(names, is_reverse, count):
+    """Each func at several points side by side, with the arrays of one thread."""
+    lines = ["kernel derivatives(x, n, zs, dzs, r) {", "  for i in grid_range(x.shape[0]) {", "    let trips = n[i]"]
+    results = 7 if is_reverse else 6
+    for j, name in enumerate(names):
+        lines += [f"    local {a}{j}: f64[{LANES}, {width}]" for a, width in (("z", 2), ("dz", 2), ("o", results))]
+        lines += [f"    for l in range({LANES}) @interleave {{", f"      let at = (i + l) % {count}"]
+        lines += [f"      {a}{j}[l, {k}] = x[at, {first + k}]" for a, first in (("z", 2), ("dz", 6)) for k in range(2)]
+        handed = f"x[at, 0], x[at, 1], trips, z{j}[l], x[at, 4]"
+        lines += [f"      let p = vjp({name})({handed}, dz{j}[l])" if is_reverse else f"      let p = jvp({name})({handed}, x[at, 5], dz{j}[l])"]
+        values = ["p[0]", "p[1]", *[f"{a}{j}[l, {k}]" for a in ("z", "dz") for k in range(2)]] + (["p[2]"] if is_reverse else [])
+        lines += [f"      o{j}[l, {k}] = {value}" for k, value in enumerate(values)] + ["    }"]
+        lines += [f"    for l in range({LANES}) {{ for k in range({results}) {{ r[i, {j}, l * {results} + k] = o{j}[l, k] }} }}"]
+    return "\n".join([*lines, "  }", "}", ""])
+
+
 def expect_reverse(function, row, n):
     """By each of x, y and z in turn: the result and z weigh as much as their derivatives say."""
     results = [expect(function, np.concatenate([row[:4], np.eye(4)[k]]), n) for k in range(4)]
@@ -421,6 +440,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=12)
     parser.add_argument("--reverse", action="store_true")
+    parser.add_argument("--interleave", action="store_true", help="several points of a thread side by side")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     draw, rng = random.Random(options.seed), np.random.default_rng(options.seed)
@@ -429,13 +449,15 @@ def main():
     space = dict(KNOWN)
     for _, python in written:
         exec(python, space)
-    source = HEADER + "".join(kir for kir, _ in written) + make_kernel(names, options.reverse)
+    kernel = make_interleaved_kernel(names, options.reverse, 12) if options.interleave else make_kernel(names, options.reverse)
+    source = HEADER + "".join(kir for kir, _ in written) + kernel
+    lanes, results = LANES if options.interleave else 1, 7 if options.reverse else 6
     points, n = rng.uniform(-1.5, 1.5, (12, 8)), rng.integers(0, 5, 12).astype(np.int32)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "functions.kir")
         with open(path, "w") as file:
             file.write(source)
-        arrays = {"x": points, "n": n, "zs": np.zeros((12, len(names), 2)), "dzs": np.zeros((12, len(names), 2)), "r": np.zeros((12, len(names), 7 if options.reverse else 6))}
+        arrays = {"x": points, "n": n, "zs": np.zeros((12, len(names), 2)), "dzs": np.zeros((12, len(names), 2)), "r": np.zeros((12, len(names), lanes * results))}
         for name, array in arrays.items():
             np.save(f"{folder}/{name}.npy", array)
         checks = ["--checks=usual,uninitialized"] if options.device == "cpu" else []
@@ -449,7 +471,7 @@ def main():
     failures = 0
     for j, name in enumerate(names):
         judge = expect_reverse if options.reverse else expect
-        want = np.array([judge(space[name], row, int(trips)) for row, trips in zip(points, n)])
+        want = np.array([sum([judge(space[name], points[(i + l) % 12], int(n[i])) for l in range(lanes)], []) for i in range(12)])
         error = np.where(np.isnan(want), 0, np.abs(have[:, j] - want) / (1 + np.abs(want)))
         if not np.all(error <= 1e-10):
             failures += 1
