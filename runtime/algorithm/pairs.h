@@ -122,9 +122,16 @@ void ka_fill_pairs(ka_pairs *p);
 
 typedef struct ka_pair_shape {
   uint32_t threads, rows, tile; /* rows: of a thread */
+  uint32_t columns;             /* rows of y that a thread of a GPU computes side by side */
+  /* GPU: rows of x, and sums that are rows, are in shared memory, because they are too large for
+   * registers */
+  bool is_shared;
   uint64_t groups, parts;
 } ka_pair_shape;
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n);
+/* Returns the distance, in elements, of rows in shared memory that are accessed by one thread each.
+ */
+uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes);
 
 /* The parts of a kernel's source that load rows of x and y. */
 typedef struct ka_rows_text {
@@ -141,9 +148,10 @@ ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_p
 /* Returns whether a row of x is a column of the kernel's array. On the CPU the rows are adjacent
  * columns. */
 bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
-/* Returns the expression of a row of a pair: "xs[l]", "xs[:, l]" or "y0s[j]". For a gradient a
- * column is replaced by "x_row", a copy. */
-const char *ka_pair_row(const ka_pairs *p, const ka_rows *rows);
+/* Returns the expression of a row of a pair: "xs[l]", "xs[:, l]" or "y0s[j]"; for rows of x in
+ * shared memory "xs[l * 128 + i32(thread_rank), :10]". For a gradient a column is replaced by
+ * "x_row", a copy. */
+const char *ka_pair_row(const ka_pairs *p, const ka_pair_shape *shape, const ka_rows *rows);
 /* Lists the operands with rows of x and y in the order of the func's parameters. */
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
 /* Returns the type of an array of `count` rows: "f32[64, 3]", or "f32[64]" for rows of one number.
@@ -174,7 +182,8 @@ ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_
 /* Like ka_write_sums, for a gradient, whose sums are sums of derivatives. more: names of the func's
  * additional arguments. */
 ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
-                               const char *more, uint32_t count, const char *const *stores);
+                               const char *more, const ka_pair_shape *shape,
+                               const char *const *stores);
 /* Sets the parameters by which a gradient computes derivatives. Errors: ARGUMENT, TYPE. */
 void ka_read_gradient(ka_pairs *p);
 /* Returns the number of elements of a result with this number of rows. */

@@ -117,13 +117,25 @@ static const char *write_weighed(const ka_pairs *p, ka_kernel *kernel, size_t ro
   return "pair_weighed";
 }
 
-static const char *element_of_sum(const ka_pairs *p, size_t index)
+/* The index of a thread's row in shared memory. */
+static const char *shared_row(const ka_pairs *p, const ka_pair_shape *shape)
 {
-  bool is_row = p->values[index].width != 0;
-  return kj_format(&p->call->arena, "sums_%zu[%s]", index,
-                   !is_row              ? "l"
-                   : ka_is_cpu(p->call) ? "q, l"
-                                        : "l, q");
+  return kj_format(&p->call->arena, "l * %u + i32(thread_rank)", shape->threads);
+}
+
+static const char *element_of_sum(const ka_pairs *p, const ka_pair_shape *shape, size_t index)
+{
+  kj_arena *arena = &p->call->arena;
+  if (!p->values[index].width) return kj_format(arena, "sums_%zu[l]", index);
+  if (ka_is_cpu(p->call)) return kj_format(arena, "sums_%zu[q, l]", index);
+  return kj_format(arena, "sums_%zu[%s, q]", index, shape->is_shared ? shared_row(p, shape) : "l");
+}
+
+/* Returns the elements between two rows of a sum. */
+static uint32_t stride_of_sum(const ka_pairs *p, const ka_pair_shape *shape, size_t index)
+{
+  const ka_pair_value *v = &p->values[index];
+  return shape->is_shared ? ka_pair_stride(v->width, v->bytes / v->width) : v->width;
 }
 
 /* Returns a statement for each element of a sum or a row. */
@@ -157,17 +169,21 @@ typedef struct gradient_text {
 
 /* Returns the row to which vjp adds: a row of the sums, or a copy that is then added to a
  * column. */
-static const char *write_row(const ka_pairs *p, const char *type, size_t index, gradient_text *t)
+static const char *write_row(const ka_pairs *p, const ka_pair_shape *shape, const char *type,
+                             size_t index, gradient_text *t)
 {
   kj_arena *arena = &p->call->arena;
   uint32_t width = p->values[index].width;
+  if (shape->is_shared)
+    return kj_format(arena, "sums_%zu[%s, :%u]", index, shared_row(p, shape), width);
   if (!ka_is_cpu(p->call)) return kj_format(arena, "sums_%zu[l]", index);
   const char *row = kj_format(arena, "sum_row_%zu", index);
   t->before = kj_format(arena, "%s  local %s: %s[%u]\n%s", t->before, row, type, width,
                         for_elements(p, width, kj_format(arena, "%s[q] = 0", row)));
-  t->add = kj_format(arena, "%s%s", t->add,
-                     for_elements(p, width,
-                                  kj_format(arena, "%s += %s[q]", element_of_sum(p, index), row)));
+  t->add =
+    kj_format(arena, "%s%s", t->add,
+              for_elements(p, width,
+                           kj_format(arena, "%s += %s[q]", element_of_sum(p, shape, index), row)));
   return row;
 }
 
@@ -180,24 +196,36 @@ static const char *value_of_all(const ka_pairs *p)
   return "all";
 }
 
-static void write_sum(const ka_pairs *p, ka_kernel *kernel, size_t index, uint32_t rows,
-                      size_t *returned, gradient_text *t)
+/* Returns the extents of the array of a sum. */
+static const char *extents_of_sum(const ka_pairs *p, const ka_pair_shape *shape, size_t index)
+{
+  kj_arena *arena = &p->call->arena;
+  uint32_t width = p->values[index].width;
+  if (!width) return kj_format(arena, "%u", shape->rows);
+  if (ka_is_cpu(p->call)) return kj_format(arena, "%u, %u", width, shape->rows);
+  return kj_format(arena, "%u, %u", shape->is_shared ? shape->rows * shape->threads : shape->rows,
+                   stride_of_sum(p, shape, index));
+}
+
+static void write_sum(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape,
+                      size_t index, size_t *returned, gradient_text *t)
 {
   kj_arena *arena = &p->call->arena;
   const ka_pair_value *v = &p->values[index];
   bool is_value = p->gradient->by[index] == KJIT_PAIRS_VALUE;
-  const char *type = ka_use_type(kernel, v->element), *element = element_of_sum(p, index),
+  const char *type = ka_use_type(kernel, v->element), *element = element_of_sum(p, shape, index),
              *numbers = is_value ? t->numbers
-                                 : kj_format(arena, "%s, %u", t->numbers, p->gradient->by[index]),
-             *extents = !v->width            ? kj_format(arena, "%u", rows)
-                        : ka_is_cpu(p->call) ? kj_format(arena, "%u, %u", v->width, rows)
-                                             : kj_format(arena, "%u, %u", rows, v->width);
+                                 : kj_format(arena, "%s, %u", t->numbers, p->gradient->by[index]);
+  bool is_shared = shape->is_shared && v->width;
   t->numbers = numbers;
   t->names = kj_format(arena, "%s, sums_%zu", t->names, index);
-  t->locals = kj_format(arena, "%s  local sums_%zu: %s[%s]\n", t->locals, index, type, extents);
+  t->locals =
+    kj_format(arena, "%s  %s sums_%zu: %s[%s]%s\n", t->locals, is_shared ? "shared" : "local",
+              index, type, extents_of_sum(p, shape, index), is_shared ? " @align(16)" : "");
   t->begin = kj_format(arena, "%s%s", t->begin,
                        for_elements(p, v->width, kj_format(arena, "%s = 0", element)));
-  if (v->width) t->shadows = kj_format(arena, "%s, %s", t->shadows, write_row(p, type, index, t));
+  if (v->width)
+    t->shadows = kj_format(arena, "%s, %s", t->shadows, write_row(p, shape, type, index, t));
   else if (is_value) t->add = kj_format(arena, "%s  %s += %s\n", t->add, element, value_of_all(p));
   else t->add = kj_format(arena, "%s  %s += all[%zu]\n", t->add, element, ++*returned);
   const char *place = v->width ? kj_format(arena, "i * dtype(i)(%u) + dtype(i)(q)", v->width) : "i";
@@ -208,21 +236,22 @@ static void write_sum(const ka_pairs *p, ka_kernel *kernel, size_t index, uint32
 }
 
 ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
-                               const char *more, uint32_t count, const char *const *stores)
+                               const char *more, const ka_pair_shape *shape,
+                               const char *const *stores)
 {
   kj_arena *arena = &p->call->arena;
   const ka_rows *listed[KA_MOST_ROWS], *weighed = p->gradient->is_exchanged ? p->y : p->x;
   const char *callee = write_weighed(p, kernel, ka_list_pair_rows(p, listed)), *parameters = "",
-             *bound = "", *result = "", *cotangent = ka_pair_row(p, &weighed[1]);
+             *bound = "", *result = "", *cotangent = ka_pair_row(p, shape, &weighed[1]);
   gradient_text t = { "", "", "", "", "", "", "", "" };
   size_t returned = 0;
   for (size_t i = 0; i < p->value_count; i++) {
-    write_sum(p, kernel, i, count, &returned, &t);
+    write_sum(p, kernel, shape, i, &returned, &t);
     parameters = kj_format(arena, "%s, store_%zu: func", parameters, i);
     bound = kj_format(arena, "%s, %s", bound, stores[i]);
   }
   if (p->gradient->weight != KA_WEIGHT_ONE)
-    result = kj_format(arena, ", %s", ka_pair_row(p, &weighed[2]));
+    result = kj_format(arena, ", %s", ka_pair_row(p, shape, &weighed[2]));
   const char *all =
                kj_format(arena, "%s%s%s%s", rows->names, more, *rows->row ? ", row" : "", t.names),
              *given = kj_format(arena, "%s%s%s%s", rows->names, more, rows->row, t.names);

@@ -16,10 +16,19 @@
 
 enum {
   GPU_THREADS = 128,
-  GPU_ROWS = 4,       /* maximum number of rows of x for each thread */
-  GPU_ROW_BYTES = 64, /* maximum size of a thread's rows of x, which are in registers */
-  GPU_TILE = 256,     /* maximum number of rows of y in shared memory */
+  GPU_ROWS = 4, /* maximum number of rows of x for each thread */
+  /* maximum size of a thread's rows of x and of their sums in registers, and of one row of x there
+   */
+  GPU_ROW_BYTES = 224,
+  GPU_X_BYTES = 96,
+  GPU_TILE = 256, /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
+  SHARED_TILE = 32, /* GPU_TILE if rows of x are in shared memory, too */
+  SHARED_TILE_BYTES = 16384,
+  MOST_PAIRS = 16, /* pairs of rows that a thread computes side by side */
+  FEW_COLUMNS = 4, /* minimum number of rows of y in shared memory */
+  RESERVED = 1024, /* shared memory that the driver takes for each block */
+  ROUNDS = 8,      /* blocks of a launch for each block that a GPU runs at a time */
   CPU_ROWS = 64,
   CPU_ROWS_OF_K = 16,      /* CPU_ROWS for calls that find the k smallest values */
   CPU_ROW_BYTES = 32768,   /* maximum size of a thread's rows of x, which are side by side */
@@ -36,18 +45,93 @@ static uint32_t bytes_of(const ka_rows *rows, size_t count)
   return bytes;
 }
 
-static uint32_t halve_until(uint32_t most, uint32_t bytes, uint32_t room, uint64_t needed)
+static uint32_t halve_until(uint32_t most, uint64_t bytes, uint64_t room, uint64_t needed)
 {
-  while (most > 1 && ((uint64_t)most * bytes > room || most / 2 >= needed)) most /= 2;
+  while (most > 1 && (most * bytes > room || most / 2 >= needed)) most /= 2;
   return most;
+}
+
+/* Eight threads that each load 16 bytes of their own row access different banks if the distance of
+ * the rows is an odd multiple of 16 bytes. */
+uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes)
+{
+  enum { UNIT = 16 };
+  if (UNIT % element_bytes) return width;
+  uint32_t units = (width * element_bytes + UNIT - 1) / UNIT;
+  return (units | 1) * (UNIT / element_bytes);
+}
+
+static uint32_t stride_of(const ka_rows *rows)
+{
+  return ka_pair_stride(rows->width, rows->bytes / rows->width);
+}
+
+static uint64_t stride_bytes(const ka_rows *rows, size_t count, bool is_x)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    bool is_row = rows[i].operand.rank == 2;
+    if (is_row) bytes += (uint64_t)stride_of(&rows[i]) * (rows[i].bytes / rows[i].width);
+    else if (!is_x) bytes += rows[i].bytes;
+  }
+  return bytes;
+}
+
+/* Returns the shared memory that a row of x and its sums take. */
+static uint64_t shared_row_bytes(const ka_pairs *p)
+{
+  uint64_t bytes = stride_bytes(p->x, p->x_count, true);
+  for (size_t i = 0; i < p->value_count && p->gradient; i++) {
+    const ka_pair_value *v = &p->values[i];
+    uint32_t element = v->bytes / (v->width ? v->width : 1);
+    if (v->width) bytes += (uint64_t)ka_pair_stride(v->width, element) * element;
+  }
+  return bytes;
+}
+
+/* Chooses a shape with rows of x in shared memory. Returns false if they do not fit. The number of
+ * loads for a pair falls with the number of pairs of a thread; several warps hide the time of a
+ * load. */
+static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
+{
+  static const struct {
+    uint32_t threads, rows;
+    bool is_half; /* two blocks fit into a multiprocessor */
+  } sizes[] = { { GPU_THREADS, GPU_ROWS, true },
+                { GPU_THREADS, GPU_ROWS / 2, false },
+                { GPU_THREADS, 1, false },
+                { GPU_THREADS / 2, 1, false },
+                { KJ_WARP_THREADS, 1, false } };
+  uint64_t whole = p->call->device->info.max_shared_bytes, row = shared_row_bytes(p),
+           column = stride_bytes(p->y, p->y_count, false);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    uint32_t threads = sizes[i].threads, rows = p->k ? 1 : sizes[i].rows;
+    bool is_small = i + 1 < sizeof sizes / sizeof *sizes && threads * (rows / 2.0) >= (double)p->m;
+    uint64_t room = sizes[i].is_half ? (whole + RESERVED) / 2 - RESERVED : whole,
+             own = threads * rows * row;
+    if (is_small || own + column * FEW_COLUMNS > room) continue;
+    uint64_t half = (whole + RESERVED) / 2 - RESERVED;
+    if (own + column * MOST_PAIRS <= half) room = half;
+    uint64_t tile_room = ka_least(room - own, SHARED_TILE_BYTES);
+    *s = (ka_pair_shape){ .threads = threads, .rows = rows, .is_shared = true };
+    s->tile = halve_until(SHARED_TILE, column, tile_room, n);
+    s->columns = (uint32_t)ka_least(MOST_PAIRS / rows, s->tile);
+    s->groups = ka_divide_up(p->m, (uint64_t)threads * rows);
+    uint64_t at_once = (whole + RESERVED) / (own + s->tile * column + RESERVED),
+             wanted = ROUNDS * at_once * ka_core_count(p->call);
+    s->parts = ka_most(ka_least(wanted / s->groups, ka_divide_up(n, s->tile)), 1);
+    return true;
+  }
+  return false;
 }
 
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n)
 {
   bool is_cpu = ka_is_cpu(p->call);
-  ka_pair_shape s = { .threads = is_cpu ? 1 : GPU_THREADS };
+  ka_pair_shape s = { .threads = is_cpu ? 1 : GPU_THREADS, .columns = 1 };
   uint64_t cores = ka_core_count(p->call);
   uint32_t x_bytes = bytes_of(p->x, p->x_count), y_bytes = bytes_of(p->y, p->y_count);
+  if (!is_cpu && x_bytes > GPU_X_BYTES && choose_shared(p, n, &s)) return s;
   if (is_cpu) {
     s.rows = halve_until(p->k ? CPU_ROWS_OF_K : CPU_ROWS, x_bytes, CPU_ROW_BYTES, p->m);
     while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;
@@ -94,23 +178,38 @@ bool ka_is_column(const ka_pairs *p, const ka_rows *rows)
   return is_of_x(p, rows) && rows->operand.rank == 2 && ka_is_cpu(p->call);
 }
 
-const char *ka_pair_row(const ka_pairs *p, const ka_rows *rows)
+static bool is_shared_row(const ka_pair_shape *shape, const ka_rows *rows)
+{
+  return shape->is_shared && rows->operand.rank == 2;
+}
+
+/* The index of a thread's l-th row of x in the kernel's array. */
+static const char *index_of_x(const ka_pairs *p, const ka_pair_shape *shape, const ka_rows *rows)
+{
+  if (!is_shared_row(shape, rows)) return "l";
+  return kj_format(&p->call->arena, "l * %u + i32(thread_rank)", shape->threads);
+}
+
+const char *ka_pair_row(const ka_pairs *p, const ka_pair_shape *shape, const ka_rows *rows)
 {
   kj_arena *arena = &p->call->arena;
   const char *name = rows->operand.name;
+  if (is_shared_row(shape, rows))
+    return kj_format(arena, "%ss[%s, :%u]", name,
+                     is_of_x(p, rows) ? index_of_x(p, shape, rows) : "j", rows->width);
   if (!ka_is_column(p, rows))
     return kj_format(arena, "%ss[%s]", name, is_of_x(p, rows) ? "l" : "j");
   return kj_format(arena, p->gradient ? "%s_row" : "%ss[:, l]", name);
 }
 
-static const char *list_arguments(const ka_pairs *p, const char *row)
+static const char *list_arguments(const ka_pairs *p, const ka_pair_shape *shape, const char *row)
 {
   kj_arena *arena = &p->call->arena;
   const ka_rows *rows[KA_MOST_ROWS];
   size_t count = ka_list_pair_rows(p, rows);
   const char *list = "", *of_x = *row ? "i64(i) + i64(row)" : "i64(i)", *of_y = "i64(at)";
   for (size_t i = 0; i < count; i++)
-    list = kj_format(arena, "%s%s, ", list, ka_pair_row(p, rows[i]));
+    list = kj_format(arena, "%s%s, ", list, ka_pair_row(p, shape, rows[i]));
   bool is_exchanged = p->gradient && p->gradient->is_exchanged;
   return kj_format(arena, "%s%s, %s", list, is_exchanged ? of_y : of_x, is_exchanged ? of_x : of_y);
 }
@@ -126,7 +225,15 @@ const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
                        : kj_format(arena, "%s[%u, %u]", type, count, rows->width);
 }
 
-static void write_x(const ka_pairs *p, ka_kernel *kernel, const ka_rows *x)
+/* Returns the type of an array of rows in shared memory: "f32[256, 104]". */
+static const char *shared_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count)
+{
+  return kj_format(&kernel->call->arena, "%s[%u, %u]", ka_use_type(kernel, rows->operand.element),
+                   count, stride_of(rows));
+}
+
+static void write_x(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape,
+                    const ka_rows *x)
 {
   const char *name = x->operand.name;
   if (x->operand.rank == 1)
@@ -135,9 +242,10 @@ static void write_x(const ka_pairs *p, ka_kernel *kernel, const ka_rows *x)
   else
     kj_append_format(kernel->funcs,
                      "func pair_%s(l, i, xs, x: func) @inline {\n"
-                     "  for k in range(%ui32)%s { xs[%s] = x(i, k) }\n}\n",
+                     "  for k in range(%ui32)%s { xs[%s%s] = x(i, k) }\n}\n",
                      name, x->width, x->width <= MOST_UNROLLED ? " @unroll" : "",
-                     ka_is_cpu(p->call) ? "k, l" : "l, k");
+                     ka_is_cpu(p->call) ? "k, l" : index_of_x(p, shape, x),
+                     ka_is_cpu(p->call) ? "" : ", k");
 }
 
 static void write_y(ka_kernel *kernel, const ka_rows *y)
@@ -174,11 +282,14 @@ static side write_side(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape
   for (size_t k = 0; k < count; k++) {
     const char *name = rows[k].operand.name,
                *read = ka_use_input(kernel, &rows[k].operand, KJIT_ANY);
-    if (is_x) write_x(p, kernel, &rows[k]);
+    if (is_x) write_x(p, kernel, shape, &rows[k]);
     else write_y(kernel, &rows[k]);
-    s.locals =
-      kj_format(arena, "%s  %s %ss: %s\n", s.locals, is_cpu || is_x ? "local" : "shared", name,
-                ka_rows_type(kernel, &rows[k], is_x ? shape->rows : shape->tile, is_x && is_cpu));
+    bool is_row = is_shared_row(shape, &rows[k]), is_shared = !is_cpu && (!is_x || is_row);
+    const char *type =
+      is_row ? shared_type(kernel, &rows[k], is_x ? shape->rows * shape->threads : shape->tile)
+             : ka_rows_type(kernel, &rows[k], is_x ? shape->rows : shape->tile, is_x && is_cpu);
+    s.locals = kj_format(arena, "%s  %s %ss: %s%s\n", s.locals, is_shared ? "shared" : "local",
+                         name, type, is_row ? " @align(16)" : "");
     s.names = kj_format(arena, "%s, %ss", s.names, name);
     parameters = kj_format(arena, "%s, %ss, %s: func", parameters, name, name);
     bound = kj_format(arena, "%s, %ss, %s", bound, name, read);
@@ -203,6 +314,6 @@ ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_p
                         .row = "" };
   if (p->piece && p->piece->is_share)
     text.row = kj_format(arena, ", %s", ka_use_count(kernel, p->piece->row));
-  text.arguments = list_arguments(p, text.row);
+  text.arguments = list_arguments(p, shape, text.row);
   return text;
 }

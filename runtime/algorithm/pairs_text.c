@@ -155,12 +155,12 @@ static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
     return;
   }
   ka_sums_text sums =
-    p->gradient ? ka_write_gradient(p, &t->kernel, rows, t->more, s->rows, stores)
+    p->gradient ? ka_write_gradient(p, &t->kernel, rows, t->more, s, stores)
                 : ka_write_sums(p, &t->kernel, t->values, s->rows, write_pair(p, t), stores);
   ka_launch(&t->kernel, s->threads, s->groups * s->parts,
-            "%s%s  pairs_visit(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)",
+            "%s%s  pairs_visit(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u, %u)",
             rows->locals + 2, sums.locals, rows->take_x, rows->take_y, sums.begin, sums.add,
-            sums.store, m, n, offset, parts, s->rows, s->tile);
+            sums.store, m, n, offset, parts, s->rows, s->tile, s->columns);
 }
 
 /* Adds the launch that combines the slots from `from` on, into the result or, if more pieces
