@@ -270,10 +270,20 @@ enum { KJ_FAILURE_FREE, KJ_FAILURE_TAKEN, KJ_FAILURE_WRITTEN };
 enum { KJ_NO_THREAD = -1 };
 typedef struct kj_failure_record {
   uint32_t state;
-  uint32_t site;                /* line number in kj_code.failures */
+  uint32_t site;                /* index in kj_code.failures */
   uint32_t block[3], thread[3]; /* thread is KJ_NO_THREAD if the whole block failed */
   uint64_t values[2]; /* integers sign- or zero-extended; floats as the bits of a double */
 } kj_failure_record;
+
+/* A site of the code where threads may fail. */
+typedef struct kj_failure_site {
+  kj_failure_kind kind;
+  kj_location location;
+  /* how each value of the record is read: i signed, u unsigned, f float; 0 means no value */
+  char formats[2];
+  /* its message in kj_code.failure_texts, which has no 0 byte at the end; may be empty */
+  uint32_t text_offset, text_bytes;
+} kj_failure_site;
 
 /* Tensor map: how tensor copies access an array argument. They copy boxes of elements and fill in
  * zeros outside of the array. The driver's descriptor is a parameter of 128 bytes, aligned to 64
@@ -313,11 +323,13 @@ typedef struct kj_code {
   /* GPU: the kernel has local arrays, calls, checks or prints, so its use of local memory does not
    * mean that registers spill */
   bool uses_local;
-  /* The sites where threads may fail, one in each line: "kind file line column formats message".
-   * kind is a kj_failure_kind. formats has one letter for each value (i signed, u unsigned, f
-   * float), or - if the site has none. In message \1 stands for a newline. malloc'd; NULL means
-   * that no thread can fail and failure_offset is unused. */
-  char *failures;
+  /* The sites where threads may fail, malloc'd, and their messages one after the other, malloc'd,
+   * with a 0 byte at the end. can_fail: the code takes the address of a failure record; if not, no
+   * thread can fail, and failure_offset is unused. */
+  kj_failure_site *failures;
+  uint32_t failure_count;
+  bool can_fail;
+  char *failure_texts;
   /* offset in the parameter block of the 8-byte address of a kj_failure_record; no kj_parameter
    * describes it */
   uint32_t failure_offset;
@@ -379,6 +391,7 @@ static inline void kj_free_code(kj_code *code)
   free(code->entry);
   free(code->facts);
   free(code->failures);
+  free(code->failure_texts);
   free(code->prints);
   free(code->parameters);
   *code = (kj_code){ 0 };

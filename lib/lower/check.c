@@ -254,19 +254,19 @@ static LLVMValueRef get_writer(kl_lowering *l)
 
 static void describe_site(kl_lowering *l, const kl_failure *failure)
 {
-  kj_buffer *text = &l->failures;
-  kj_append_format(text, "%d %u %u %u ", (int)failure->kind, failure->location.file,
-                   failure->location.line, failure->location.column);
+  kj_failure_site site;
+  memset(&site, 0, sizeof site); /* the disk cache stores the struct as it is */
+  site.kind = failure->kind;
+  site.location = failure->location;
   for (unsigned i = 0; i < failure->count; i++) {
     bool is_float = kl_is_float_type(l, failure->types[i]),
          is_signed = !is_float && kl_is_signed_type(l, failure->types[i]);
-    kj_append_text(text, is_float ? "f" : is_signed ? "i" : "u");
+    site.formats[i] = is_float ? 'f' : is_signed ? 'i' : 'u';
   }
-  if (!failure->count) kj_append_text(text, "-");
-  kj_append_text(text, " ");
-  for (const char *at = failure->message ? failure->message : ""; *at; at++)
-    kj_append_format(text, "%c", *at == '\n' ? 1 : *at);
-  kj_append_text(text, "\n");
+  site.text_offset = (uint32_t)l->failure_texts.length;
+  if (failure->message) kj_append_text(&l->failure_texts, failure->message);
+  site.text_bytes = (uint32_t)(l->failure_texts.length - site.text_offset);
+  kj_append(&l->failures, (const char *)&site, sizeof site);
 }
 
 /* Converts a value to 64 bits that libkjit can print by its format letter. */

@@ -142,7 +142,8 @@ struct kl_lowering {
    * functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
   LLVMValueRef failure_writer;
-  kj_buffer failures; /* kj_code.failures; freed by kl_end_lowering */
+  /* kj_code.failures and failure_texts; freed by kl_end_lowering */
+  kj_buffer failures, failure_texts;
   uint32_t failure_count;
 
   /* For interruptible code: a kj_interrupt_word in the target's global space, and the number of the

@@ -143,12 +143,13 @@ static void take_plan(kl_lowering *l)
   l->uses = checked->uses;
   l->has_print = checked->has_print;
   l->failures = checked->failures;
+  l->failure_texts = checked->failure_texts;
   l->prints = checked->prints;
   l->failure_count = checked->failure_count;
   l->print_count = checked->print_count;
   l->failure_writer = checked->failure_writer;
   l->print_function = checked->print_function;
-  checked->failures = checked->prints = (kj_buffer){ 0 };
+  checked->failures = checked->failure_texts = checked->prints = (kj_buffer){ 0 };
 }
 
 static void plan(kl_lowering *l)
@@ -168,8 +169,9 @@ void kl_give_tables_back(kl_lowering *l)
 {
   KJ_ASSERT(l->checked);
   l->checked->failures = l->failures;
+  l->checked->failure_texts = l->failure_texts;
   l->checked->prints = l->prints;
-  l->failures = l->prints = (kj_buffer){ 0 };
+  l->failures = l->failure_texts = l->prints = (kj_buffer){ 0 };
 }
 
 void kl_lower(kl_lowering *l)
@@ -251,6 +253,14 @@ static char *take_table(kl_lowering *l, kj_buffer *table)
   return text;
 }
 
+static void take_failures(kl_lowering *l, kj_code *code)
+{
+  code->can_fail = true;
+  code->failure_count = (uint32_t)(l->failures.length / sizeof *code->failures);
+  code->failures = (kj_failure_site *)(void *)take_table(l, &l->failures);
+  code->failure_texts = take_table(l, &l->failure_texts);
+}
+
 void kl_finish_code(kl_lowering *l)
 {
   kj_code *code = l->c->code;
@@ -261,7 +271,7 @@ void kl_finish_code(kl_lowering *l)
   if (!code->parameters || !code->facts || !code->entry) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);
   for (size_t i = 0; i < count; i++) code->parameters[i] = l->parameters.items[i].parameter;
   code->parameter_count = (uint32_t)count;
-  if (kl_has_record(l)) code->failures = take_table(l, &l->failures);
+  if (kl_has_record(l)) take_failures(l, code);
   if (l->has_print) code->prints = take_table(l, &l->prints);
   code->uses_local = l->has_print || l->failure_count || l->pending.count || has_local_array(l->c);
   code->stack_bytes = l->has_recursion ? KJ_STACK_BYTES + measure_locals(l) : 0;
@@ -273,5 +283,6 @@ void kl_end_lowering(kl_lowering *l)
   if (l->builder) LLVMDisposeBuilder(l->builder);
   l->builder = NULL;
   kj_free_buffer(&l->failures);
+  kj_free_buffer(&l->failure_texts);
   kj_free_buffer(&l->prints);
 }

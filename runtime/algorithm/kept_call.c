@@ -466,15 +466,13 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
 /* Returns whether a thread of the kernel can fail. A failing thread leaves work memory incomplete,
  * and launches queued after it would use that memory. Failures in the library's look_back do not
  * count: they only follow the failure of another tile or an interruption. */
-static bool may_fail(const kjit_module *module, const char *failures)
+static bool may_fail(const kjit_module *module, const kj_code *code)
 {
-  unsigned file;
-  int kind;
-  for (const char *line = failures; line && *line;) {
-    bool is_known = sscanf(line, "%d %u", &kind, &file) == 2 && kind != KJ_FAILURE_INTERRUPTED;
-    if (!is_known || !ki_is_of_library(module, file, "look_back")) return true;
-    line = strchr(line, '\n');
-    if (line) line++;
+  for (uint32_t i = 0; i < code->failure_count; i++) {
+    const kj_failure_site *site = &code->failures[i];
+    if (site->kind == KJ_FAILURE_INTERRUPTED ||
+        !ki_is_of_library(module, site->location.file, "look_back"))
+      return true;
   }
   return false;
 }
@@ -489,7 +487,7 @@ bool ka_leaves_work(ka_call *call)
     bool is_there = false;
     for (size_t k = 0; (code = kjit_get_specialization(kept->steps[i].kernel, k)); k++) {
       if (!kj_hold(code)) continue;
-      if (may_fail(kept->steps[i].module, code->code.failures)) known = MAY_FAIL;
+      if (may_fail(kept->steps[i].module, &code->code)) known = MAY_FAIL;
       is_there = true;
       kj_release(code, false);
     }

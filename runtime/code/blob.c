@@ -143,7 +143,7 @@ void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char 
 static const char *why_left_out(kj_disk *disk, const kj_disk_key *key, const kj_code *code)
 {
   if (!key) return "its module contains a guest's declaration, or has debug information";
-  if (code->failures && !key->has_sources)
+  if (code->can_fail && !key->has_sources)
     return "its threads can fail, and the file name of its source is not known";
   if (!kj_has_own_math(disk, code))
     return "it has math functions of a file; kjit_config.libdevice_path \"libclc\" gives the code "
@@ -330,7 +330,7 @@ static kjit_status export_held(kjit_specialization *specialization, kj_archive_w
       (device->is_target && request.module->has_guest))
     return KJIT_OK;
   if (!kj_make_device_key(disk, device, &request, &key)) return fail_memory(diagnostics);
-  bool is_usable = (!specialization->code.failures || key.has_sources) &&
+  bool is_usable = (!specialization->code.can_fail || key.has_sources) &&
                    (!device->is_target || kj_has_own_math(disk, &specialization->code));
   kjit_status status = is_usable ? add_binary(specialization, &key, writer, diagnostics) : KJIT_OK;
   kj_free_disk_key(&key);

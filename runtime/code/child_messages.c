@@ -107,6 +107,7 @@ static const kj_field diagnostic_outline_fields[] = {
 static KJ_OUTLINE(diagnostic_outline, kjit_diagnostic);
 
 static const kj_outline parameter_outline = { .size_bytes = sizeof(kj_parameter) };
+static const kj_outline failure_outline = { .size_bytes = sizeof(kj_failure_site) };
 
 /* Returns the size of code including the 0 byte after it. */
 static size_t measure_code(const void *item, const void *user)
@@ -130,7 +131,11 @@ static const kj_field answer_outline_fields[] = {
     .offset = offsetof(kj_child_answer, code.parameters),
     .outline = &parameter_outline,
     KJ_FIELD_COUNT_OF(kj_child_answer, code.parameter_count) },
-  { .kind = KJ_FIELD_TEXT, .offset = offsetof(kj_child_answer, code.failures) },
+  { .kind = KJ_FIELD_ITEMS,
+    .offset = offsetof(kj_child_answer, code.failures),
+    .outline = &failure_outline,
+    KJ_FIELD_COUNT_OF(kj_child_answer, code.failure_count) },
+  { .kind = KJ_FIELD_TEXT, .offset = offsetof(kj_child_answer, code.failure_texts) },
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kj_child_answer, code.prints) },
   { .kind = KJ_FIELD_NUMBER, .offset = offsetof(kj_child_answer, code.result) },
 };
@@ -208,7 +213,9 @@ static bool copy_code(const kj_code *from, kj_code *to)
   made.data = copy_block(from->data, from->size_bytes + 1, &has_memory);
   made.entry = copy_text(from->entry, &has_memory);
   made.facts = copy_text(from->facts, &has_memory);
-  made.failures = copy_text(from->failures, &has_memory);
+  made.failures =
+    copy_block(from->failures, from->failure_count * sizeof *from->failures, &has_memory);
+  made.failure_texts = copy_text(from->failure_texts, &has_memory);
   made.prints = copy_text(from->prints, &has_memory);
   made.parameters =
     copy_block(from->parameters, from->parameter_count * sizeof *from->parameters, &has_memory);

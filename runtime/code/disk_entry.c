@@ -1,6 +1,7 @@
 /* Serializes compiled code. An entry of the disk cache is:
  *
- *     header | key | the kj_code | parameters | its texts, each with a 0 byte | machine code
+ *     header | key | the kj_code | parameters | failures | its texts, each with a 0 byte | machine
+ * code
  *
  * The checksum covers everything after it. The key names the build of libkjit, so structs are
  * stored in their memory layout. */
@@ -14,7 +15,7 @@
 
 /* The texts of a kj_code. A text that is NULL takes no bytes. */
 static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts),
-                                offsetof(kj_code, failures), offsetof(kj_code, prints) };
+                                offsetof(kj_code, failure_texts), offsetof(kj_code, prints) };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 static char **text_of(kj_code *code, size_t index)
@@ -29,10 +30,10 @@ typedef struct header {
   kj_digest digest;   /* digest of the key */
   kj_digest compiler; /* identity of the compiler */
   kj_digest sources;  /* digest of the sources that the failure locations refer to */
-  uint64_t key_bytes, parameter_count, data_bytes, text_bytes[TEXTS];
+  uint64_t key_bytes, parameter_count, failure_count, data_bytes, text_bytes[TEXTS];
 } header;
 
-static const char magic[8] = { 'k', 'j', 'i', 't', 'c', 'o', 'd', '1' };
+static const char magic[8] = { 'k', 'j', 'i', 't', 'c', 'o', 'd', '2' };
 enum { CHECKED_FROM = sizeof magic + sizeof(kj_digest) };
 
 kj_digest kj_digest_bytes(const void *data, size_t size_bytes)
@@ -55,6 +56,7 @@ static void forget_pointers(kj_code *code)
 {
   code->data = NULL;
   code->parameters = NULL;
+  code->failures = NULL;
   for (size_t i = 0; i < TEXTS; i++) *text_of(code, i) = NULL;
   code->infer_time_ns = code->lower_time_ns = code->optimize_time_ns = code->emit_time_ns = 0;
 }
@@ -68,9 +70,11 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
                .sources = key->sources,
                .key_bytes = key->size_bytes,
                .parameter_count = code->parameter_count,
+               .failure_count = code->failure_count,
                .data_bytes = code->size_bytes };
   h.file_bytes = sizeof h + h.key_bytes + sizeof plain +
-                 h.parameter_count * sizeof *code->parameters + h.data_bytes;
+                 h.parameter_count * sizeof *code->parameters +
+                 h.failure_count * sizeof *code->failures + h.data_bytes;
   for (size_t i = 0; i < TEXTS; i++) {
     const char *text = *text_of(&plain, i);
     h.text_bytes[i] = text ? strlen(text) + 1 : 0;
@@ -84,6 +88,7 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
   forget_pointers(&plain);
   at = put(at, &plain, sizeof plain);
   at = put(at, code->parameters, h.parameter_count * sizeof *code->parameters);
+  at = put(at, code->failures, h.failure_count * sizeof *code->failures);
   plain = *code;
   for (size_t i = 0; i < TEXTS; i++) at = put(at, *text_of(&plain, i), h.text_bytes[i]);
   put(at, code->data, h.data_bytes);
@@ -99,10 +104,12 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
  * not overflow. */
 static bool has_sizes(const header *h, size_t size_bytes)
 {
-  if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes)
+  if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes ||
+      h->failure_count > size_bytes)
     return false;
   uint64_t sum = sizeof *h + h->key_bytes + sizeof(kj_code) +
-                 h->parameter_count * sizeof(kj_parameter) + h->data_bytes;
+                 h->parameter_count * sizeof(kj_parameter) +
+                 h->failure_count * sizeof(kj_failure_site) + h->data_bytes;
   for (size_t i = 0; i < TEXTS; i++) {
     if (h->text_bytes[i] > size_bytes) return false;
     sum += h->text_bytes[i];
@@ -115,7 +122,7 @@ static bool read_header(const void *bytes, size_t size_bytes, header *h)
   if (size_bytes < sizeof *h) return false;
   memcpy(h, bytes, sizeof *h);
   if (memcmp(h->magic, magic, sizeof magic) || h->file_bytes != size_bytes ||
-      size_bytes > SIZE_MAX / (2 * sizeof(kj_parameter)) || !has_sizes(h, size_bytes))
+      size_bytes > SIZE_MAX / (4 * sizeof(kj_parameter)) || !has_sizes(h, size_bytes))
     return false;
   return kj_same_digest(h->checksum, kj_digest_bytes((const char *)bytes + CHECKED_FROM,
                                                      size_bytes - CHECKED_FROM));
@@ -127,8 +134,24 @@ static const char *get(const char *from, void *to, size_t size_bytes)
   return from + size_bytes;
 }
 
+/* Checks the failure sites, so that a report can use them. */
+static bool has_sound_failures(const kj_code *code)
+{
+  size_t texts_bytes = code->failure_texts ? strlen(code->failure_texts) : 0;
+  if ((code->can_fail && !code->failure_texts) || (code->failure_count && !code->can_fail))
+    return false;
+  for (uint32_t i = 0; i < code->failure_count; i++) {
+    const kj_failure_site *site = &code->failures[i];
+    if ((unsigned)site->kind >= KJ_FAILURE_KIND_COUNT || site->text_offset > texts_bytes ||
+        site->text_bytes > texts_bytes - site->text_offset)
+      return false;
+  }
+  return true;
+}
+
 bool kj_is_sound_code(const kj_code *code)
 {
+  if (!has_sound_failures(code)) return false;
   if (code->tensor_map_count > KJ_MOST_MAPS || code->shared_array_count > KJ_MOST_SHARED_ARRAYS)
     return false;
   for (uint32_t i = 0; i < code->parameter_count; i++) {
@@ -160,12 +183,15 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   bool has_ends = true;
   at = get(at, code, sizeof *code);
   forget_pointers(code);
-  if (code->parameter_count != h->parameter_count || code->size_bytes != h->data_bytes)
+  if (code->parameter_count != h->parameter_count || code->failure_count != h->failure_count ||
+      code->size_bytes != h->data_bytes)
     return KJ_ENTRY_BROKEN;
   code->parameters = malloc(h->parameter_count * sizeof *code->parameters + 1);
+  code->failures = malloc(h->failure_count * sizeof *code->failures + 1);
   code->data = malloc(h->data_bytes + 1);
-  if (!code->parameters || !code->data) return KJ_ENTRY_OTHER;
+  if (!code->parameters || !code->failures || !code->data) return KJ_ENTRY_OTHER;
   at = get(at, code->parameters, h->parameter_count * sizeof *code->parameters);
+  at = get(at, code->failures, h->failure_count * sizeof *code->failures);
   if (!read_texts(h, &at, code, &has_ends)) return KJ_ENTRY_OTHER;
   get(at, code->data, h->data_bytes);
   ((char *)code->data)[h->data_bytes] = 0;
@@ -191,7 +217,7 @@ kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_di
   if (compiler && !kj_same_digest(h.compiler, *compiler)) return KJ_ENTRY_OTHER;
   kj_code read = { 0 };
   kj_entry_state state = read_code(&h, start + sizeof h + h.key_bytes, &read);
-  if (state == KJ_ENTRY_WHOLE && read.failures &&
+  if (state == KJ_ENTRY_WHOLE && read.can_fail &&
       !(key->has_sources && kj_same_digest(h.sources, key->sources)))
     state = KJ_ENTRY_OTHER;
   if (state == KJ_ENTRY_WHOLE && !(key->has_sources && kj_same_digest(h.sources, key->sources)))

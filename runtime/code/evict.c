@@ -311,7 +311,7 @@ static bool can_go(const kjit_specialization *specialization)
 {
   const kj_code *code = &specialization->code;
   if (kj_has_captures(specialization->device)) return false; /* unloading waits for the device */
-  return !(specialization->device->operations->is_queued && (code->failures || code->prints));
+  return !(specialization->device->operations->is_queued && (code->can_fail || code->prints));
 }
 
 /* Executes a memory barrier on all running threads. Returns false if the system does not support

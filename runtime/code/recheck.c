@@ -49,7 +49,7 @@ static bool is_by_own_compiler(kj_runtime *runtime, const kjit_specialization *f
 
 /* ---- comparing ---- */
 
-typedef enum comparison { SAME, TEXT, PARAMETERS, OTHER } comparison;
+typedef enum comparison { SAME, TEXT, PARAMETERS, FAILURES, OTHER } comparison;
 
 typedef struct code_field {
   const char *name;
@@ -83,6 +83,10 @@ static bool is_same_field(const code_field *field, const kj_code *a, const kj_co
   case PARAMETERS:
     return a->parameter_count == b->parameter_count &&
            !memcmp(a->parameters, b->parameters, a->parameter_count * sizeof *a->parameters);
+  case FAILURES:
+    return a->failure_count == b->failure_count &&
+           (!a->failure_count ||
+            !memcmp(a->failures, b->failures, a->failure_count * sizeof *a->failures));
   case OTHER: return true;
   }
   return false;

@@ -26,7 +26,7 @@ struct kjit_specialization {
   kj_diagnostics failure; /* diagnostics of the last failed attempt */
   bool is_unreported; /* compiled in the background, and no caller has received its errors yet */
   kj_code code;
-  kj_failure_slot *failure_slot; /* for devices with queued launches, if code.failures is set */
+  kj_failure_slot *failure_slot; /* for devices with queued launches, if code.can_fail is set */
   uint64_t failure_address;      /* device address of the failure record */
   uint32_t print_source; /* for devices with queued launches, if code.prints is set; 0 means none */
   kj_loaded *loaded;     /* handle of an object loaded by the compiler's loader */
@@ -196,7 +196,7 @@ kjit_status kj_read_types(const kjit_kernel *kernel, const kjit_type *types, siz
                           kj_argument *arguments, kj_bound *bound, kj_diagnostics *diagnostics);
 /* Reports a failed thread of a kernel, or of a func that the application called: status KERNEL with
  * location and message. */
-kjit_status kj_report_failure(const kjit_kernel *kernel, const char *failures, bool is_func,
+kjit_status kj_report_failure(const kjit_kernel *kernel, const kj_code *code, bool is_func,
                               const kj_failure_record *record, kj_diagnostics *diagnostics);
 
 /* ---- compiler.c: compilation in background threads ----

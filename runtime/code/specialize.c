@@ -244,7 +244,7 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   kj_code *code = &specialization->code;
   bool is_linked = kj_is_linked(call->device), has_linker = call->device->operations->link;
   const kjit_module *module = call->kernel->module;
-  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
+  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->can_fail);
   bool needs_link = is_linked && (kj_has_outside_code(module) ||
                                   (has_linker && runtime->context->config.compile_in_child));
   if (needs_link && !has_linker)
@@ -356,26 +356,24 @@ static void remark_compiled(const kjit_specialization *specialization, kj_diagno
   remark_variant(specialization, diagnostics);
 }
 
-static kj_failing describe_failing(const kjit_kernel *kernel, const char *failures, bool is_func)
+static kj_failing describe_failing(const kjit_kernel *kernel, const kj_code *code, bool is_func)
 {
-  return (kj_failing){ .is_func = is_func,
-                       .name = kernel->function->decl->name,
-                       .module = kernel->module,
-                       .failures = failures };
+  return (kj_failing){
+    .is_func = is_func, .name = kernel->function->decl->name, .module = kernel->module, .code = code
+  };
 }
 
-kjit_status kj_report_failure(const kjit_kernel *kernel, const char *failures, bool is_func,
+kjit_status kj_report_failure(const kjit_kernel *kernel, const kj_code *code, bool is_func,
                               const kj_failure_record *record, kj_diagnostics *diagnostics)
 {
-  kj_failing failing = describe_failing(kernel, failures, is_func);
+  kj_failing failing = describe_failing(kernel, code, is_func);
   return kj_report_record(&failing, record, diagnostics);
 }
 
 static kjit_status open_failures(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   KJ_ASSERT(!specialization->failure_slot);
-  kj_failing failing =
-    describe_failing(specialization->kernel, specialization->code.failures, false);
+  kj_failing failing = describe_failing(specialization->kernel, &specialization->code, false);
   return kj_open_failure_slot(specialization->device, &failing, diagnostics,
                               &specialization->failure_slot, &specialization->failure_address);
 }
@@ -461,7 +459,7 @@ static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
 {
   const kj_device_operations *operations = call->device->operations;
   kj_code *code = &specialization->code;
-  if (code->failures && operations->is_queued) KJ_TRY(open_failures(specialization, diagnostics));
+  if (code->can_fail && operations->is_queued) KJ_TRY(open_failures(specialization, diagnostics));
   if (code->stack_bytes)
     KJ_TRY(operations->provide_stack(call->device, code->stack_bytes, diagnostics));
   return code->prints && operations->is_queued

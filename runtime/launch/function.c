@@ -294,7 +294,7 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
   interruptible_call call;
   kj_interruptible_launch begun = { 0 };
   bool is_interruptible = code->code.is_interruptible;
-  if (code->code.failures) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&record);
+  if (code->code.can_fail) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&record);
   memset(&call.call, 0, sizeof call.call);
   if (is_interruptible) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&call);
   if (is_composed) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)result->value.address);
@@ -320,7 +320,7 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
                     "func `%s`: out of memory: it needs %u bytes of stack",
                     kernel->function->decl->name, code->code.stack_bytes);
   if (record.state == KJ_FAILURE_WRITTEN)
-    return kj_report_failure(kernel, code->code.failures, true, &record, diagnostics);
+    return kj_report_failure(kernel, &code->code, true, &record, diagnostics);
   if (is_composed) result->type = code->code.result;
   else if (result) *result = read_result(code->code.result, returned.word);
   return KJIT_OK;
@@ -475,7 +475,7 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
   KJ_TRY(get_code(kernel, arguments, KJIT_CHECK_NONE, false, diagnostics, &code));
   KJ_TRY(check_result(kernel, result, code->code.result, diagnostics));
   KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
-  if (code->code.failures)
+  if (code->code.can_fail)
     return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
                        "func `%s` can fail (`raise`, or recursion that may be too deep), which a C "
                        "function cannot report; use kjit_call_function",

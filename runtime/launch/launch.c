@@ -59,8 +59,8 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
 
 void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)
 {
-  KJ_ASSERT(!code->failures || code->failure_offset + sizeof address <= code->parameter_bytes);
-  if (code->failures) memcpy(block + code->failure_offset, &address, sizeof address);
+  KJ_ASSERT(!code->can_fail || code->failure_offset + sizeof address <= code->parameter_bytes);
+  if (code->can_fail) memcpy(block + code->failure_offset, &address, sizeof address);
 }
 
 kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
@@ -147,7 +147,7 @@ static void point_at_parameters(const kj_code *code, char *block, void **pointer
   uint32_t count = code->parameter_count;
   KJ_ASSERT(count <= MOST_POINTERS); /* includes space for HIDDEN more */
   for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
-  if (code->failures) pointers[count++] = block + code->failure_offset;
+  if (code->can_fail) pointers[count++] = block + code->failure_offset;
   for (uint32_t i = 0; code->is_interruptible && i < 2; i++)
     pointers[count++] = block + code->interrupt_offset + i * sizeof(uint64_t);
 }
@@ -312,8 +312,8 @@ static kjit_status launch_and_wait(const kj_call *call, const kjit_specializatio
   KJ_TRY(code->prints ? launch_printing(call, specialization, diagnostics)
                       : start_code(call, specialization, diagnostics));
   return record.state == KJ_FAILURE_WRITTEN
-           ? kj_report_failure(specialization->kernel, specialization->code.failures, false,
-                               &record, diagnostics)
+           ? kj_report_failure(specialization->kernel, &specialization->code, false, &record,
+                               diagnostics)
            : KJIT_OK;
 }
 

@@ -234,7 +234,7 @@ static void learn_pairs(const kj_call *call, kj_learned *made)
 /* Returns whether a launch of this code only has to pass its parameters. */
 static bool is_plain(const kj_call *call, const kj_code *code, const kj_learned *made)
 {
-  return call->device->operations->is_queued && call->device->start && !code->failures &&
+  return call->device->operations->is_queued && call->device->start && !code->can_fail &&
          !made->other_count;
 }
 

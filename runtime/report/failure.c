@@ -11,24 +11,16 @@
 /* ---- the message ---- */
 
 typedef struct site {
-  int kind;
-  kj_location location;
-  char formats[3];
-  const char *message; /* ends at the end of the line */
+  kj_failure_site at;
+  const char *message; /* at.text_bytes bytes */
 } site;
 
-static bool find_site(const char *failures, uint32_t number, site *found)
+static bool find_site(const kj_code *code, uint32_t number, site *found)
 {
-  int length = 0;
-  for (; number && failures; number--)
-    failures = (failures = strchr(failures, '\n')) ? failures + 1 : NULL;
-  *found = (site){ 0 };
-  kj_location *location = &found->location;
-  if (!failures || sscanf(failures, "%d %u %u %u %2s%n", &found->kind, &location->file,
-                          &location->line, &location->column, found->formats, &length) < 5)
-    return false;
-  found->message = failures + length + 1; /* may be empty or start with a blank */
-  return found->kind >= 0 && found->kind < KJ_FAILURE_KIND_COUNT;
+  if (number >= code->failure_count) return false;
+  *found = (site){ .at = code->failures[number] };
+  found->message = code->failure_texts + found->at.text_offset;
+  return true;
 }
 
 static void append_value(kj_buffer *text, char format, uint64_t value)
@@ -42,8 +34,7 @@ static void append_value(kj_buffer *text, char format, uint64_t value)
 
 static void append_message(kj_buffer *text, const site *site)
 {
-  for (const char *at = site->message; *at && *at != '\n'; at++)
-    kj_append(text, *at == 1 ? "\n" : at, 1);
+  kj_append(text, site->message, site->at.text_bytes);
 }
 
 /* Appends the message of a raise, which the program contains, or of a recursion that is too deep,
@@ -57,23 +48,23 @@ static void say_raise(kj_buffer *text, const site *site, const kj_failure_record
 static void say_assert(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   kj_append_text(text, "assertion failed");
-  if (*site->message && *site->message != '\n') kj_append_text(text, ": ");
+  if (site->at.text_bytes) kj_append_text(text, ": ");
   append_message(text, site);
-  if (site->formats[0] == '-') return;
+  if (!site->at.formats[0]) return;
   kj_append_text(text, " (");
-  append_value(text, site->formats[0], record->values[0]);
+  append_value(text, site->at.formats[0], record->values[0]);
   kj_append_text(text, " and ");
-  append_value(text, site->formats[1], record->values[1]);
+  append_value(text, site->at.formats[1], record->values[1]);
   kj_append_text(text, ")");
 }
 
 static void say_bounds(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   int64_t extent = (int64_t)record->values[1];
-  bool is_negative = site->formats[0] == 'i' && (int64_t)record->values[0] < 0;
-  bool wraps = strncmp(site->message, KJ_WRAPPED_INDEX, sizeof KJ_WRAPPED_INDEX - 1) == 0;
+  bool is_negative = site->at.formats[0] == 'i' && (int64_t)record->values[0] < 0;
+  bool wraps = site->at.text_bytes > 0; /* KJ_WRAPPED_INDEX */
   kj_append_text(text, "index ");
-  append_value(text, site->formats[0],
+  append_value(text, site->at.formats[0],
                record->values[0] - (wraps && is_negative ? (uint64_t)extent : 0));
   if (wraps && extent > 0) {
     kj_append_format(text, " of %" PRId64 "..%" PRId64, -extent, extent - 1);
@@ -87,7 +78,7 @@ static void say_bounds(kj_buffer *text, const site *site, const kj_failure_recor
 static void say_division(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   kj_append_text(text, "division of ");
-  append_value(text, site->formats[0], record->values[0]);
+  append_value(text, site->at.formats[0], record->values[0]);
   kj_append_text(text, " by zero");
 }
 
@@ -101,7 +92,7 @@ static void say_barrier(kj_buffer *text, const site *site, const kj_failure_reco
 
 static void say_uninitialized(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
-  if (*site->message && *site->message != '\n') { /* a variable */
+  if (site->at.text_bytes) { /* a variable */
     kj_append_text(text, "`");
     append_message(text, site);
     kj_append_text(text, "` is read before it is assigned");
@@ -194,8 +185,8 @@ _Static_assert(sizeof failure_of / sizeof *failure_of == KJ_FAILURE_KIND_COUNT, 
 /* Returns whether the message comes from the kernel's source. */
 static bool has_text(const site *site)
 {
-  bool is_given = *site->message && *site->message != '\n';
-  return site->kind == KJ_FAILURE_RAISE || (site->kind == KJ_FAILURE_ASSERT && is_given);
+  bool is_given = site->at.text_bytes;
+  return site->at.kind == KJ_FAILURE_RAISE || (site->at.kind == KJ_FAILURE_ASSERT && is_given);
 }
 
 static void describe(const kj_failing *failing, const site *site, const kj_failure_record *record,
@@ -206,7 +197,8 @@ static void describe(const kj_failing *failing, const site *site, const kj_failu
   kj_append(&text, "", 0);
   if (has_text(site)) append_message(&text, site);
   bool is_whole = !failing->is_func && record->thread[0] == (uint32_t)KJ_NO_THREAD;
-  kj_describe_failure(diagnostics, failure_of[site->kind], failing->is_func ? none : record->block,
+  kj_describe_failure(diagnostics, failure_of[site->at.kind],
+                      failing->is_func ? none : record->block,
                       failing->is_func ? none : record->thread, is_whole,
                       has_text(site) ? text.text : NULL);
   kj_free_buffer(&text);
@@ -223,7 +215,7 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
 {
   const uint32_t *block = record->block, *thread = record->thread;
   site site;
-  if (!find_site(failing->failures, record->site, &site))
+  if (!find_site(failing->code, record->site, &site))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s `%s` failed at an unknown position",
                     kind_of(failing), failing->name);
   kj_buffer text = { 0 };
@@ -233,11 +225,11 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
   if (!failing->is_func && thread[0] != (uint32_t)KJ_NO_THREAD)
     kj_append_format(&text, ", thread (%u, %u, %u)", thread[0], thread[1], thread[2]);
   kj_append_text(&text, ": ");
-  KJ_ASSERT(site.kind < KJ_FAILURE_KIND_COUNT && say[site.kind]);
-  say[site.kind](&text, &site, record);
+  KJ_ASSERT(site.at.kind < KJ_FAILURE_KIND_COUNT && say[site.at.kind]);
+  say[site.at.kind](&text, &site, record);
   kjit_status status =
-    site.kind == KJ_FAILURE_INTERRUPTED ? KJIT_ERROR_INTERRUPTED : KJIT_ERROR_KERNEL;
-  (void)kj_error_at(diagnostics, failing->module, site.location, status, "%s",
+    site.at.kind == KJ_FAILURE_INTERRUPTED ? KJIT_ERROR_INTERRUPTED : KJIT_ERROR_KERNEL;
+  (void)kj_error_at(diagnostics, failing->module, site.at.location, status, "%s",
                     text.text ? text.text : failing->name);
   describe(failing, &site, record, diagnostics);
   kj_free_buffer(&text);
@@ -260,7 +252,7 @@ kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
 {
   void *record;
   kj_failure_slot *made = calloc(1, sizeof *made);
-  KJ_ASSERT(device->operations->is_queued && failing->name && failing->failures);
+  KJ_ASSERT(device->operations->is_queued && failing->name && failing->code->can_fail);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status =
     device->operations->map(device, sizeof *made->record, diagnostics, &record, address);

@@ -16,7 +16,7 @@ typedef struct kj_failing {
   bool is_func;     /* a func that the application called, whose message names no thread */
   const char *name; /* name of the kernel or func */
   const kjit_module *module;
-  const char *failures; /* see kj_code.failures */
+  const kj_code *code;
 } kj_failing;
 
 /* Reports KERNEL with the location and the message of a failure. */

@@ -69,7 +69,7 @@ static bool is_right(const kj_code *code, unsigned number)
   kj_code expected = make_code(number, code->size_bytes);
   bool is_equal = !memcmp(code->data, expected.data, code->size_bytes) &&
                   !strcmp(code->entry, "entry") && !strcmp(code->facts, "disjoint") &&
-                  !code->failures && code->parameter_count == 2 &&
+                  !code->can_fail && code->parameter_count == 2 &&
                   !memcmp(code->parameters, parameters, sizeof parameters) &&
                   code->max_threads == number && code->scratch_bytes == 64;
   free(expected.data);

@@ -141,7 +141,7 @@ static void test_answer(void **state)
   assert_int_equal(status, KJIT_OK);
   assert_string_equal(code.data, "code");
   assert_string_equal(code.entry, "k");
-  assert_null(code.failures);
+  assert_null(code.failure_texts);
   assert_int_equal(code.parameters[1].offset, 8);
   assert_int_equal(diagnostics.count, 1);
   assert_string_equal(diagnostics.items[0].source_line, "s");

@@ -28,7 +28,7 @@ typedef struct fake_compiler {
   uint32_t cluster[3];
   const char *prints;   /* what every kernel prints */
   const char *text;     /* the code; NULL: the kernel's name */
-  const char *failures; /* places where every kernel may fail */
+  const char *failures; /* message of the one site where every kernel may fail */
   /* the first argument is a matrix that tensor copies take, in boxes of 4 x 4 */
   bool has_map;
   uint32_t stack_bytes;
@@ -100,7 +100,13 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
   }
 #undef ADD
   if (fake.failures) {
-    code->failures = strdup(fake.failures);
+    code->can_fail = true;
+    code->failure_count = 1;
+    code->failure_texts = strdup(fake.failures);
+    code->failures = calloc(1, sizeof *code->failures);
+    *code->failures = (kj_failure_site){ .kind = KJ_FAILURE_RAISE,
+                                         .location = { .file = 0, .line = 1, .column = 1 },
+                                         .text_bytes = (uint32_t)strlen(fake.failures) };
     code->failure_offset = offset = (offset + 7) / 8 * 8;
     offset += 8;
   }
