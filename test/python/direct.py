@@ -226,7 +226,7 @@ after = look()
 assert after.stream == 0x7000 and after.orders == before.orders + 2 and after.events == before.events, (after.stream, after.orders - before.orders)
 current[0] = 0
 others_stream = None
-refused(kjit.ArgumentError, lambda: axpy(mine[0], 2, mine[1], mine[2]), "gives no stream")
+refused(kjit.ArgumentError, lambda: axpy(mine[0], 2, mine[1], mine[2]), "returned no stream")
 others_stream = 0
 
 # ---- kjit.cuda: what names its stream is waited for, but where the launch goes to that stream ----

@@ -161,7 +161,7 @@ a, b = 1, 2, 3  # E: 3 values for 2 variables
 for () in x:  # E: must be a plain name
     pass
 ---
-x[0] = sourceless(x[0])  # E: the source of sourceless is not to be found
+x[0] = sourceless(x[0])  # E: the source of sourceless cannot be found
 ---
 raise ValueError(x[0])  # E: that are known when the function is compiled
 ---
@@ -179,7 +179,7 @@ if x[0] > 0:
     t = kjit.local(4, kjit.f32)  # E: assigned once
     t = kjit.local(5, kjit.f32)
 ---
-x[0] = kjit.local(4, kjit.f32)  # E: one name has
+x[0] = kjit.local(4, kjit.f32)  # E: must be assigned once
 ---
 x[0] = other(x)  # E: a kernel cannot call a kernel
 ---
@@ -367,7 +367,7 @@ for name in ("a\x01b\t\"q\\.py", "\udc80x.py", "new\nline.py", "x" * 5000):
 # Sources that are not there, and what is no function.
 names = {}
 exec("def f(x): pass", names)
-for bad, kind, message in [(lambda: kjit.jit(names["f"])(np.zeros(3)), kjit.SourceError, "is not to be found"), (lambda: kjit.jit(3), TypeError, "function"),
+for bad, kind, message in [(lambda: kjit.jit(names["f"])(np.zeros(3)), kjit.SourceError, "cannot be found"), (lambda: kjit.jit(3), TypeError, "function"),
                            (lambda: kjit.jit(max), TypeError, "function"), (lambda: kjit.jit(speed=3), TypeError, None),
                            (lambda: kjit.jit(checks="no")(helper), ValueError, "no check"), (lambda: kjit.jit(block=-1)(helper), ValueError, "positive"),
                            (lambda: kjit.jit(debug="no")(helper), ValueError, "debug"), (lambda: kjit.grid(1), TypeError, "in a kernel"),
@@ -577,7 +577,7 @@ for count in (1, 3):
     says(TypeError, lambda: plain[1, 1](*arguments), "plain" + text)
 says(TypeError, lambda: launched[1, 1](x, m=2), "launched(): ")
 says(TypeError, lambda: plain[1, 1](x, m=2), "plain() has no parameter `m`")
-says(TypeError, lambda: plain[1, 1](x, 2, n=2), "plain() is given two values for `n`")
+says(TypeError, lambda: plain[1, 1](x, 2, n=2), "plain() got two values for the parameter `n`")
 says(TypeError, lambda: divides(1), "divides(): the argument for the parameter `b` is missing")
 says(TypeError, lambda: ratio(x), "ratio() takes 2 arrays, 1 was given")
 rows, columns = np.random.default_rng(3).random((5, 7)) + 1, np.ones(7)

@@ -317,7 +317,7 @@ def test_texts():
             assert plain == expected, (SEED, kind, text, plain, expected)
     refused(lambda: kjit.eval("s + 1", s=s), "`+` of a column of texts and an integer literal")
     refused(lambda: kjit.eval("s == x", s=s, x=x), "texts are compared with texts")
-    refused(lambda: kjit.eval("s == 'a'", s=np.array(["a", "a\0b"])), "has a null character: 'a\\x00b'", ValueError)
+    refused(lambda: kjit.eval("s == 'a'", s=np.array(["a", "a\0b"])), "contains a null character: 'a\\x00b'", ValueError)
     refused(lambda: kjit.eval("o == 1", o=np.array([[], 3], object)), "column `o` has the type object", TypeError)
 
 
@@ -355,7 +355,7 @@ def test_results_of_texts():
                 found = kjit.eval(text, table)
                 assert found.type == pyarrow.string() and found.to_pylist() == wanted, (text, found, wanted)
     given = {"x": np.array([1.0]), "s": np.array(["a"])}
-    refused(lambda: kjit.eval("where(x > 0, s, x)", given), "a value that goes with the others is expected")
+    refused(lambda: kjit.eval("where(x > 0, s, x)", given), "a value that has a common type with the others is expected")
     refused(lambda: kjit.eval("s", given, out=np.empty(1, "U1")), "the result of the formula has texts", TypeError)
 
 

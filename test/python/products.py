@@ -81,7 +81,7 @@ for kind, text, call in (
     (TypeError, "devices must be a tuple of 1 to 64", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",) * 65)),
     (TypeError, "devices must be a tuple of devices, ('cuda:0', 'cuda:1'), not 2", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=2)),
     (TypeError, "devices must be a tuple of devices", lambda: kjit.pairs(product, u, v, arguments=(1,), devices="cpu")),
-    (TypeError, "a device is a kjit.Device or a text", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=(3,))),
+    (TypeError, "a device must be a kjit.Device or a string", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=(3,))),
     (TypeError, "device and devices are both given", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",), device="cpu")),
     (kjit.ArgumentError, "cannot be prepared", lambda: kjit.pairs(product, u, v, arguments=(1,), devices=("cpu",), plan=True)),
 ):

@@ -30,7 +30,7 @@ KNOWN = "accumulator, device, plan, stream"
 for kind, text, call in (
     (TypeError, 'an expression must be a string such as "ij,jk->ik", not int', lambda: kjit.einsum(3, x, x)),
     (TypeError, "lists of axes are not supported", lambda: kjit.einsum(x, [0, 1], x, [1, 2])),
-    (TypeError, "einsum: argument 3 is None: an array or a number is expected", lambda: kjit.einsum("ij,jk->ik", x, None)),
+    (TypeError, "einsum: argument 3 is None: expected an array or a number", lambda: kjit.einsum("ij,jk->ik", x, None)),
     (TypeError, "matmul: argument 1 is None", lambda: kjit.matmul(None, x)),
     (TypeError, "matmul: argument 2 is None", lambda: kjit.matmul(x, None)),
     (TypeError, "reduce: argument 1 is None", lambda: kjit.reduce(None)),

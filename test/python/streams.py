@@ -63,7 +63,7 @@ graph.update(other)
 r[:] = 1
 graph.launch()
 np.testing.assert_allclose(r, 1 + 1 + 5 + x + 7)
-refused(kjit.MisuseError, graph.__enter__, "before")
+refused(kjit.MisuseError, graph.__enter__, "already captured")
 refused(kjit.MisuseError, lambda: stream.capture().launch(), "not captured")
 refused(TypeError, lambda: graph.update(3))
 try:

@@ -53,7 +53,7 @@ x = np.ones(4, np.float32)
 read_only = np.ones(4, np.float32)
 read_only.flags.writeable = False
 check(kjit.SourceError, "kernels have no dictionaries", lambda: dictionary[1, 32](x, x))
-check(kjit.SourceError, "the source of f is not to be found", without_source)
+check(kjit.SourceError, "the source of f cannot be found", without_source)
 check(kjit.TypingError, "the element has the type float32, but the value is a C-contiguous array of float32 with one dimension; an index is missing", lambda: array_element[1, 32](x, x))
 check(kjit.ArgumentError, "is neither a number nor an array", lambda: doubled[1, 32]([1, 2], x))
 check(kjit.ArgumentError, "the array's owner has marked it read-only", lambda: doubled[1, 32](read_only, x))

@@ -202,7 +202,7 @@ static int read_several(algorithm_call *call, PyObject *object, int are_operator
                         algorithm_argument *a)
 {
   if (!PyTuple_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "a tuple is expected, not %R", (PyObject *)Py_TYPE(object));
+    PyErr_Format(PyExc_TypeError, "expected a tuple, not %R", (PyObject *)Py_TYPE(object));
     return -1;
   }
   a->count = (size_t)PyTuple_Size(object);
@@ -222,7 +222,7 @@ static int read_integers(PyObject *object, algorithm_argument *a)
   enum { MOST = sizeof a->integers / sizeof *a->integers };
   Py_ssize_t count = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
   if (count < 0 || count > MOST) {
-    PyErr_Format(PyExc_TypeError, "a tuple of at most %d integers is expected", MOST);
+    PyErr_Format(PyExc_TypeError, "expected a tuple of at most %d integers", MOST);
     return -1;
   }
   a->count = (size_t)count;

@@ -80,7 +80,8 @@ static int fill_tensor(context_object *context, PyObject *object, const char *na
   if (type == KJIT_VOID && *record == KJIT_VOID)
     return refuse_element(name, view->obj, view->format);
   if (view->ndim > BINDING_MAX_RANK) {
-    binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: %d dimensions; kjit's arrays have 8 at most",
+    binding_fail(KJIT_ERROR_ARGUMENT,
+                 "parameter `%s`: the array has %d dimensions; kjit supports at most 8",
                  say_name(name), view->ndim);
     return -1;
   }
@@ -128,7 +129,8 @@ static int take_buffer_as(context_object *context, PyObject *object, PyObject *t
   if (record != KJIT_VOID) {
     binding_free_argument(storage);
     binding_fail(KJIT_ERROR_UNSUPPORTED,
-                 "parameter `%s`: a read-only array of records: copy it first", say_name(name));
+                 "parameter `%s`: the array of records is read-only; copy it first",
+                 say_name(name));
     return -1;
   }
   Py_buffer buffer = storage->buffer;
@@ -170,7 +172,8 @@ static int take_bfloat(context_object *context, PyObject *object, const char *na
   if (storage->keep) {
     binding_free_argument(storage);
     binding_fail(KJIT_ERROR_UNSUPPORTED,
-                 "parameter `%s`: a read-only array of bfloat16: copy it first", say_name(name));
+                 "parameter `%s`: the array of bfloat16 is read-only; copy it first",
+                 say_name(name));
     return -1;
   }
   storage->tensor.code = scalars[KJIT_BF16].code;
@@ -234,7 +237,7 @@ static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
   unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
   if (overflow < 0 || (large == ~0ULL && PyErr_Occurred())) {
     PyErr_Clear();
-    binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: an integer of more than 64 bits",
+    binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: the integer needs more than 64 bits",
                  say_name(name));
     return -1;
   }
@@ -280,7 +283,8 @@ static int take_array(context_object *context, array_object *array, const char *
   if (record == KJIT_VOID) return -1;
   if (array->is_read_only && record != KJIT_ANY) {
     binding_fail(KJIT_ERROR_UNSUPPORTED,
-                 "parameter `%s`: a read-only array of records: copy it first", say_name(name));
+                 "parameter `%s`: the array of records is read-only; copy it first",
+                 say_name(name));
     return -1;
   }
   if (array->is_read_only) {
@@ -376,8 +380,8 @@ static int explain(PyObject *object, const char *name)
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
-  binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: %R gives no array: %S", say_name(name),
-               (PyObject *)Py_TYPE(object), value ? value : Py_None);
+  binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: %R cannot be used as an array: %S",
+               say_name(name), (PyObject *)Py_TYPE(object), value ? value : Py_None);
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(trace);

@@ -87,7 +87,8 @@ PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_ty
   }
   const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
   if (!name) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an element type is named by a text");
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "the name of an element type must be a string");
     return NULL;
   }
   if (binding_names_record(name)) *element = binding_find_named_record(context, text);
@@ -105,7 +106,8 @@ int binding_parse_shape(PyObject *object, int64_t *shape, uint32_t *rank)
     Py_ssize_t count = PySequence_Size(object);
     if (count < 0) return -1;
     if (count > BINDING_MAX_RANK) {
-      binding_fail(KJIT_ERROR_ARGUMENT, "a shape of %zd dimensions: 8 are the most", count);
+      binding_fail(KJIT_ERROR_ARGUMENT, "the shape has %zd dimensions; kjit supports at most 8",
+                   count);
       return -1;
     }
     *rank = (uint32_t)count;
@@ -163,7 +165,7 @@ static PyObject *create_copy(PyObject *module, PyObject *args)
                               : arg.kind == KJIT_ARG_ARRAY ? kjit_get_tensor(arg.value.array)
                                                            : NULL;
   PyObject *result = NULL;
-  if (!tensor) binding_fail(KJIT_ERROR_ARGUMENT, "%R is no array", (PyObject *)Py_TYPE(object));
+  if (!tensor) binding_fail(KJIT_ERROR_ARGUMENT, "%R is not an array", (PyObject *)Py_TYPE(object));
   else {
     kjit_array *array = NULL;
     kjit_status status;
@@ -206,7 +208,7 @@ static PyObject *wrap_buffer(PyObject *module, PyObject *args)
   } else if (arg.kind == KJIT_ARG_ARRAY && storage.keep) {
     result = Py_NewRef(storage.keep);
   } else {
-    binding_fail(KJIT_ERROR_ARGUMENT, "%R is no array of the host", (PyObject *)Py_TYPE(object));
+    binding_fail(KJIT_ERROR_ARGUMENT, "%R is not a host array", (PyObject *)Py_TYPE(object));
   }
   binding_free_argument(&storage);
   return result;
@@ -412,8 +414,10 @@ static PyObject *get_item(PyObject *object, PyObject *unused)
   const kjit_tensor *tensor = binding_get_tensor(object);
   if (!tensor) return NULL;
   if (count_elements(tensor) != 1) {
-    PyErr_Format(PyExc_ValueError, "an array of %lld elements is no number: to_host() copies them",
-                 (long long)count_elements(tensor));
+    PyErr_Format(
+      PyExc_ValueError,
+      "an array of %lld elements cannot be converted to a number; copy it with to_host()",
+      (long long)count_elements(tensor));
     return NULL;
   }
   PyObject *copy = copy_to_host(object, unused);
@@ -476,16 +480,16 @@ static Py_hash_t hash_identity(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-  { "to_host", copy_to_host, METH_NOARGS, "A new NumPy array with the elements." },
-  { "item", get_item, METH_NOARGS, "The number that an array of one element has." },
+  { "to_host", copy_to_host, METH_NOARGS, "Copies the elements to a new NumPy array." },
+  { "item", get_item, METH_NOARGS, "Returns the only element of an array as a Python number." },
   { "copy_from", copy_from, METH_O,
-    "Copies the elements of another array, or fills with a number." },
+    "Copies the elements of another array, or fills the array with a number." },
   { "_view", binding_restride, METH_VARARGS, NULL },
   { "_basic", binding_get_basic, METH_O, NULL },
   { "_part", binding_get_part, METH_VARARGS, NULL },
   { "_protect", binding_protect, METH_NOARGS, NULL },
   { "_relation", binding_relate, METH_O, NULL },
-  { "_reshape", reshape, METH_VARARGS, "The same elements under another shape, a view." },
+  { "_reshape", reshape, METH_VARARGS, "Returns a view of the elements with another shape." },
   { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,
     NULL },
   { "__dlpack_device__", binding_get_dlpack_device, METH_NOARGS, NULL },
@@ -494,14 +498,15 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef fields[] = {
   { "shape", get_shape, NULL, "extents", NULL },
-  { "dtype", get_dtype, NULL, "the element type, kjit.f32, which equals its name \"f32\"", NULL },
+  { "dtype", get_dtype, NULL, "the element type, such as kjit.f32; it equals its name, \"f32\"",
+    NULL },
   { "ndim", get_rank, NULL, "number of dimensions", NULL },
   { "size", get_size, NULL, "number of elements", NULL },
-  { "device", get_device, NULL, "where it is, \"cpu\" or \"cuda:0\"", NULL },
+  { "device", get_device, NULL, "the name of the device, such as \"cpu\" or \"cuda:0\"", NULL },
   { "_address", get_address, NULL, NULL, NULL },
   { "_strides", binding_get_strides, NULL, NULL, NULL },
-  { "T", transpose, NULL, "the view with the dimensions in reverse order", NULL },
-  { "is_read_only", get_read_only, NULL, "whether kernels may not write it", NULL },
+  { "T", transpose, NULL, "a view with the dimensions in reverse order", NULL },
+  { "is_read_only", get_read_only, NULL, "whether the array is read-only for kernels", NULL },
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
@@ -522,7 +527,7 @@ static PyType_Slot own_slots[] = {
   { Py_mp_ass_subscript, (void *)binding_set_item },
   { Py_bf_getbuffer, (void *)binding_get_buffer },
   { Py_bf_releasebuffer, (void *)binding_release_buffer },
-  { Py_tp_doc, (void *)"Memory of a device with a shape." },
+  { Py_tp_doc, (void *)"An array in the memory of a device." },
 };
 enum { OWN_SLOTS = sizeof own_slots / sizeof *own_slots, MOST_OPERATORS = 63 };
 static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* includes the slots of operators */

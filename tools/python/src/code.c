@@ -20,7 +20,8 @@ static int find_stage(const char *name, kjit_stage *stage)
   PyObject *known = PyUnicode_FromString("");
   for (int i = 0; known && i < KJIT_STAGE_COUNT; i++)
     binding_set(&known, PyUnicode_FromFormat("%U%s%s", known, i ? ", " : "", stages[i].name));
-  if (known) PyErr_Format(PyExc_ValueError, "no stage is called '%s': %U", name, known);
+  if (known)
+    PyErr_Format(PyExc_ValueError, "there is no stage '%s'; the stages are %U", name, known);
   Py_XDECREF(known);
   return -1;
 }

@@ -146,7 +146,7 @@ static PyMemberDef configured_members[] = {
   { "dispatcher", T_OBJECT_EX, offsetof(configured_object, dispatcher), READONLY,
     "the kernel that is launched" },
   { "pre_launch_callbacks", T_OBJECT_EX, offsetof(configured_object, callbacks), 0,
-    "called with the dispatcher and this before each launch" },
+    "functions called before each launch, with the dispatcher and this object" },
   { "_before", T_OBJECT, offsetof(configured_object, before), READONLY, NULL },
   { "_after", T_OBJECT, offsetof(configured_object, after), READONLY, NULL },
   { "_launcher", T_OBJECT, offsetof(configured_object, launcher), READONLY, NULL },
@@ -165,7 +165,7 @@ static PyType_Slot configured_slots[] = {
   { Py_tp_call, (void *)call_configured },
   { Py_tp_members, configured_members },
   { Py_tp_methods, configured_methods },
-  { Py_tp_doc, (void *)"What kjit.cuda's kernels with a configuration derive from." },
+  { Py_tp_doc, (void *)"Base class of kjit.cuda's kernels with a launch configuration." },
   { 0, NULL },
 };
 static PyType_Spec configured_spec = { "kjit._kjit.Configured", sizeof(configured_object), 0,
@@ -266,7 +266,8 @@ static PyMemberDef dispatcher_members[] = {
   { NULL, 0, 0, 0, NULL },
 };
 static PyGetSetDef dispatcher_fields[] = {
-  { "_route_count", count_routes, NULL, "how many ways of handing over arguments are kept", NULL },
+  { "_route_count", count_routes, NULL,
+    "the number of argument combinations with a saved fast path", NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
 static PyMethodDef dispatcher_methods[] = {
@@ -281,7 +282,7 @@ static PyType_Slot dispatcher_slots[] = {
   { Py_tp_members, dispatcher_members },
   { Py_tp_getset, dispatcher_fields },
   { Py_tp_methods, dispatcher_methods },
-  { Py_tp_doc, (void *)"What kjit.cuda.Dispatcher derives from." },
+  { Py_tp_doc, (void *)"Base class of kjit.cuda.Dispatcher." },
   { 0, NULL },
 };
 static PyType_Spec dispatcher_spec = { "kjit._kjit.Dispatcher", sizeof(dispatcher_object), 0,

@@ -55,7 +55,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
   }
   self->context = NULL;
   Py_DECREF((PyObject *)self);
-  return binding_fail(status, "a context cannot be made with these settings");
+  return binding_fail(status, "a context cannot be created with these settings");
 }
 
 static void end_context(PyObject *object)
@@ -155,7 +155,8 @@ static kjit_device *parse_device(context_object *context, const char *text)
     long ordinal = strtol(rest + 1, &end, 10);
     if (!*end && ordinal < 1024) return binding_open_device(context, kind, (int)ordinal);
   }
-  binding_fail(KJIT_ERROR_NO_DEVICE, "no device is called '%s': \"cpu\", \"cuda\", \"cuda:1\"",
+  binding_fail(KJIT_ERROR_NO_DEVICE,
+               "there is no device '%s'; write \"cpu\", \"cuda\" or a name such as \"cuda:1\"",
                text);
   return NULL;
 }
@@ -179,7 +180,8 @@ kjit_device *binding_get_device(context_object *context, PyObject *object)
     if (kjit_get_device_info(device->device, &info) != KJIT_OK) info.kind = KJIT_DEVICE_CPU;
     return binding_open_device(context, info.kind, info.ordinal);
   }
-  PyErr_Format(PyExc_TypeError, "a device is a kjit.Device or a text such as \"cpu\", not %R",
+  PyErr_Format(PyExc_TypeError,
+               "a device must be a kjit.Device or a string such as \"cpu\", not %R",
                (PyObject *)Py_TYPE(object));
   return NULL;
 }
@@ -264,20 +266,21 @@ static PyObject *is_forked(PyObject *object, void *unused)
 
 static PyMethodDef context_methods[] = {
   { "parse", parse_module, METH_VARARGS,
-    "parse(name, text, ((file, text), ...)): a module of kernel IR; the pairs are quoted by "
-    "messages" },
-  { "device", get_device, METH_VARARGS, "device(name=None): a device of the context" },
-  { "devices", list_devices, METH_NOARGS, "all devices, GPUs first" },
-  { "statistics", get_statistics, METH_NOARGS, "counts since the context was made" },
+    "parse(name, text, ((file, text), ...)): parses a module of kernel IR. The pairs are source "
+    "files that messages quote." },
+  { "device", get_device, METH_VARARGS, "device(name=None): returns a device of the context." },
+  { "devices", list_devices, METH_NOARGS, "Lists all devices, GPUs first." },
+  { "statistics", get_statistics, METH_NOARGS,
+    "Returns counters that start when the context is created." },
   { "begin_range", begin_range, METH_O,
-    "begin_range(name): begins a range of this thread for profilers" },
-  { "end_range", end_range, METH_NOARGS, "ends the range that this thread began last" },
+    "begin_range(name): begins a profiler range of this thread." },
+  { "end_range", end_range, METH_NOARGS, "Ends the last profiler range that this thread began." },
   { "leave", leave_context, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
 static PyGetSetDef context_fields[] = {
-  { "is_forked", is_forked, NULL,
-    "whether it was made by the process that this one was forked from", NULL },
+  { "is_forked", is_forked, NULL, "whether the parent process created the context before a fork",
+    NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
 static PyType_Slot context_slots[] = {
@@ -421,39 +424,39 @@ static PyObject *show_device(PyObject *object)
 
 static PyMethodDef device_methods[] = {
   { "synchronize", synchronize_device, METH_NOARGS,
-    "Waits for all that is queued on the device. Failures of kernels arrive here." },
+    "Waits for all work queued on the device. Raises the errors of kernels." },
   { "stream", (PyCFunction)(void (*)(void))binding_create_stream, METH_VARARGS | METH_KEYWORDS,
-    "stream(priority=0, non_blocking=False): a new stream of the device. Lower priorities run "
-    "first; a "
-    "non-blocking stream is not ordered with the default stream." },
-  { "event", binding_create_event, METH_NOARGS, "A new event of the device." },
-  { "memory_info", binding_get_memory_info, METH_NOARGS, "(bytes that are free, bytes in all)." },
+    "stream(priority=0, non_blocking=False): creates a stream of the device. Streams with a lower "
+    "number run first. A non-blocking stream is not ordered with the default stream." },
+  { "event", binding_create_event, METH_NOARGS, "Creates an event of the device." },
+  { "memory_info", binding_get_memory_info, METH_NOARGS,
+    "Returns (free bytes, total bytes) of the device memory." },
   { "trim", binding_trim_memory, METH_NOARGS,
-    "Memory of arrays that are gone goes back to the driver." },
+    "Returns the cached memory of deleted arrays to the driver." },
   { "start_profiler", start_profiler, METH_NOARGS,
-    "Makes a profiler that is attached to the process record this device." },
-  { "stop_profiler", stop_profiler, METH_NOARGS, "Makes the profiler stop recording this device." },
+    "Lets a profiler attached to the process record this device." },
+  { "stop_profiler", stop_profiler, METH_NOARGS,
+    "Stops the recording of this device by the profiler." },
   { "attribute", binding_get_attribute, METH_O,
-    "attribute(name): one of the numbers of kjit/device.def, \"WARP_SIZE\"." },
+    "attribute(name): returns an attribute named in kjit/device.def, such as \"WARP_SIZE\"." },
   { "can_access_peer", can_access_peer, METH_O,
-    "can_access_peer(peer): whether kernels on the device can be given access to arrays of another "
-    "one." },
+    "can_access_peer(peer): returns whether enable_peer_access(peer) is possible." },
   { "enable_peer_access", enable_peer_access, METH_O,
-    "enable_peer_access(peer): kernels on the device may use arrays of another one." },
+    "enable_peer_access(peer): lets kernels on this device access arrays on the device peer." },
   { "disable_peer_access", disable_peer_access, METH_O,
-    "disable_peer_access(peer): ends what enable_peer_access has begun." },
+    "disable_peer_access(peer): reverses enable_peer_access(peer)." },
   { "__enter__", binding_enter_device, METH_NOARGS,
-    "Within the block the device is the current one of the thread." },
-  { "__exit__", binding_leave_device, METH_VARARGS, "Ends the block." },
+    "Makes the device the thread's current device until the with block ends." },
+  { "__exit__", binding_leave_device, METH_VARARGS,
+    "Restores the thread's previous current device." },
   { NULL, NULL, 0, NULL },
 };
 static PyGetSetDef device_fields[] = {
-  { "kind", get_kind, NULL, "\"cpu\" or \"cuda\"", NULL },
-  { "ordinal", get_ordinal, NULL, "its number among those of its kind", NULL },
-  { "name", get_name, NULL, "what the maker calls it", NULL },
-  { "target", get_target, NULL, "\"sm_90\", \"cpu\"", NULL },
-  { "uuid", binding_get_uuid, NULL, "16 bytes that tell it from every other one; 0 on the CPU",
-    NULL },
+  { "kind", get_kind, NULL, "the kind of device, \"cpu\" or \"cuda\"", NULL },
+  { "ordinal", get_ordinal, NULL, "the number of the device among the devices of its kind", NULL },
+  { "name", get_name, NULL, "the product name of the device", NULL },
+  { "target", get_target, NULL, "the compilation target, such as \"sm_90\" or \"cpu\"", NULL },
+  { "uuid", binding_get_uuid, NULL, "16 bytes that identify the device; 0 for the CPU", NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
 static PyType_Slot device_slots[] = {

@@ -40,7 +40,7 @@ static int look_by_api(const exchange_api *api, PyObject *object, binding_argume
   const char *flaw = binding_find_flaw(tensor, tensor->device_type, tensor->device_id);
   if (!flaw && tensor->device_type != 1 && tensor->device_type != 2 && tensor->device_type != 3 &&
       tensor->device_type != 13)
-    flaw = "it is on a device that kjit has none of";
+    flaw = "it is on a device that kjit does not support";
   if (flaw) {
     binding_refuse(object, flaw);
     return -1;
@@ -298,7 +298,7 @@ int binding_ask_stream(binding_producer *producer)
   void *stream = NULL;
   if (api->get_current_stream(KJIT_DEVICE_CUDA, producer->device, &stream)) {
     if (!PyErr_Occurred())
-      binding_fail(KJIT_ERROR_ARGUMENT, "a library's DLPack exchange API gives no stream");
+      binding_fail(KJIT_ERROR_ARGUMENT, "the library's DLPack exchange API returned no stream");
     return -1;
   }
   producer->handle = (uint64_t)(uintptr_t)stream;

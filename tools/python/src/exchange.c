@@ -81,9 +81,9 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
   kjit_type element = kjit_get_array_element(self->array);
   const char *problem = NULL;
   if (!t || self->context->generation != binding_generation)
-    problem = "the array was made by the process that this one was forked from";
+    problem = "the array was created by the parent process before a fork";
   else if (t->device_type == KJIT_DEVICE_CUDA)
-    problem = "the array is on a GPU: to_host() copies it";
+    problem = "the array is on a GPU; copy it with to_host()";
   else if (element >= KJIT_SCALAR_COUNT || !formats[element])
     problem = "buffers have no format for elements of this type";
   else if (self->is_read_only && (flags & PyBUF_WRITABLE)) problem = "the array is read-only";
@@ -112,7 +112,7 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
   if (!is_contiguous && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
     free(exported);
     binding_return_block(self);
-    PyErr_SetString(PyExc_BufferError, "the array is a view with strides");
+    PyErr_SetString(PyExc_BufferError, "the array is not contiguous");
     return -1;
   }
   view->buf = (char *)t->data + t->byte_offset;
@@ -224,8 +224,8 @@ static int get_consumer(array_object *self, PyObject *object, kjit_stream **stre
   if (handle == -1 && PyErr_Occurred()) return -1;
   if (handle == -1 || handle == 1) return 0;
   if (handle == 0) {
-    PyErr_SetString(PyExc_ValueError,
-                    "stream 0 is ambiguous: 1 is the default stream, 2 the thread's");
+    PyErr_SetString(PyExc_ValueError, "stream 0 is ambiguous: pass 1 for the default stream, or 2 "
+                                      "for the per-thread default stream");
     return -1;
   }
   kjit_status status = handle == 2
@@ -297,7 +297,7 @@ static array_object *find_exported(array_object *self, const dlpack_request *req
   if (!*is_copied) return (array_object *)Py_NewRef((PyObject *)self);
   if (!is_here && (type != KJIT_DEVICE_CPU || !may_copy)) {
     PyErr_Format(PyExc_BufferError,
-                 "__dlpack__: the array is on device (%d, %d) and (%d, %d) is asked for%s",
+                 "__dlpack__: the array is on device (%d, %d), but device (%d, %d) was requested%s",
                  own_type, (int)tensor->device_id, type, ordinal,
                  may_copy ? ", which to_device() can do" : " without a copy");
     return NULL;
@@ -323,7 +323,8 @@ PyObject *binding_export_dlpack(PyObject *object, PyObject *const *args, Py_ssiz
   PyObject *capsule = NULL;
   kjit_stream *consumer = NULL;
   if (self->is_read_only && !is_versioned)
-    PyErr_SetString(PyExc_BufferError, "the array is read-only, which DLPack below 1.0 cannot say");
+    PyErr_SetString(PyExc_BufferError,
+                    "the array is read-only, which DLPack versions below 1.0 cannot express");
   else if (!get_consumer(self, request.stream, &consumer, &is_own)) {
     capsule = lend(self, consumer, is_versioned, is_copied ? DLPACK_IS_COPIED : 0);
     if (is_own) kjit_destroy_stream(consumer);

@@ -32,7 +32,7 @@ static PyMemberDef held_members[] = {
 static PyType_Slot held_slots[] = {
   { Py_tp_dealloc, (void *)free_held },
   { Py_tp_members, held_members },
-  { Py_tp_doc, (void *)"What kjit.cuda's arrays and records derive from." },
+  { Py_tp_doc, (void *)"Base class of kjit.cuda's arrays and records." },
   { 0, NULL },
 };
 static PyType_Spec held_spec = { "kjit._kjit.Held", sizeof(held_object), 0,

@@ -29,7 +29,8 @@ static int read_texts(PyObject *items, kjit_formula_texts *texts)
     Py_ssize_t size_bytes;
     if (!(made[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(items, i), &size_bytes))) return -1;
     if (strlen(made[i]) == (size_t)size_bytes) continue;
-    PyErr_Format(PyExc_ValueError, "a text of a formula's columns has a null character: %R",
+    PyErr_Format(PyExc_ValueError,
+                 "a string in the columns of a formula contains a null character: %R",
                  PyTuple_GetItem(items, i));
     return -1;
   }
@@ -160,7 +161,7 @@ static int read_chunk(PyObject *row, kjit_column *column)
   *column = (kjit_column){ 0 };
   if (row == Py_None) return 0;
   if (!PyTuple_Check(row)) {
-    PyErr_SetString(PyExc_TypeError, "a tuple of addresses is expected");
+    PyErr_SetString(PyExc_TypeError, "expected a tuple of addresses");
     return -1;
   }
   if (!PyArg_ParseTuple(row, "KKL", &values, &validity, &offset)) return -1;
@@ -183,7 +184,7 @@ static PyObject *run_formula(PyObject *object, PyObject *args)
     return binding_fail(KJIT_ERROR_FORKED,
                         "the formula was created by the parent process before a fork");
   if (PyTuple_Size(rows) != (Py_ssize_t)self->column_count) {
-    PyErr_SetString(PyExc_ValueError, "another number of columns is expected");
+    PyErr_SetString(PyExc_ValueError, "the number of columns differs from that of the formula");
     return NULL;
   }
   kjit_formula_run options = { .size_bytes = sizeof options };

@@ -261,9 +261,9 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
   context_object *context = self->module->context;
   Py_ssize_t taken = 0;
   if (count > MOST)
-    return binding_fail(
-      KJIT_ERROR_ARGUMENT,
-      "a function takes at most %d arguments, among which each item of a tuple counts", MOST);
+    return binding_fail(KJIT_ERROR_ARGUMENT,
+                        "a function takes at most %d arguments; each item of a tuple counts as one",
+                        MOST);
   binding_argument storage[MOST];
   kjit_arg list[MOST];
   max_align_t room[MOST_RESULT_BYTES / sizeof(max_align_t)];
@@ -405,7 +405,7 @@ static PyType_Slot function_slots[] = {
   { Py_tp_traverse, (void *)traverse_function },
   { Py_tp_clear, (void *)clear_function },
   { Py_tp_call, (void *)call_function },
-  { Py_tp_doc, (void *)"What kjit.Function derives from." },
+  { Py_tp_doc, (void *)"Base class of kjit.Function." },
   { 0, NULL },
 };
 static PyType_Spec function_spec = { "kjit._kjit.Function", sizeof(function_object), 0,

@@ -10,15 +10,16 @@ PyObject *binding_refuse(PyObject *object, const char *what)
 
 const char *binding_find_flaw(const kjit_tensor *t, long device_type, long device_id)
 {
-  if (t->rank < 0 || t->rank > BINDING_MAX_RANK) return "__dlpack__ gives more than 8 dimensions";
-  if (t->rank && !t->shape) return "__dlpack__ gives no shape";
+  if (t->rank < 0 || t->rank > BINDING_MAX_RANK)
+    return "__dlpack__ returned more than 8 dimensions";
+  if (t->rank && !t->shape) return "__dlpack__ returned no shape";
   int64_t size = 1;
   for (int i = 0; i < t->rank; i++) {
-    if (t->shape[i] < 0) return "__dlpack__ gives a negative extent";
+    if (t->shape[i] < 0) return "__dlpack__ returned a negative extent";
     if (__builtin_mul_overflow(size, t->shape[i], &size))
-      return "__dlpack__ gives an impossible shape";
+      return "__dlpack__ returned a shape that does not fit the address space";
   }
-  if (size && !t->data) return "__dlpack__ gives no memory";
+  if (size && !t->data) return "__dlpack__ returned no memory";
   if (t->device_type != device_type || t->device_id != device_id)
     return "__dlpack__ and __dlpack_device__ contradict each other";
   return NULL;
@@ -124,7 +125,7 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
   Py_DECREF(device);
   if (!id)
     return PyErr_Occurred() ? NULL
-                            : binding_refuse(object, "__dlpack_device__ gives no (type, id)");
+                            : binding_refuse(object, "__dlpack_device__ did not return (type, id)");
   if (PyErr_Occurred()) return NULL;
   /* CPU, CUDA, CUDA pinned memory, and managed memory */
   if (device_type != 1 && device_type != 2 && device_type != 3 && device_type != 13)
@@ -195,52 +196,53 @@ static PyObject *get_field(PyObject *dictionary, int field)
  * set then. */
 static const char *read_interface(PyObject *dictionary, cuda_interface *out)
 {
-  if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is no dictionary";
+  if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is not a dictionary";
   PyObject *shape = get_field(dictionary, SHAPE), *typestr = get_field(dictionary, TYPESTR);
   PyObject *data = get_field(dictionary, DATA), *strides = get_field(dictionary, STRIDES);
   PyObject *mask = get_field(dictionary, MASK), *stream = get_field(dictionary, STREAM);
   PyObject *version = get_field(dictionary, VERSION);
   if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
-    return "__cuda_array_interface__: version 2 or 3 is needed";
+    return "__cuda_array_interface__: the version must be 2 or 3";
   if (!shape || !PyTuple_Check(shape) || PyTuple_Size(shape) > BINDING_MAX_RANK)
-    return "__cuda_array_interface__: shape is a tuple of at most 8 integers";
-  if (mask && mask != Py_None) return "__cuda_array_interface__: arrays with a mask are not taken";
+    return "__cuda_array_interface__: shape must be a tuple of at most 8 integers";
+  if (mask && mask != Py_None)
+    return "__cuda_array_interface__: arrays with a mask are not supported";
   int rank = (int)PyTuple_Size(shape);
   const char *text =
     typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8AndSize(typestr, NULL) : NULL;
   if (!text || binding_parse_typestr(text, &out->tensor))
-    return "__cuda_array_interface__: kjit has no such typestr";
+    return "__cuda_array_interface__: the typestr is not supported";
   if (binding_parse_integers(shape, out->shape, rank))
-    return "__cuda_array_interface__: shape is a tuple of integers";
+    return "__cuda_array_interface__: shape must be a tuple of integers";
   int64_t size = 1;
   for (int i = 0; i < rank; i++)
     if (out->shape[i] < 0 || __builtin_mul_overflow(size, out->shape[i], &size))
-      return "__cuda_array_interface__: an impossible shape";
+      return "__cuda_array_interface__: an extent of shape is negative or too large";
   out->tensor.rank = rank;
   out->tensor.shape = out->shape;
   if (strides && strides != Py_None) {
     if (!PyTuple_Check(strides) || PyTuple_Size(strides) != rank ||
         binding_parse_integers(strides, out->strides, rank))
-      return "__cuda_array_interface__: strides are as many integers as shape has";
+      return "__cuda_array_interface__: strides must have one integer for each dimension";
     for (int i = 0; i < rank; i++) {
       if (out->strides[i] % (out->tensor.bits / 8))
-        return "__cuda_array_interface__: strides are no whole numbers of elements";
+        return "__cuda_array_interface__: strides must be multiples of the element size";
       out->strides[i] /= out->tensor.bits / 8;
     }
     out->tensor.strides = out->strides;
   }
   if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2 ||
       !PyLong_Check(PyTuple_GetItem(data, 0)))
-    return "__cuda_array_interface__: data is a pair of address and read-only flag";
+    return "__cuda_array_interface__: data must be a pair of an address and a read-only flag";
   unsigned long long address = PyLong_AsUnsignedLongLong(PyTuple_GetItem(data, 0));
-  if (PyErr_Occurred()) return "__cuda_array_interface__: no address";
+  if (PyErr_Occurred()) return "__cuda_array_interface__: data has no valid address";
   if (size && !address) return "__cuda_array_interface__: the address is 0";
   out->tensor.data = (void *)(uintptr_t)address;
   out->is_read_only = PyObject_IsTrue(PyTuple_GetItem(data, 1)) != 0;
   if (stream && stream != Py_None) {
     out->stream = PyLong_Check(stream) ? PyLong_AsUnsignedLongLong(stream) : 0;
     if (!out->stream || PyErr_Occurred())
-      return "__cuda_array_interface__: stream is 1, 2 or a handle; 0 is ambiguous";
+      return "__cuda_array_interface__: stream must be 1, 2 or a handle; 0 is ambiguous";
   }
   return NULL;
 }

@@ -284,7 +284,7 @@ static PyObject *get_module(PyObject *object, void *unused)
 }
 
 static PyGetSetDef kernel_fields[] = {
-  { "_launched_module", get_module, NULL, "the module of kernel IR that launches use", NULL },
+  { "_launched_module", get_module, NULL, "the kernel IR module that launches use", NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
 static PyMemberDef kernel_members[] = {
@@ -300,7 +300,7 @@ static PyType_Slot kernel_slots[] = {
   { Py_tp_members, kernel_members },
   { Py_mp_subscript, (void *)launcher_configure },
   { Py_tp_getset, kernel_fields },
-  { Py_tp_doc, (void *)"What kjit.Kernel derives from." },
+  { Py_tp_doc, (void *)"Base class of kjit.Kernel." },
   { 0, NULL },
 };
 static PyType_Spec kernel_spec = { "kjit._kjit.Kernel", sizeof(kernel_object), 0,

@@ -12,21 +12,21 @@ static int read_extents(PyObject *object, uint32_t extents[3], const char *what)
 {
   Py_ssize_t count = PyTuple_Check(object) ? PyTuple_Size(object) : 1;
   if (count < 1 || count > 3) {
-    binding_fail(KJIT_ERROR_ARGUMENT, "a %s has 1 to 3 extents, not %zd", what, count);
+    binding_fail(KJIT_ERROR_ARGUMENT, "a %s must have 1 to 3 extents, not %zd", what, count);
     return -1;
   }
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *item = PyTuple_Check(object) ? PyTuple_GetItem(object, i) : object;
     if (!PyIndex_Check(item)) {
-      binding_fail(KJIT_ERROR_ARGUMENT, "the extents of a %s are integers, not %R", what,
+      binding_fail(KJIT_ERROR_ARGUMENT, "the extents of a %s must be integers, not %R", what,
                    (PyObject *)Py_TYPE(item));
       return -1;
     }
     Py_ssize_t value = PyNumber_AsSsize_t(item, NULL);
     if (value == -1 && PyErr_Occurred()) return -1;
     if (value < 1 || value > (Py_ssize_t)UINT32_MAX) {
-      binding_fail(KJIT_ERROR_LAUNCH,
-                   "the extents of a %s are at least 1 and at most 2^32 - 1, not %zd", what, value);
+      binding_fail(KJIT_ERROR_LAUNCH, "the extents of a %s must be from 1 to 2^32 - 1, not %zd",
+                   what, value);
       return -1;
     }
     extents[i] = (uint32_t)value;
@@ -42,7 +42,7 @@ static int read_key(launcher_object *self)
   PyObject *parts[4] = { Py_None, Py_None, Py_None, Py_None };
   Py_ssize_t count = PyTuple_Check(self->key) ? PyTuple_Size(self->key) : 1;
   if (count < 1 || count > 4) {
-    PyErr_SetString(PyExc_TypeError, "a launch is kernel[grid, block, stream, shared bytes](...)");
+    PyErr_SetString(PyExc_TypeError, "expected kernel[grid, block, stream, shared_bytes](...)");
     return -1;
   }
   for (Py_ssize_t i = 0; i < count; i++)
@@ -58,7 +58,8 @@ static int read_key(launcher_object *self)
     Py_ssize_t bytes = PyIndex_Check(parts[3]) ? PyNumber_AsSsize_t(parts[3], NULL) : -1;
     if (bytes < 0) {
       PyErr_Clear();
-      binding_fail(KJIT_ERROR_ARGUMENT, "shared memory is a number of bytes, not %R", parts[3]);
+      binding_fail(KJIT_ERROR_ARGUMENT,
+                   "the size of shared memory must be a number of bytes, not %R", parts[3]);
       return -1;
     }
     config.dynamic_shared_bytes = (uint64_t)bytes;
@@ -161,7 +162,7 @@ static PyType_Slot launcher_slots[] = {
   { Py_tp_call, (void *)call_launcher },
   { Py_tp_members, launcher_members },
   { Py_tp_repr, (void *)show_launcher },
-  { Py_tp_doc, (void *)"A kernel with a configuration." },
+  { Py_tp_doc, (void *)"A kernel with a launch configuration." },
   { 0, NULL },
 };
 static PyType_Spec launcher_spec = { "kjit._kjit.Launcher", sizeof(launcher_object), 0,

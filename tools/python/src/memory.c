@@ -50,8 +50,7 @@ PyObject *binding_get_attribute(PyObject *object, PyObject *text)
     if (binding_finish(self->context, status)) return NULL;
     return PyLong_FromLongLong(value);
   }
-  if (!PyErr_Occurred())
-    binding_fail(KJIT_ERROR_ARGUMENT, "no attribute of a device is called %R", text);
+  if (!PyErr_Occurred()) binding_fail(KJIT_ERROR_ARGUMENT, "devices have no attribute %R", text);
   return NULL;
 }
 
@@ -129,7 +128,7 @@ static PyObject *export_array(PyObject *module, PyObject *object)
 {
   (void)module;
   if (!PyObject_TypeCheck(object, binding_array_type)) {
-    PyErr_Format(PyExc_TypeError, "an array of kjit's own, not %R", (PyObject *)Py_TYPE(object));
+    PyErr_Format(PyExc_TypeError, "expected a kjit array, not %R", (PyObject *)Py_TYPE(object));
     return NULL;
   }
   array_object *self = (array_object *)object;
@@ -151,7 +150,7 @@ static PyObject *open_array(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "O!y#", binding_context_type, &context, &bytes, &size)) return NULL;
   kjit_array_handle handle;
   if (size != (Py_ssize_t)sizeof handle.bytes)
-    return binding_fail(KJIT_ERROR_ARGUMENT, "a handle of an array has %d bytes, not %zd",
+    return binding_fail(KJIT_ERROR_ARGUMENT, "an array handle must have %d bytes, not %zd",
                         (int)sizeof handle.bytes, size);
   memcpy(handle.bytes, bytes, sizeof handle.bytes);
   kjit_array *array = NULL;

@@ -162,7 +162,7 @@ static int fill_module(PyObject *module)
 {
   int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
   if (interpreter >= 0 && interpreter != here) {
-    PyErr_SetString(PyExc_ImportError, "kjit can be imported by one interpreter of a process only");
+    PyErr_SetString(PyExc_ImportError, "only one interpreter of a process can import kjit");
     return -1;
   }
   if (interpreter < 0) pthread_atfork(NULL, NULL, count_fork);
@@ -190,7 +190,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef definition = {
   .m_base = PyModuleDef_HEAD_INIT,
   .m_name = "kjit._kjit",
-  .m_doc = "libkjit for the package kjit, which is what programs import.",
+  .m_doc = "Binding to libkjit. Programs import the package kjit instead.",
   .m_methods = functions,
   .m_slots = slots,
 };

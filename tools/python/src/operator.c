@@ -218,7 +218,7 @@ static PyObject *tell(PyObject *module, PyObject *object)
 {
   (void)module;
   if (Py_TYPE(object) != binding_array_type) {
-    PyErr_Format(PyExc_TypeError, "%R is no kjit.Array", (PyObject *)Py_TYPE(object));
+    PyErr_Format(PyExc_TypeError, "%R is not a kjit.Array", (PyObject *)Py_TYPE(object));
     return NULL;
   }
   const array_object *array = (const array_object *)object;
@@ -245,7 +245,7 @@ static PyObject *compute(PyObject *module, PyObject *object)
 {
   (void)module;
   if (Py_TYPE(object) != binding_array_type) {
-    PyErr_Format(PyExc_TypeError, "%R is no kjit.Array", (PyObject *)Py_TYPE(object));
+    PyErr_Format(PyExc_TypeError, "%R is not a kjit.Array", (PyObject *)Py_TYPE(object));
     return NULL;
   }
   return binding_evaluate((array_object *)object) ? NULL : Py_NewRef(Py_None);
@@ -261,7 +261,7 @@ static PyObject *set_context(PyObject *module, PyObject *object)
 {
   (void)module;
   if (!PyObject_TypeCheck(object, binding_context_type)) {
-    PyErr_SetString(PyExc_TypeError, "a context is expected");
+    PyErr_SetString(PyExc_TypeError, "expected a context");
     return NULL;
   }
   PyObject *before = (PyObject *)expression_context;
@@ -280,7 +280,7 @@ static PyObject *set_operations(PyObject *module, PyObject *args)
                         &PyDict_Type, &functions, &choose, &fail, &copy, &are_counted))
     return NULL;
   if (PyTuple_Size(numbers) != OPERATOR_COUNT) {
-    PyErr_Format(PyExc_ValueError, "%d rows are expected", (int)OPERATOR_COUNT);
+    PyErr_Format(PyExc_ValueError, "expected %d rows", (int)OPERATOR_COUNT);
     return NULL;
   }
   for (int i = 0; i < OPERATOR_COUNT; i++) rows[i] = PyLong_AsLong(PyTuple_GetItem(numbers, i));

@@ -47,8 +47,8 @@ static int place_keyword(const binding_parameters *self, PyObject *key, PyObject
   if (index < 0)
     binding_fail(KJIT_ERROR_ARGUMENT, "%V has no parameter `%U`", self->name, "the function", key);
   else if (found[index])
-    binding_fail(KJIT_ERROR_ARGUMENT, "%V is given two values for `%U`", self->name, "the function",
-                 key);
+    binding_fail(KJIT_ERROR_ARGUMENT, "%V got two values for the parameter `%U`", self->name,
+                 "the function", key);
   if (PyErr_Occurred()) return -1;
   found[index] = value;
   return 0;

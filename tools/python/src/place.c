@@ -55,7 +55,8 @@ static PyObject *set_current(PyObject *module, PyObject *device)
 {
   (void)module;
   if (device != Py_None && !PyObject_TypeCheck(device, binding_device_type)) {
-    PyErr_Format(PyExc_TypeError, "a device is a kjit.Device, not %R", (PyObject *)Py_TYPE(device));
+    PyErr_Format(PyExc_TypeError, "a device must be a kjit.Device, not %R",
+                 (PyObject *)Py_TYPE(device));
     return NULL;
   }
   entered[entered_count] = device == Py_None ? (place){ 0 } : place_of(device);
@@ -76,7 +77,8 @@ PyObject *binding_enter_device(PyObject *device, PyObject *unused)
 {
   (void)unused;
   if (entered_count == MOST_ENTERED) {
-    PyErr_Format(PyExc_RuntimeError, "at most %d blocks of devices can be nested", MOST_ENTERED);
+    PyErr_Format(PyExc_RuntimeError, "at most %d with blocks of devices can be nested",
+                 MOST_ENTERED);
     return NULL;
   }
   entered[++entered_count] = place_of(device);
@@ -87,7 +89,7 @@ PyObject *binding_leave_device(PyObject *device, PyObject *unused)
 {
   (void)device, (void)unused;
   if (!entered_count) {
-    PyErr_SetString(PyExc_RuntimeError, "the thread is in no block of a device");
+    PyErr_SetString(PyExc_RuntimeError, "the thread is not in a with block of a device");
     return NULL;
   }
   entered_count--;
@@ -169,7 +171,7 @@ static PyObject *place_buffer(PyObject *module, PyObject *args)
   const kjit_tensor *tensor = host ? binding_get_tensor(host) : NULL;
   if (!tensor) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "%R is no array of NumPy", (PyObject *)Py_TYPE(object));
+      PyErr_Format(PyExc_TypeError, "%R is not a NumPy array", (PyObject *)Py_TYPE(object));
     Py_XDECREF(host);
     return NULL;
   }

@@ -60,15 +60,16 @@ static Py_ssize_t count_launches(PyObject *object)
 
 static PyMethodDef methods[] = {
   { "run", run_plan, METH_VARARGS,
-    "run(stream=None): queues the launches, on the stream or on that of the call that made the "
-    "plan. One thread at a time." },
+    "run(stream=None): queues the launches on the stream, by default the stream of the call that "
+    "created the plan. Only one thread may run a plan at a time." },
   { NULL, NULL, 0, NULL },
 };
 static PyType_Slot slots[] = {
   { Py_tp_dealloc, (void *)free_plan },
   { Py_tp_methods, methods },
   { Py_mp_length, (void *)count_launches },
-  { Py_tp_doc, (void *)"An algorithm with everything looked up, compiled and allocated." },
+  { Py_tp_doc,
+    (void *)"A prepared call of an algorithm: its code is compiled and its memory is allocated." },
   { 0, NULL },
 };
 static PyType_Spec spec = { "kjit._kjit.Prepared", sizeof(plan_object), 0,

@@ -12,7 +12,7 @@ typedef struct python_operator {
 static PyObject *wrap_vector(context_object *context, const kjit_operand *operand, int is_read_only)
 {
   if (operand->argument.kind != KJIT_ARG_ARRAY)
-    return binding_fail(KJIT_ERROR_UNSUPPORTED, "a vector of a solver that is no array");
+    return binding_fail(KJIT_ERROR_UNSUPPORTED, "a vector of a solver must be an array");
   kjit_array *array = kjit_retain_array(operand->argument.value.array);
   return binding_wrap_foreign(context, array, is_read_only);
 }

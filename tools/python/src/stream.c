@@ -232,7 +232,8 @@ static PyObject *wait_for_event(PyObject *object, PyObject *event)
 {
   stream_object *self = (stream_object *)object;
   if (!PyObject_TypeCheck(event, event_type)) {
-    PyErr_Format(PyExc_TypeError, "an event is a kjit.Event, not %R", (PyObject *)Py_TYPE(event));
+    PyErr_Format(PyExc_TypeError, "an event must be a kjit.Event, not %R",
+                 (PyObject *)Py_TYPE(event));
     return NULL;
   }
   if (binding_finish(self->context, kjit_wait_event(self->stream, ((event_object *)event)->event)))
@@ -274,26 +275,27 @@ static PyObject *get_stream_device(PyObject *object, void *unused)
 
 static PyMethodDef stream_methods[] = {
   { "synchronize", synchronize_stream, METH_NOARGS,
-    "Waits for all that is queued on the stream. Failures of kernels arrive here." },
-  { "query", query_stream, METH_NOARGS, "Whether all that was queued is done." },
+    "Waits for all work queued on the stream. Raises the errors of kernels." },
+  { "query", query_stream, METH_NOARGS, "Returns whether all queued work is complete." },
   { "wait", wait_for_event, METH_O,
-    "wait(event): what is queued from now on waits for the event as it was last recorded." },
+    "wait(event): makes later work on the stream wait for the last recording of the event." },
   { "capture", capture_stream, METH_NOARGS,
-    "with stream.capture() as graph: launches on the stream are kept instead of run; "
-    "graph.launch() runs them. Arrays have to live as long as the graph, if they are not kjit's." },
-  { "__cuda_stream__", get_cuda_stream, METH_NOARGS, "(0, handle), for other libraries." },
+    "with stream.capture() as graph: records the launches on the stream instead of running them; "
+    "graph.launch() runs them. Arrays that are not kjit's must live as long as the graph." },
+  { "__cuda_stream__", get_cuda_stream, METH_NOARGS, "Returns (0, handle), for other libraries." },
   { NULL, NULL, 0, NULL },
 };
 static PyGetSetDef stream_fields[] = {
-  { "device", get_stream_device, NULL, "the device that it belongs to", NULL },
-  { "handle", get_stream_handle, NULL, "the CUstream as a number; 0 on the CPU", NULL },
+  { "device", get_stream_device, NULL, "the device of the stream", NULL },
+  { "handle", get_stream_handle, NULL, "the CUstream as an integer; 0 on the CPU", NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
 static PyType_Slot stream_slots[] = {
   { Py_tp_dealloc, (void *)free_stream },
   { Py_tp_methods, stream_methods },
   { Py_tp_getset, stream_fields },
-  { Py_tp_doc, (void *)"A queue of launches and copies. On the CPU work is done at once." },
+  { Py_tp_doc,
+    (void *)"A queue of launches and copies. The CPU executes each of them immediately." },
   { 0, NULL },
 };
 static PyType_Spec stream_spec = { "kjit._kjit.Stream", sizeof(stream_object), 0,
@@ -360,7 +362,8 @@ static PyObject *measure_since(PyObject *object, PyObject *first)
 {
   event_object *self = (event_object *)object;
   if (!PyObject_TypeCheck(first, event_type)) {
-    PyErr_Format(PyExc_TypeError, "an event is a kjit.Event, not %R", (PyObject *)Py_TYPE(first));
+    PyErr_Format(PyExc_TypeError, "an event must be a kjit.Event, not %R",
+                 (PyObject *)Py_TYPE(first));
     return NULL;
   }
   uint64_t time_ns = 0;
@@ -373,17 +376,17 @@ static PyObject *measure_since(PyObject *object, PyObject *first)
 
 static PyMethodDef event_methods[] = {
   { "record", record_event, METH_VARARGS,
-    "record(stream=None): the event is where the stream is now. Returns the event." },
-  { "synchronize", synchronize_event, METH_NOARGS, "Waits for the work before the event." },
-  { "query", query_event, METH_NOARGS, "Whether the work before the event is done." },
+    "record(stream=None): records the event after the work queued so far. Returns the event." },
+  { "synchronize", synchronize_event, METH_NOARGS, "Waits for all work before the event." },
+  { "query", query_event, METH_NOARGS, "Returns whether all work before the event is complete." },
   { "since", measure_since, METH_O,
-    "since(first): seconds of the device from another event to this one; waits for this one." },
+    "since(first): waits for this event and returns the seconds since the event first." },
   { NULL, NULL, 0, NULL },
 };
 static PyType_Slot event_slots[] = {
   { Py_tp_dealloc, (void *)free_event },
   { Py_tp_methods, event_methods },
-  { Py_tp_doc, (void *)"A point in a stream, with a time." },
+  { Py_tp_doc, (void *)"A point in a stream whose time is recorded." },
   { 0, NULL },
 };
 static PyType_Spec event_spec = { "kjit._kjit.Event", sizeof(event_object), 0,
@@ -406,7 +409,7 @@ static PyObject *enter_graph(PyObject *object, PyObject *unused)
 {
   (void)unused;
   graph_object *self = (graph_object *)object;
-  if (self->graph) return binding_fail(KJIT_ERROR_MISUSE, "the graph was captured before");
+  if (self->graph) return binding_fail(KJIT_ERROR_MISUSE, "the graph was already captured");
   if (binding_evaluate_all()) return NULL;
   if (binding_finish(self->context, kjit_begin_capture(self->stream->stream))) return NULL;
   expression_captures++;
@@ -434,7 +437,8 @@ static PyObject *exit_graph(PyObject *object, PyObject *args)
 static int make_executable(graph_object *self)
 {
   if (!self->graph) {
-    binding_fail(KJIT_ERROR_MISUSE, "the graph is not captured: with stream.capture() as graph:");
+    binding_fail(KJIT_ERROR_MISUSE,
+                 "the graph is not captured; write `with stream.capture() as graph:`");
     return -1;
   }
   if (self->executable) return 0;
@@ -485,17 +489,17 @@ static PyMethodDef graph_methods[] = {
   { "__enter__", enter_graph, METH_NOARGS, NULL },
   { "__exit__", exit_graph, METH_VARARGS, NULL },
   { "launch", launch_graph, METH_VARARGS,
-    "launch(stream=None): queues all that is in the graph, on the stream that was captured or on "
-    "another one." },
+    "launch(stream=None): queues the operations of the graph on the stream, by default the "
+    "captured stream." },
   { "update", update_graph, METH_O,
-    "update(other): takes the arguments of another graph with the same operations." },
+    "update(other): replaces the arguments by those of another graph with the same operations." },
   { NULL, NULL, 0, NULL },
 };
 static PyType_Slot graph_slots[] = {
   { Py_tp_dealloc, (void *)free_graph },
   { Py_tp_methods, graph_methods },
   { Py_sq_length, (void *)count_nodes },
-  { Py_tp_doc, (void *)"Launches and copies that were captured; len() is how many." },
+  { Py_tp_doc, (void *)"The captured launches and copies; len() returns their number." },
   { 0, NULL },
 };
 static PyType_Spec graph_spec = { "kjit._kjit.Graph", sizeof(graph_object), 0,
