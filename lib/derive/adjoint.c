@@ -48,7 +48,7 @@ static _Noreturn void refuse_stmt(kd_part *part, const kt_stmt *stmt)
     refuse_shape(part, stmt->location, instead);
   if (!has_loop)
     instead =
-      "this acts outside of a grid_range: write `for i in grid_range(n)` in the place of an "
+      "this acts outside of a grid_range: write `for i in grid_range(n)` instead of computing an "
       "index of the thread";
   else if (kt_flow_of(stmt) == KJ_FLOW_LOOP)
     instead = "here is a grid_range in another loop: launch the kernel, and its adjoint, once for "

@@ -266,10 +266,10 @@ static kjit_status choose(kjit_module *module, const ki_function *function,
   for (size_t i = 0; i < count; i++) {
     const uint32_t number = parameters[i];
     const bool is_there = number < most && number < MOST_CHOSEN;
-    const char *reason = !is_there           ? "there is no parameter of this number"
-                         : d->chosen[number] ? "the number comes twice"
+    const char *reason = !is_there           ? "there is no parameter with this number"
+                         : d->chosen[number] ? "the parameter is given twice"
                          : !is_value(function->params.items[number])
-                           ? "the parameter is no value at run time"
+                           ? "the parameter is not a value at run time"
                            : NULL;
     if (reason)
       return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "%s: parameter %u of `%s`: %s",
@@ -292,8 +292,8 @@ kjit_status kjit_derive(kjit_module *module, const char *name, kjit_derivative k
                         : !function ? "function"
                                     : "parameters");
   if ((int)kind < 0 || (int)kind >= KIND_COUNT)
-    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_derive: %d is no derivative",
-                        (int)kind);
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
+                        "kjit_derive: %d is not a kjit_derivative", (int)kind);
   const ki_decl *decl;
   derivation d = { .name = name, .asker = "kjit_derive", .kind = builtins[kind] };
   KJ_TRY(check_func(module, name, &decl));

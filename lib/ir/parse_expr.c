@@ -513,7 +513,7 @@ static bool at_in(const ki_parser *parser)
 static void refuse_beside_in(ki_parser *parser, const char *operator)
 {
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                "write parentheses around `x in (1, 2)` beside `%s`", operator);
+                "write parentheses around `x in (1, 2)` next to `%s`", operator);
 }
 
 /* Returns the operator of an operand of `in` that needs parentheses, or NULL. */

@@ -96,7 +96,7 @@ static kjit_status check_parameter(kjit_context *context, const kjit_expression_
   if (!name || !ki_is_name(name)) return refuse(context, "parameters", name, "is not a valid name");
   for (uint32_t i = 0; i < index; i++)
     if (!strcmp(options->parameters[i], name))
-      return refuse(context, "parameters", name, "comes twice");
+      return refuse(context, "parameters", name, "occurs twice");
   const kjit_type type = options->types ? options->types[index] : KJIT_ANY;
   if (type == KJIT_ANY) return KJIT_OK;
   if (!ki_has_type(context->types, type) || !ki_is_argument_type(ki_type(context->types, type)))

@@ -91,12 +91,12 @@ static void check_indices(verifier *v, const kt_exprs *indices, uint32_t count,
   REQUIRE(indices->count == count, location, "%zu indices for %u dimensions", indices->count,
           count);
   for (size_t i = 0; i < indices->count; i++)
-    REQUIRE(is_integer(v, indices->items[i]->type), location, "an index that is no integer");
+    REQUIRE(is_integer(v, indices->items[i]->type), location, "an index that is not an integer");
 }
 
 static void check_const(verifier *v, const kt_expr *e)
 {
-  REQUIRE(ki_is_scalar(e->type), e->location, "a constant that is no scalar");
+  REQUIRE(ki_is_scalar(e->type), e->location, "a constant that is not a scalar");
 }
 
 static void check_unary(verifier *v, const kt_expr *e)
@@ -134,7 +134,7 @@ static void check_compare(verifier *v, const kt_expr *e)
   kjit_type x = e->x->type, y = e->y->type;
   bool is_exact = is_integer(v, x) && is_integer(v, y) && (x == KJIT_U64 || y == KJIT_U64);
   REQUIRE(lane_of(v, e->type) == KJIT_BOOL && info_of(v, e->type)->count == info_of(v, x)->count,
-          e->location, "a comparison that is no bool");
+          e->location, "a comparison whose type is not bool");
   REQUIRE(ki_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location,
           "a comparison of different types");
   REQUIRE(!is_complex(v, x) || e->op == KJIT_OP_EQ || e->op == KJIT_OP_NE, e->location,
@@ -144,12 +144,12 @@ static void check_compare(verifier *v, const kt_expr *e)
 static void check_logic(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->type == KJIT_BOOL && e->x->type == KJIT_BOOL && e->y->type == KJIT_BOOL, e->location,
-          "`and`, `or` of no bool");
+          "`and` or `or` with an operand that is not a bool");
 }
 
 static void check_cond(verifier *v, const kt_expr *e)
 {
-  REQUIRE(e->x->type == KJIT_BOOL, e->location, "a condition that is no bool");
+  REQUIRE(e->x->type == KJIT_BOOL, e->location, "a condition that is not a bool");
   REQUIRE(e->y->type == e->type && e->z->type == e->type, e->location,
           "arms of `?:` of another type");
 }
@@ -169,9 +169,10 @@ static void check_convert(verifier *v, const kt_expr *e)
     check_expr(v, e->x);
     return;
   }
-  REQUIRE(ki_is_scalar(lane_of(v, e->type)), e->location, "a conversion to no scalar");
+  REQUIRE(ki_is_scalar(lane_of(v, e->type)), e->location,
+          "a conversion to a type that is not a scalar");
   REQUIRE(is_number || ki_is_scalar(lane_of(v, e->x->type)), e->location,
-          "a conversion of no scalar");
+          "a conversion of a value that is not a scalar");
   REQUIRE(!have_parts || (to->class_ == from->class_ && to->count == from->count), e->location,
           "a conversion between different numbers of parts");
   if (is_number) check_var(v, e->x->var, e->location);
@@ -213,16 +214,16 @@ static void check_view(verifier *v, const kt_expr *e)
   check_indices(v, &e->args, e->dimensions ? (uint32_t)e->args.count : from - rank, e->location);
   for (size_t i = 0; i < e->indices.count; i++)
     REQUIRE(e->indices.items[i]->type == KJIT_INDEX, e->location,
-            "an extent or a step that is no index");
+            "an extent or a step that is not an index");
   for (uint32_t d = 0; e->dimensions && d < rank; d++)
     check_view_dimension(v, e, &e->dimensions[d]);
 }
 
 static void check_property(verifier *v, const kt_expr *e)
 {
-  REQUIRE(e->type == KJIT_INDEX, e->location, "an extent that is no index");
+  REQUIRE(e->type == KJIT_INDEX, e->location, "an extent that is not an index");
   REQUIRE(is_array(v, e->x->type) && e->dimension < info_of(v, e->x->type)->rank, e->location,
-          "an extent of no dimension");
+          "the extent of a dimension that does not exist");
 }
 
 static void check_builtin(verifier *v, const kt_expr *e)
@@ -276,7 +277,7 @@ static void check_item(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->dimension < item_count(v, e->x->type) &&
             item_type(v, e->x->type, e->dimension) == e->type,
-          e->location, "an item of no tuple");
+          e->location, "an item of a value that is not a tuple");
 }
 
 static bool has_elements(const verifier *v, const ki_type_info *info)
@@ -289,7 +290,7 @@ static bool has_elements(const verifier *v, const ki_type_info *info)
 static void check_element(verifier *v, const kt_expr *e)
 {
   const ki_type_info *info = info_of(v, e->x->type);
-  REQUIRE(has_elements(v, info), e->location, "an element of no value with elements");
+  REQUIRE(has_elements(v, info), e->location, "an element of a value that has no elements");
   REQUIRE(info->element == e->type, e->location, "an element of another type");
   check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
 }
@@ -301,11 +302,11 @@ static void check_insert(verifier *v, const kt_expr *e)
   if (e->args.count == 0) {
     REQUIRE(e->dimension < item_count(v, e->type) &&
               item_type(v, e->type, e->dimension) == e->y->type,
-            e->location, "an insertion of no item");
+            e->location, "an insertion at an item that does not exist");
     return;
   }
   REQUIRE(has_elements(v, info) && info->element == e->y->type, e->location,
-          "an insertion of no element");
+          "an insertion into a value that has no elements");
   check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
 }
 
@@ -322,7 +323,7 @@ static void check_lanes(verifier *v, const kt_expr *e, kjit_type whole)
 static void check_member(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && info_of(v, e->x->type)->rank == 0, e->location,
-          "a member of no single element");
+          "a member of a value that is not a single element");
   kjit_type whole = info_of(v, e->x->type)->element;
   if (e->dimension == KJ_ALL_LANES) {
     check_lanes(v, e, whole);
@@ -343,7 +344,7 @@ static void check_member(verifier *v, const kt_expr *e)
 static void check_address(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && info_of(v, e->type)->class_ == KJ_CLASS_POINTER, e->location,
-          "an address of no element");
+          "an address of a value that is not an element");
   REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location,
           "an address of another type");
   check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
@@ -363,7 +364,7 @@ static void check_pointed(verifier *v, const kt_expr *e)
           "extents missing behind a pointer");
   for (size_t i = 0; i < e->args.count; i++)
     REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location,
-            "an extent or a stride that is no index");
+            "an extent or a stride that is not an index");
 }
 
 static void check_empty(verifier *v, const kt_expr *e)
@@ -439,7 +440,7 @@ static void check_store(verifier *v, const kt_stmt *s)
 static void check_condition(verifier *v, const kt_stmt *s)
 {
   check_expr(v, s->value);
-  REQUIRE(s->value->type == KJIT_BOOL, s->location, "a condition that is no bool");
+  REQUIRE(s->value->type == KJIT_BOOL, s->location, "a condition that is not a bool");
 }
 
 static void check_loop(verifier *v, const kt_stmt *s)
@@ -447,7 +448,7 @@ static void check_loop(verifier *v, const kt_stmt *s)
   for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
     check_expr(v, s->indices.items[i]);
     REQUIRE(s->indices.items[i]->type == KJIT_BOOL, s->location,
-            "a condition of a loop that is no bool");
+            "a loop condition that is not a bool");
   }
   v->loop_depth++;
   check_block(v, &s->body);
@@ -469,11 +470,11 @@ static void check_for(verifier *v, const kt_stmt *s)
 static void check_range(verifier *v, const kt_stmt *s)
 {
   REQUIRE(s->vars.count == s->extents.count && s->vars.count >= 1 && s->vars.count <= 3,
-          s->location, "a range of no 1 to 3 dimensions");
+          s->location, "a range that does not have 1 to 3 dimensions");
   for (size_t i = 0; i < s->vars.count; i++) {
     check_var(v, s->vars.items[i], s->location);
     check_expr(v, s->extents.items[i]);
-    REQUIRE(s->extents.items[i]->type == KJIT_INDEX, s->location, "an extent that is no index");
+    REQUIRE(s->extents.items[i]->type == KJIT_INDEX, s->location, "an extent that is not an index");
   }
   check_loop(v, s);
 }

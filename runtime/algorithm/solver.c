@@ -11,11 +11,11 @@ const char *kjit_get_solve_status_text(kjit_solve_status status)
 {
   static const char *const texts[] = {
     [KJIT_SOLVED] = "the residual is within the tolerances",
-    [KJIT_SOLVED_LEAST_SQUARES] = "the residual is the least, within the tolerances",
-    [KJIT_SOLVE_CONDITION] = "the matrix is too ill-conditioned to go on",
-    [KJIT_SOLVE_ITERATIONS] = "there were as many iterations as are allowed",
+    [KJIT_SOLVED_LEAST_SQUARES] = "the residual is minimal within the tolerances",
+    [KJIT_SOLVE_CONDITION] = "the matrix is too ill-conditioned to continue",
+    [KJIT_SOLVE_ITERATIONS] = "the maximum number of iterations was reached",
     [KJIT_SOLVE_INDEFINITE] = "the matrix is not positive definite",
-    [KJIT_SOLVE_OVERFLOW] = "what is computed is no longer finite",
+    [KJIT_SOLVE_OVERFLOW] = "a computed value is no longer finite",
   };
   size_t count = sizeof texts / sizeof *texts;
   return (size_t)status < count ? texts[status] : NULL;

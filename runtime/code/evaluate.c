@@ -302,7 +302,7 @@ static bool extent_of(kj_scope *scope, const ki_expr *expr, const ki_expr *array
   kj_shape shape;
   if (!kj_evaluate_shape(scope, array, &shape)) return false;
   if (dimension >= shape.rank)
-    return refuse(scope, expr, "asks for a dimension that the array does not have");
+    return refuse(scope, expr, "names a dimension that the array does not have");
   return give_index(is_stride ? shape.strides[dimension] : shape.extents[dimension], k);
 }
 

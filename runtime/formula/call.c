@@ -128,7 +128,8 @@ static kjit_type common_of_all(kf_writer *w, const arguments *a)
   all.type = kf_own_type(&all);
   for (size_t i = 0; i < a->count; i++) {
     kjit_type type = kf_find_common_type(i ? &all : &a->items[0], &a->items[i]);
-    if (type == KJIT_ANY) refuse_argument(w, a, i, "a number that goes with the other arguments");
+    if (type == KJIT_ANY)
+      refuse_argument(w, a, i, "a number that has a common type with the other arguments");
     all = (kf_value){ .type = type };
   }
   return all.type;
@@ -157,7 +158,7 @@ static kjit_type join_types(kf_writer *w, const arguments *a, size_t first)
   for (size_t i = first + 1; i < a->count; i++) {
     kjit_type type = kf_find_joined_type(&all, &a->items[i]);
     if (type == KJIT_ANY && (all.type != KJIT_ANY || a->items[i].type != KJIT_ANY))
-      refuse_argument(w, a, i, "a value that goes with the other arguments");
+      refuse_argument(w, a, i, "a value that has a common type with the other arguments");
     if (type != KJIT_ANY) all = (kf_value){ .type = type };
   }
   return kf_own_type(&all);
@@ -290,7 +291,8 @@ static void unify(kf_writer *w, arguments *a, size_t first, kf_value *model)
     return;
   }
   for (size_t i = first; i < a->count; i++)
-    if (a->items[i].kind == KF_TEXT) refuse_argument(w, a, i, "a value that goes with the others");
+    if (a->items[i].kind == KF_TEXT)
+      refuse_argument(w, a, i, "a value that has a common type with the others");
   model->unit = kf_unify(w, a->items + first, a->count - first, &model->kind, a->call->location);
 }
 

@@ -128,7 +128,7 @@ static void say_view_start(kj_buffer *text, const site *site, const kj_failure_r
   (void)site;
   kj_append_format(text,
                    "a view whose elements are aligned to %" PRIu64 " bytes begins %" PRIu64
-                   " behind a multiple of that",
+                   " after a multiple of that",
                    record->values[0], record->values[1]);
 }
 

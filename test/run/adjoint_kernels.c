@@ -119,9 +119,9 @@ static void test_misuse(kjit_module *module)
     size_t count;
     const char *message;
   } rows[] = { { "curve", { 3 }, 1, "parameter 3" },
-               { "curve", { 0, 0 }, 2, "comes twice" },
-               { "each", { 0 }, 1, "no value at run time" },
-               { "each", { 1 }, 1, "no value at run time" } };
+               { "curve", { 0, 0 }, 2, "is given twice" },
+               { "each", { 0 }, 1, "not a value at run time" },
+               { "each", { 1 }, 1, "not a value at run time" } };
   kjit_module *made = NULL;
   kjit_kernel *kernel, *adjoint = NULL;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -210,11 +210,11 @@ static void test_misuse(kjit_module *module)
     { "none", KJIT_JVP, { 0 }, 0, KJIT_ERROR_NAME, "no func `none`" },
     { "own", KJIT_JVP, { 0 }, 0, KJIT_ERROR_NAME, "`own`" },
     { "sin", KJIT_GRAD, { 0 }, 0, KJIT_ERROR_UNSUPPORTED, "`sin` is a built-in" },
-    { "wave", (kjit_derivative)3, { 0 }, 0, KJIT_ERROR_MISUSE, "3 is no derivative" },
+    { "wave", (kjit_derivative)3, { 0 }, 0, KJIT_ERROR_MISUSE, "3 is not a kjit_derivative" },
     { "wave", KJIT_JVP, { 2 }, 1, KJIT_ERROR_MISUSE, "parameter 2" },
-    { "wave", KJIT_JVP, { 1, 1 }, 2, KJIT_ERROR_MISUSE, "comes twice" },
-    { "power", KJIT_GRAD, { 2 }, 1, KJIT_ERROR_MISUSE, "no value at run time" },
-    { "twice", KJIT_GRAD, { 0 }, 1, KJIT_ERROR_MISUSE, "no value at run time" },
+    { "wave", KJIT_JVP, { 1, 1 }, 2, KJIT_ERROR_MISUSE, "is given twice" },
+    { "power", KJIT_GRAD, { 2 }, 1, KJIT_ERROR_MISUSE, "not a value at run time" },
+    { "twice", KJIT_GRAD, { 0 }, 1, KJIT_ERROR_MISUSE, "not a value at run time" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     derived made = { 0 };

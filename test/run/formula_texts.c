@@ -271,12 +271,12 @@ static void test_refused(void)
   refuse("contains(x, 'a')", KJIT_ERROR_TYPE, "a column of texts is expected");
   refuse("contains(s, x)", KJIT_ERROR_TYPE, "argument 2 of `contains` is f64; a text is expected");
   refuse("nullif('a', s) == s", KJIT_ERROR_TYPE, "argument 1 of `nullif` is a text; a column is");
-  refuse("s == t in ('a')", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` beside `==`");
-  refuse("'a' < s < 'b' in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `and`");
-  refuse("s in ('a') == t", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` beside `==`");
-  refuse("s in ('a') in ('b')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `in`");
-  refuse("x in (1) + 1", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` beside `+`");
-  refuse("(x > 1) & s in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` beside `&`");
+  refuse("s == t in ('a')", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` next to `==`");
+  refuse("'a' < s < 'b' in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` next to `and`");
+  refuse("s in ('a') == t", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` next to `==`");
+  refuse("s in ('a') in ('b')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` next to `in`");
+  refuse("x in (1) + 1", KJIT_ERROR_SYNTAX, "parentheses around `x in (1, 2)` next to `+`");
+  refuse("(x > 1) & s in ('a')", KJIT_ERROR_SYNTAX, "around `x in (1, 2)` next to `&`");
   refuse("s in 'a'", KJIT_ERROR_SYNTAX, "expected values in parentheses after `in`");
   refuse("s not 3", KJIT_ERROR_SYNTAX, "expected `in` after `not`");
   refuse("'a' == 'b'", KJIT_ERROR_TYPE,

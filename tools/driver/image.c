@@ -109,8 +109,7 @@ bool tool_check_image(tool_error *error, const char *path, const tool_array *arr
   }
   char *shape = tool_shape_text(array);
   tool_fail(error, TOOL_EXIT_USAGE,
-            "--image: expected a two-dimensional array of real numbers with elements, not %s",
-            shape);
+            "--image: expected a nonempty two-dimensional array of real numbers, not %s", shape);
   free(shape);
   return false;
 }

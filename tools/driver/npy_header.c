@@ -89,7 +89,7 @@ static int64_t read_tuple(reader *r, int64_t *extents, uint32_t most)
     if (accept(r, ",")) continue;
     if (count > 1 && accept(r, ")")) return count;
     bad_header(r,
-               *r->at == ')' ? "',' behind the only extent of a shape" : "',' or ')' in the shape");
+               *r->at == ')' ? "',' after the only extent of a shape" : "',' or ')' in the shape");
     return -1;
   }
   return count;
@@ -342,7 +342,7 @@ static bool read_one_field(reader *r, uint32_t depth, names *list, uint64_t *siz
   uint64_t bytes = 0;
   if (!accept(r, "(")) return bad_header(r, "(name, type) of a field");
   if (!read_string(r, "the name of a field", &name, &length)) return false;
-  if (!accept(r, ",")) return bad_header(r, "',' behind the name of a field");
+  if (!accept(r, ",")) return bad_header(r, "',' after the name of a field");
   skip_blanks(r);
   char *path = tool_copy_text(name, length);
   add_name(list, path);

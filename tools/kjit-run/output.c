@@ -93,9 +93,8 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
   bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
   if (!is_reference && *at != '@' && !tool_is_value(scanner) && strchr("./", at[length]) &&
       at[length])
-    return tool_scan_fail(scanner, at,
-                          "'%s' is no --arg, and no file whose name ends in " TOOL_ARRAY_ENDINGS,
-                          at);
+    return tool_scan_fail(
+      scanner, at, "'%s' is neither an --arg nor a file whose name ends in " TOOL_ARRAY_ENDINGS, at);
   if (is_reference
         ? !tool_scan_reference(arguments, scanner, &output->expected)
         : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))

@@ -27,7 +27,7 @@ bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *o
   bool found = kjit_get_function(m->module, name, &operand->function) == KJIT_OK;
   const kjit_diagnostic *reason = found ? NULL : kjit_get_diagnostic(m->context, 0);
   if (!found)
-    tool_scan_fail(scanner, at, "'%s' is no --arg, and %s", name,
+    tool_scan_fail(scanner, at, "'%s' is not an --arg, and %s", name,
                    reason ? reason->message : "no func");
   free(name);
   return found;

@@ -76,7 +76,7 @@ class AdjointKernel(Kernel):
 
     def _for_shapes(self, shapes):
         if any(shape is not None for shape in shapes):
-            raise TypeError(f"kjit.adjoint: {self._of.__name__}() is handed a tuple, a record or a function, which kernels with adjoints do not take")
+            raise TypeError(f"kjit.adjoint: {self._of.__name__}() got a tuple, a record or a function, which kernels with adjoints do not accept")
         return self
 
     def _write(self):
@@ -109,7 +109,7 @@ class _ByArguments:
         count = len(self._of._parameters())
         numbers = tuple(i for i, x in enumerate(args[:count]) if _is_array_of_floats(x))
         if not numbers:
-            raise TypeError(f"kjit.adjoint: {self._of.__name__}() gets no array of floats")
+            raise TypeError(f"kjit.adjoint: {self._of.__name__}() got no array of floats")
         return _make(self._of, numbers)
 
     def __call__(self, *args):

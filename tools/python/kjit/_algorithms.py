@@ -325,7 +325,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
         raise TypeError(f"no option is called {unknown[0]!r}; the options are {', '.join(_OPTIONS)}")
     for i, x in enumerate(_flat(arguments)):
         if x is None:
-            raise TypeError(f"{name}: argument {i + 1} is None: an array or a number is expected")
+            raise TypeError(f"{name}: argument {i + 1} is None: expected an array or a number")
     _check_counts(own)
     if own.get("initial") is not None:
         own["initial"] = _one_value(own["initial"])

@@ -113,7 +113,7 @@ def cpu_devices():
     than 1 to 64."""
     given = os.environ.get("KJIT_CPU_DEVICES") or "1"
     if not given.isdecimal() or not 1 <= int(given) <= _MOST_CPU_DEVICES:
-        raise ValueError(f"KJIT_CPU_DEVICES={given}: a number from 1 to {_MOST_CPU_DEVICES} is expected")
+        raise ValueError(f"KJIT_CPU_DEVICES={given}: expected a number from 1 to {_MOST_CPU_DEVICES}")
     return int(given)
 
 

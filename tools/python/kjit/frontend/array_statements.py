@@ -178,7 +178,7 @@ class ArrayStatements:
         unpacks, unpack = elements.symbol(texts.unpacks(count)), elements.symbol(texts.unpack(count))
         lines = [
             elements.head(target, ["v"]),
-            elements.failing(target, f"if not {unpacks}(v)", f"an array that is unpacked has not {count} elements", ValueError),
+            elements.failing(target, f"if not {unpacks}(v)", f"the number of elements in an unpacked array is not {count}", ValueError),
             [f"  return {unpack}(v)"],
             ["}"],
         ]

@@ -44,7 +44,7 @@ class ArrayValues:
             return None
         place = self.source.place(node)
         if node.attr == "flat":
-            raise self.error(node, "array.flat is iterated over or indexed: `for v in a.flat`, `a.flat[i]`")
+            raise self.error(node, "array.flat can only be iterated over or indexed: `for v in a.flat`, `a.flat[i]`")
         if node.attr not in _COMPUTED:
             return None
         if isinstance(node.value, ast.Attribute) and node.value.attr == "dtype":
@@ -149,7 +149,7 @@ class ArrayValues:
         if self.is_flat(node.value):
             array = self.expression(node.value.value)
             if isinstance(node.slice, (ast.Slice, ast.Tuple)):
-                raise self.error(node, "array.flat has an integer as index in a kernel")
+                raise self.error(node, "an index of array.flat must be an integer in a kernel")
             position = self.call_library(texts.POSITION, [*array, ".shape"], self.expression(node.slice))
             return [place, *array, "[", *position, "]"]
         items, has_ellipsis, has_none = self.index_kinds(node.slice)

@@ -204,7 +204,7 @@ class Assignments:
         ):
             raise self.error(
                 statement,
-                f"kjit.{word.name} makes an array that one name has, assigned once: tile = kjit.{word.name}(shape, dtype)",
+                f"kjit.{word.name} creates an array that must be assigned once, to one name: tile = kjit.{word.name}(shape, dtype)",
             )
         align = next((k.value for k in call.keywords if k.arg == "align"), None)
         if len(call.args) != 2 or len(call.keywords) != (align is not None):
@@ -240,7 +240,7 @@ class Assignments:
                 "size. Create the array outside, and pass it",
             )
         if self.scope.stores[made.name] > 1 or made.name not in self.scope.declare.get(id(statement), ()):
-            raise self.error(statement, f"`{made.name}` is an array of the function's own, which is assigned once")
+            raise self.error(statement, f"`{made.name}` is a shared or local array and can be assigned only once")
         dtype = self.numpy_dtype(float if made.dtype is None else self.static_value(made.dtype))
         if isinstance(dtype, (bool, int, float)):
             dtype = type(dtype)

@@ -153,7 +153,7 @@ def find(function, source):
     source cannot be found."""
     code = function.__code__
     missing = SourceError(
-        f"the source of {function.__qualname__} is not to be found ({code.co_filename}): kjit reads it; "
+        f"the source of {function.__qualname__} cannot be found ({code.co_filename}): kjit reads it; "
         "define the function in a file or in a cell of a notebook, or call kjit.keep_sources() before the text is compiled",
         "KJIT_ERROR_SYNTAX",
     )
