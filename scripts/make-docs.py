@@ -232,7 +232,7 @@ def comment_rows(body):
 def introduction_of_module(name):
     """What the head of a module that kjit brings along says, and the example."""
     head = (ROOT / f"lib/library/{name}.kir").read_text().split("\n\n", 1)[0]
-    parts = [paragraph(" ".join(line[2:] for line in part.splitlines())) for part in head.split("\n#\n")]
+    parts = [paragraph(" ".join(line[2:] for line in part.splitlines() if line.startswith("#"))) for part in head.split("\n#\n")]
     return "\n\n".join(part for part in [*parts, example(f"import {name}")] if part)
 
 

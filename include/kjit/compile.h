@@ -18,8 +18,8 @@ extern "C" {
   ROW(PTX, "ptx", 1, "PTX; GPU targets") \
   ROW(ASM, "asm", 1, "assembly; CPU targets") \
   ROW(OBJECT, "object", 0, "ELF object; CPU targets") \
-  ROW(CUBIN, "cubin", 0, "machine code; GPU targets; by ptxas, where no driver has made it") \
-  ROW(SASS, "sass", 1, "the same disassembled; by nvdisasm or cuobjdump")
+  ROW(CUBIN, "cubin", 0, "machine code; GPU targets; made by the driver or by ptxas") \
+  ROW(SASS, "sass", 1, "disassembled machine code; GPU targets; by nvdisasm or cuobjdump")
 
 /* Results of a compilation; KJIT_STAGES describes each stage. */
 typedef enum kjit_stage {

@@ -54,7 +54,7 @@ static const char after_stages[] =
   "\n"
   "Exit status:\n"
   "  0  success\n"
-  "  2  the command line is wrong, or the module does not have the name\n"
+  "  2  the command line is wrong, or names something that the module does not have\n"
   "  3  the kernel IR has an error, the target does not support it, or ptxas or the disassembler "
   "failed\n"
   "  4  a file is missing, damaged or cannot be written\n"
