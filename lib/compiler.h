@@ -139,7 +139,7 @@ struct kj_compile_request {
 /* A limit on the values of an untyped number. The kernel converts the number to type at this source
  * location. */
 typedef struct kj_number_limit {
-  int64_t value;  /* for KJIT_U64 the bits of a uint64_t */
+  int64_t value;  /* the value; for KJIT_U64, the bits of a uint64_t */
   kjit_type type; /* KJIT_ANY means that there is no limit */
   /* file is an index into kjit_module.sources; line 0 means not known */
   uint32_t file, line, column;
@@ -281,7 +281,8 @@ typedef struct kj_failure_site {
   kj_location location;
   /* how each value of the record is read: i signed, u unsigned, f float; 0 means no value */
   char formats[2];
-  /* its message in kj_code.failure_texts, which has no 0 byte at the end; may be empty */
+  /* location of the message in kj_code.failure_texts, which has no 0 byte at the end; may be empty
+   * */
   uint32_t text_offset, text_bytes;
 } kj_failure_site;
 
@@ -294,14 +295,14 @@ enum { KJ_MAP_MOST_BOX = 256, KJ_MAP_MOST_EXTENT = INT32_MAX - (KJ_MAP_MOST_BOX 
 typedef struct kj_tensor_map {
   uint16_t argument;
   uint8_t rank, swizzle_bytes;
-  uint32_t box[KJ_MAP_RANK]; /* in the order of the array's dimensions */
+  uint32_t box[KJ_MAP_RANK]; /* extents of the box, in the order of the array's dimensions */
 } kj_tensor_map;
 
 /* The GPU math library that the code depends on. */
 typedef enum kj_math_library {
   KJ_MATH_NONE,
-  KJ_MATH_LIBDEVICE, /* from a CUDA toolkit */
-  KJ_MATH_LIBCLC     /* from the compiler library, or from kjit_config.libdevice_path */
+  KJ_MATH_LIBDEVICE, /* libdevice, from a CUDA toolkit */
+  KJ_MATH_LIBCLC     /* libclc, from the compiler library or kjit_config.libdevice_path */
 } kj_math_library;
 
 /* Result of a compilation. The disk cache stores the struct as it is: every new string or other

@@ -44,7 +44,7 @@ typedef struct kd_site {
   bool is_uniform;         /* the index is the same in the whole grid */
   bool is_before;          /* the access is before the grid loop */
   uint32_t rank, loops;    /* loops: number of loops around the access, inside the grid loop */
-  const kt_stmt *inner[8]; /* these loops, the outermost first */
+  const kt_stmt *inner[8]; /* the inner loops, the outermost first */
   kd_index indices[KJ_MAX_RANK];
 } kd_site;
 
@@ -146,9 +146,10 @@ struct kd_part {
   bool is_last;    /* no loop follows */
   KJ_LIST(kd_site) sites;
   /* The next four have an entry for each variable. */
-  const kt_expr **definitions; /* its only value; NULL if it has several */
-  bool *is_before, *is_inside; /* it is assigned before the grid loop; inside the grid loop */
-  const kt_stmt **loops;       /* the inner loop whose loop variable it is, or NULL */
+  const kt_expr **definitions; /* the only value of each variable; NULL if it has several */
+  /* whether each variable is assigned before or inside the grid loop */
+  bool *is_before, *is_inside;
+  const kt_stmt **loops; /* the inner loop whose loop variable it is, or NULL */
   /* The next four are for parts that gather; they are NULL or empty for the first part of a loop.
    */
   const kd_array_plan *gathered;

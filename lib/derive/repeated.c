@@ -9,7 +9,8 @@ enum { MOST_NODES = 256 };
 typedef struct repeats {
   kd_derivation *d;
   kt_expr **places[MOST_NODES];
-  bool is_certain[MOST_NODES]; /* it is evaluated under every condition in the statement */
+  /* whether each node is evaluated under every condition in the statement */
+  bool is_certain[MOST_NODES];
   size_t count;
 } repeats;
 

@@ -12,14 +12,14 @@ typedef uint64_t word;
 enum { WORD_BITS = 64 };
 
 typedef struct effects {
-  bool *read, *written; /* by index of the parameter */
+  bool *read, *written; /* whether the func reads or writes each parameter, by its index */
   bool is_done, is_busy;
 } effects;
 
 typedef struct finder {
   const kjit_module *module;
   kj_arena arena;
-  effects *known; /* by index of the function's declaration */
+  effects *known; /* known effects of each function, by the index of its declaration */
   /* Parameters that some func of the module writes to; a func argument can be any of these funcs.
    * Bit i stands for parameter i, and the last bit for all further parameters. */
   word funcs_write;
@@ -32,7 +32,7 @@ typedef struct walk {
   effects *effects;
   size_t words;   /* number of words in a set */
   word *sets;     /* by index of the parameter or local */
-  bool *was_used; /* by the same index: the set was used in this round */
+  bool *was_used; /* whether the set was used in this round, by the same index */
   bool is_stale;  /* a set has grown after its use (in a loop), so another round is needed */
 } walk;
 

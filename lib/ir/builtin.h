@@ -14,7 +14,8 @@ typedef enum ki_builtin_id {
 #include "ir/builtins.def"
 #undef X
   KJ_BUILTIN_COUNT,
-  KJ_FIRST_FLOAT_BUILTIN = KJ_BUILTIN_SQRT /* from here on: functions of floats */
+  /* this and the following built-ins are functions of floats */
+  KJ_FIRST_FLOAT_BUILTIN = KJ_BUILTIN_SQRT
 } ki_builtin_id;
 
 /* flags */

@@ -359,7 +359,7 @@ typedef struct reacher {
   kj_arena *arena;
   kj_buffer *buffer;
   ki_naming naming;
-  kj_map declared; /* from a printed name to its declaration, or NULL after it is reached */
+  kj_map declared; /* maps a printed name to its declaration, or NULL after it is reached */
   KJ_LIST(const ki_decl *) reached;
 } reacher;
 

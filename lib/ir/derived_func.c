@@ -13,7 +13,7 @@ typedef struct derivation {
   const char *name;  /* name of the func or kernel to differentiate */
   const char *asker; /* name of the public function, for messages */
   ki_builtin_id kind;
-  bool chosen[MOST_CHOSEN]; /* by index of the parameter */
+  bool chosen[MOST_CHOSEN]; /* whether each parameter is chosen, by its index */
   bool lists_chosen;        /* the call lists the indices */
   bool only_arrays;         /* ignore chosen parameters that are not arrays */
   ki_decl *made;            /* the new func in the copied module */

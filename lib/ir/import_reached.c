@@ -19,9 +19,9 @@ typedef struct reacher {
   kj_arena *arena;
   kjit_module *module;
   KJ_LIST(const kj_library_source *) sources; /* imported, directly and by others */
-  bool *is_imported;                          /* by index of the source */
-  bool *is_reached; /* by index of the declaration: used directly or through others */
-  /* by the first character of a name: one bit for each length of a declaration's name */
+  bool *is_imported;                          /* whether each source is imported, by its index */
+  bool *is_reached; /* whether each declaration is used, directly or through others, by its index */
+  /* for each first character of a name: one bit for each length of a declaration's name */
   uint64_t lengths[UCHAR_MAX + 1];
   /* work list of reached declarations; the words of the first `read` declarations are done */
   KJ_LIST(const kj_library_declaration *) reached;

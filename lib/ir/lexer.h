@@ -132,7 +132,7 @@ typedef struct ki_lexer {
    * applies */
   kj_location directed;
   uint32_t directed_file; /* source named last by a directive; 0 means none */
-  kj_map directed_files;  /* from a file name to the number of its source */
+  kj_map directed_files;  /* maps a file name to the number of its source */
   kjit_module *module;    /* directives add their sources to it; NULL forbids directives */
   kj_arena *arena;        /* owns names and strings */
   kj_map names;

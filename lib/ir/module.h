@@ -103,7 +103,7 @@ struct ki_expr {
   __int128 integer;
   double number;
   const char *name;
-  bool is_enclosed; /* in parentheses; set in formulas only */
+  bool is_enclosed; /* whether the expression is in parentheses; set in formulas only */
 };
 
 /* ---- declarations ---- */
@@ -122,7 +122,7 @@ typedef enum ki_decl_kind {
 } ki_decl_kind;
 
 typedef struct ki_attribute {
-  const struct ki_attribute_info *info; /* its row of attributes.def */
+  const struct ki_attribute_info *info; /* the attribute's row of attributes.def */
   kj_location location;
   ki_exprs values;
 } ki_attribute;
@@ -130,7 +130,7 @@ typedef KJ_LIST(ki_attribute) ki_attributes;
 
 struct ki_decl {
   ki_decl_kind kind;
-  const char *name; /* as in the source; the printer makes names unique */
+  const char *name; /* name as in the source; the printer makes names unique */
   kj_location location;
   /* index for side tables, from 0 without gaps. Parameters and locals are numbered in their
    * function, other declarations in the module */
@@ -164,7 +164,9 @@ struct ki_function {
   bool is_kernel, is_extern;
   /* a func of lib/library whose body was not parsed, in a partial module; the body is empty */
   bool is_header;
-  bool is_expression; /* from kjit_parse_expression: must not call functions that have effects */
+  /* whether kjit_parse_expression created the func, which must not call functions that have effects
+   * */
+  bool is_expression;
   ki_decls params;
   /* The parameters as written, one KI_SHAPE_ARGUMENT each, and tuples in parentheses: "-(--(-))()".
    * The parser sets it for functions with tuples. */
@@ -214,7 +216,8 @@ typedef struct ki_linked_code {
   const char *name, *options;
   const char *data; /* followed by a 0 byte */
   size_t size_bytes;
-  uint64_t digest[2]; /* of all fields; the name counts because debug information contains it */
+  /* digest of all fields; the name counts because debug information contains it */
+  uint64_t digest[2];
 } ki_linked_code;
 typedef struct ki_bound_extern {
   void (*host_function)(void); /* code for the CPU, or NULL */
@@ -301,7 +304,7 @@ struct kjit_module {
   void *kernels; /* kjit_kernel objects, which the runtime creates on demand */
   void (*release_kernels)(kjit_module *module);
   ki_builtin_func *builtin_funcs; /* under the context's mutex; freed with the module */
-  kjit_module *previous, *next;   /* in the context's list of published modules */
+  kjit_module *previous, *next;   /* neighbours in the context's list of published modules */
   bool is_published;
   /* The context was destroyed before the application released the module. Then only this field,
    * forks, remains, references and context are valid. forks is the value of kj_forks at that
@@ -318,7 +321,7 @@ struct kjit_module {
   /* Modules from which this one was made. The module retains them, because it shares their texts
    * and data. The list is in the arena. */
   KJ_LIST(kjit_module *) bases;
-  ki_later *later; /* in the arena; NULL means that the module is already linked */
+  ki_later *later; /* allocated in the arena; NULL means that the module is already linked */
   /* In the arena; NULL means that the module has all bodies. A partial module of an algorithm has
    * only the headers of the funcs of lib/library that its own text names. */
   ki_partial *partial;

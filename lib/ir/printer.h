@@ -12,13 +12,14 @@
 typedef struct ki_naming {
   const ki_types *types;
   kj_arena *arena;
-  kj_map changed; /* from the address of a declaration to its new name; others keep their name */
-  /* from every name used in the module to the last number that was tried as a suffix of it */
+  /* maps the address of a declaration to its new name; other declarations keep their name */
+  kj_map changed;
+  /* maps every name used in the module to the last number that was tried as its suffix */
   kj_map taken;
   kj_map bound; /* while a function is walked: from a name to its chain of local declarations */
   KJ_LIST(struct ki_bound *) open;
-  kj_map global;  /* from a name to the func, constant or struct of a built module */
-  kj_map structs; /* from a struct type to its declaration */
+  kj_map global;  /* maps a name to the func, constant or struct of a built module */
+  kj_map structs; /* maps a struct type to its declaration */
   uint32_t scope;
 } ki_naming;
 

@@ -55,7 +55,7 @@ typedef struct ki_type_info {
    * fields of structs: the alignment of their elements if it differs from the alignment of the
    * element type. 0 for other arrays */
   uint32_t alignment_bytes;
-  const char *name; /* of scalars, void, func and structs */
+  const char *name; /* name of a scalar, void, func or struct */
   /* arrays, vectors, pointers */
   kjit_type element;
   uint32_t rank;

@@ -28,9 +28,9 @@ typedef struct ki_verifier {
   kjit_module *module;
   kj_diagnostics *diagnostics;
   kj_arena *arena; /* the module's */
-  /* from a name to its ki_decl; declarations of lib/library have a map of their own */
+  /* map a name to its ki_decl; declarations of lib/library have a separate map */
   kj_map decls, library_decls;
-  ki_summary *summaries; /* by index of the declaration */
+  ki_summary *summaries; /* summary of each declaration, by its index */
   bool is_text;          /* the module was parsed, so every name comes from the source */
   ki_decl *decl;         /* the declaration that is being verified */
   ki_function *function; /* the function that is being verified, or NULL */
@@ -39,10 +39,10 @@ typedef struct ki_verifier {
   const char *fixed;
   bool takes_kernel;           /* the expression is the operand of `adjoint` */
   const ki_stmt *loop, *range; /* innermost loop; innermost grid_range or block_range */
-  bool *visible;               /* by index of the local declaration */
+  bool *visible;               /* whether each local declaration is visible, by its index */
   KJ_LIST(uint32_t) shown;
   bool in_parameters;     /* a parameter type can use all parameters */
-  uint8_t *struct_states; /* by index of the declaration; used by struct_decl.c only */
+  uint8_t *struct_states; /* state of each declaration, by its index; used by struct_decl.c only */
   uint32_t struct_depth;
 } ki_verifier;
 

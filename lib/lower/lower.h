@@ -98,7 +98,7 @@ struct kl_lowering {
   /* set by the target before kl_lower */
   kt_compilation *c;
   LLVMContextRef context;
-  LLVMModuleRef module; /* with triple and layout */
+  LLVMModuleRef module; /* the module, with triple and layout */
   LLVMTargetDataRef layout;
   const kl_lower_target *target;
   void *target_state; /* the target's own */
@@ -121,7 +121,7 @@ struct kl_lowering {
   /* dynamic shared memory, by memory.c: see kj_shared_array */
   /* dynamic_alignment is the alignment of all dynamic shared memory */
   uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment;
-  KJ_LIST(struct kl_shared_place) shared_places; /* for all shared variables that are used */
+  KJ_LIST(struct kl_shared_place) shared_places; /* places of all shared variables that are used */
   uint64_t constant_bytes;                       /* size of the constant arrays so far */
   /* Number of while loops and for loops with many iterations, without ranges over threads. */
   uint32_t loop_count;
@@ -333,7 +333,8 @@ void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block
                  LLVMBasicBlockRef otherwise);
 /* unless the current block is terminated */
 void kl_branch(kl_lowering *l, LLVMBasicBlockRef block);
-LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name); /* in the entry block */
+/* Allocates stack memory in the entry block. */
+LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name);
 /* Allocates a local array in the entry block. In untrusted code it is initialized to 0. */
 LLVMValueRef kl_alloca_array(kl_lowering *l, LLVMTypeRef type, const char *name,
                              uint32_t alignment);
@@ -494,7 +495,8 @@ LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes);
 /* Builds +, - or * on bf16 values or vectors with instructions of the target. Returns NULL and
  * builds nothing if the target has none. */
 LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr); /* for f16 and bf16 */
+/* Lowers fma for f16 and bf16. */
+LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr);
 /* converts f64 to f32, for a second rounding afterwards */
 LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x);
 
@@ -513,7 +515,7 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 
 typedef struct kl_failure {
   kj_failure_kind kind;
-  bool is_asserted; /* for KJ_CHECK_ASSERTED: the failure must never happen */
+  bool is_asserted; /* whether the failure must never happen; set for KJ_CHECK_ASSERTED */
   kj_location location;
   const char *message; /* may be NULL */
   unsigned count;

@@ -78,8 +78,9 @@ struct kl_lower_target {
   /* Returns whether instructions exist for bf16 sums and products, and for rounding a float to
    * bf16. NULL means none. */
   bool (*has_brain_arithmetic)(kl_lowering *l);
-  bool (*has_half_fma)(kl_lowering *l, kjit_type type); /* for f16 or bf16; NULL means never */
-  /* for f16 or bf16: returns whether LLVM's atomicrmw becomes an instruction. NULL means never */
+  /* Returns whether the target has fma for f16 or bf16. NULL means never. */
+  bool (*has_half_fma)(kl_lowering *l, kjit_type type);
+  /* Returns whether LLVM's atomicrmw on f16 or bf16 becomes an instruction. NULL means never. */
   bool (*adds_small_float)(kl_lowering *l, kjit_type type);
   void (*syncwarp)(kl_lowering *l, LLVMValueRef mask);
   /* Accesses with a cache hint; values have their memory type. NULL means that plain accesses are

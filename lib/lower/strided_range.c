@@ -278,7 +278,7 @@ typedef struct range {
   const kt_stmt *stmt;
   LLVMTypeRef type;                  /* type of the counters */
   LLVMValueRef rank, count;          /* in this type */
-  LLVMValueRef extents[KJ_MAX_RANK]; /* in this type; evaluated once, not negative */
+  LLVMValueRef extents[KJ_MAX_RANK]; /* extents in this type; evaluated once, not negative */
   LLVMMetadataRef id;
 } range;
 

@@ -74,7 +74,7 @@ void kp_find_uniform(kp_simt *s);
 typedef enum kp_simt_level {
   KJ_LEVEL_SCALAR, /* once for the block, outside of thread loops */
   KJ_LEVEL_JOINT,  /* control flow between thread loops */
-  KJ_LEVEL_THREAD  /* in a thread loop */
+  KJ_LEVEL_THREAD  /* part of a thread loop */
 } kp_simt_level;
 kp_simt_level kp_find_level(const kp_simt *s, const kt_stmt *stmt,
                             const kp_simt_position *position);

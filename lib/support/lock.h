@@ -13,26 +13,26 @@
 /* The order of mutexes. A thread that holds a mutex may lock only mutexes further down in this
  * list. It never holds two mutexes of the same kind. */
 typedef enum kj_lock_order {
-  KJ_LOCK_ALGORITHMS,      /* of the cache of the algorithms' kernels */
+  KJ_LOCK_ALGORITHMS,      /* the cache of the algorithms' kernels */
   KJ_LOCK_RUNTIME,         /* context->runtime_mutex */
   KJ_LOCK_LOADED,          /* kj_runtime.loaded_mutex */
   KJ_LOCK_KERNEL,          /* kjit_kernel.mutex */
   KJ_LOCK_SPECIALIZATION,  /* kjit_specialization.mutex */
   KJ_LOCK_COMPILER,        /* kj_runtime.compiler_mutex */
-  KJ_LOCK_BACKGROUND,      /* of the background threads */
-  KJ_LOCK_COMPILE_THREADS, /* of the threads that run compilations of other threads */
-  KJ_LOCK_CHILDREN,        /* of the child processes that compile */
-  KJ_LOCK_AHEAD,           /* of the threads that compile ahead of time */
+  KJ_LOCK_BACKGROUND,      /* the background threads */
+  KJ_LOCK_COMPILE_THREADS, /* the threads that run compilations of other threads */
+  KJ_LOCK_CHILDREN,        /* the child processes that compile */
+  KJ_LOCK_AHEAD,           /* the threads that compile ahead of time */
   KJ_LOCK_DISK,            /* kj_disk.mutex */
-  KJ_LOCK_STREAMS,         /* of a device's streams and captures, and the order between them */
-  KJ_LOCK_POOL,            /* of a memory pool; never held during a driver call */
+  KJ_LOCK_STREAMS,         /* streams and captures of a device, and their order */
+  KJ_LOCK_POOL,            /* a memory pool; never held during a driver call */
   KJ_LOCK_PRINTS,          /* kj_prints.mutex */
   KJ_LOCK_INTERRUPTS,      /* kj_interrupts.mutex */
   KJ_LOCK_DEVICE,          /* kjit_device.mutex */
   KJ_LOCK_LINES,           /* kj_runtime.print_mutex */
   KJ_LOCK_OBJECTS,         /* kj_runtime.objects_mutex */
   KJ_LOCK_SINK,            /* kn_print_sink.mutex */
-  KJ_LOCK_WORKERS          /* of the worker threads of CPU launches */
+  KJ_LOCK_WORKERS          /* the worker threads of CPU launches */
 } kj_lock_order;
 
 /* lock.c: records the mutexes that this thread holds, in builds with assertions only. */

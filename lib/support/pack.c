@@ -51,7 +51,7 @@ typedef struct packer {
   size_t start; /* index in bytes at which the serialized data begin */
   kj_arena *arena;
   const kj_pack_numbers *numbers;
-  kj_map places; /* from addresses to offsets */
+  kj_map places; /* maps addresses to offsets */
   steps left;
 } packer;
 
@@ -161,7 +161,7 @@ typedef struct unpacker {
   size_t size_bytes, left_bytes; /* left_bytes: limit for further copies */
   kj_arena *arena;
   const kj_pack_numbers *numbers;
-  kj_map copies; /* from offsets and outlines to copies */
+  kj_map copies; /* maps offsets and outlines to copies */
   steps left;
 } unpacker;
 

@@ -87,7 +87,7 @@ void kg_start_llvm(void)
  * frame exceeds a limit. */
 static void note_frame(kg_llvm_errors *errors, const char *warning)
 {
-  enum { CALL_BYTES = 64 }; /* for the return address and alignment */
+  enum { CALL_BYTES = 64 }; /* stack bytes of a call for the return address and alignment */
   static const char start[] = "stack frame size (";
   const char *at = strstr(warning, start);
   unsigned long long bytes = at ? strtoull(at + sizeof start - 1, NULL, 10) : 0;

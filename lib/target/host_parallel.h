@@ -35,7 +35,7 @@ typedef struct kg_loop_view {
   LLVMBasicBlockRef header, latch;
   bool is_innermost;                 /* if false, the blocks and accesses have no order */
   KJ_LIST(LLVMBasicBlockRef) blocks; /* topological order: each block comes before its successors */
-  KJ_LIST(kg_access) accesses;       /* in the order of the blocks */
+  KJ_LIST(kg_access) accesses;       /* accesses in the order of the blocks */
   size_t words;
   uint64_t *behind; /* bit sets: for each block the blocks that follow it in the same iteration */
 } kg_loop_view;

@@ -84,7 +84,7 @@ static bool has_recursion(const kt_compilation *c)
  * needs are determined later. */
 static uint64_t count_parameter_bytes(const kt_compilation *c)
 {
-  enum { OTHERS = 1024 /* for shared arrays, failures and printed lines */ };
+  enum { OTHERS = 1024 /* bytes for shared arrays, failures and printed lines */ };
   uint64_t bytes = OTHERS + (c->module->has_tensor_copies ? KJ_MOST_MAPS * KJ_MAP_BYTES : 0);
   for (uint32_t i = 0; i < c->request->signature->count; i++) {
     const kj_argument *argument = &c->request->signature->arguments[i];

@@ -64,7 +64,7 @@ typedef struct kt_meaning {
 /* The guesses about a declaration, which are kept between rounds. */
 typedef struct kt_guess {
   kjit_type type; /* common type of the assigned values, for a VAR whose type depends on them */
-  kj_location location; /* of the value that gave the guess this type */
+  kj_location location; /* location of the value that gave the guess this type */
   kt_level level;
   bool was_read;   /* the variable was read in this round */
   bool is_default; /* only literals have been assigned */
@@ -136,8 +136,8 @@ struct kt_inferred {
   kt_expr *constant_result; /* set if the body only returns this constant */
   kt_level result_level;
   bool has_grid_range, has_block_range;
-  KJ_LIST(kt_message) messages;   /* of the last round */
-  KJ_LIST(kt_inferred *) callees; /* of the last round */
+  KJ_LIST(kt_message) messages;   /* messages of the last inference round */
+  KJ_LIST(kt_inferred *) callees; /* instances called in the last inference round */
   bool is_reached;
   uint64_t work; /* number of inferred statements and expressions in all rounds */
 };
@@ -161,7 +161,7 @@ typedef struct kt_constant {
   bool is_array;
   uint32_t rank;
   int64_t extents[KJ_MAX_RANK];
-  KJ_LIST(kt_expr *) elements; /* in row-major order; empty if is_outside */
+  KJ_LIST(kt_expr *) elements; /* the elements in row-major order; empty if is_outside */
   bool is_being_made;
   bool is_outside; /* a variable of the program that loads the code */
 } kt_constant;
@@ -169,9 +169,9 @@ typedef struct kt_constant {
 typedef struct kt_inference {
   kt_compilation *c;
   KJ_LIST(kt_inferred *) records; /* during inference, instance->id is the index of its record */
-  kt_constant **constants;        /* by index of the module's declaration */
+  kt_constant **constants;        /* the constant of each declaration of the module, by its index */
   size_t constant_count;
-  uint32_t block[3]; /* from the kernel's @block if it is constant; 0 means unknown */
+  uint32_t block[3]; /* block shape of the kernel's @block if it is constant; 0 means unknown */
   uint32_t depth;
   bool has_double; /* some argument is f64, so there are no remarks about f64 */
   uint32_t remark_count;
@@ -192,7 +192,7 @@ struct kt_scope {
   kt_inferred *record;
   kt_instance *instance;
   const ki_function *function;
-  kt_meaning *meanings; /* by index of the declaration, like guesses */
+  kt_meaning *meanings; /* meaning of each declaration, by its index like guesses */
   kt_guess *guesses;
   kt_copy *copy; /* the copy that is being inferred; NULL outside of functions */
   kt_stmts *out; /* receives the typed statements */
@@ -219,7 +219,7 @@ struct kt_scope {
   bool wraps;               /* the function is `@wrap` or `@numba` */
   bool has_numba_types;     /* the function is `@numba` */
   bool is_cast;             /* inside an explicit conversion of an untyped number */
-  KJ_LIST(kt_level) levels; /* by index of the variable */
+  KJ_LIST(kt_level) levels; /* level of each variable, by its index */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;
 };
@@ -274,8 +274,8 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr);
 kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee);
 /* Emits the statements of a loop with `@interleave`, its iterations side by side. Variables with an
  * index below `outer` exist outside of the loop. Emits nothing and returns false if the iterations
- * depend on each other or have no common loop. Refuses a number of iterations that is not constant or
- * too large. */
+ * depend on each other or have no common loop. Refuses a number of iterations that is not constant
+ * or too large. */
 bool kd_interleave(kt_scope *s, const kt_stmt *loop, size_t outer, kj_location location);
 
 /* ---- infer_body.c ---- */
@@ -723,7 +723,7 @@ kt_expr *kt_apply_rule_parts(kt_scope *s, const struct kt_operands *operands, bo
 typedef struct kt_slice {
   bool is_index;          /* a single index, which removes the dimension */
   bool is_whole;          /* the whole dimension */
-  kt_expr *start;         /* of any integer type for an index, else i64 */
+  kt_expr *start;         /* the index, of any integer type, or the start of the slice, i64 */
   kt_expr *extent, *step; /* i64, for a slice; step NULL means 1 */
 } kt_slice;
 kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,

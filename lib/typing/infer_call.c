@@ -387,11 +387,11 @@ typedef struct binding {
   const ki_expr *call;
   const ki_function *function;
   const kt_captured *captured; /* or NULL */
-  kt_expr **values;            /* by parameter; NULL for functions */
+  kt_expr **values;            /* argument value of each parameter; NULL for functions */
   kt_bound *bounds;
   /* run-time arguments by parameter; NULL means that a parameter is not passed at run time */
   kt_expr **arguments;
-  const ki_expr **fields; /* by parameter: as in kt_bound */
+  const ki_expr **fields; /* fields of each parameter, see kt_bound */
   uint64_t variable;      /* bit i: a float literal for parameter i is passed at run time */
 } binding;
 

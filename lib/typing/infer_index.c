@@ -115,7 +115,7 @@ typedef struct indexing {
   const ki_expr *expr;
   kt_expr *base;
   kt_exprs indices;
-  kt_slice slices[KJ_MAX_RANK]; /* for indices that are slices; their start is in indices */
+  kt_slice slices[KJ_MAX_RANK]; /* indices that are slices; their start is in indices */
   uint32_t slice_count;
 } indexing;
 

@@ -113,7 +113,7 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
 
 static void check_symbols(kt_compilation *c)
 {
-  kj_map known; /* from a symbol to the first instance that has it */
+  kj_map known; /* maps a symbol to the first instance that has it */
   kj_init_map(&known, c->arena);
   for (size_t i = 0; i < c->instances.count; i++) {
     const kt_instance *instance = c->instances.items[i];

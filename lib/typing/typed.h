@@ -62,7 +62,7 @@ struct kt_compilation {
   /* kt_fail jumps to it with KJ_JUMP_ERROR, the arena with KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
   uint32_t state; /* bits of kt_tree_state */
-  /* in order of creation: callees precede callers, except for instances[0], the kernel */
+  /* instances in order of creation: callees precede callers, except for instances[0], the kernel */
   KJ_LIST(kt_instance *) instances;
   /* the instance that is being inferred, for the call chain in messages */
   const kt_instance *chain;
@@ -86,7 +86,7 @@ struct kt_compilation {
    * under which the hoisted checks of a block cannot fail. unchecked: the same kernel without these
    * checks, which a block runs if the conditions hold; NULL if there is none. */
   kt_exprs hoisted;
-  bool drops_hoisted; /* this is the compilation of the unchecked kernel */
+  bool drops_hoisted; /* whether this is the compilation of the kernel without hoisted checks */
   kt_compilation *unchecked;
 };
 
@@ -226,7 +226,7 @@ struct kt_expr {
   /* The check was removed, because pass/prove.c has shown that it cannot fail, or because this is
    * the version of a loop without it. Builds with assertions assert the condition. */
   bool is_left_out;
-  kt_proof proof; /* of the check in is_checked */
+  kt_proof proof; /* proof state of the check in is_checked */
   bool is_power;  /* BINARY DIV that implements `**` or comes from lib/derive: not checked */
   bool is_kept;   /* LOAD from lib/derive that saves a value to restore it; can be uninitialized */
   /* Set by inference. CONVERT, BINARY, UNARY: converts an untyped number, or an expression of
@@ -313,7 +313,7 @@ typedef enum kt_tvar_kind {
   KJ_V_PARAM,
   KJ_V_LET,  /* assigned once */
   KJ_V_VAR,  /* assigned any number of times */
-  KJ_V_LOOP, /* of FOR, GRID_FOR, BLOCK_FOR; assigned by the loop only */
+  KJ_V_LOOP, /* variable of a FOR, GRID_FOR or BLOCK_FOR; only the loop assigns it */
   /* array with static extents; rank 0: a shared scalar, accessed without index. If is_static is
    * false: one-dimensional array whose extent the launch determines. */
   KJ_V_SHARED,
@@ -450,7 +450,8 @@ struct kt_instance {
   const char *made_for; /* values of the parameters, such as "(f32, 16)", for messages */
   bool is_kernel;
   kt_modes modes;
-  bool has_barrier, has_warp; /* in this instance or in one that it calls */
+  /* whether this instance or one that it calls has a barrier or a warp operation */
+  bool has_barrier, has_warp;
   /* uses a KJ_THREAD position, blockIdx, gridDim or similar, in this instance or in one that it
    * calls */
   bool uses_positions;
@@ -464,8 +465,9 @@ struct kt_instance {
   /* values of @launch_bounds except the first, which is in kj_code, and of @max_registers; 0 means
    * none */
   uint32_t min_blocks, max_cluster, max_registers;
-  uint32_t block[3]; /* from a constant @block, else from the signature; 0 means unknown */
-  bool is_inferred;  /* the body is complete */
+  /* block shape from a constant @block, otherwise from the signature; 0 means unknown */
+  uint32_t block[3];
+  bool is_inferred; /* the body is complete */
   kt_known_effects effects;
   /* set by pass/simt.c, CPU only: the slot that is 0 in active threads; NULL means that all threads
    * are always active */

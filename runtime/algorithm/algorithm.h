@@ -189,7 +189,7 @@ static inline uint64_t ka_divide_up(uint64_t a, uint64_t b) { return (a + b - 1)
 enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
-  const char *name;        /* in messages and in the kernel's source */
+  const char *name;        /* name in messages and in the kernel's source */
   kjit_function *function; /* NULL for an array or a value */
   kjit_type element;       /* KJIT_ANY for a func that writes and for an untyped number */
   bool is_output, is_value;
@@ -475,7 +475,7 @@ uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
  * the line. */
 typedef struct ka_carried_tiling {
   uint32_t threads, items; /* items: steps of a thread */
-  uint32_t at_once;        /* for ka_kernel.blocks */
+  uint32_t at_once;        /* value for ka_kernel.blocks */
   uint64_t blocks;
 } ka_carried_tiling;
 /* bytes: size of a value. is_simple: the operator is a named one. */

@@ -24,7 +24,8 @@ typedef struct ka_factor {
 typedef struct ka_epilogue {
   kjit_function *function; /* NULL means no epilogue */
   size_t count;
-  ka_factor factors[KA_MOST_EXTRAS]; /* its operands after the sum, with letters of the result */
+  /* operands of the epilogue after the sum, with letters of the result */
+  ka_factor factors[KA_MOST_EXTRAS];
 } ka_epilogue;
 
 /* Meaning of u8 elements. FORMAT in the library has the same values. */

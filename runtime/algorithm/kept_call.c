@@ -226,7 +226,7 @@ struct ka_kept {
   uint64_t *words;
   ka_work *works;
   kept_view *views;
-  ka_step *steps;           /* without arguments; the modules are held */
+  ka_step *steps;           /* steps without arguments; the call holds their modules */
   kept_argument *arguments; /* the arguments of all steps in sequence */
   kjit_module **modules;    /* modules of the key's funcs, retained so that no other func gets the
                              * same address */

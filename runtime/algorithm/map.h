@@ -11,7 +11,7 @@ enum { KA_MOST_CORE = KJ_MAX_RANK, KA_MOST_SIZES = 32, KA_NO_AXIS = 255 };
 typedef struct ka_mapped {
   ka_operand operand;
   uint32_t core_rank;          /* number of last axes that the func gets as a whole: its core */
-  uint32_t core[KA_MOST_CORE]; /* for each core axis, its index in ka_map.sizes */
+  uint32_t core[KA_MOST_CORE]; /* index of each core axis in ka_map.sizes */
   uint32_t first;              /* axis of the loops that the operand's first axis belongs to */
   int64_t
     strides[KJ_MAX_RANK]; /* strides of an array for each axis of the loops; 0 if it broadcasts */

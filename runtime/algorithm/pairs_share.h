@@ -39,8 +39,9 @@ typedef struct ka_share {
   ka_found found[KA_MOST_PAIR_RESULTS];
   size_t found_count;
   kjit_array *found_arrays[KA_MOST_PAIR_RESULTS];
-  kjit_array *buffers[KA_MOST_ROWS][KA_BUFFERS]; /* for pieces of y; NULL if on the device */
-  kjit_stream *compute, *copies;                 /* copies: NULL if all of y is on the device */
+  /* buffers for chunks of y; NULL if y is on the device */
+  kjit_array *buffers[KA_MOST_ROWS][KA_BUFFERS];
+  kjit_stream *compute, *copies; /* copies: NULL if all of y is on the device */
   kjit_event *copied[KA_BUFFERS], *used[KA_BUFFERS];
 } ka_share;
 

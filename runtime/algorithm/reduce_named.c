@@ -21,7 +21,7 @@ struct ka_reduction {
   element_kind elements;
   value_kind values;
   kjit_type computed, result; /* KJIT_ANY means that the element type decides */
-  const char *operator_;      /* in lib/library/operators.kir */
+  const char *operator_;      /* name of a func in lib/library/operators.kir */
   const char *element;        /* expression of the converted element; its parameter is `x` */
   const char *finished;       /* expression of the result; its parameters are `v` and `n` */
   const char *empty;          /* result for 0 elements, or NULL if it is undefined */

@@ -60,7 +60,7 @@ typedef struct radix_tiling {
   uint32_t key_bytes, value_bytes;
   radix_way way;
   tiling few, some, many;
-  bool are_reals; /* for floating-point keys only */
+  bool are_reals; /* whether the row is only for floating-point keys */
 } radix_tiling;
 
 static const radix_tiling radix_tilings[] = {

@@ -28,7 +28,7 @@ static const tiling tilings[] = {
 enum {
   GPU_LEAST = 8192,    /* minimum number of elements of a piece, unless a row is one piece */
   GPU_BLOCKS = 4,      /* maximum number of blocks for each multiprocessor */
-  CPU_LEAST = 1 << 16, /* as GPU_LEAST, on the CPU */
+  CPU_LEAST = 1 << 16, /* like GPU_LEAST, for the CPU */
   CPU_PIECES = 4,      /* maximum number of pieces for each core */
   CPU_LIST = 1024,     /* minimum length of a thread's list */
   CPU_MOST = 8192,     /* maximum k */

@@ -42,7 +42,7 @@ enum {
 
 /* Properties of a call that determine its facts. */
 typedef struct kj_call_place {
-  bool has_small_offsets;   /* for all array arguments */
+  bool has_small_offsets;   /* whether all array arguments have small offsets */
   uint64_t blocks, threads; /* number of blocks, threads of a block */
   bool is_programmatic;
 } kj_call_place;

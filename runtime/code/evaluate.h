@@ -16,7 +16,7 @@ typedef struct kj_bound {
   kjit_type type;   /* type of a scalar or compile-time value, element type of an array */
   union {
     struct {          /* scalars and compile-time values */
-      ki_value value; /* its type is KJIT_ANY if the host cannot compute with the value */
+      ki_value value; /* the value; its type is KJIT_ANY if the host cannot compute with it */
       uint64_t
         /* run-time scalar or pointer as passed to the kernel; for an aggregate, bits[0] is its
          * address in host memory */
@@ -57,7 +57,7 @@ typedef struct kj_scope {
   bool is_rounded;
   /* the first expression that could not be evaluated */
   kj_location location;
-  const char *reason; /* for example "loads an element of an array" */
+  const char *reason; /* why evaluation is impossible, for example "loads an element of an array" */
   /* limit the work, because a chain of lets that use each other twice has exponentially many
    * paths */
   uint32_t steps, depth;

@@ -60,7 +60,7 @@ typedef struct kf_value {
   kjit_type type;
   __int128 integer; /* value of a weak integer */
   double number;    /* value of a weak float */
-  const char *text; /* for other values: a name or literal in the kernel IR */
+  const char *text; /* name or literal in the kernel IR, for other values */
   kf_conditions valid;
   kf_kind kind;
   kf_unit unit;                    /* unit of a timestamp or duration */
@@ -75,7 +75,7 @@ typedef struct kf_writer {
   const kjit_module *source; /* module that contains the tree */
   kj_diagnostics *diagnostics;
   const kjit_formula_column *columns;
-  const kjit_formula_texts *texts; /* of each column, or NULL */
+  const kjit_formula_texts *texts; /* texts of each column, or NULL */
   size_t column_count;
   uint32_t operation_limit;
   bool with_nulls;
@@ -214,7 +214,7 @@ typedef struct kf_form {
 
 struct kjit_formula {
   kjit_context *context;
-  _Atomic uint32_t references;  /* of the application and of graphs */
+  _Atomic uint32_t references;  /* number of references by the application and by graphs */
   kjit_formula_column *columns; /* without their names */
   size_t column_count;
   bool *is_used;

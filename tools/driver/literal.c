@@ -12,7 +12,7 @@ typedef struct literal {
   tool_scanner *scanner;
   tool_shape shape;
   bool has_extent[TOOL_MAX_RANK]; /* the first list at this depth has ended */
-  item *items;                    /* in row-major order; owned */
+  item *items;                    /* items in row-major order; owned */
   size_t count, capacity;
 } literal;
 

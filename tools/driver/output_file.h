@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 typedef struct tool_output_file {
-  FILE *stream; /* to write to; errors are checked at the end */
+  FILE *stream; /* stream to write to; errors are checked at the end */
   const char *path;
   /* NULL if the file is written in place: standard output, a device or a pipe */
   char *target, *temporary;

@@ -8,7 +8,7 @@
 
 /* A number in a struct, or several equal ones in an array or vector field. */
 typedef struct tool_leaf {
-  char *path; /* for example "pos.x" */
+  char *path; /* path of the field, for example "pos.x" */
   kjit_type element;
   uint64_t offset_bytes, count;
 } tool_leaf;

@@ -20,7 +20,7 @@ typedef struct compilation {
   kjit_module *module;
   kjit_kernel *kernel;
   tool_adjoint adjoint;    /* owner of the kernel, if --kernel names an adjoint */
-  kjit_function *function; /* with --func, instead of the kernel */
+  kjit_function *function; /* the func of --func, compiled instead of the kernel */
   const char *kernel_name;
   char *signature;
 } compilation;

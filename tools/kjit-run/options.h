@@ -29,9 +29,9 @@ typedef struct run_options {
   const char *sweep, *plot, *csv; /* NULL if not given; for csv NULL means standard output */
   run_texts besides;
   bool plots_bandwidth; /* otherwise the plot shows times */
-  run_step_text *steps; /* in the order of the command line */
+  run_step_text *steps; /* steps in the order of the command line */
   size_t step_count;
-  run_output_text *outputs; /* in the order of the command line */
+  run_output_text *outputs; /* outputs in the order of the command line */
   size_t output_count;
   const char *device, *range, *libdevice;
   const char *cache;          /* directory of the disk cache; NULL means the user's default

@@ -11,7 +11,7 @@ typedef struct run_output {
   run_output_kind kind;
   char *label; /* for example "r[:10]" */
   tool_array array;
-  const char *path;       /* for RUN_SAVE and RUN_IMAGE; borrowed */
+  const char *path;       /* path for RUN_SAVE and RUN_IMAGE; borrowed */
   tool_argument expected; /* for RUN_CHECK */
 } run_output;
 

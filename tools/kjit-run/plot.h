@@ -7,7 +7,7 @@
 
 typedef struct run_line {
   char *name;         /* text in the legend; owned */
-  plot_point *points; /* in ascending order of x; owned */
+  plot_point *points; /* points in ascending order of x; owned */
   size_t count;
 } run_line;
 

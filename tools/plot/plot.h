@@ -14,7 +14,7 @@ typedef struct plot_point {
 
 typedef struct plot_line {
   const char *name;         /* in the legend */
-  const plot_point *points; /* in the order of x */
+  const plot_point *points; /* points in the order of x */
   size_t count;
 } plot_line;
 
@@ -26,7 +26,7 @@ typedef enum plot_theme {
 
 typedef struct plot_figure {
   const char *title, *x_name, *y_name;
-  const char *unit; /* of y, without a prefix: "s", "B/s" */
+  const char *unit; /* unit of y without a prefix: "s", "B/s" */
   plot_theme theme;
   const plot_line *lines;
   size_t line_count;

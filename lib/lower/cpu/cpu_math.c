@@ -21,7 +21,7 @@
 /* Contains a `$`, so that the name of no kernel or func begins with it. */
 #define MATH_PREFIX "kj$math_"
 
-/* of f32 in AVX-512; in the metadata of a loop */
+/* number of f32 in an AVX-512 vector; number of properties in the metadata of a loop */
 enum { KJ_MOST_VECTOR_LANES = 16, MOST_PROPERTIES = 16 };
 
 static bool runs_here(const kl_cpu_features *features, char isa)

@@ -366,7 +366,8 @@ LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 
 typedef struct phase_text {
   ki_builtin_id id;
-  bool is_other, is_counted; /* for an mbarrier of another block; with a count */
+  /* whether the mbarrier is in another block; whether there is a count */
+  bool is_other, is_counted;
   const char *text, *constraints;
 } phase_text;
 

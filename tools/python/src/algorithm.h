@@ -8,12 +8,12 @@
 
 /* An argument of a call, in the order of its row. */
 typedef struct algorithm_argument {
-  kjit_operand *operands; /* for letters x and X; NULL for None */
+  kjit_operand *operands; /* operands for the letters x and X; NULL for None */
   kjit_operator *operators;
   size_t count; /* number of operands or operators */
   kjit_function *function;
   int64_t integer;
-  uint32_t integers[16]; /* for letter I, `count` integers */
+  uint32_t integers[16]; /* `count` integers for the letter I */
   double real;
   const char *text;
 } algorithm_argument;

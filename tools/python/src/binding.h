@@ -50,7 +50,7 @@ typedef struct context_object {
   PyObject_HEAD kjit_context *context;
   binding_message_queue *messages; /* lines and warnings that wait for the interpreter lock */
   unsigned generation;             /* value of binding_generation when the context was made */
-  int is_interruptible;            /* its code polls for interrupts */
+  int is_interruptible;            /* whether the code polls for interrupts */
   atomic_int calls; /* number of threads in a call of libkjit without the interpreter lock */
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* cache of wrapped streams, see stream.c */
   int wrap_count;
@@ -468,7 +468,7 @@ typedef struct binding_parameters {
   PyObject *defaults; /* tuple of default values of the last parameters, or a callable that takes
                        * the arguments */
   int is_typed;       /* Python numbers are i64 and f64, as in Numba */
-  PyObject *name;     /* for messages, for example "add()" */
+  PyObject *name;     /* name in messages, for example "add()" */
 } binding_parameters;
 
 void binding_set_parameters(binding_parameters *self, PyObject *owner, PyObject *names,

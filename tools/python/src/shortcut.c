@@ -181,7 +181,7 @@ static void add_recipe(shortcut_object *self, recipe *made)
 static struct {
   int is_active, count; /* count: algorithms that any thread has performed since the start */
   const algorithm_row *row;
-  PyObject *arguments; /* of the last algorithm that a recipe can contain */
+  PyObject *arguments; /* arguments of the last algorithm that a recipe can contain */
   kjit_algorithm_options options;
   int32_t axes[BINDING_MAX_RANK];
 } observed;
