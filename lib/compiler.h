@@ -370,8 +370,8 @@ typedef struct kj_code {
   /* CPU: a kn_watch follows the scratch memory and the dynamic shared memory. It is zeroed for each
    * worker (native/watch.h) */
   bool is_watched;
-  /* CPU: the kernel consists of grid_ranges and reads no position. The runtime chooses a grid of
-   * one-thread blocks, one for each piece that it wants */
+  /* CPU: the kernel consists of grid_ranges and reads no position. The runtime chooses the number
+   * of pieces, and launches one block of one thread for each */
   bool is_range_only;
   /* elements that one thread of the first vectorized grid_range handles; 0 means none. A hint for
    * the size of the grid */

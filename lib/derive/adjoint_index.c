@@ -154,7 +154,7 @@ static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_differen
   return sum;
 }
 
-/* Returns the extent of the grid loop in a variable. */
+/* Returns the grid loop's extent for one of its variables. */
 static kd_index extent_of(kd_part *part, uint32_t variable)
 {
   KJ_ASSERT(variable);

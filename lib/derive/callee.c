@@ -157,8 +157,8 @@ static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variab
   return record;
 }
 
-/* Consumes the next argument, which must be a derivative of the type of `of`. An array may have
- * other strides than the array that it is the derivative of, and other memory. */
+/* Consumes the next argument, which must be a derivative of the type of `of`. An array of
+ * derivatives may have other strides than its array, and other memory. */
 static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var *of)
 {
   kt_scope *s = t->s;
@@ -230,8 +230,9 @@ static kt_vars list_chosen(const taker *t, const kt_callee *callee)
   return chosen;
 }
 
-/* Returns a bit mask of the arguments with respect to which f is differentiated. A float literal
- * there is passed at run time, so that one instance serves all such literals. */
+/* Returns a bit mask of the arguments with respect to which f is differentiated. If such an
+ * argument is a float literal, it is passed at run time, so that one instance serves all literals.
+ */
 static uint64_t list_variable(const kt_callee *callee)
 {
   uint64_t variable = 0;

@@ -11,8 +11,9 @@
  *
  * The copy does not contain the texts and data in another module's arena; it keeps that module
  * alive instead. Several nodes can refer to a declaration, so the copier copies each declaration
- * once and finds the copy by the declaration's index. An expression has one parent. An open
- * declaration of the module is replaced by the declaration that provides its code. */
+ * once and finds the copy by the declaration's index. Expressions need no such table, because each
+ * has only one parent. An open declaration of the module is replaced by the declaration that
+ * provides its code. */
 
 typedef struct copier {
   kj_arena *arena;
@@ -275,7 +276,8 @@ static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
   add_sources(c, copy);
 }
 
-/* Completes all started declarations. Completing one can start those that it refers to. */
+/* Completes all started declarations. Completing a declaration can start the declarations that it
+ * refers to. */
 static bool fill_started(copier *c)
 {
   bool has_filled = c->filled < c->started.count;

@@ -172,10 +172,10 @@ static bool is_short(const kj_library_declaration *d)
   return newline && newline + 1 < end;
 }
 
-/* Returns the end of what the module gets of a declaration. A partial module gets of a func its
- * header, which stands before the block. A short func, such as an operator or the load of an
- * element, is parsed completely, because such a func is often passed to others, and then its
- * accesses count. */
+/* Returns the end of the part of a declaration that is parsed for the module. In a partial module
+ * this is only the header of a func, which precedes the block. A short func, such as an operator or
+ * the load of an element, is parsed completely, because such a func is often passed to others, and
+ * then its accesses count. */
 static const char *find_end(const reacher *r, const kj_library_declaration *d)
 {
   const char *at = start_of(d), *end = end_of(d);

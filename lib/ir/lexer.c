@@ -26,8 +26,8 @@ const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
 
 enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN };
 
-/* The first punctuation or keyword that begins with a character, and for each of them the next one
- * that begins with the same character. KJ_TOKEN_COUNT ends a list. */
+/* For each character, the first punctuation or keyword that begins with it; and for each of these,
+ * the next one that begins with the same character. KJ_TOKEN_COUNT ends a list. */
 static uint8_t first_kinds[UCHAR_MAX + 1], next_kinds[KJ_TOKEN_COUNT];
 
 static void find_first_kinds(void)

@@ -114,8 +114,8 @@ static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_val
             kl_or(l, found, kl_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0)));
 }
 
-/* Watches the components of an element one by one, because the padding between the fields of a
- * struct is not accessed. */
+/* Records the access to each component of an element separately, because the access does not
+ * include the padding between the fields of a struct. */
 static void watch_parts(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, kjit_type type, uint32_t offset, uint32_t how)
 {

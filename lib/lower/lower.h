@@ -21,8 +21,8 @@
 /* ---- values ---- */
 
 /* An object is the memory that an access belongs to: 1 + index of the array argument in the
- * signature, or one of these. UNKNOWN allows no conclusion. APART is memory that is not an
- * argument's and through which threads do not communicate between two synchronizations: shared
+ * signature, or one of these. UNKNOWN allows no conclusion. APART is memory that belongs to no
+ * argument and through which threads do not communicate between two synchronizations: shared
  * arrays, a thread's own slots, and memory behind pointers if the kernel takes no pointer to a
  * local array. */
 enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 }; /* APART + 1 + k: memory_scopes[k] */
@@ -156,8 +156,8 @@ struct kl_lowering {
    * version, which polls, is being lowered. */
   bool is_short_version, is_long_version;
 
-  /* In the version of a loop that keeps its checks; mostly threads that will fail run it
-   * (statement.c). */
+  /* Set in the version of a loop that keeps its checks. Most threads that run this version will
+   * fail (statement.c). */
   bool is_checked_version;
   /* the function that the following fields belong to; private to check.c */
   LLVMValueRef failure_function;

@@ -18,8 +18,9 @@ static bool is_among(ki_builtin_id id, const ki_builtin_id *ids, size_t count)
   return false;
 }
 
-/* Returns whether the atomic changes nothing when it is executed again while no other thread runs:
- * it stores the value that is there already, or adds 0, as an atomic load is often written. */
+/* Returns whether the atomic operation changes nothing if it is repeated while no other thread
+ * runs, because it stores the same value again or adds 0. Atomic loads are often written as
+ * additions of 0. */
 static bool is_idle_atomic(const kt_expr *e)
 {
   static const ki_builtin_id always[] = { AT_ALL_SCOPES(CAS),  AT_ALL_SCOPES(EXCH),

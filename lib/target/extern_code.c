@@ -266,7 +266,7 @@ static void show_function(linking *k)
   LLVMSetLinkage(function, LLVMExternalLinkage);
 }
 
-/* Calls `call` for each instance that is bound to the same code, from this one on. */
+/* Calls `call` for this instance and for all later instances that are bound to the same code. */
 static void for_each_bound(linking *k, size_t first, void (*call)(linking *k))
 {
   const ki_bound_extern *bound = k->c->instances.items[first]->function->bound;

@@ -105,8 +105,8 @@ bool kg_has_long_block(LLVMModuleRef module);
 /* Return the number of instructions. They may stop counting above `most`. */
 uint64_t kg_count_function(LLVMValueRef function, uint64_t most);
 uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most);
-/* Returns the width in bits of the widest vectors that instructions of the module produce, without
- * masks; 0 means none. */
+/* Returns the width in bits of the widest vectors, except masks, that instructions of the module
+ * produce; 0 means none. */
 uint32_t kg_measure_vectors(LLVMModuleRef module, LLVMTargetDataRef layout);
 /* Runs a pipeline in LLVM's text form. Fails if a limit of the compilation is exceeded. For a large
  * module the passes run one by one, and the limits are checked between them. */

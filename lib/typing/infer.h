@@ -125,7 +125,7 @@ struct kt_inferred {
   /* the first guess of the result that a call in another function used; KJIT_ANY means none */
   kjit_type taken_result;
   kt_scope *scope; /* set while the body is being inferred */
-  /* lib/derive: the record that this one is the derivative of; NULL means that this one is not a
+  /* lib/derive: the record whose derivative this record is; NULL means that this record is not a
    * derivative */
   kt_inferred *derived_of;
   ki_builtin_id derivative;
@@ -282,9 +282,9 @@ bool kd_interleave(kt_scope *s, const kt_stmt *loop, size_t outer, kj_location l
 
 void kt_infer_body(kt_inference *inference, kt_inferred *record);
 
-/* Sets is_recursive and properties of recursive functions. A call of a function that was still
- * being inferred could only tell its caller what was known at that time; this function completes
- * it. Must run while instances have the numbers of their records. */
+/* Sets is_recursive and properties of recursive functions. If a function was still being inferred
+ * when it was called, its caller received incomplete information; this function completes it. Must
+ * run while instances have the numbers of their records. */
 void kt_find_recursion(kt_inference *inference);
 
 /* Initializes a scope without variables, for expressions outside of functions. */

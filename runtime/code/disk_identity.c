@@ -144,8 +144,8 @@ static bool add_pattern(kj_digest *sum, const char *pattern)
   return is_whole;
 }
 
-/* Computes the digest of all libdevice files. The compiler uses the first file that it can read, so
- * a change to any of them may change which one it is. */
+/* Computes the digest of all libdevice files. The compiler uses the first file that it can read. A
+ * change to any of the files may therefore select another file. */
 static bool identify_math_library(const char *given_path, kj_digest *sum)
 {
   static const char *const patterns[] = {

@@ -3,9 +3,9 @@
  *
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
  * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
- * holds the total size of all entries. It is changed under a lock for which no thread waits: a
- * process that does not get the lock leaves counting and the removal of old entries to the process
- * that has it. From time to time all entries are counted again. */
+ * holds the total size of all entries. No thread waits for the lock under which it is changed: a
+ * process that does not get the lock leaves the counting and the removal of old entries to the
+ * process that holds the lock. From time to time all entries are counted again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

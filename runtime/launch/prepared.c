@@ -567,9 +567,9 @@ typedef struct launch_operation {
 } launch_operation;
 
 /* Only one thread at a time can run a prepared launch. If another thread is running it, or if its
- * kernel calls application code that launches the graph again, this launch is not prepared, so that
- * it does not wait for the application. The stream may be destroyed before the graph is launched; a
- * device on which kjit repeats operations does not need it. */
+ * kernel calls application code that launches the graph again, this function makes an ordinary
+ * launch instead, so that it does not wait for the application. The stream may be destroyed before
+ * the graph is launched; a device on which kjit repeats operations does not need it. */
 static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;

@@ -18,9 +18,9 @@ _Static_assert(offsetof(kjit_managed_tensor_versioned, flags) == 24 &&
 
 /* ---- memory of other owners ---- */
 
-/* Returns whether the tensor is on one of several CPU devices. Other libraries know one CPU, so an
- * array that kjit_export_dlpack has given them comes back with their device number. Host memory has
- * number 0. */
+/* Returns whether the tensor is on one of several CPU devices. Other libraries know only one CPU
+ * device. An array that kjit_export_dlpack has passed to them therefore returns with their device
+ * number. Host memory has number 0. */
 static bool is_of_cpu_device(kj_runtime *runtime, const kjit_tensor *tensor)
 {
   return tensor->device_type == KJIT_DEVICE_CPU && tensor->device_id > 0 &&
@@ -195,7 +195,7 @@ typedef struct export
 }
 export;
 
-/* Called when the context ends. The consumer still has the struct. */
+/* Called when the context ends while the consumer still has the exported tensor. */
 static void forget_export(kj_object *object)
 {
   KJ_ASSERT(object->is_left);

@@ -47,9 +47,9 @@ typedef enum kj_pool_kind {
 kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* Returns a block of at least size_bytes, aligned to 256 bytes, that the stream may use now. A
- * PINNED block may be used by the host, too, and stream is ignored. The block comes from the pool
- * or else from the device. If the device is out of memory, the pools are emptied and the allocation
- * is tried once more. Errors: DEVICE_MEMORY, MEMORY, DEVICE. */
+ * PINNED block may be used by the host, too, and stream is ignored. The block comes from the pool,
+ * or from the device if the pool has no suitable block. If the device is out of memory, the pools
+ * are emptied and the allocation is tried once more. Errors: DEVICE_MEMORY, MEMORY, DEVICE. */
 kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
                           kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
 /* Returns a block of the device's pool that was released with this nonzero content number and is

@@ -18,9 +18,9 @@ typedef struct tool_output_file {
 /* Opens the output. A path of NULL or "-" means standard output, whose errors tool_watch_output
  * reports. `path` must live as long as `output`. Only one output can be open at a time. */
 bool tool_create_output(tool_error *error, const char *path, tool_output_file *output);
-/* Closes the output. If is_complete is true, the file gets its final name, unless writing has
- * failed, which is reported. Otherwise the temporary file is removed. Returns false if the file
- * does not get its name. */
+/* Closes the output. If is_complete is true and all writing has succeeded, the file gets its final
+ * name. A failure to write is reported. Otherwise the temporary file is removed. Returns false if
+ * the file does not get its name. */
 bool tool_finish_output(tool_error *error, tool_output_file *output, bool is_complete);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make-stubs.py [FILE]: writes what type checkers and editors know of kjit.cuda, whose names are put together when it is
-imported. Run it with the package of a build tree after changes to kjit.cuda; test/python/stubs.py compares:
+"""make-stubs.py [FILE]: writes stubs for type checkers and editors, because the names of kjit.cuda are defined only
+when it is imported. Run it with the package of a build tree after changes to kjit.cuda; test/python/stubs.py compares:
     PYTHONPATH=build/ci/python python3 tools/python/make-stubs.py"""
 
 import inspect

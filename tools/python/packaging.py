@@ -2,8 +2,8 @@
 """Makes the distributions of the package kjit: the wheel, and the source distribution.
 
 packaging.py BUILD FOLDER packs the package of a build tree, python/kjit, as a wheel into FOLDER; packaging.py --sdist FOLDER packs the
-source. pyproject.toml names this file as the build backend (PEP 517), so that pip builds kjit from a source distribution or a checkout:
-scripts/make-wheel.sh makes the build tree then, with LLVM of this machine."""
+source. pyproject.toml names this file as the build backend (PEP 517), so that pip can build kjit from a source distribution or a checkout.
+In this case scripts/make-wheel.sh creates the build tree, with the LLVM that is installed on this machine."""
 import base64
 import hashlib
 import io
@@ -98,7 +98,7 @@ def write_wheel(build, folder):
     with tempfile.TemporaryDirectory() as scratch:
         package = pathlib.Path(scratch) / "kjit"
         shutil.copytree(build / "python/kjit", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-        # Beside one another: the extension looks for libkjit where it lies itself, libkjit for its compiler likewise.
+        # All libraries are in one folder: the extension searches its own folder for libkjit, and libkjit searches it for the compiler.
         compiler, child = f"libkjit-compiler.so.{VERSION}", f"kjit-{VERSION}/kjit-compile-child"
         binaries = [stripped(extension, package / extension.name), stripped(build / "lib/libkjit.so.0", package / "libkjit.so.0"),
                     stripped(build / "lib" / compiler, package / compiler), stripped(build / "lib" / child, package / child)]

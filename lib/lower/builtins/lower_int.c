@@ -170,8 +170,8 @@ static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
   return kl_or(l, upper, kl_zext(l, low, l->i64));
 }
 
-/* Returns byte i of the result: bits 4*i to 4*i + 2 of the selector are the number of a byte of
- * y:x. */
+/* Returns byte i of the result, in its position. Bits 4*i to 4*i + 2 of the selector are the number
+ * of the byte in y:x. */
 static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
   KJ_ASSERT(i >= 0 && i < 4);
@@ -181,7 +181,8 @@ static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef se
   return kl_shl(l, byte, kl_const32(l, 8 * i));
 }
 
-/* Masks bit 3 of each byte number, because the instruction would replicate the sign of the byte. */
+/* Clears bit 3 of each byte number in the selector, because with this bit the instruction would
+ * replicate the sign of the byte. */
 LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 3);

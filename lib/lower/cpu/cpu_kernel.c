@@ -265,8 +265,8 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   }
 }
 
-/* Coordinates that the body has used, and those before them, which carry into them. Debuggers show
- * all. */
+/* The coordinates that the body has used, and the preceding coordinates, which carry into them.
+ * Debuggers show all. */
 static int count_used_coordinates(kl_lowering *l)
 {
   int count = 3;

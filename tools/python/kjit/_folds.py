@@ -43,8 +43,9 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
     of the arrays. `accumulator` is the type of the computation; the default is as wide as in NumPy. With `plan=True`
     nothing runs, and the result is a `kjit.Plan`.
 
-    Raises ArgumentError for axes or shapes that do not match, and for empty arrays without an initial value and without
-    an identity; TypingError for the type that the operator returns; UnknownNameError for an unknown operator.
+    Raises ArgumentError for axes or shapes that do not match, and for empty arrays if there is neither an
+    initial value nor an identity; TypingError for the type that the operator returns; UnknownNameError for an unknown
+    operator.
     """
     return one(
         perform("reduce", 1, (x, Plain(operator_of(operator, commutes))), listed(out), axes=axes_of(axis), initial=initial, options=options)

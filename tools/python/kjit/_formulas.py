@@ -55,8 +55,8 @@ def _make(context, formula, kinds):
 
 
 class _Column:
-    """The rows of a column, in chunks: (address of the values, address of the validity bitmap or 0,
-    offset, number of rows). keeper: the object that keeps the memory alive."""
+    """The rows of a column as a list of chunks: (address of the values, address of the validity
+    bitmap or 0, offset, number of rows). keeper: the object that keeps the memory alive."""
 
     index = None  # the index of a pandas Series
     texts = ()  # the dictionary of a column of texts

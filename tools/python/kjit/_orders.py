@@ -139,9 +139,9 @@ def _index(i):
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, *, equal_nan=True, **options):
     """Returns the distinct elements of x, an array with any shape, in ascending order, like `numpy.unique`. With
-    return_index, return_inverse or return_counts the result is a tuple. It also has the index of the first occurrence
-    of each result in the flattened x, the index in the result for each element of x (in the shape of x), and the number
-    of occurrences of each result.
+    return_index, return_inverse or return_counts the result is a tuple, which also has the index of each result's first
+    occurrence in the flattened x, the index in the result for each element of x (an array of the shape of x), and the
+    number of occurrences of each result.
 
     With equal_nan, all NaNs are one element. The function sorts x and waits for the number of results;
     `kjit.unique_consecutive` removes equal consecutive elements without sorting. options: see `kjit.reduce`; `plan` is

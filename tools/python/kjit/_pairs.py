@@ -55,8 +55,9 @@ def pairs(
     If the function returns a tuple of up to 16 values, each value has its own result: the call returns a tuple of
     arrays, `out` is a tuple with the same length, and a single pass computes all results.
 
-    options: see `kjit.reduce`. Raises ArgumentError for shapes, and if y has no rows and the operator no identity;
-    TypingError for the type that the function returns; UnsupportedError for rows of more than 4096 bytes.
+    options: see `kjit.reduce`. Raises ArgumentError for shapes that do not match, and if y has no rows and the operator
+    has no identity; TypingError for the type that the function returns; UnsupportedError for rows of more than 4096
+    bytes.
     """
     inner = _of_rows(function, y, arguments)
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))

@@ -68,8 +68,8 @@ const kjit_tensor *binding_get_tensor(PyObject *object)
   return NULL;
 }
 
-/* kjit.dtypes.DType, its subclass whose objects Array.dtype returns, and these objects, each made
- * when it is first needed. */
+/* The class kjit.dtypes.DType; its subclass for the objects that Array.dtype returns; and these
+ * objects, each created when it is first needed. */
 static PyObject *dtype_class, *element_dtype_class, *scalar_dtypes[KJIT_SCALAR_COUNT];
 
 static int is_dtype_object(PyObject *object)

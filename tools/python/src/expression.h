@@ -142,9 +142,9 @@ PyObject *expression_make_key(const binding_expression *expression);
 
 /* ---- evaluate.c ---- */
 
-/* Computes a pending array and stores it in another array, only where `where` is true unless it is
- * NULL. is_slot: Python calls this for an operator with these operands. Returns 0, or -1 with an
- * exception. */
+/* Computes a pending array and stores it in another array. If `where` is not NULL, stores only the
+ * elements for which it is true. is_slot: Python calls this for an operator with these operands.
+ * Returns 0, or -1 with an exception. */
 int expression_store(array_object *array, array_object *out, PyObject *where, int is_slot);
 /* functions: dictionary from the key of an expression to its func as (module, name). choose((key,
  * operations, inputs), result) is called for missing keys, fail(key, error) for a func that could

@@ -118,8 +118,9 @@ def mapped(*arylist, **kws):
 
 
 def defer_cleanup():
-    """Returns a context manager within which the memory manager frees no memory. kjit's own manager
-    frees memory at any time when nothing uses it."""
+    """Returns a context manager that delays the release of memory by the application's memory
+    manager until the block ends. kjit's own manager ignores it: it frees memory as soon as nothing
+    uses it."""
     from . import devices
 
     return devices.get_current_device().get_primary_context().defer_cleanup()

@@ -195,7 +195,7 @@ def codes_of(inputs, results):
     return "".join(dtype.char for dtype in inputs), "".join(dtype.char for dtype in results)
 
 
-# The rules that the values of casting= require of the types of an argument and of a signature.
+# For each value of casting=, the rule for the argument's type and the signature's type.
 _CASTING_RULES = {"no": (_is_equal,), "equiv": (_is_equal,)}
 
 

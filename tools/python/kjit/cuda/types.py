@@ -228,7 +228,7 @@ class BaseTuple(Type):
         return len(self.types)
 
     def shape(self):
-        """Returns the nesting of the tuple in the form that arguments have."""
+        """Returns the nesting of the tuple as a Shape, the form in which arguments describe it."""
         from .._shapes import Shape
 
         items = (k.shape() if isinstance(k, BaseTuple) else None for k in self.types)

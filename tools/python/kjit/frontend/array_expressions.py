@@ -77,9 +77,9 @@ class Elements:
         return result
 
     def take(self, node):
-        """Returns (text, typed, leaves) for a node. text computes one element of the expression;
-        typed is the text of a value that has the element's type under NumPy's rules; leaves has the
-        numbers of the leaves that the node contains."""
+        """Returns (text, typed, leaves) for a node. text is source text that computes one element
+        of the expression. typed is source text for some value of the type that NumPy gives the
+        element. leaves is the set of numbers of the leaves in the node."""
         emitter = self.emitter
         value = emitter.static_value(node)
         if value is static.UNKNOWN and emitter.is_typed:

@@ -271,8 +271,8 @@ class Joins:
         return self._block(body, dict(begin)), self.leaves.pop()
 
     def _loop(self, statement, kinds, around):
-        """Converts the variables of a loop. A variable that one round leaves as a float64 is one when each round begins; one that is a
-        float64 at a break, or when the last round ends, is one after the loop."""
+        """Converts the variables of a loop. If a variable is a float64 at the end of one round, it is a float64 at the start of every round. If it is
+        a float64 at a break, or at the end of the last round, it is a float64 after the loop."""
         stored, was_changing, begin = _stores(statement) & set(kinds), self.is_changing, dict(kinds)
         if isinstance(statement, ast.For):
             over = self.kind(statement.iter, kinds)

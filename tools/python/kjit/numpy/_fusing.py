@@ -95,7 +95,7 @@ def _find(key, nodes, inputs):
 def choose(expression, result):
     """Returns the func of an expression as (module, name).
 
-    None means that the operations are to be run one by one. A function means the same, and that the
+    None means that the caller must run the operations one by one. A function means the same, and that the
     extension has to call the function when the result is ready.
     """
     key, nodes, inputs = expression

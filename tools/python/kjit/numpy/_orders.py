@@ -225,9 +225,9 @@ class Runs:
 
 
 def unique_all(x, /):
-    """Returns the unique elements in ascending order, the index of the first occurrence of each in
-    the flattened array, for each element of x its index among the unique elements, and the number
-    of occurrences. NaNs count as different."""
+    """Returns four arrays: the unique elements in ascending order, the index of each one's first
+    occurrence in the flattened array, the index of each element of x among the unique elements, and
+    the number of occurrences. NaNs count as different."""
     runs = Runs(x)
     return UniqueAll(runs.values, runs.indices, runs.inverse(tuple(x.shape)), runs.counts())
 

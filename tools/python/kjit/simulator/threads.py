@@ -112,9 +112,9 @@ class Block:
             self._release(waiting)
 
     def _work(self):
-        """The function of a greenlet, which runs threads that have not begun, one after the other.
-        If a thread waits, the greenlet is suspended with it, and continues with further threads
-        after the thread has ended."""
+        """Runs threads that have not begun, one after the other; this is the function of each
+        greenlet. If a thread waits, the greenlet is suspended with it, and continues with further
+        threads after the thread has ended."""
         current = greenlet.getcurrent()
         while self.fresh:
             thread = self.fresh.popleft()

@@ -229,8 +229,8 @@ def _of_integers(keys, there, dtype):
 
 
 def bounds(keys, there):
-    """Returns the smallest and the largest key. there: an array of bools that says which rows have
-    a key, or None if all rows have one."""
+    """Returns the smallest and the largest key. there: an array of bools, True for the rows that
+    have a key, or None if all rows have one."""
     import numpy
 
     from .fold_kernels import bounds as of_chunks
