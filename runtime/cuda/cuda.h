@@ -142,7 +142,8 @@ kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int re
 /* ---- the device's context on this thread ---- */
 
 /* Makes the device's primary context current, or returns DEVICE if the device is lost.
- * kj_leave_device restores `previous`, so that the application's own context stays current. */
+ * kj_leave_device restores `previous`, so that the application's own context stays current and an
+ * operation on another GPU does not change the GPU of other libraries on this thread. */
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
 

@@ -17,9 +17,12 @@ kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, vo
   return KJ_DRIVER(device, diagnostics, cuCtxSetCurrent, device->primary);
 }
 
+/* If no context was current, that of GPU 0 may stay current. Libraries that use CUDA's runtime take
+ * the current context as the choice of a GPU, and without one they choose GPU 0. */
 void kj_leave_device(kjit_device *device, void *previous)
 {
-  if (previous && previous != device->primary) device->driver->cuCtxSetCurrent(previous);
+  if (previous == device->primary || (!previous && !device->info.ordinal)) return;
+  device->driver->cuCtxSetCurrent(previous);
 }
 
 /* ---- opening ---- */

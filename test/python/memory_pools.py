@@ -41,19 +41,22 @@ def managers():
         def interface_version(self):
             return 1
 
+    # Numba makes the device current before it calls a manager, and RMM's manager relies on it.
+
     class CupyPool(Pool):
         def take(self, size):
             import cupy
 
-            with cupy.cuda.Device(self.context.device.id):
-                block = cupy.get_default_memory_pool().malloc(size)
+            block = cupy.get_default_memory_pool().malloc(size)
+            assert block.device_id == self.context.device.id, block.device_id
             return block, block.ptr
 
     class TorchPool(Pool):
         def take(self, size):
             import torch
 
-            block = torch.empty(size, dtype=torch.uint8, device=f"cuda:{self.context.device.id}")
+            block = torch.empty(size, dtype=torch.uint8, device="cuda")
+            assert block.device.index == self.context.device.id, block.device
             return block, block.data_ptr()
 
     return {"cupy": CupyPool, "torch": TorchPool}

@@ -369,6 +369,21 @@ static void test_foreign_context(void **state)
   assert_ptr_equal(cuda.current, &mine);
 }
 
+/* Without a context of its own, a host's next library chooses GPU 0, whichever GPU kjit used. */
+static void test_no_context(void **state)
+{
+  kjit_array *array;
+  int64_t length[] = { 4 };
+  kjit_device *first = gpu(*state, 0), *second = gpu(*state, 1);
+  cuda.current = NULL;
+  expect_ok(*state, kjit_create_array(second, KJIT_F32, length, 1, &array));
+  assert_null(cuda.current);
+  expect_ok(*state, kjit_create_array(first, KJIT_F32, length, 1, &array));
+  assert_ptr_equal(cuda.current, &fake_primary[0]);
+  expect_ok(*state, kjit_create_array(second, KJIT_F32, length, 1, &array));
+  assert_ptr_equal(cuda.current, &fake_primary[0]);
+}
+
 /* ---- faults ---- */
 
 static void test_fault_and_reset(void **state)
@@ -567,6 +582,7 @@ int main(void)
     TEST(test_refused_ptx),
     TEST(test_out_of_memory),
     TEST(test_foreign_context),
+    TEST(test_no_context),
     TEST(test_fault_and_reset),
     TEST(test_pending_by_stream),
     TEST(test_debug_options),

@@ -320,6 +320,7 @@ static void test_messages(void **state)
   kjit_device *device = gpu(context, 1);
   kjit_array *vector;
   expect_ok(context, kjit_create_array(device, KJIT_F32, &length, 1, &vector));
+  cuda.current = &fake_primary[1]; /* calls of the driver below do not include cuCtxSetCurrent */
   kjit_arg argument = kjit_arg_array(vector);
   static const struct {
     int calls; /* before the one that fails, of a launch whose code is not there */

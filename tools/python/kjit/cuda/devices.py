@@ -218,7 +218,8 @@ class Context:
 
     def memalloc(self, bytesize):
         """Allocates bytesize bytes of device memory and returns a MemoryPointer."""
-        return self.memory_manager.memalloc(bytesize)
+        with memory.current_context(self):
+            return self.memory_manager.memalloc(bytesize)
 
     def memhostalloc(self, bytesize, mapped=False, portable=False, wc=False):
         """Allocates pinned host memory. With mapped=True kernels can access it in place."""

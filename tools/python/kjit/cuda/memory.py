@@ -249,10 +249,26 @@ def chosen():
 # ---- allocation through a manager ----
 
 
-def take(manager, size):
-    """Allocates device memory through a manager and checks the result. Raises CudaAPIError if the
-    result is not a MemoryPointer of at least `size` bytes."""
-    pointer = manager.memalloc(size)
+@contextlib.contextmanager
+def current_context(context):
+    """Makes the context of a GPU the driver's current one on this thread, as Numba does when it
+    calls a manager: the libraries that managers call allocate on the current GPU."""
+    if context.device._own.kind == "cpu":
+        yield
+        return
+    if status := _library().cuCtxPushCurrent_v2(ctypes.c_void_p(context.handle)):
+        raise errors.CudaAPIError(f"cuCtxPushCurrent returned the error {status}")
+    try:
+        yield
+    finally:
+        _library().cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+def take(manager, size, context):
+    """Allocates memory of the context's device through a manager and checks the result. Raises
+    CudaAPIError if the result is not a MemoryPointer of at least `size` bytes."""
+    with current_context(context):
+        pointer = manager.memalloc(size)
     name = f"{type(manager).__name__}.memalloc({size})"
     if not hasattr(pointer, "device_pointer_value"):
         raise errors.CudaAPIError(f"{name} returned {type(pointer).__name__}, not a MemoryPointer")
@@ -273,9 +289,9 @@ def new_array(shape, dtype, text):
     is_imported = dtype.kind not in "mMV"
     if manager is None or not size or not is_imported:
         return _arrays.empty(shape, text), None
-    from . import arrays
+    from . import arrays, devices
 
-    pointer = take(manager, size)
+    pointer = take(manager, size, devices.get_current_device().get_primary_context())
     described = {"shape": shape, "strides": None, "data": (pointer.device_pointer_value, False), "version": 3}
     described["typestr"] = dtype.str
     return arrays.import_memory(described, pointer, dtype)._own, pointer
@@ -329,8 +345,9 @@ class WorkMemory:
         from . import devices
 
         try:
-            manager = manager_of(devices.context_of(ordinal))
-            pointer = _from_driver(size) if isinstance(manager, KjitMemoryManager) else take(manager, size)
+            context = devices.context_of(ordinal)
+            manager = manager_of(context)
+            pointer = _from_driver(size) if isinstance(manager, KjitMemoryManager) else take(manager, size, context)
             if stream:
                 _wait_for(0)
         except Exception as error:
