@@ -5,7 +5,7 @@
  *
  *   operand.c      reads and checks the operands: element type, shape, array or func.
  *   reduce.c etc.  The family adds its steps. A step is a launch of a kernel on operands and on
- *                  blocks of work memory (temporary storage).
+ *                  blocks of temporary storage.
  *   kernel_text.c  writes the source of each kernel. It imports the family's module and passes the
  *                  operands to it as funcs, `bind_back(x_at, x0)`, with one parameter for each
  *                  array, so that one source serves all types and sizes.
@@ -26,7 +26,7 @@
 
 /* ---- one call ---- */
 
-/* A block of work memory. Steps refer to it by its index in ka_call.works. */
+/* A block of temporary storage. Steps refer to it by its index in ka_call.works. */
 typedef struct ka_work {
   kjit_type element;
   uint64_t count;
@@ -158,7 +158,7 @@ void ka_try(ka_call *call, kjit_status status);
 bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
                  const int64_t *shape);
 
-/* Adds a block of work memory and returns its index. */
+/* Adds a block of temporary storage and returns its index. */
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero);
 
 /* Like ka_add_work, for a three-dimensional array in row-major order. */
@@ -361,10 +361,10 @@ const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t c
 /* Like ka_use_function, for the func of an operand. */
 const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
-/* Adds a parameter for work memory with three axes that the kernel only reads as elements of this
- * type. */
+/* Adds a parameter for temporary storage with three axes that the kernel only reads as elements of
+ * this type. */
 const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);
-/* Adds a parameter for an array, declared like one for work memory. */
+/* Adds a parameter for an array, declared like one for temporary storage. */
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
 /* Adds a parameter for a number of elements: an i32, or an i64 if the call is wide. */
 const char *ka_use_count(ka_kernel *kernel, uint64_t count);
@@ -425,8 +425,8 @@ const char *ka_reduced_result(const ka_reduction *r);
 const char *ka_reduced_count(ka_call *call, const ka_reduction *r, kjit_type value);
 /* "i0, i1" */
 const char *ka_list_indices(ka_call *call, uint32_t count);
-/* Work memory for `count` combined values that are structs consists of u64. ka_count_words returns
- * the number of u64. ka_view_words returns the expression by which the kernel views them as
+/* Temporary storage for `count` combined values that are structs consists of u64. ka_count_words
+ * returns the number of u64. ka_view_words returns the expression by which the kernel views them as
  * structs. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count);
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
@@ -463,11 +463,11 @@ ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const ch
                     uint32_t bytes);
 /* Declares carried_value and the structs that it contains. Returns `zero(carried_value)`. */
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element);
-/* ka_add_carried adds work memory for `count` carried values; ka_view_carried returns the
+/* ka_add_carried adds temporary storage for `count` carried values; ka_view_carried returns the
  * expression by which a kernel views this memory as carried values. */
 uint32_t ka_add_carried(ka_call *call, const ka_carried *c, uint64_t count);
 const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count);
-/* Returns the number of elements of look_back's work memory for values of this size: the same
+/* Returns the number of elements of look_back's temporary storage for values of this size: the same
  * number as look_back_size of lib/library. */
 uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
 
@@ -537,13 +537,14 @@ typedef struct ka_key {
 
 /* Makes the key of a call. Returns false if such calls are not kept. */
 bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key *key);
-/* Adds the steps and the work memory of the kept call with this key, with the arrays of this call.
- * Returns false if there is no such kept call. */
+/* Adds the steps and the temporary storage of the kept call with this key, with the arrays of this
+ * call. Returns false if there is no such kept call. */
 bool ka_take_kept(ka_call *call, const ka_key *key);
-/* Returns whether the call's work memory will be in the state that the next such call needs. Called
- * after all steps are queued. */
+/* Returns whether the call's temporary storage will be in the state that the next such call needs.
+ * Called after all steps are queued. */
 bool ka_leaves_work(ka_call *call);
-/* Keeps the steps and work memory that build has added. Called before work memory is allocated. */
+/* Keeps the steps and temporary storage that build has added. Called before temporary storage is
+ * allocated. */
 void ka_keep_call(ka_call *call, const ka_key *key);
 /* For assertions: whether build has added the same steps as ka_take_kept would. */
 bool ka_agrees_with_kept(ka_call *call, const ka_key *key);

@@ -89,7 +89,7 @@ static ka_carried_tiling choose_tiling(const parts *p)
 
 /* ---- launches ---- */
 
-/* Adds the work memory. On a GPU the tiles use look-back; on the CPU a first launch fills it. */
+/* Adds temporary storage. On a GPU the tiles use look-back; on the CPU a first launch fills it. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;

@@ -38,7 +38,7 @@ const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type ele
   return "zero(carried_value)";
 }
 
-/* ---- work memory ---- */
+/* ---- temporary storage ---- */
 
 uint32_t ka_add_carried(ka_call *call, const ka_carried *c, uint64_t count)
 {

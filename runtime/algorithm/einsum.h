@@ -10,10 +10,10 @@
 enum { KA_ELLIPSIS = 52, KA_LETTERS = KA_ELLIPSIS + KJ_MAX_RANK, KA_MOST_FACTORS = 10 };
 enum { KA_MOST_EXTRAS = 8 /* maximum number of operands of an epilogue */ };
 
-/* A factor of a product: an operand, or work memory that an earlier step has written. In work
- * memory the letters ascend and the last one has stride 1. */
+/* A factor of a product: an operand, or temporary storage that an earlier step has written. In
+ * temporary storage the letters ascend and the last one has stride 1. */
 typedef struct ka_factor {
-  ka_operand *operand; /* NULL for work memory */
+  ka_operand *operand; /* NULL for temporary storage */
   uint32_t work;
   uint32_t rank;
   uint8_t letters[KJ_MAX_RANK]; /* letter of each axis */
@@ -80,7 +80,7 @@ typedef struct ka_product_plan {
   bool has_mma;        /* KA_PRODUCT_TILES: uses tensor cores */
   /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
   uint32_t at_once;
-  uint64_t parts; /* number of partial sums of each sum in work memory; if more than 1, a
+  uint64_t parts; /* number of partial sums of each sum in temporary storage; if more than 1, a
                    * separate launch adds them */
   uint64_t blocks;
 } ka_product_plan;
@@ -104,7 +104,7 @@ kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 typedef struct ka_matrix {
   int64_t extents[3], strides[3];
   bool is_deep;
-  bool is_packed; /* the factor is first copied to work memory with these extents */
+  bool is_packed; /* the factor is first copied to temporary storage with these extents */
   uint32_t work;
 } ka_matrix;
 
@@ -152,8 +152,8 @@ typedef struct ka_product_step {
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target);
 
-/* Adds parameters for the extents of all letters, including those of work memory. The funcs below
- * take them after their arrays. */
+/* Adds parameters for the extents of all letters, including those of temporary storage. The funcs
+ * below take them after their arrays. */
 void ka_use_extents(ka_product_step *s);
 /* Adds parameters for the number of indices of each group. */
 void ka_use_group_counts(ka_product_step *s, const char **counts);

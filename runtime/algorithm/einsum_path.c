@@ -71,8 +71,8 @@ static ka_factor store_in_work(const path *p, uint64_t mask)
   return factor;
 }
 
-/* Multiplies the operands of a set. target NULL means to use work memory, or the operand itself if
- * the set has only one. Returns the product as a factor. */
+/* Multiplies the operands of a set. target NULL means to use temporary storage, or the operand
+ * itself if the set has only one. Returns the product as a factor. */
 static ka_factor multiply_set(const path *p, uint32_t set, const ka_factor *target)
 {
   const ka_einsum *e = p->e;

@@ -150,8 +150,8 @@ void ka_write_store(ka_product_step *s, const ka_factor *target, const char **ar
 
 /* ---- layouts of matrices in memory ---- */
 
-/* Returns the distance in elements between neighbours along a letter. A func or work memory counts
- * as an array whose last axis varies fastest. */
+/* Returns the distance in elements between neighbours along a letter. A func or temporary storage
+ * counts as an array whose last axis varies fastest. */
 static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32_t letter)
 {
   bool is_array = factor->operand && !factor->operand->function;

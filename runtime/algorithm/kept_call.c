@@ -200,7 +200,7 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
 /* ---- kept calls ---- */
 
 /* Where an argument of a step comes from. ITSELF: the argument is stored. INPUT, VIEW, WORK: it is
- * an input array, a view or a block of work memory, and its index is stored. */
+ * an input array, a view or a block of temporary storage, and its index is stored. */
 typedef enum kept_source { KEPT_ITSELF, KEPT_INPUT, KEPT_VIEW, KEPT_WORK } kept_source;
 
 typedef struct kept_argument {
@@ -214,7 +214,7 @@ typedef struct kept_view {
   uint32_t input;
 } kept_view;
 
-/* Whether the kernels always leave work memory in the state that the next call needs. */
+/* Whether the kernels always leave temporary storage in the state that the next call needs. */
 enum { NOT_KNOWN, LEAVES_WORK, MAY_FAIL };
 
 struct ka_kept {
@@ -455,7 +455,7 @@ static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kep
   return kept->argument;
 }
 
-/* Returns a number that identifies a block of work memory of a kept call, or 0. */
+/* Returns a number that identifies a block of temporary storage of a kept call, or 0. */
 static uint64_t content_of(const ka_kept *kept, size_t work)
 {
   enum { MOST_WORKS = 64 };
@@ -463,9 +463,9 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
   return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
 }
 
-/* Returns whether a thread of the kernel can fail. A failing thread leaves work memory incomplete,
- * and launches queued after it would use that memory. Failures in the library's look_back do not
- * count: they only follow the failure of another tile or an interruption. */
+/* Returns whether a thread of the kernel can fail. A failing thread leaves temporary storage
+ * incomplete, and launches queued after it would use that memory. Failures in the library's
+ * look_back do not count: they only follow the failure of another tile or an interruption. */
 static bool may_fail(const kjit_module *module, const kj_code *code)
 {
   for (uint32_t i = 0; i < code->failure_count; i++) {

@@ -20,10 +20,10 @@ typedef struct ka_rows {
   uint32_t bytes; /* size of a row */
 } ka_rows;
 
-/* A piece of y, if y is processed piece by piece with one call each. Slot 0 of `found` has the
- * results of the previous pieces. The other slots receive the results of this piece's blocks. */
+/* A chunk of rows of y, if y is processed chunk by chunk with one call each. Slot 0 of `found` has
+ * the results of the previous chunks. The other slots receive the results of its blocks. */
 typedef struct ka_piece {
-  uint64_t first, total; /* index of the piece's first row of y; number of all rows of y */
+  uint64_t first, total; /* index of the chunk's first row of y; number of all rows of y */
   uint64_t row;          /* index of the first row of x, if the call has only a share of x */
   bool is_share, is_wide, is_last;
   kjit_array *const *found; /* one for each ka_found of the call */
@@ -57,7 +57,7 @@ typedef struct ka_pair_gradient {
   ka_pair_weight weight;
   bool is_exchanged;
   size_t paired;      /* operands with rows of y */
-  uint64_t first_row; /* the call processes one piece of x; index of its first row in the whole x */
+  uint64_t first_row; /* the call processes one chunk of x; index of its first row in the whole x */
 } ka_pair_gradient;
 
 typedef struct ka_pairs {
@@ -78,7 +78,7 @@ typedef struct ka_pairs {
   bool has_places;
 } ka_pairs;
 
-/* The arguments of a call. pairs_stream.c cuts y into pieces of options.chunk rows, and divides the
+/* The arguments of a call. pairs_stream.c cuts y into chunks of options.chunk rows, and divides the
  * rows of x among options.devices. */
 typedef struct ka_pairing {
   const kjit_operand *results, *result_places, *function, *x, *y;
@@ -92,7 +92,7 @@ typedef struct ka_pairing {
 } ka_pairing;
 kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pairing *given,
                             const kjit_algorithm_options *options);
-/* pairs.c: builds a call for all of y or for one piece of it. */
+/* pairs.c: builds a call for all of y or for one chunk of it. */
 void ka_build_pairs(ka_call *call, const void *data);
 /* Adds the steps of a call that has been read. */
 void ka_add_pairs(ka_pairs *p);
@@ -107,7 +107,7 @@ typedef struct ka_found {
   uint64_t count;
 } ka_found;
 size_t ka_found_arrays(const ka_pairs *p);
-/* Sets the number and the type of the elements of these arrays for a piece of n rows. */
+/* Sets the number and the type of the elements of these arrays for a chunk of n rows. */
 void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS]);
 
 /* Infers the result type of the func and sets value_count and the element type of each value, one

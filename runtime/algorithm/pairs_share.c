@@ -1,4 +1,4 @@
-/* Memory of reductions over pairs with pieces and shares: each device's parts of x, y and the
+/* Memory of reductions over pairs with chunks and shares: each device's parts of x, y and the
  * results, and the buffers for y. pairs_stream.c uses them. */
 #include "algorithm/pairs_share.h"
 
@@ -150,7 +150,7 @@ static kjit_status place_arguments(const ka_streaming *s, ka_share *share)
   return KJIT_OK;
 }
 
-/* Prepares a share with all rows of x: copies only operands that each piece would otherwise copy
+/* Prepares a share with all rows of x: copies only operands that each chunk would otherwise copy
  * again. */
 static kjit_status place_all(const ka_streaming *s, ka_share *share)
 {

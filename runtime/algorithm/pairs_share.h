@@ -1,4 +1,4 @@
-/* Reductions over pairs in pieces of y and shares of x: declarations for pairs_stream.c, which runs
+/* Reductions over pairs in chunks of y and shares of x: declarations for pairs_stream.c, which runs
  * them, and pairs_share.c, which manages their memory. */
 #ifndef KA_PAIRS_SHARE_H
 #define KA_PAIRS_SHARE_H
@@ -74,7 +74,7 @@ kjit_status ka_cut_array(kjit_array *whole, uint64_t first, uint64_t count, ka_c
 kjit_status ka_cut_rows(const kjit_arg *whole, const kj_view *view, uint64_t first, uint64_t count,
                         ka_cut *rows);
 
-/* Returns the options for a call that computes one piece of the share. */
+/* Returns the options for a call that computes one chunk of the share. */
 kjit_algorithm_options ka_options_of(const ka_streaming *s, const ka_share *share);
 /* Makes share->given: puts the rows of x and of the results, and the other arguments of the func,
  * on the device. Waits for the work queued on the default streams of the devices it copies from. */

@@ -1,12 +1,12 @@
-/* Reductions over pairs that consist of several calls: y is processed in pieces of options.chunk
- * rows, and x in shares, one for each device of options.devices. Each piece of a share is a
- * separate call (ka_piece) that continues from the results of the pieces before. Rows of y in host
- * memory go through two buffers: a piece is copied to pinned memory once for all devices, and then
- * to each device on a separate stream while the kernels of the previous piece run.
+/* Reductions over pairs that consist of several calls: y is processed in chunks of options.chunk
+ * rows, and x in shares, one for each device of options.devices. Each chunk of a share is a
+ * separate call (ka_piece) that continues from the results of the previous chunks. Rows of y in
+ * host memory go through two buffers: a chunk is copied to pinned memory once for all devices, and
+ * then to each device on a separate stream while the kernels of the previous chunk run.
  *
- *     host           piece 0 | piece 1 | piece 2, when its buffer has been copied | ...
- *     stream of copies         piece 0 | piece 1 | piece 2, when its kernels are done | ...
- *     stream of the share                piece 0 | piece 1 | ...
+ *     host           chunk 0 | chunk 1 | chunk 2, when its buffer has been copied | ...
+ *     stream of copies         chunk 0 | chunk 1 | chunk 2, when its kernels are done | ...
+ *     stream of the share                chunk 0 | chunk 1 | ...
  *
  * pairs_share.c manages the memory of shares. */
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static void count_found(ka_call *call, const void *data)
   c->share->found_count = ka_found_arrays(p);
 }
 
-/* ---- pieces ---- */
+/* ---- chunks ---- */
 
 /* Copies on the host, without waiting for any stream. The pinned buffer is passed as plain memory,
  * because copies of a kjit array would be ordered after the queued kernels. */
@@ -123,7 +123,7 @@ static kjit_status fill_pinned(const ka_streaming *s, const kjit_arg *whole, con
   return kjit_copy(s->context, &pinned.argument, &rows.argument, NULL);
 }
 
-/* Reads a piece of y into the pinned buffers. Waits until the buffers may be overwritten. */
+/* Reads a chunk of y into the pinned buffers. Waits until the buffers may be overwritten. */
 static kjit_status read_piece(ka_streaming *s, uint64_t piece, uint64_t first, uint64_t count)
 {
   int b = (int)(piece % s->buffers);
@@ -164,7 +164,7 @@ static kjit_status stage(const ka_streaming *s, const ka_share *share, uint64_t 
   return kjit_wait_event(share->compute, share->copied[b]);
 }
 
-/* Queues the kernels of a piece. */
+/* Queues the kernels of a chunk. */
 static kjit_status reduce_piece(const ka_streaming *s, const ka_share *share, uint64_t first,
                                 uint64_t count, int b)
 {

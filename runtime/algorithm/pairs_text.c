@@ -85,8 +85,8 @@ void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_R
   if (p->k) found[1] = (ka_found){ p->call->is_wide ? KJIT_I64 : KJIT_I32, count };
 }
 
-/* Slots with intermediate results for each row of x: arguments of the kernel, or work memory if the
- * call has all of y. `own` is the first slot of this call. */
+/* Slots with intermediate results for each row of x: arguments of the kernel, or temporary storage
+ * if the call has all of y. `own` is the first slot of this call. */
 typedef struct pair_slots {
   kjit_arg found[KA_MOST_PAIR_RESULTS];
   uint64_t own, count;
@@ -163,7 +163,7 @@ static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
             sums.store, m, n, offset, parts, s->rows, s->tile, s->columns);
 }
 
-/* Adds the launch that combines the slots from `from` on, into the result or, if more pieces
+/* Adds the launch that combines the slots from `from` on, into the result or, if more chunks
  * follow, into slot 0. */
 static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
 {

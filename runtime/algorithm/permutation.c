@@ -24,7 +24,7 @@ typedef struct permuting {
 typedef struct permutation {
   ka_call *call;
   uint64_t count, seed;
-  uint32_t keys, sorted, places; /* indices of work memory */
+  uint32_t keys, sorted, places; /* indices of temporary storage */
   uint32_t drop;                 /* number of low bits that are not sorted by */
 } permutation;
 
@@ -35,7 +35,7 @@ static uint32_t count_key_bits(uint64_t n)
   return (uint32_t)ka_least(ka_divide_up(bits, DIGIT_BITS) * DIGIT_BITS, KEY_BITS);
 }
 
-/* Returns an operand with one axis for a block of work memory. */
+/* Returns an operand with one axis for a block of temporary storage. */
 static ka_operand line_of_work(const permutation *p, uint32_t work, kjit_type element)
 {
   ka_operand line = { .name = "line",
@@ -85,8 +85,8 @@ static void sort_places(const permutation *p)
   ka_sort_steps(&s);
 }
 
-/* Orders equal keys randomly and writes the indices to the result, or back to work memory if result
- * is NULL. */
+/* Orders equal keys randomly and writes the indices to the result, or back to temporary storage if
+ * result is NULL. */
 static void finish_places(const permutation *p, const ka_operand *result)
 {
   ka_kernel kernel;

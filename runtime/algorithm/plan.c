@@ -1,5 +1,5 @@
-/* Runs a public call: reads options, allocates work memory, and launches the steps or stores them
- * in a plan. */
+/* Runs a public call: reads options, allocates temporary storage, and launches the steps or stores
+ * them in a plan. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,9 +90,9 @@ uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_
   return threads;
 }
 
-/* ---- work memory ---- */
+/* ---- temporary storage ---- */
 
-/* Alignment of blocks of work memory, suitable for any element and for vector accesses. */
+/* Alignment of blocks of temporary storage, suitable for any element and for vector accesses. */
 enum { WORK_ALIGNMENT = 64 };
 
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero)
@@ -150,7 +150,7 @@ static void check_work(ka_call *call, const kj_view *view)
               call->given.items[i].name);
 }
 
-/* Makes a block of work memory in the application's array, which the block keeps alive. */
+/* Makes a block of temporary storage in the application's array, which the block keeps alive. */
 static void cut_work(ka_call *call, ka_work *work, uint64_t offset)
 {
   kj_diagnostics diagnostics = { 0 };
@@ -199,7 +199,7 @@ static void allocate_work(ka_call *call)
   }
 }
 
-/* Replaces the indices of work memory among the arguments by the arrays. */
+/* Replaces the indices of temporary storage among the arguments by the arrays. */
 static void place_work(ka_call *call)
 {
   for (size_t i = 0; i < call->steps.count; i++) {
@@ -220,9 +220,9 @@ struct kjit_plan {
   kj_object object;
   kjit_context *context;
   kjit_stream *stream; /* stream of the options */
-  /* Work memory that must start with zeros is left with zeros by each run, unless a run has failed;
-   * then it is cleared before the next run. failures: the device's failure count at the last
-   * check. */
+  /* Temporary storage that must start with zeros is left with zeros by each run, unless a run has
+   * failed; then it is cleared before the next run. failures: the device's failure count at the
+   * last check. */
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;
@@ -293,7 +293,7 @@ static bool is_captured(const kjit_stream *stream)
   return !is_known || is_captured;
 }
 
-/* Clears the work memory on the stream before a run. */
+/* Clears the temporary storage on the stream before a run. */
 static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t failures)
 {
   const kjit_arg zero = kjit_arg_number(0);
@@ -491,7 +491,8 @@ static void compile_ahead(ka_call *call)
   }
 }
 
-/* Keeps work memory in the pool for the next call of this kind, in the order of the stream. */
+/* Keeps temporary storage in the pool for the next call of this kind, in the order of the stream.
+ */
 static void leave_work(ka_call *call)
 {
   bool has_content = false;

@@ -42,7 +42,7 @@ static const char *use_funcs(ka_product_step *s, const ka_factor *a, const ka_fa
                    of_right, s->list);
 }
 
-/* Writes product_part, the func that stores partial sums in work memory, or loads them. */
+/* Writes product_part, the func that stores partial sums in temporary storage, or loads them. */
 static const char *use_part(ka_product_step *s, uint32_t work, const char *const *counts,
                             bool is_read)
 {
@@ -83,7 +83,8 @@ static void add_parts(ka_product_step *s, const ka_factor *target, uint32_t work
             count, type);
 }
 
-/* Adds a launch that copies a factor to work memory in a layout that tensor copies can load. */
+/* Adds a launch that copies a factor to temporary storage in a layout that tensor copies can load.
+ */
 static void pack_factor(ka_product_step *s, const ka_factor *factor, bool is_right)
 {
   ka_matrix *matrix = &s->matrices[is_right];

@@ -29,8 +29,8 @@ enum {
 };
 
 /* Returns whether tensor cores multiply these elements and add them in this sum type. With the TF32
- * option this includes f32. Factors in work memory have the accumulator type and must have the
- * element type, too. */
+ * option this includes f32. Factors in temporary storage have the accumulator type and must have
+ * the element type, too. */
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum)
 {
   bool has_work = !a->operand || !b->operand;

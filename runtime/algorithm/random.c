@@ -1,5 +1,6 @@
 /* Fills operands with random numbers from a seed, with random_fill.kir of lib/library: one launch
- * without work memory, in which a thread computes the numbers of one Philox block, four words. */
+ * without temporary storage, in which a thread computes the numbers of one Philox block, four
+ * words. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -15,7 +15,7 @@ typedef struct ka_sort {
   bool has_values;  /* each key has a value that moves with it */
   bool are_places;  /* the values are the indices of the keys, as in an argsort */
   bool is_in_place; /* the keys or values are read from the memory that receives the result */
-  bool is_packed;   /* work memory has a key and its value in one word */
+  bool is_packed;   /* temporary storage has a key and its value in one word */
   bool is_descending;
   ka_operator less; /* the order; unset for the order of numbers */
   uint32_t begin, end;

@@ -15,7 +15,7 @@ typedef struct segments {
 typedef struct parts {
   ka_sort s;
   ka_operand offsets;
-  uint32_t heads, spans;       /* indices of work memory */
+  uint32_t heads, spans;       /* indices of temporary storage */
   uint32_t other, other_value; /* buffers for the merges */
   uint32_t home, home_value;   /* buffers that replace results that are funcs */
   bool is_moved;               /* the elements are copied from `home` to the results at the end */

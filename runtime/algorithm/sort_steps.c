@@ -1,6 +1,6 @@
 /* Adds the launches of sorts. Numbers are sorted by digits (radix_sort.kir of lib/library), other
  * elements and long rows by merging (merge_sort.kir), and a few numbers by one block. Elements go
- * from the operands through work memory to the results, with one launch for each stage. */
+ * from the operands through temporary storage to the results, with one launch for each stage. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
@@ -102,8 +102,8 @@ static uint64_t count_pieces(const ka_sort *s)
 /* ---- operands of a stage ---- */
 
 /* Returns the array of an operand that a linear index can address, or NULL. Such an array is passed
- * like work memory, so that all stages use one kernel. A read-only array is not, because work
- * memory is writable. */
+ * like temporary storage, so that all stages use one kernel. A read-only array is not, because
+ * temporary storage is writable. */
 static const kjit_arg *line_of(const ka_operand *operand)
 {
   if (operand->function || operand->axis_count != 1) return NULL;
@@ -153,7 +153,7 @@ static const char *use_zero(const ka_sort *s, kjit_type type)
   return kj_format(&s->call->arena, "zero(%s)", ka_type_text(s->call, type));
 }
 
-/* Returns load and store funcs for work memory that contains key and value in one word. */
+/* Returns load and store funcs for temporary storage that contains key and value in one word. */
 static const char *pack_operands(const ka_sort *s, const char *keys, const char *values,
                                  const char *put, const char *put_values)
 {
@@ -220,7 +220,7 @@ static void sort_rows(ka_sort *s)
             bits, yes_or_no(s->has_values));
 }
 
-/* Adds a launch that copies the result from work memory to the place where the input was. */
+/* Adds a launch that copies the result from temporary storage to the place where the input was. */
 static void copy_back(ka_sort *s)
 {
   ka_kernel kernel;
@@ -242,8 +242,8 @@ static bool set_digit_stages(ka_sort *s, uint32_t digits)
   return goes_back;
 }
 
-/* Returns whether key and value are packed into one word. This pays if they go through work memory,
- * so for more than one digit. */
+/* Returns whether key and value are packed into one word. This pays if they go through temporary
+ * storage, so for more than one digit. */
 static bool can_pack(const ka_sort *s, uint32_t digits)
 {
   ki_type_class class_ = ki_type(s->call->context->types, s->value_element)->class_;
@@ -384,8 +384,8 @@ static tiling choose_cpu_tiling(const ka_sort *s)
 }
 
 /* Adds a launch that finds where the tiles of the next merge start in their runs, and stores this
- * in the work memory `splits`. `how` contains the last arguments of the call, which describe a
- * tile. */
+ * in the temporary storage `splits`. `how` contains the last arguments of the call, which describe
+ * a tile. */
 static void find_splits(ka_sort *s, uint32_t splits, uint64_t threads, uint64_t run,
                         const char *name, const char *how)
 {

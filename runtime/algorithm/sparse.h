@@ -42,7 +42,7 @@ void ka_call_inner(ka_call *call, ka_build *build, const void *data);
 kjit_array *ka_new_array(ka_call *call, kjit_type element, uint64_t count);
 /* Fills the array with the number. In a prepared call each run of the plan fills it. */
 void ka_fill_array(ka_call *call, kjit_array *array, double number);
-/* Returns the name of an array of work memory in a kernel's source. */
+/* Returns the name of an array of temporary storage in a kernel's source. */
 const char *ka_use_kept(ka_kernel *kernel, kjit_array *array);
 /* Adds a parameter for an i64 value. */
 const char *ka_use_long(ka_kernel *kernel, int64_t value);
