@@ -137,7 +137,8 @@ def describe(row, form, text):
     if row["id"].startswith("MMA_"):
         text = text.format(**product(row["id"]))
     if row["arch"]:
-        text += f"; sm_{row['arch']}"
+        first, dot, others = text.partition(". ")
+        text = f"{first.rstrip('.')}; sm_{row['arch']}{dot}{others}"
     return row["id"], ", ".join(forms_of(row, form)), text, row["aliases"]
 
 

@@ -145,7 +145,7 @@ struct kd_part {
   kt_stmt *sync;   /* the grid_sync() between the previous loop and this one, or NULL */
   bool is_last;    /* no loop follows */
   KJ_LIST(kd_site) sites;
-  /* The next four have an entry for each variable. */
+  /* The next four arrays have an entry for each variable. */
   const kt_expr **definitions; /* the only value of each variable; NULL if it has several */
   /* whether each variable is assigned before or inside the grid loop */
   bool *is_before, *is_inside;

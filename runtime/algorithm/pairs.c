@@ -244,7 +244,7 @@ static void choose_all_types(ka_pairs *p, const ka_pairing *given)
   }
 }
 
-/* For calls that only ask for a description of the results. */
+/* Describes the results, for calls with options.results. */
 static void describe_results(const ka_pairs *p)
 {
   ka_call *call = p->call;

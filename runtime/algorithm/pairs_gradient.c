@@ -138,7 +138,7 @@ static uint32_t stride_of_sum(const ka_pairs *p, const ka_pair_shape *shape, siz
   return shape->is_shared ? ka_pair_stride(v->width, v->bytes / v->width) : v->width;
 }
 
-/* Returns a statement for each element of a sum or a row. */
+/* Returns source text that executes the statement for each element q of a sum or a row. */
 static const char *for_elements(const ka_pairs *p, uint32_t width, const char *statement)
 {
   if (!width) return kj_format(&p->call->arena, "  %s\n", statement);

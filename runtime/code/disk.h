@@ -44,8 +44,7 @@ struct kj_disk {
 /* Returns the identity of the library or program that contains the address: its build id or,
  * without one, path, size and time of its file. */
 kj_digest kj_identify_address(const void *address);
-/* Identifies a file that is not loaded in the same way. Returns false if the file cannot be read.
- */
+/* The same for a file that need not be loaded. Returns false if the file cannot be read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
 /* compiler.c: Computes the identity of the compiler that is loaded or would be loaded. Returns
  * false if there is none in its usual place. */

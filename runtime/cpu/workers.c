@@ -200,7 +200,8 @@ static uint32_t announce(void)
   return (uint32_t)wanted;
 }
 
-/* Gives indices of the offer to spinning workers, up to the maximum number of running threads. */
+/* Assigns indices of the offered work to spinning workers, up to the maximum number of running
+ * threads. */
 static void hand_out(offer *made)
 {
   for (uint32_t i = 0; i < pool.thread_count && made->begun < made->count; i++) {

@@ -156,7 +156,7 @@ a, (b, c) = 1, (2, 3)  # E: a target must be a name
 ---
 a, b = 1, 2, 3  # E: 3 values for 2 variables
 ---
-() = x[0]  # E: no variable takes
+() = x[0]  # E: has no variable for the value
 ---
 for () in x:  # E: must be a plain name
     pass

@@ -78,7 +78,7 @@ class Member:
         return True
 
     def give_names(self, value):
-        """Returns the member with a value returned by compiled code."""
+        """Returns the member of the enumeration that has a value returned by compiled code."""
         return self.enumeration(value)
 
     def names(self, name):

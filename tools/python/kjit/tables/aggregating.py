@@ -308,7 +308,7 @@ def _of_group(function):
 
 
 def own(values, function):
-    """Returns the results of a Python function of the array of a group's values."""
+    """Calls a Python function with the array of values of each group, and returns the results."""
     kinds = values.can_fold(function)
     if kinds:
         present = numpy.flatnonzero(values.fold(COUNT))
