@@ -152,7 +152,8 @@ static kjit_status read_input(kjit_context *context, const kjit_link_input *inpu
   if (found == KJIT_LINK_DETECT && size_bytes < input->data_bytes)
     found = find_format(ended.text, size_bytes);
   kj_free_buffer(&ended);
-  /* CUDA C can have a comment that looks like PTX; the driver knows more kinds of LTO-IR */
+  /* Content can look like another format: CUDA C can have a comment that looks like PTX, and the
+   * driver knows more kinds of LTO-IR */
   bool fits = input->format == KJIT_LINK_DETECT
                 ? found != KJIT_LINK_DETECT
                 : input->format == KJIT_LINK_LTOIR || input->format == found;

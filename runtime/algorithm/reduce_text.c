@@ -75,7 +75,8 @@ uint32_t ka_several_bytes(const ka_reduce *r)
     if (alignment > most) most = alignment;
     if (bytes > MOST_BYTES)
       ka_fail(r->call, KJIT_ERROR_UNSUPPORTED,
-              "these reductions together compute in more than %d bytes", MOST_BYTES);
+              "the combined values of these reductions together need more than %d bytes",
+              MOST_BYTES);
   }
   return (bytes + most - 1) / most * most;
 }

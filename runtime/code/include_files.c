@@ -114,9 +114,9 @@ static bool try_folders(scan *s, const path_list *folders, const char *name, siz
   return is_there;
 }
 
-/* Finds an included file in all folders, because the first one in NVRTC's order is among them. A
- * file that does not exist is a part of the digest, too: it may be built into NVRTC, or belong to a
- * branch that is not taken. */
+/* Finds an included file in all folders. The file that NVRTC would choose is among those that are
+ * found. A file that does not exist is a part of the digest, too: it may be built into NVRTC, or
+ * belong to a branch that is not taken. */
 static void find_file(scan *s, const char *includer, const char *name, size_t length)
 {
   const char *slash = strrchr(includer, '/');

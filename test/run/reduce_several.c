@@ -207,7 +207,7 @@ static void test_refused(void)
   }
   REQUIRE(kjit_reduce_several(context, results, &all, operators, MANY, NULL) ==
           KJIT_ERROR_UNSUPPORTED);
-  REQUIRE(says("these reductions together compute in more than 128 bytes"));
+  REQUIRE(says("the combined values of these reductions together need more than 128 bytes"));
   for (int i = 0; i < MANY; i++) kjit_release_array(both[i]);
   kjit_release_array(x);
   kjit_release_array(r);

@@ -132,7 +132,7 @@ def _negative(x):
 
 
 def _cg(a, b, **keywords):
-    """The rule of cg. The result is the solution only."""
+    """The derivative rule of cg. It returns only the solution."""
     x = _systems.cg(a, b, **keywords).x
 
     def back(g):

@@ -6,7 +6,7 @@
 
 #include "binding.h"
 
-/* An argument of a call, in the order of its row. */
+/* An argument of a call. Arguments are in the order of the letters in the algorithm's row. */
 typedef struct algorithm_argument {
   kjit_operand *operands; /* operands for the letters x and X; NULL for None */
   kjit_operator *operators;
