@@ -456,8 +456,9 @@ static kjit_type numbered_struct(kt_scope *s, kjit_type base)
 bool kt_find_numbered(kt_scope *s, const ki_expr *expr, kjit_type base, ki_component *component)
 {
   kjit_type type = numbered_struct(s, base);
+  if (type == KJIT_ANY || expr->args.count != 1) return false;
   const ki_expr *arg = expr->args.items[0];
-  if (type == KJIT_ANY || expr->args.count != 1 || arg->kind == KJ_EXPR_SLICE) return false;
+  if (arg->kind == KJ_EXPR_SLICE) return false;
   uint32_t count = ki_type(s->c->types, type)->count;
   __int128 distance = 0;
   kt_expr *index = kt_is_from_end(arg, &distance)

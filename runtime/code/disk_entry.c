@@ -134,6 +134,24 @@ static const char *get(const char *from, void *to, size_t size_bytes)
   return from + size_bytes;
 }
 
+/* Returns whether the byte of a bool that comes from outside is 0 or 1. */
+static bool is_sound_bool(const bool *value)
+{
+  unsigned char byte;
+  memcpy(&byte, value, 1);
+  return byte <= 1;
+}
+
+static bool has_sound_bools(const kj_code *code)
+{
+  const bool *const fields[] = { &code->uses_local,    &code->can_fail,  &code->is_interruptible,
+                                 &code->has_debug,     &code->is_guest,  &code->uses_dynamic_shared,
+                                 &code->is_range_only, &code->is_watched };
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    if (!is_sound_bool(fields[i])) return false;
+  return true;
+}
+
 /* Checks the failure sites, so that a report can use them. */
 static bool has_sound_failures(const kj_code *code)
 {
@@ -151,7 +169,7 @@ static bool has_sound_failures(const kj_code *code)
 
 bool kj_is_sound_code(const kj_code *code)
 {
-  if (!has_sound_failures(code)) return false;
+  if (!has_sound_bools(code) || !has_sound_failures(code)) return false;
   if (code->tensor_map_count > KJ_MOST_MAPS || code->shared_array_count > KJ_MOST_SHARED_ARRAYS)
     return false;
   for (uint32_t i = 0; i < code->parameter_count; i++) {

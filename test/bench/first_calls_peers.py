@@ -75,15 +75,15 @@ def compute_calls():
     made = {t: cupy.zeros(N, t) for t in ("float32", "float64", "int64")}
     one = {t: cupy.zeros(1, t) for t in made}
     like = {t: cupy.zeros(N, t) for t in made}
-    compute.reduce_into(cupy.zeros(1000, "uint8"), cupy.zeros(1, "uint8"), compute.OpKind.BIT_XOR, 1000, np.zeros(1, "uint8"))
+    compute.reduce_into(d_in=cupy.zeros(1000, "uint8"), d_out=cupy.zeros(1, "uint8"), op=compute.OpKind.BIT_XOR, num_items=1000, h_init=np.zeros(1, "uint8"))
 
     def reduce(t):
-        return lambda: compute.reduce_into(made[t], one[t], compute.OpKind.PLUS, N, np.zeros(1, t))
+        return lambda: compute.reduce_into(d_in=made[t], d_out=one[t], op=compute.OpKind.PLUS, num_items=N, h_init=np.zeros(1, t))
 
     def sort(t):
-        return lambda: compute.radix_sort(made[t], like[t], None, None, compute.SortOrder.ASCENDING, N)
+        return lambda: compute.radix_sort(d_in_keys=made[t], d_out_keys=like[t], order=compute.SortOrder.ASCENDING, num_items=N)
 
-    scan = lambda: compute.inclusive_scan(made["int64"], like["int64"], compute.OpKind.PLUS, np.zeros(1, "int64"), N)  # noqa: E731
+    scan = lambda: compute.inclusive_scan(d_in=made["int64"], d_out=like["int64"], op=compute.OpKind.PLUS, init_value=np.zeros(1, "int64"), num_items=N)  # noqa: E731
     return (reduce("float32"), reduce("float64"), scan, sort("float32"), sort("int64"), None, None, None, None), cupy.cuda.Device().synchronize
 
 

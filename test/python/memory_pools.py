@@ -109,10 +109,10 @@ def check_pool(library):
     print(f"  {library}: {manager.taken} requests, {len(manager.live)} blocks are kept: {sizes}")
 
 
-if not any(device.kind == "cuda" for device in kjit.devices()):
-    print("SKIPPED: memory_pools.py needs a GPU")
-elif len(sys.argv) > 1:
+if len(sys.argv) > 1:  # before anything that uses the GPU, so that the temporary memory comes from the pool, too
     check_pool(sys.argv[1])
+elif not any(device.kind == "cuda" for device in kjit.devices()):
+    print("SKIPPED: memory_pools.py needs a GPU")
 else:
     for library in managers():
         try:

@@ -56,6 +56,8 @@ def raises(kind, text, call, *arguments):
 
 def check_torch(torch):
     """A long operation comes before each launch, so that a launch in another stream would read old values."""
+    torch.cuda.set_device(0)
+    kjit.zeros(10, "f32", "cuda:1").to_host()
     assert torch.cuda.current_device() == 0 and kjit.device().ordinal == 0
     for stream in (torch.cuda.default_stream(1), torch.cuda.Stream(1), torch.cuda.Stream(1, priority=-1)):
         with torch.cuda.stream(stream):
@@ -160,6 +162,7 @@ def check_cupy(cupy):
 
         __module__ = "cupy.derived"
 
+    cupy.cuda.Device(0).use()
     with cupy.cuda.Device(1):
         streams = [cupy.cuda.Stream.null, cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)]
     for stream in streams:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "built_compiler.h"
 #include "cache_folder.h"
 #include "ir/context.h"
 #include "ir/module.h"
@@ -244,7 +245,9 @@ static void reduce(bool is_known)
   static float values[] = { 3, 1, 2 };
   float sum = 0;
   const int64_t counts[] = { 3, 1 };
-  kjit_config config = { .size_bytes = sizeof config, .cache_directory = folder };
+  kjit_config config = { .size_bytes = sizeof config,
+                         .cache_directory = folder,
+                         .compiler_path = find_built_compiler() };
   assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
   kjit_module *module = parse("operator", "func f(a, b) { return a * b + 1f32 }");
   kjit_function *f;
