@@ -597,7 +597,7 @@ _PYTHON = {
 _ONE = {_seed: ("seed",), _python_seed: ("a",), _choice: ("a",)}
 _INTEGERS = frozenset("randint binomial geometric hypergeometric logseries poisson zipf".split())
 # Functions of whole arrays, below.
-_OF_ARRAYS = {}
+_OF_ARRAYS: dict = {}
 
 
 @functools.cache
