@@ -169,7 +169,7 @@ def _share_dictionary(columns):
 
 
 def _is_of_pandas(value):
-    return type(value).__module__.partition(".")[0] == "pandas"
+    return str(type(value).__module__).partition(".")[0] == "pandas"
 
 
 def _of_numpy(name, value, kind):
