@@ -66,13 +66,21 @@ struct kjit_specialization {
  * learned must hold the specialization during this time. To hold is one addition to a cache line
  * that only the threads with the same slot number use; it never waits. */
 
+/* For assertions. Other threads with the same slot can begin and end holds in between. Ends are
+ * read before beginnings, so the result is true while this thread holds. */
+static inline bool kj_is_slot_in_use(const kj_hold_slot *slot)
+{
+  uint64_t ended = atomic_load(&slot->launched) + atomic_load(&slot->passed);
+  return atomic_load(&slot->begun) != ended;
+}
+
 /* Ends a hold. own is kj_slot(). */
 static inline void kj_release_of(kjit_specialization *specialization, uint32_t own,
                                  bool is_launched)
 {
   kj_hold_slot *slot = &specialization->holds[own];
   KJ_ASSERT(own < KJ_SLOTS);
-  KJ_ASSERT(atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed));
+  KJ_ASSERT(kj_is_slot_in_use(slot));
   kj_count_up(is_launched ? &slot->launched : &slot->passed, own);
 }
 
@@ -101,8 +109,7 @@ static inline bool kj_hold(kjit_specialization *specialization)
  * specialization. */
 static inline bool kj_is_held_here(const kjit_specialization *specialization)
 {
-  const kj_hold_slot *slot = &specialization->holds[kj_slot()];
-  return atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed);
+  return kj_is_slot_in_use(&specialization->holds[kj_slot()]);
 }
 
 /* Pins the code for the graph that captures a launch on this stream. The caller holds the
