@@ -114,7 +114,8 @@ static void read_result(reader *r)
     uint64_t bit = UINT64_C(1) << letters[i];
     if (!(r->seen & bit) || found & bit)
       ka_fail(r->e->call, KJIT_ERROR_ARGUMENT, "the letter `%s` of the result %s",
-              letter_text(r->e, letters[i]), found & bit ? "occurs twice" : "is not in any operand");
+              letter_text(r->e, letters[i]),
+              found & bit ? "occurs twice" : "is not in any operand");
     found |= bit;
   }
   if (!has_ellipsis && r->ellipsis_rank)

@@ -214,7 +214,8 @@ static const struct foreign {
     "Python's package pyarrow converts it: pyarrow.csv.write_csv(pyarrow.feather.read_table(FILE), "
     "CSV_FILE)" },
   { ".gz", "\x1f\x8b", "a file compressed by gzip", "unpack it: zcat FILE | kjit-run ... @-" },
-  { ".zst", "\x28\xb5\x2f\xfd", "a file compressed by zstd", "unpack it: zstdcat FILE | kjit-run ... @-" },
+  { ".zst", "\x28\xb5\x2f\xfd", "a file compressed by zstd",
+    "unpack it: zstdcat FILE | kjit-run ... @-" },
   { ".xlsx", "PK\3\4", "an archive or a spreadsheet",
     "name a .npz file, or export the sheet as CSV" },
 };

@@ -94,7 +94,8 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
   if (!is_reference && *at != '@' && !tool_is_value(scanner) && strchr("./", at[length]) &&
       at[length])
     return tool_scan_fail(
-      scanner, at, "'%s' is neither an --arg nor a file whose name ends in " TOOL_ARRAY_ENDINGS, at);
+      scanner, at, "'%s' is neither an --arg nor a file whose name ends in " TOOL_ARRAY_ENDINGS,
+      at);
   if (is_reference
         ? !tool_scan_reference(arguments, scanner, &output->expected)
         : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))
