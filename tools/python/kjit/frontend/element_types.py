@@ -8,6 +8,7 @@ arrays whose elements were converted before.
 
 import ast
 import functools
+import sys
 
 from . import ufuncs, words
 
@@ -109,7 +110,14 @@ func array_float_loop(a, b) {
 _DATES = "  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return {}(a, b) }}\n"
 # Ufuncs that convert their operands themselves.
 _OF_OWN_TYPES = ("float_power",)
-ROUNDINGS = ("ceil", "floor", "rint", "trunc")
+_ROUNDINGS = ("ceil", "floor", "trunc")
+
+
+def _has_float_loops_only(name):
+    """Returns whether a rounding function converts integers to floats. NumPy has loops of integers
+    for all but rint since version 2.1, and Numba takes the loops of the NumPy that is installed."""
+    version = tuple(map(int, sys.modules["numpy"].__version__.split(".")[:2]))
+    return name == "rint" or (name in _ROUNDINGS and version < (2, 1))
 
 
 def text_of(thing):
@@ -125,7 +133,7 @@ def ufunc(name, count):
     plain = ufuncs.BY_NAME[name]
     if name in _OF_OWN_TYPES:
         return plain
-    has_floats = name in ROUNDINGS or ufuncs.FLOAT in plain.needs
+    has_floats = _has_float_loops_only(name) or ufuncs.FLOAT in plain.needs
     if name == "ldexp":
         return words.Text("array_ldexp", "\nfunc array_ldexp(a, b) { return np_ldexp(array_float(a), b) }", (plain, _FLOAT))
     if count == 2:
