@@ -49,7 +49,7 @@ def read_reference(path):
     for line in open(path):
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         forms = re.findall(r"`(\w+)(?:\((.*?)\))?`", cells[0]) if cells else []
-        if len(cells) > 1 and cells[1].startswith("a memory order:"):
+        if len(cells) > 1 and cells[1].startswith("a memory order"):
             orders.append(forms[0][0])
         for name, arguments in forms if forms and forms[0][0].startswith("atomic_") else []:
             texts[name] = cells[1]
