@@ -151,6 +151,29 @@ def main():
         assert "normal(1.0, 2.0, 3, 4): functions made by njit do not accept these arguments" in str(error), error
     else:
         raise AssertionError("not refused")
+    check_without_descriptors()
+
+
+def check_without_descriptors():
+    """A new thread has a generator of its own although the process can open no file."""
+    import resource
+
+    draw = njit(function("def f():\n    return np.random.random()\n"))
+    numbers, held, limits = [draw()], [], resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, limits[1]))
+    try:
+        while len(held) < 64:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    threads = [threading.Thread(target=lambda: numbers.append(draw())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    for one in held:
+        os.close(one)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert len(set(numbers)) == 4, numbers
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
  * is a Mersenne Twister, and each thread has one of each kind. */
 #include "random_state.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { WORDS = 624, SHIFT = 397 };
 
@@ -34,17 +36,20 @@ static void seed(twister *t, uint32_t number)
   t->is_seeded = 1;
 }
 
-/* Seeds a generator with random bytes of the operating system. */
+/* Seeds a generator with random bytes of the operating system. If it has none, the seed is made
+ * from the time and the process, as in NumPy. */
 static void seed_with_entropy(twister *t)
 {
-  seed(t, (uint32_t)(uintptr_t)t);
-  FILE *file = fopen("/dev/urandom", "rb");
-  if (!file || fread(t->words, sizeof t->words, 1, file) != 1) {
-    fprintf(stderr,
-            "kjit: /dev/urandom, which seeds np.random in njit functions, is not readable\n");
-    abort();
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  seed(t, (uint32_t)now.tv_nsec ^ (uint32_t)now.tv_sec ^ (uint32_t)getpid() << 16 ^
+            (uint32_t)((uintptr_t)t >> 4));
+  unsigned char *bytes = (unsigned char *)t->words;
+  for (size_t made = 0; made < sizeof t->words;) {
+    ssize_t got = getrandom(bytes + made, sizeof t->words - made, 0);
+    if (got < 0 && errno != EINTR) break;
+    if (got > 0) made += (size_t)got;
   }
-  fclose(file);
   t->words[0] |= 1u << 31; /* not all words may be 0 */
 }
 
