@@ -9,6 +9,7 @@ import operator
 import os
 import pickle
 import sys
+import tempfile
 import traceback
 import warnings
 
@@ -59,6 +60,11 @@ a.real; c.real; c.imag; c.conj(); v.conj(); a.imag; c.real = 7; c; c.imag[1:] = 
 # functions
 xp.sort(a, axis=None); xp.where(a > 0); xp.take(v, [7], mode="clip"); xp.flip(a, 0); xp.reshape(a, (4, 3), order="F"); xp.tensordot(a, a.T, 1)
 xp.pad(v, (1, 2), mode="edge"); xp.pad(v, 1, constant_values=7); xp.triu(m, 1); xp.meshgrid(v, i, sparse=True, indexing="ij"); xp.sum(a, where=a > 0)
+xp.pad(a, 2, "reflect"); xp.pad(a, 1, "edge"); xp.pad(v, (2,), "wrap"); xp.pad(a, [(0, 1)]); xp.pad(a, ((1, 2), (0, 3))); xp.pad(a, [[1], [2]]); xp.pad(a, [(1, 2, 3)]); xp.pad(v, 2, "mean")
+xp.diff(v, prepend=0); xp.diff(a, prepend=0, axis=0); xp.diff(f, append=[1, 2]); xp.diff(i, 2, prepend=7, append=i[:1]); xp.diff(a, append=a[:, :2]); xp.diff(a, append=v)
+xp.histogram(i, "auto"); xp.histogram(v, bins="sturges", range=(0, 1)); xp.array_repr(i); xp.array_repr(f); xp.broadcast(a, v[:4]).shape
+float(xp.finfo(f.dtype).tiny); float(xp.finfo(v.dtype).smallest_subnormal); int(xp.finfo("f2").precision); float(xp.finfo(xp.float32).resolution) < 2e-6
+xp.asarray([1, 2], xp.longlong); np.asarray(i).dtype.char; np.asarray(i.astype("u8") if xp is np else i.astype(xp.uint64)).dtype.char; memoryview(i).format; xp.random.SeedSequence(7).entropy
 xp.median(a, axis=0); xp.percentile(a, [30, 60]); xp.average(v, weights=[1, 2, 3, 4, 5]); xp.nanmean(xp.where(v > 0.5, xp.nan, v)); xp.cov(a)
 xp.unique(i, return_inverse=True); xp.unique(xp.where(v > 0.5, xp.nan, v), return_counts=True); xp.unique([xp.nan] * 2, equal_nan=False)
 xp.bincount(j); xp.digitize(v, [0.2, 0.6]); xp.interp(0.4, [0, 1], v[:2]); xp.gradient(v); xp.convolve(v, [1, 2])
@@ -156,6 +162,26 @@ for number, statements in enumerate(programs()):
         if chosen and isinstance(got, Exception):
             traceback.print_exception(got)
 assert not wrong, "\n".join([f"seed {seed}", *wrong])
+
+
+# Names of NumPy that the namespace does not have are refused with a reason.
+for name, reason in (("datetime64", "numbers and bools"), ("ma", "no masks"), ("ElementwiseKernel", "kjit.vectorize"), ("memmap", "numpy.memmap")):
+    try:
+        getattr(knp, name)
+        raise AssertionError(name)
+    except AttributeError as error:
+        assert reason in str(error), error
+
+# CuPy's names for copies to the host.
+four = knp.arange(4)
+assert type(knp.asnumpy(four)) is np.ndarray and (four.get() == [0, 1, 2, 3]).all() and knp.asnumpy([1, 2]).sum() == 3
+assert knp.get_array_module(1, four) is knp and knp.get_array_module(np.ones(2), 1) is np
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "elements")
+    four.T.tofile(path)
+    assert (np.fromfile(path, np.int64) == [0, 1, 2, 3]).all() and (knp.fromfile(path, dtype=knp.int64) == four).all()
+    four.dump(path)
+    assert (knp.load(path, allow_pickle=True) == four).all() and (pickle.loads(four.dumps()) == four).all()
 
 
 class Failing:

@@ -109,10 +109,44 @@ def check_vectors():
     assert np.isfinite(tiny).all() and np.allclose(tiny.sum(1), 1)
     m = rng.multinomial(100, [0.2, 0.3, 0.5], 4000).to_host()
     assert (m.sum(1) == 100).all() and (np.abs(m.mean(0) - [20, 30, 50]) < 0.5).all()
+    h = rng.multivariate_hypergeometric([10, 0, 20, 30], 12, 4000).to_host()
+    mean, part = 12 * np.array([10, 0, 20, 30]) / 60, np.array([10, 0, 20, 30]) / 60
+    assert (h.sum(1) == 12).all() and (h >= 0).all() and (h <= [10, 0, 20, 30]).all()
+    assert (np.abs(h.mean(0) - mean) < 0.12).all() and (np.abs(h.var(0) - 12 * part * (1 - part) * 48 / 59) < 0.2).all(), (h.mean(0), h.var(0))
+    whole = rng.multivariate_hypergeometric(np.array([1, 2]), 3)
+    assert whole.to_host().tolist() == [1, 2] and rng.multivariate_hypergeometric([1, 2], 0, (2, 3)).to_host().sum() == 0
+    for colors, count in (([1, 2], 4), ([-1, 2], 1), ([1, 2], -1)):
+        try:
+            rng.multivariate_hypergeometric(colors, count)
+            raise AssertionError((colors, count))
+        except ValueError as error:
+            assert "multivariate_hypergeometric: nsample" in str(error)
     cov = np.array([[1.0, 0.5], [0.5, 2.0]])
     for method in ("svd", "eigh", "cholesky"):
         v = rng.multivariate_normal([1, 2], cov, 8000, method=method).to_host()
         assert (np.abs(v.mean(0) - [1, 2]) < 0.08).all() and (np.abs(np.cov(v.T) - cov) < 0.15).all()
+
+
+def check_states():
+    """set_state continues where get_state was called."""
+    from kjit.numpy import random
+
+    state = random.RandomState(5)
+    state.rand(3)
+    kept = state.get_state()
+    before = [state.rand(4), state.normal(size=3), state.gamma(2.0, size=3), state.permutation(9)]
+    state.set_state(kept)
+    after = [state.rand(4), state.normal(size=3), state.gamma(2.0, size=3), state.permutation(9)]
+    assert all(np.array_equal(a.to_host(), b.to_host()) for a, b in zip(before, after))
+    random.seed(4)
+    kept, first = random.get_state(), random.rand(3).to_host()
+    random.set_state(kept)
+    assert np.array_equal(random.rand(3).to_host(), first)
+    try:
+        state.set_state(np.random.RandomState(3).get_state())
+        raise AssertionError("a state of NumPy")
+    except ValueError as error:
+        assert "get_state of a generator of kjit" in str(error)
 
 
 def check_stream():
@@ -218,5 +252,5 @@ def check_older():
     assert {"rand", "seed", "RandomState", "normal", "default_rng"} <= set(dir(random)) and not hasattr(random, "nothing")
 
 
-for check in (check_older, check_means, check_axes, check_distributions, check_each_element, check_integers, check_orders, check_vectors, check_stream, check_refusals):
+for check in (check_older, check_means, check_axes, check_distributions, check_each_element, check_integers, check_orders, check_vectors, check_states, check_stream, check_refusals):
     check()

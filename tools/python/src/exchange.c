@@ -66,9 +66,12 @@ typedef struct exported_buffer {
   Py_ssize_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
 } exported_buffer;
 
+/* NumPy has two types of 64-bit integers, and int64 is the one of C's long on the systems that kjit
+ * supports. */
+_Static_assert(sizeof(long) == sizeof(int64_t), "the format l is a 64-bit integer");
 static const char *const formats[KJIT_SCALAR_COUNT] = {
-  [KJIT_BOOL] = "?", [KJIT_I8] = "b",  [KJIT_I16] = "h",  [KJIT_I32] = "i",   [KJIT_I64] = "q",
-  [KJIT_U8] = "B",   [KJIT_U16] = "H", [KJIT_U32] = "I",  [KJIT_U64] = "Q",   [KJIT_F16] = "e",
+  [KJIT_BOOL] = "?", [KJIT_I8] = "b",  [KJIT_I16] = "h",  [KJIT_I32] = "i",   [KJIT_I64] = "l",
+  [KJIT_U8] = "B",   [KJIT_U16] = "H", [KJIT_U32] = "I",  [KJIT_U64] = "L",   [KJIT_F16] = "e",
   [KJIT_F32] = "f",  [KJIT_F64] = "d", [KJIT_C64] = "Zf", [KJIT_C128] = "Zd",
 };
 

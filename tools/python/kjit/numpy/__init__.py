@@ -36,6 +36,7 @@ from ._fusing import compute, fuse
 from ._info import Info as _Info
 from ._methods import astype
 
+asnumpy, get_array_module = _beyond.asnumpy, _beyond.get_array_module
 ndarray = Array
 e, inf, nan, newaxis, pi = _math.e, _math.inf, _math.nan, None, _math.pi
 __array_api_version__ = "2024.12"

@@ -3,6 +3,8 @@ from typing import Any
 
 from .. import dtypes as _dtypes_of_kjit
 from .._kjit import Array as Array
+from ._beyond import asnumpy as asnumpy
+from ._beyond import get_array_module as get_array_module
 from ._creation import arange as arange
 from ._creation import array as array
 from ._creation import asarray as asarray

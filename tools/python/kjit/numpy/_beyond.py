@@ -180,9 +180,26 @@ class _Tricks:
 _TRICKS = ("mgrid", "ogrid", "r_", "c_")
 # Classes and objects of NumPy that the namespace shares with NumPy.
 _SAME = (
-    "dtype errstate printoptions ndindex ndenumerate nditer poly1d polynomial testing s_ index_exp typing typecodes generic number integer "
+    "broadcast dtype errstate printoptions ndindex ndenumerate nditer poly1d polynomial testing s_ index_exp typing typecodes generic number integer "
     "signedinteger unsignedinteger inexact floating complexfloating"
 ).split()
+
+
+_ELEMENTS = "elements of kjit arrays are numbers and bools"
+_OTHER_ELEMENTS = "char datetime64 datetime_data is_busday busday_count busday_offset busdaycalendar object_ rec recarray record str_ bytes_ strings timedelta64 void"
+# Names of NumPy and CuPy that the namespace does not have, with the reason or a replacement.
+_REFUSED = {
+    **dict.fromkeys(_OTHER_ELEMENTS.split(), _ELEMENTS),
+    **dict.fromkeys(("longdouble", "clongdouble", "float128", "complex256"), "kjit arrays have no extended precision; use float64"),
+    "ma": "kjit arrays have no masks; use where= or numpy.ma",
+    "matrix": "use arrays of two dimensions",
+    "memmap": "use numpy.memmap, and asarray() for the part that is computed",
+    "ElementwiseKernel": "use kjit.vectorize or kjit.jit",
+    "ReductionKernel": "use kjit.reduce, whose operand can be computed",
+    "RawKernel": "use kjit.jit, or kjit.cuda.declare_device for functions of CUDA C",
+    "RawModule": "use kjit.jit, or kjit.cuda.declare_device for functions of CUDA C",
+    "cuda": "use kjit.cuda, the device= argument and kjit.synchronize()",
+}
 
 
 def _lib():
@@ -224,7 +241,7 @@ def find(name, module=_numpy):
     if name in _MADE:
         return _MADE[name]()
     if isinstance(thing, type):
-        return _dtypes.BY_TEXT.get(_dtypes.dtypes.name_of(thing)) if issubclass(thing, _numpy().generic) else None
+        return _dtypes.BY_TEXT.get(_dtypes.dtypes.name_of(_numpy().dtype(thing))) if issubclass(thing, _numpy().generic) else None
     if not callable(thing):
         return None
 
@@ -240,6 +257,8 @@ def attribute(module, name, numpys):
     corresponding module. numpys(): returns that module. Raises AttributeError if the name does not
     exist."""
     found = None if name.startswith("_") else find(name, numpys)
+    if found is None and name in _REFUSED:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}: {_REFUSED[name]}")
     if found is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     return found
@@ -264,6 +283,19 @@ class UfuncMethod:
     def __call__(self, *args, **options):
         made = getattr(getattr(_numpy(), self._ufunc), self.__name__)
         return by_numpy(made, _arrays("", args), options)
+
+
+# ---- names of CuPy ----
+
+
+def asnumpy(x, /):
+    """Returns a NumPy array: a copy of an array on any device, or `numpy.asarray(x)` of other objects."""
+    return x.to_host() if isinstance(x, Array) else _numpy().asarray(x)
+
+
+def get_array_module(*args):
+    """Returns kjit.numpy if one of the arguments is a kjit array, else numpy."""
+    return sys.modules[__package__] if any(isinstance(x, Array) for x in args) else _numpy()
 
 
 def add_ufunc_methods(function, ufunc, count):

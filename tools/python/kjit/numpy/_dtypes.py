@@ -1,6 +1,7 @@
 """Data types: their kinds, their promotion by the array API standard, and their limits."""
 
 import functools
+import math
 from dataclasses import dataclass
 
 from .. import dtypes
@@ -196,6 +197,18 @@ class FloatInfo:
     min: float
     smallest_normal: float
     dtype: dtypes.DType
+    smallest_subnormal: float = 0.0
+    precision: int = 0
+
+    @property
+    def tiny(self):
+        """The smallest positive normal number, as `smallest_normal`."""
+        return self.smallest_normal
+
+    @property
+    def resolution(self):
+        """The decimal resolution, 10 to the power -precision."""
+        return float(f"1e-{self.precision}")
 
 
 @dataclass(frozen=True)
@@ -225,7 +238,10 @@ def finfo(type, /):
         raise ValueError(f"finfo: {BY_TEXT[text].name} is not a float type")
     digits, high, low = _FLOATS[text]
     largest = (2.0 - 2.0**-digits) * 2.0**high
-    return FloatInfo(BITS[text], 2.0**-digits, largest, -largest, 2.0**low, BY_TEXT[text])
+    precision = int(digits * math.log10(2))
+    return FloatInfo(
+        BITS[text], 2.0**-digits, largest, -largest, 2.0**low, BY_TEXT[text], 2.0 ** (low - digits), precision
+    )
 
 
 def iinfo(type, /):

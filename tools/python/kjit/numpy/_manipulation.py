@@ -374,13 +374,28 @@ def split(x, sections, /, axis=0):
     return [x[(slice(None),) * axis + (slice(first, last),)] for first, last in zip(bounds, bounds[1:])]
 
 
+def _pairs_of_widths(widths, rank):
+    """Returns the widths of a padding as a pair for each dimension. A number, a pair of numbers and a
+    single pair hold for every dimension. Raises ShapeError for other widths."""
+    if hasattr(widths, "__index__"):
+        return ((widths, widths),) * rank
+    items = list(widths)
+    if all(hasattr(width, "__index__") for width in items):
+        items = [items]
+    pairs = [tuple(each) * 2 if len(each) == 1 else tuple(each) for each in items]
+    pairs = pairs * rank if len(pairs) == 1 else pairs
+    if len(pairs) != rank or any(len(pair) != 2 for pair in pairs):
+        raise ShapeError(f"pad: the widths {widths} are not a pair for each of {rank} dimensions")
+    return tuple(pairs)
+
+
 def pad(x, widths, /, value=0):
     """Returns x with padding elements before and after it along each dimension. widths: a number, a
-    pair (before, after), or a pair for each dimension."""
-    if hasattr(widths, "__index__"):
-        widths = (widths, widths)
-    if len(widths) == 2 and all(hasattr(width, "__index__") for width in widths):
-        widths = (tuple(widths),) * x.ndim
+    pair (before, after), or a pair for each dimension. value: the value of the padding elements, or
+    the name of one of NumPy's modes, which NumPy computes."""
+    if isinstance(value, str):
+        return _beyond.method("pad")(x, widths, value)
+    widths = _pairs_of_widths(widths, x.ndim)
     made = _engine.new(tuple(n + a + b for n, (a, b) in zip(x.shape, widths)), x.dtype.text, x.device)
     _engine.assign(made, value)
     _engine.assign(made[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths))], x)

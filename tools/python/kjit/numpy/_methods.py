@@ -155,6 +155,32 @@ def tobytes(self, order="C"):
     return self.to_host().tobytes(order)
 
 
+def tofile(self, fid, sep="", format="%s"):
+    """Writes the elements in row-major order to a file, as `numpy.ndarray.tofile` does."""
+    self.to_host().tofile(fid, sep, format)
+
+
+def get(self):
+    """Returns a NumPy array with a copy of the elements, like `to_host`."""
+    return self.to_host()
+
+
+def dumps(self):
+    """Returns the pickled array as bytes."""
+    import pickle
+
+    return pickle.dumps(self)
+
+
+def dump(self, file):
+    """Pickles the array to a file, which is a path or is open for writing."""
+    if hasattr(file, "write"):
+        file.write(dumps(self))
+        return
+    with open(file, "wb") as opened:
+        opened.write(dumps(self))
+
+
 def conjugate(self):
     """Returns the complex conjugates. A real array returns itself."""
     return elementwise(ROWS["conj"], (self,)) if _dtypes.KIND[self.dtype.text] == "c" else self
@@ -416,7 +442,7 @@ def methods():
     found |= {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function, "__reversed__": _reversed}
     found |= {name: _beyond.method(name) for name in _NUMPYS}
     found |= {"conj": conjugate, "conjugate": conjugate, "item": item, "tobytes": tobytes, "partition": partition,
-        "clip": clip, "compress": compress, "__array__": _as_numpys, "setflags": setflags, "view": view}
+        "clip": clip, "compress": compress, "__array__": _as_numpys, "setflags": setflags, "view": view, "get": get, "tofile": tofile, "dump": dump, "dumps": dumps}
     found |= _manipulation.METHODS | _reductions.METHODS | _orders.METHODS | _products.METHODS
     return found
 

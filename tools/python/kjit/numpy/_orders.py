@@ -280,12 +280,14 @@ def bincount(x, /, weights=None, minlength=0):
 def histogram(x, /, bins=10, range=None, weights=None):
     """Returns (counts, edges), like `numpy.histogram`.
 
-    bins: the number of bins of equal width, or an array of ascending edges. range: the lowest and
-    the highest edge; the default is the minimum and maximum of x. weights: replaces the counts by
-    sums of weights.
+    bins: the number of bins of equal width, an array of ascending edges, or the name of a rule of
+    NumPy that chooses the number of bins. range: the lowest and the highest edge; the default is the
+    minimum and maximum of x. weights: replaces the counts by sums of weights.
     """
-    from . import _creation, _reductions
+    from . import _beyond, _creation, _reductions
 
+    if isinstance(bins, str):
+        return _beyond.method("histogram")(x, bins, range, weights=weights)
     if not hasattr(bins, "__index__") or getattr(bins, "ndim", 0):
         edges = bins if isinstance(bins, Array) else _creation.asarray(bins, device=x.device)
         return _folds.histogram(x, edges, weights=weights), edges

@@ -6,7 +6,7 @@ import threading
 from . import _engine
 from .random import Generator
 
-_NAMES = ("rand", "randn", "randint", "random_sample", "ranf", "sample", "seed", "RandomState")
+_NAMES = ("rand", "randn", "randint", "random_sample", "ranf", "sample", "seed", "get_state", "set_state", "RandomState", "SeedSequence")
 
 
 class RandomState(Generator):
@@ -36,6 +36,18 @@ class RandomState(Generator):
         self.__init__(seed, self._device)
 
 
+    def get_state(self, legacy=True):
+        """Returns the state, which `set_state` restores. Its form is kjit's own."""
+        return self.__getstate__()
+
+    def set_state(self, state):
+        """Restores a state that `get_state` has returned. Raises ValueError for other states."""
+        if not isinstance(state, tuple) or [type(x) for x in state] != [type(x) for x in self.__getstate__()]:
+            raise ValueError("set_state: the state must be the result of get_state of a generator of kjit.numpy.random")
+        with self._lock:
+            self._seed, _, self._word, self._sequence, self._orders = state
+
+
 # The generators of the module's functions by their devices, and the seed of new ones.
 _shared: dict[str, RandomState] = {}
 _seed = None
@@ -62,6 +74,10 @@ def _state():
 @functools.cache
 def attribute(name):
     """Returns the module's function with the name of a method of RandomState, or None."""
+    if name == "SeedSequence":
+        import numpy
+
+        return numpy.random.SeedSequence
     if name in ("seed", "RandomState"):
         return globals()[name]
     method = None if name.startswith("_") else getattr(RandomState, name, None)

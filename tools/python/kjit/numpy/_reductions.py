@@ -218,15 +218,24 @@ cumsum, cumprod = _flat_accumulation(cumulative_sum), _flat_accumulation(cumulat
 cumsum.__name__, cumprod.__name__ = "cumsum", "cumprod"
 
 
+def _end_of(part, x, axis):
+    """Returns an operand of diff() as an array. A number is repeated along all axes but one."""
+    from . import _creation, _indexing
+
+    part = part if isinstance(part, _kjit.Array) else _creation.asarray(part, device=x.device)
+    return part if part.ndim else _indexing.broadcast_view(part, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+
+
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """Returns the differences of neighbouring elements along an axis, computed n times. prepend,
-    append: arrays that are joined to x first."""
+    append: numbers, lists or arrays that are joined to x first. A number is an element at each end of
+    the axis."""
     from . import _manipulation
 
     if n < 0:
         raise ShapeError(f"diff: n is {n}, but must not be negative")
     axis = normalize_axis(axis, x.ndim)
-    parts = [part for part in (prepend, x, append) if part is not None]
+    parts = [_end_of(part, x, axis) for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
         x = _manipulation.concat(parts, axis=axis)
     before = (slice(None),) * axis

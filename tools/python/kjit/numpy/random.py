@@ -480,6 +480,24 @@ class Generator:
 
     # ---- multivariate distributions ----
 
+    def multivariate_hypergeometric(self, colors, nsample, size=None, method="marginals"):
+        """Returns the number of elements of each color in samples of nsample elements, drawn without
+        replacement. colors: the number of elements of each color. method has no effect. Raises
+        ValueError if nsample is more than the sum of colors."""
+        colors = [operator.index(count) for count in (colors.tolist() if hasattr(colors, "tolist") else colors)]
+        left, rest = sum(colors), operator.index(nsample)
+        if min(colors, default=0) < 0 or not 0 <= rest <= left:
+            raise ValueError(f"multivariate_hypergeometric: nsample, {nsample}, must be at most {left}, the sum of the colors {colors}")
+        shape = shape_of("multivariate_hypergeometric", size, ())
+        made = self._new((*shape, len(colors)), "i64")
+        needed = _arrays.full(shape, rest, "i64", self._device)
+        for i, count in enumerate(colors):
+            left -= count
+            drawn = self.hypergeometric(count, left, needed) if left else needed
+            made[..., i] = drawn
+            needed = needed - drawn
+        return made
+
     def dirichlet(self, alpha, size=None):
         """Returns vectors of the Dirichlet distribution along the last axis. alpha: an array with
         one dimension."""
