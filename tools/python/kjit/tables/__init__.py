@@ -216,9 +216,10 @@ def table(x, *, nan_is_missing=False, device=None):
         return Table(x, of_numpy, columns, of_numpy.length(x), device)
     if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
         return table(_of_capsules(x), device=device)
+    hint = "; collect() makes a DataFrame of it" if type(x).__name__ == "LazyFrame" else ""
     raise TypeError(
         "kjit.table takes a table of pandas, polars or pyarrow, an object with the Arrow PyCapsule interface, or a dictionary of "
-        f"NumPy arrays, not {type(x).__name__}"
+        f"NumPy arrays, not {type(x).__name__}{hint}"
     )
 
 

@@ -83,8 +83,12 @@ class Data:
     texts: for a column of strings its dictionary, a sequence. kind: "numpy", "masked" or "arrow",
     which determines how results of functions of the column are stored. is_ordered: whether the
     strings are ordered like the dictionary, as categories are. flags_missing: whether a true flag
-    means a missing element. decimal: the Decimal of a column of decimals.
+    means a missing element. decimal: the Decimal of a column of decimals. is_null: whether the column
+    has Arrow's type null, so that all elements are missing; has_none: whether a missing string is a
+    None or NaN in the table's library, which equals no string.
     """
+
+    is_null = has_none = False
 
     def __init__(self, chunks, kind, *, may_be_missing=None, flags_missing=False, texts=None, decimal=None, is_ordered=False):
         self.is_ordered = is_ordered
@@ -151,7 +155,8 @@ class Column:
         """The properties of the column on which the code of a row function depends."""
         if self.data is None:
             return None
-        return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date, self.decimal
+        kinds = self.data.is_null, self.data.has_none
+        return self.may_be_missing, self.flags_missing, self.texts is not None, self.data.date, self.decimal, kinds
 
 
 def find_column(columns, name):

@@ -81,7 +81,36 @@ class GroupBy:
         counts = numpy.bincount(groups.codes[groups.codes >= 0], minlength=len(groups)).astype("i8")
         home, kind = self._table._home, self._table._columns[self._names[0]].data.kind
         made = {"size": Result(counts, None, "arrow" if kind == "arrow" else "numpy")}
-        return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels())), made), "size")
+        return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels())), made), "size", False)
+
+    def apply(self, function, *args):
+        """Calls `function(group, *args)` for each group and returns the results: a Series in pandas,
+        otherwise a table with the keys and the column `result`.
+
+        The function reads the group's values of a column as an array, `group.a` or `group["a"]`,
+        and its number of rows as `len(group)`. The reductions `sum`, `mean`, `min`, `max`, `count`,
+        `var` and `std` leave out missing values, with `ddof=1` as in pandas. args: numbers. With a
+        selected column, `groupby("k")["a"].apply(f)`, the function receives the array of the values
+        that are not missing.
+
+        Raises TypeError for columns that are neither numbers nor bools, and for columns with missing
+        values that are used without a reduction; SourceError for Python code that cannot be
+        compiled; and the errors that the function raises.
+        """
+        from . import group_functions
+
+        if self._selected is not None:
+            return self._selected_apply(function, args)
+        self._forget()
+        groups, labels = self._find()
+        made = {"result": group_functions.apply(self._table, groups, function, args)}
+        home = self._table._home
+        return home.only_column(home.groups_of(self._table._native, dict(zip(self._names, labels())), made), "result", False)
+
+    def _selected_apply(self, function, args):
+        if args or not callable(function):
+            raise TypeError("apply() of selected columns takes only a function of the array of a group's values")
+        return self.agg(function)
 
     def rolling(self, window, min_periods=None, center=False):
         """Returns rolling windows within each group, see `Table.rolling`. The results are in the
@@ -156,15 +185,16 @@ class GroupBy:
         return None if callable(column) else getattr(self._table._columns.get(column), "decimal", None)
 
     def _values(self, column, one_pass, folds, is_exact):
-        decimal = None
+        decimal, is_ordered = None, False
         if callable(column):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
         else:
             found = usable(find_column(self._table._columns, column))
             (values, there), texts, kind, decimal = keys.whole(found), found.texts, found.data.kind, found.decimal
+            is_ordered = found.is_ordered
         if texts is not None:
-            values, texts = keys.ranked(values, there, texts)
+            values, texts = keys.ranked(values, there, texts, is_ordered)
         if decimal is not None and not is_exact:
             values, decimal = decimal.floats(values), None
         return aggregating.Values(one_pass.groups, values, there, kind, folds, texts, decimal, one_pass)

@@ -48,7 +48,9 @@ def _string_view():
 def _of_nulls(count):
     import numpy
 
-    return Data([Chunk(numpy.zeros(count, bool), numpy.zeros(count, bool), count)], "arrow")
+    made = Data([Chunk(numpy.zeros(count, bool), numpy.zeros(count, bool), count)], "arrow")
+    made.is_null = True
+    return made
 
 
 def _of_texts(column, name):
@@ -219,7 +221,7 @@ def groups_of(table, labels, made):
     return kind.from_arrays([*keys, *(array_of(result) for result in made.values())], [*labels, *made])
 
 
-def only_column(made, name):
+def only_column(made, name, is_named=True):
     """Returns the table `made` unchanged. Without pandas, the aggregations of one column are a
     table that also has the keys."""
     return made

@@ -104,7 +104,7 @@ def groups_of(arrays, labels, made):
     return {**keys, **{name: series_of(result, arrays) for name, result in made.items()}}
 
 
-def only_column(made, name):
+def only_column(made, name, is_named=True):
     """Returns the table `made` unchanged. Without pandas, the aggregations of one column are a
     table that also has the keys."""
     return made

@@ -54,7 +54,9 @@ def _of_categories(array, count):
         raise Refused(
             "only categories that are texts are supported: convert the column to the type of its categories"
         )
-    return Data([_coded(array.codes, count)], "numpy", texts=texts, is_ordered=True)
+    made = Data([_coded(array.codes, count)], "numpy", texts=texts, is_ordered=True)
+    made.has_none = True
+    return made
 
 
 def _coded(codes, count):
@@ -70,7 +72,9 @@ def _of_texts(series, dtype, count):
     if dtype.kind == "O" and pandas.api.types.infer_dtype(series, skipna=True) not in ("string", "empty"):
         raise Refused("Python objects are not supported: convert the column to a type of numbers, dates or texts")
     codes, texts = pandas.factorize(series)
-    return Data([_coded(codes, count)], "numpy", texts=[str(text) for text in texts])
+    made = Data([_coded(codes, count)], "numpy", texts=[str(text) for text in texts])
+    made.has_none = getattr(dtype, "na_value", None) is not pandas.NA  # StringDtype has NA, and since pandas 3 also NaN
+    return made
 
 
 def series_of(result, frame, name=None):
@@ -194,6 +198,6 @@ def _labels_of(dtype, keys):
     return pandas.Categorical(made, dtype=dtype) if isinstance(dtype, pandas.CategoricalDtype) else made
 
 
-def only_column(made, name):
+def only_column(made, name, is_named=True):
     """Returns the Series of one column of aggregations."""
-    return made[name].rename(None if name == "size" else name)
+    return made[name].rename(name if is_named else None)

@@ -18,7 +18,14 @@ def _column(series):
 def _read(series):
     import polars
 
-    if series.dtype in (polars.String, polars.Categorical, polars.Enum):
+    if series.dtype == polars.Null:
+        made = capsules.read(series.cast(polars.Boolean))
+        made.is_null = True
+        return made
+    if series.dtype == polars.Enum:  # its texts have the order of its categories
+        codes, texts = capsules.read(series.to_physical()), series.dtype.categories.to_list()
+        return Data(codes.chunks, "arrow", texts=texts, is_ordered=True)
+    if series.dtype in (polars.String, polars.Categorical):
         texts = series.cast(polars.String)
         different = texts.unique().drop_nulls()
         codes = capsules.read(texts.cast(polars.Enum(different)).to_physical())
@@ -117,7 +124,7 @@ def groups_of(frame, labels, made):
     return polars.DataFrame([*keys, *(series_of(result, frame, name) for name, result in made.items())])
 
 
-def only_column(made, name):
+def only_column(made, name, is_named=True):
     """Returns the table `made` unchanged. Without pandas, the aggregations of one column are a
     table that also has the keys."""
     return made

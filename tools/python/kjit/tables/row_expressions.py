@@ -18,10 +18,11 @@ def _lifted(thing, count, source, call):
     """Returns a Python function that calls an object, in a form that other funcs can receive. Its
     location is the call in the program."""
     names = "abcd"[:count]
-    code = (lambda *operands: thing(*operands)).__code__.replace(co_filename=source.file)
+    shown = ast.unparse(call.func)  # the name in messages
+    code = (lambda *operands: thing(*operands)).__code__.replace(co_filename=source.file, co_freevars=(shown,))
     made = types.FunctionType(code, {}, "called", None, (types.CellType(thing),))
     arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-    node = ast.Lambda(arguments, ast.Call(ast.Name("thing", ast.Load()), [ast.Name(n, ast.Load()) for n in names], []))
+    node = ast.Lambda(arguments, ast.Call(ast.Name(shown, ast.Load()), [ast.Name(n, ast.Load()) for n in names], []))
     for inner in ast.walk(node):
         if isinstance(inner, (ast.expr, ast.arg)):
             ast.copy_location(inner, call)
@@ -197,6 +198,10 @@ class Expressions(Texts):
         if isinstance(operator, (ast.In, ast.NotIn)):
             return self.membership(node, left, operator, right)
         self.check_compared(node, left, operator, right)
+        if isinstance(operator, (ast.Eq, ast.NotEq)) and self.has_none(left) and self.is_literal(right):
+            return self.text_is(node, left, operator, right)
+        if isinstance(operator, (ast.Eq, ast.NotEq)) and self.has_none(right) and self.is_literal(left):
+            return self.text_is(node, right, operator, left)
         left, right = self.pair(left), self.pair(right)
         return self.call(node, KNOWN[operators.COMPARE[type(operator)]], left, right)
 
@@ -253,6 +258,8 @@ class Expressions(Texts):
             raise self.error(
                 node.keywords[0].value, f"{ast.unparse(node.func)}() takes no keyword arguments in a row function"
             )
+        if getattr(thing, "__module__", None) == "numpy" and thing.__name__ == "where" and len(node.args) == 3:
+            return self.of_IfExp(self.at(node, ast.IfExp(*node.args)))
         if dates.is_class(thing):
             return self.date(node, thing)
         if thing is print:

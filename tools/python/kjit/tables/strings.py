@@ -6,6 +6,7 @@ import ast
 from typing import NamedTuple
 
 from ..frontend import static
+from ..frontend.scope import copied
 from .missing import is_missing_object
 
 MEANING = "a row function can compare (==, !=, in), test for NA, give to variables and return"
@@ -63,8 +64,39 @@ class Texts:
                     yield from ((one.id, value) for one, value in pairs if isinstance(one, ast.Name))
 
     def is_missing(self, node):
+        """Returns whether an expression is NA, or a column in which all elements are missing."""
+        name = self.column_of(node)
+        if name is not None and self.shared.columns[name].data is not None:
+            return self.shared.columns[name].data.is_null
         value = self.static.value(node)
         return value is not static.UNKNOWN and is_missing_object(value)
+
+    def has_none(self, node, seen=()):
+        """Returns whether a missing text of an expression is a None or NaN in the table's library,
+        which equals no text. Other missing texts are NA."""
+        if isinstance(node, ast.Name) and node.id in self.text_names and self.column_of(node) is None:
+            if node.id in seen:
+                return True
+            values = [value for name, value in self.assigned_values() if name == node.id]
+            parts, seen = [] if node.id in self.parameters else values, (*seen, node.id)
+            return bool(parts) and all(self.is_literal(part) or self.has_none(part, seen) for part in parts)
+        if isinstance(node, ast.IfExp):
+            return all(self.is_literal(part) or self.has_none(part, seen) for part in (node.body, node.orelse))
+        if isinstance(node, ast.NamedExpr):
+            return self.has_none(node.value, seen)
+        name = self.column_of(node)
+        return name is not None and self.shared.columns[name].data is not None and self.shared.columns[name].data.has_none
+
+    def is_literal(self, node):
+        return isinstance(self.static.value(node), str)
+
+    def text_is(self, node, text, operator, literal):
+        """Returns the comparison of a text, which may be None or NaN, with a literal."""
+        value, code = self.pair(text), self.pair(literal)
+        parts = [ast.Subscript(pair, ast.Constant(0), ast.Load()) for pair in (value, code)]
+        there = ast.Subscript(copied(value), ast.Constant(1), ast.Load())
+        made = ast.BoolOp(ast.And(), [there, ast.Compare(parts[0], [ast.Eq()], [parts[1]])])
+        return self.there(node, made if isinstance(operator, ast.Eq) else ast.UnaryOp(ast.Not(), made))
 
     def check_number(self, node):
         """Raises an error for a string in a position that needs a number."""
