@@ -123,7 +123,7 @@ from numba import cfunc, njit, objmode, stencil, typed, types
 from numba.core import cgutils
 from numba.core.dispatcher import Dispatcher
 from numba.experimental import jitclass
-from numba.extending import intrinsic, models, overload, overload_method, register_model, typeof_impl
+from numba.extending import intrinsic, models, overload, overload_method, register_model, type_callable, typeof_impl
 from numba.typed import Dict, List
 
 items = types.Array(types.float64, 1, "C", readonly=True)
@@ -133,7 +133,16 @@ def of_program(x):
     raise NotImplementedError
 
 
-@overload(of_program)
+@type_callable(of_program)
+def _(context):
+    return lambda x: x
+
+
+def next_of(x):
+    raise NotImplementedError
+
+
+@overload(next_of)
 def _(x):
     return lambda x: x + 1
 
@@ -221,6 +230,12 @@ def by_python(x):
     return [x]
 
 
+@numba.njit
+def calls_overload(x):
+    return next_of(x)
+
+
+assert calls_overload(3) == 4
 assert isinstance(calls_list, Dispatcher) and not isinstance(3, List) and by_python(1) == [1]
 """
     for use, kinds, text in (
@@ -259,7 +274,7 @@ assert isinstance(calls_list, Dispatcher) and not isinstance(3, List) and by_pyt
         ("from numba.typed import Tree", ImportError, "'Tree'"),
         ("from numba import generated_jit", ImportError, "'generated_jit'"),
         ("import numba; numba.generated_jit", AttributeError, "numba.generated_jit: write a function"),
-        ("import math; from numba.extending import overload; overload(math.sin)", NotImplementedError, "sin"),
+        ("import math; from numba.extending import type_callable; type_callable(math.sin)", NotImplementedError, "sin"),
     ):
         with kjit.as_numba():
             try:

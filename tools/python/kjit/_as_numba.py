@@ -46,11 +46,6 @@ def _jit(signature_or_function=None, **options):
     return njit(signature_or_function, **options)
 
 
-def _register_jitable(*functions, **options):
-    """Replaces numba's register_jitable. Python and njit functions can call any Python function, so it is returned unchanged."""
-    return functions[0] if functions else lambda function: function
-
-
 def _vectorize(*arguments, **options):
     """Replaces numba.vectorize: numbers have Numba's types even without signatures."""
     from .cuda import reduction
@@ -119,12 +114,19 @@ def _numba():
     return names
 
 
+def header_names_of_bf16():
+    """Returns the names of numba.cuda._internal.cuda_bf16, which programs used before Numba had numba.cuda.bf16."""
+    from .cuda import bf16
+
+    return {"nv_bfloat16": bf16.bfloat16, **{name: getattr(bf16, name) for name in bf16.__all__ if name != "bfloat16"}}
+
+
 # Modules of Numba's names: name -> a module of kjit, or a function that gives names.
 def _modules():
     from . import _njit, cuda
     from .cuda import cudadrv
 
-    extending = {**_missing.EXTENDING, "register_jitable": _register_jitable, "is_jitted": _is_jitted}
+    extending = _names_of_extending("extending")
     kinds, errors = cuda.types, _errors()
     pointed = {"carray": cuda.words.carray, "farray": cuda.words.farray}
     support = {"from_dtype": kinds.from_dtype, "as_dtype": kinds.as_dtype, **pointed}
@@ -165,14 +167,19 @@ def _modules():
         "numba.cuda.kernels.transpose": {"transpose": cuda.kernels.transpose.transpose},
         "numba.cuda.args": {name: getattr(cuda, name) for name in ("In", "Out", "InOut")},
     }
-    for name in ("random", "cg", "libdevice"):
+    table["numba.cuda.extending"] = _names_of_extending("cuda.extending")
+    table["numba.cuda._internal"] = {}
+    table["numba.cuda._internal.cuda_bf16"] = header_names_of_bf16()
+    for name in ("random", "cg", "libdevice", "bf16"):
         table[f"numba.cuda.{name}"] = importlib.import_module(f"{cuda.__name__}.{name}")
     table |= {name: _missing.OpenModule(name) for name in _missing.OPEN}
     return table
 
 
-def _is_jitted(function):
-    return hasattr(function, "py_func")
+def _names_of_extending(module):
+    """Returns the names of kjit's module for numba.extending or numba.cuda.extending."""
+    made = importlib.import_module(f".{module}", __package__)
+    return {**_missing.EXTENDING, **{name: getattr(made, name) for name in made.__all__ if name[0] != "_"}}
 
 
 def _make():

@@ -20,6 +20,7 @@ class Error(Exception):
     __module__ = "kjit"
     block = thread = text = code = None
     _shown = None  # result of str() if args belong to the program
+    _unresolved = None  # the compiler's message about a func that has no implementation yet, see kjit._overloading
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
@@ -112,6 +113,8 @@ CLASSES = {
 }
 KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_ARGUMENT"]
 
+_UNRESOLVED = "`unresolved_overload_"  # begins the message of a func that has no implementation yet
+
 # Numbers of kjit_failure, each with the Python exception that is another base class of the error.
 _RAISE = 1
 _STEP, _RECURSION = 11, 12
@@ -187,12 +190,15 @@ def make(status, diagnostics):
     number, block, thread, text) follows; thread is None if a whole block failed.
     """
     texts, first, failure, first_code = [], None, None, None
+    unresolved = next((row[4] for row in diagnostics if _UNRESOLVED in row[4]), None)
     for severity, file, line, column, message, quoted, code, *thread in _at_call(diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
             message = "range() arg 3 must not be zero"  # Python's message
+        if unresolved and severity == 0:
+            message = "a function defined by overload is supported only in njit functions and kernels of kjit.cuda"
         message = _phrases.in_python(message, not thread and status != "KJIT_ERROR_SYNTAX")
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
@@ -204,6 +210,7 @@ def make(status, diagnostics):
     text = "\n".join(texts) or status
     error = kind(text)
     error.status, error.code, error.message, error.notes = status, first_code, message, tuple(texts[1:])
+    error._unresolved = unresolved
     error.file, error.line, error.column = (
         (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
     )

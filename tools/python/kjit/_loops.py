@@ -1,6 +1,6 @@
 """Compiled parts of a function made by kjit.njit that stays in Python: its loops and expressions."""
 
-from . import _aligned, _functions, _kjit, _state, dtypes
+from . import _aligned, _functions, _kjit, _overloading, _state, dtypes
 from ._composed import Composed
 from ._errors import Error, NotCompiledError
 from ._shapes import Known, shape_of, take_apart
@@ -35,7 +35,8 @@ class _Part(_functions._Compiled):
     def _copy(self):
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__, _made=None)
-        copy.__dict__.pop("_variants", None)
+        for name in ("_variants", "_newest"):
+            copy.__dict__.pop(name, None)
         return copy
 
 
@@ -54,6 +55,10 @@ class SerialPart(_Part, Composed, _kjit.Function):
 
     def _call_otherwise(self, args, error):
         """The extension calls this after a compiled call has failed."""
+        if _overloading.learn(error):
+            self._made = None
+            self._forget()
+            return self(*args)
         return _aligned.call_again(self, args, error)
 
     def _write(self):
@@ -97,11 +102,18 @@ class ParallelLoop(_Part, _kjit.Kernel):
         raise TypeError("an item of a tuple in a loop over prange must be a number, an array, a record or a tuple")
 
     def _launch(self, *args):
+        """Launches the kernel, which is translated again after the choice of an overload."""
+        _overloading.resolving(lambda: self.__dict__.get("_newest", self)._launch_once(*args), self._renew)
+
+    def _renew(self):
+        self.__dict__["_newest"] = self._copy()
+
+    def _launch_once(self, *args):
         """Launches the kernel with the items of tuples as separate arguments, and functions and constants as part of
         the code."""
         aligned = _aligned.copies(args)
         if aligned is not None:
-            self._launch(*aligned[0])
+            self._launch_once(*aligned[0])
             aligned[1]()
             return
         shapes = tuple(shape_of(value, True, True) for value in args)

@@ -53,11 +53,11 @@ def _instead(kind):
     return decorate
 
 
-def _overload(function, *arguments, **keywords):
-    """numba.extending.overload: marks `function`, so that compiling a call of it raises an error.
+def _two_step(function, *arguments, **keywords):
+    """numba.extending.type_callable: marks `function`, so that compiling a call of it raises an error.
     Calls from Python are not affected."""
     name = getattr(function, "__name__", str(function))
-    text = f"kjit does not have numba.extending, by which the program says what `{name}` is in compiled code"
+    text = f"`{name}` is defined by numba.extending.type_callable and lower_builtin, which write LLVM IR: define it by overload"
     try:
         function.kjit_missing = text
     except (AttributeError, TypeError):
@@ -97,14 +97,13 @@ STRUCTREF = {
     **dict.fromkeys(("define_proxy", "define_boxing", "define_attributes", "define_constructor"), lambda *arguments: None),
 }
 EXTENDING = {
-    "overload": _overload,
-    "type_callable": _overload,
+    "type_callable": _two_step,
     "intrinsic": _instead("intrinsic of Numba"),
     "models": OpenModule("numba.extending.models"),
     "make_attribute_wrapper": lambda *arguments: None,
     **{
         name: _Definition()
-        for name in """overload_method overload_attribute overload_classmethod typeof_impl as_numba_type lower_builtin lower_cast
+        for name in """overload_classmethod typeof_impl as_numba_type lower_builtin lower_cast
         lower_getattr lower_setattr lower_getattr_generic lower_setattr_generic infer infer_getattr register_model box unbox
         reflect""".split()
     },
@@ -136,8 +135,8 @@ TYPED = {
 }
 TYPES = {
     name: missing(name, "numba.types", f"kjit has no numba.types.{name}")
-    for name in """StructRef ListType DictType Set List Callable Dispatcher FunctionType ExternalFunction ClassType ClassInstanceType
-    unicode_type UnicodeType pyobject PyObject Optional DeferredType TypeRef Module Function Dummy Opaque Phantom SetType
+    for name in """StructRef ListType DictType Set List FunctionType ExternalFunction ClassType ClassInstanceType
+    pyobject PyObject Optional DeferredType TypeRef Module Function Dummy Opaque Phantom SetType
     LiteralStrKeyDict LiteralList""".split()
 }
 # Modules of Numba that programs import to extend it. Every name in them is a stand-in.

@@ -7,7 +7,7 @@ import os
 import threading
 import types
 
-from . import _aligned, _functions, _kjit
+from . import _aligned, _functions, _kjit, _overloading
 from ._composed import Composed, result_shape
 from ._errors import CLASSES, Error, NotCompiledError, SourceError, warn
 from ._shapes import shape_of
@@ -293,6 +293,10 @@ class Njit(Composed, _functions.Function):
         """The extension calls this method after a compiled call has failed with `error`. A function
         that returns arrays or computes with whole arrays runs in Python from now on. For other
         functions the result is NotImplemented."""
+        if _overloading.learn(error):
+            self.__dict__["_made"] = None
+            self._forget()
+            return self(*args)
         if isinstance(error, _ERRORS["ArgumentError"]) and any(isinstance(value, enum.Enum) for value in args):
             return self._call_composed(args, None)
         if self._is_decided_by_texts(error):
@@ -388,6 +392,11 @@ class Njit(Composed, _functions.Function):
         from . import _overloads
 
         return [overload.signature for overload in _overloads.all_of(self)]
+
+    @functools.cached_property
+    def by_signature(self):
+        """For compiled callers: the choice among several signatures, or None."""
+        return _overloading.of_signatures(self, self._signatures) if len(self._signatures) > 1 else None
 
     @property
     def ir(self):

@@ -56,8 +56,7 @@ for _module, _names in _FROM.items():
 _REFUSED = {
     "CPointer": "pointers: hand over arrays",
     "Record": "records as types: hand over the array",
-    "extending": "Numba's extension API: write a function",
-    "intrinsic": "Numba's extension API: write a function",
+    "intrinsic": "Numba's extension API for LLVM IR: write a function, or define one by cuda.extending.overload",
 }
 
 
@@ -73,7 +72,7 @@ def refuse(name):
 
 
 def __getattr__(name):
-    if name in ("random", "cg", "reduction", "bf16"):
+    if name in ("random", "cg", "reduction", "bf16", "extending"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

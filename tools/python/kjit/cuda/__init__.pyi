@@ -14,6 +14,7 @@ from . import devices as devices
 from . import dispatcher as dispatcher
 from . import driver as driver
 from . import errors as errors
+from . import extending as extending
 from . import fitting as fitting
 from . import host_arrays as host_arrays
 from . import jit_options as jit_options

@@ -45,6 +45,13 @@ class Kernel(_functions.Kernel):
         separate arguments."""
         return self._for_shapes(tuple(shape_of(value, self.is_typed) for value in values))
 
+    def _anew(self):
+        """Returns the same kernel, not yet translated."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__, _made=None, _is_loaded=False)
+        made.__dict__.pop("_variants", None)
+        return made
+
     def _specialize(self, text):
         """Compiles the kernel for the types in `text` on the current device, and returns (module,
         name)."""

@@ -54,10 +54,12 @@ def compile(
 
 def _compile_device(pyfunc, sig, cc, options, symbol):
     signature = types.parse(sig)
-    function = dispatcher.Dispatcher(pyfunc, [], options)._function
-    if signature.return_type is not None and signature.return_type != types.void:
-        function.result = signature.return_type.text
+    made = dispatcher.Dispatcher(pyfunc, [], options)
     text = compiled.device_text(signature.args)
+    made._resolving(lambda: made._function.find_result(text))
+    function = made._function
+    if signature.return_type is not None and signature.return_type != types.void:
+        function.result, function._made = signature.return_type.text, None
     ptx = function.code("ptx", text, devices.code_target(cc), symbol)
     return ptx, types.of_text(function.find_result(text))
 

@@ -52,6 +52,8 @@ class Configured(_kjit.Configured):
     """A dispatcher with a launch configuration. The C extension launches repeated calls with the
     same argument types directly."""
 
+    _launched_kernel = None  # the kernel that the launcher launches
+
     def __init__(self, dispatcher, key, griddim, blockdim, stream):
         self.griddim, self.blockdim, self.stream, self.sharedmem = key[0], key[1], stream, key[3]
         self._key = key
@@ -101,6 +103,7 @@ class Configured(_kjit.Configured):
         to synchronize after the launch or None, whether the launch has a stream, whether it is on
         the CPU)."""
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
+        self._launched_kernel = kernel
         on_cpu, before, after = arrays.is_on_cpu(), None, None
         current = _CurrentDevice(kernel._bits)
         # A kernel with checks or debug information has its own context. On a GPU this context opens
@@ -120,6 +123,8 @@ class Configured(_kjit.Configured):
 
     def _launch_with(self, *values, **named):
         """Launches with values that kjit's kernels accept."""
+        if self._launched_kernel is not self.dispatcher._kernel:  # it was translated again
+            self._set_launcher(*self._make_launcher())
         if self._before is not None:
             self._before.synchronize()
         self._launcher(*values, **named)

@@ -6,7 +6,7 @@ import math
 import types as python_types
 import warnings
 
-from .. import _arrays, _errors, _functions, _kjit, _signatures
+from .. import _arrays, _errors, _functions, _kjit, _overloading, _signatures
 from . import (
     arguments,
     arrays,
@@ -109,7 +109,7 @@ class Dispatcher(_kjit.Dispatcher):
             if not arrays.is_on_cpu():
                 self._check_linked(signature)
             return
-        self._function.find_result(compiled.device_text(signature.args))
+        self._resolving(lambda: self._function.find_result(compiled.device_text(signature.args)))
 
     def _check_linked(self, signature):
         """Compiles a kernel with linked code at once, so that errors in the linked code are raised
@@ -133,6 +133,12 @@ class Dispatcher(_kjit.Dispatcher):
         if not self._is_device or len(self._signatures) != 1 or not self._is_fixed:
             return None
         return _signatures.parameter_texts(self._signatures[0])
+
+    @functools.cached_property
+    def by_signature(self):
+        """For callers: the choice among several signatures of a device function, or None."""
+        is_chosen = self._is_device and self._is_fixed and len(self._signatures) > 1
+        return _overloading.of_signatures(self, self._signatures) if is_chosen else None
 
     @functools.cached_property
     def _function(self):
@@ -250,17 +256,26 @@ class Dispatcher(_kjit.Dispatcher):
             fitted = self._extend(fitted, launcher, after)
         values = [arguments.take(a, after, has_stream) for a in fitted]
         try:
-            launcher(*values, **named)
+            self._resolving(lambda: launcher(*values, **named))
         except _ArgumentError:
             aligned = arguments.align(values, after)
             if aligned is None:
                 raise
-            launcher(*aligned, **named)
+            self._resolving(lambda: launcher(*aligned, **named))
         self._remember(fitted)
         for finish in after:
             finish()
         if not self.extensions and not named and self._has_plain(args):
             configured._keep(tuple(args), fitting.conversions(args, fitted), self._kernel._for_arguments(values))
+
+    def _resolving(self, action):
+        """Returns the result of an action that compiles. After the choice of an overload the kernel
+        is translated again."""
+        return _overloading.resolving(action, self._renew)
+
+    def _renew(self):
+        self._kernel = self._kernel._anew()
+        self.__dict__.pop("_function", None)
 
     def _has_plain(self, args):
         """Returns whether each parameter has exactly one argument, and no argument is a
@@ -316,8 +331,8 @@ class Dispatcher(_kjit.Dispatcher):
             return kernel.inspect(stage, text, target, lines=False)
 
         if signature is not None:
-            return one(types.parse(signature).args)
-        return {s.args: one(s.args) for s in self._signatures}
+            return self._resolving(functools.partial(one, types.parse(signature).args))
+        return {s.args: self._resolving(functools.partial(one, s.args)) for s in self._signatures}
 
     def inspect_llvm(self, signature=None):
         """Returns the LLVM IR: a string for one signature, or a dictionary by argument types if no

@@ -311,6 +311,29 @@ class Void(Type):
 NoneType = Void
 
 
+class Callable(Type):
+    """The type of a function."""
+
+    __slots__ = ()
+
+
+class Dispatcher(Callable):
+    """The type of a Python function or of a function made by njit or cuda.jit, as an argument of an
+    overload."""
+
+    __slots__ = ("dispatcher",)
+
+    def __init__(self, dispatcher):
+        self.dispatcher = dispatcher
+        super().__init__("", f"type({dispatcher!r})")
+
+    def __eq__(self, other):
+        return isinstance(other, Dispatcher) and self.dispatcher is other.dispatcher
+
+    def __hash__(self):
+        return id(self.dispatcher)
+
+
 class Signature:
     """A signature. `args`: the types of the parameters; `return_type`: the type of the result, or
     None if it is not given."""
@@ -387,7 +410,15 @@ _OTHERS = {
 }
 bfloat16 = Float("bf16", "bfloat16")
 void = none = Void("void", "none")
-unicode_type = Type("", "unicode_type")
+
+
+class UnicodeType(Type):
+    """The type of a string, which is known when a function is compiled."""
+
+    __slots__ = ()
+
+
+unicode_type = UnicodeType("", "unicode_type")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
 NAMES |= {"void": void, "none": none, "bfloat16": bfloat16}
 _COMPOSED = {"Tuple": Tuple, "UniTuple": UniTuple}
@@ -406,6 +437,41 @@ integer_domain = signed_domain | unsigned_domain
 real_domain = frozenset(BY_TEXT[t] for t in ("f32", "f64"))
 complex_domain = frozenset(BY_TEXT[t] for t in ("c64", "c128"))
 number_domain = integer_domain | real_domain | complex_domain
+
+
+class Literal(Type):
+    """The type of an argument of an overload whose value is a constant. literal_value: this value;
+    literal_type: the type of other values."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return isinstance(other, Literal) and repr(self.literal_value) == repr(other.literal_value)
+
+    def __hash__(self):
+        return hash(repr(self.literal_value))
+
+
+def _literal(name, kind, base):
+    """Returns the class of the literal types of a type."""
+
+    def __init__(self, value):
+        self.literal_value, self.literal_type = value, kind
+        base.__init__(self, kind.text, f"Literal[{type(value).__name__}]({value})")
+
+    slots = ("literal_value", "literal_type")
+    return type(name, (Literal, base), {"__slots__": slots, "__init__": __init__, "__doc__": f"The type of a constant {kind}."})
+
+
+IntegerLiteral = _literal("IntegerLiteral", BY_TEXT["i64"], Integer)
+BooleanLiteral = _literal("BooleanLiteral", BY_TEXT["bool"], Boolean)
+StringLiteral = _literal("StringLiteral", unicode_type, UnicodeType)
+LITERALS = {int: IntegerLiteral, bool: BooleanLiteral, str: StringLiteral}
+
+
+def unliteral(kind):
+    """Returns the type of a constant without its value, and other types unchanged."""
+    return kind.literal_type if isinstance(kind, Literal) else kind
 
 
 # CUDA's names of vector types, by the type of their lanes.

@@ -4,10 +4,10 @@ import ast
 import re
 import types
 
-from .. import _missing
+from .. import _missing, _overloading
 from .._errors import NotCompiledError
 from . import module as modules
-from . import closures, dates, library, mathematics, pyvalues, ranges, static, ufuncs, whole_arrays, words
+from . import closures, dates, library, mathematics, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
 
 
 class Resolved:
@@ -58,6 +58,9 @@ class Calls:
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
+        overloads = _overloading.function_of(thing)
+        if overloads is not None:
+            return overloaded.call(self, node, overloads)
         if _missing.text_of(thing):
             raise self.error(node, _missing.text_of(thing))
         if self.builder.makes_arrays:
@@ -174,6 +177,11 @@ class Calls:
                     f"`{node.func.id}` is called, but its argument is not a function that a kernel can call: expected a Python function, a kjit.func or a function of the kernel language",
                 )
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+        overloads = _overloading.method_of(node.func.attr) if isinstance(node.func, ast.Attribute) else None
+        if overloads is not None and not isinstance(self.static_value(node.func.value), types.ModuleType):
+            return overloaded.call(self, node, overloads, node.func.value)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and getattr(node.func.value, "attr", None) == "dtype":
+            return [self.source.place(node), *self.expression(node.func.value), *self.positional(node)]  # x.dtype.type(v)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate" and not node.args + node.keywords:
             return [self.source.place(node), f"{self.use(pyvalues.CONJUGATE)}(", *self.expression(node.func.value), ")"]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:

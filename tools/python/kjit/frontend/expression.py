@@ -5,9 +5,9 @@ import ast
 import enum
 import types
 
-from .. import _records, dtypes
+from .. import _overloading, _records, dtypes
 from . import module as modules
-from . import dates, enums, library, mathematics, optional, ranges, static, words
+from . import dates, enums, library, mathematics, optional, overloaded, ranges, static, words
 from .array_values import PARTS, is_array_of_numpy
 from .forms import Forms
 
@@ -157,6 +157,9 @@ class Expressions(Forms):
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
             )
+        overloads = _overloading.attribute_of(node.attr)
+        if overloads is not None and isinstance(node.ctx, ast.Load):
+            return overloaded.call(self, node, overloads, node.value)
         kind = enums.class_of(self, node.value)
         if kind is not None:
             return enums.attribute(self, node, kind)

@@ -5,7 +5,7 @@ import ast
 import enum
 import types
 
-from .. import _shapes
+from .. import _overloading, _shapes
 from .._shapes import Member, Shape, named
 from . import folding, library, static
 
@@ -139,6 +139,8 @@ class NamedTuples:
 
 def is_called(thing, node):
     """Returns whether a call calls a Python function that is compiled."""
+    if _overloading.function_of(thing) is not None:
+        return False
     python = getattr(thing, "py_func", thing)
     is_derivative = hasattr(thing, "write_callee") or getattr(thing, "makes_derivative", False)
     is_other = getattr(thing, "is_kjit_kernel", False) or is_derivative

@@ -106,7 +106,17 @@ class Splitter(WholeArrays, Reductions, Temporaries):
                 and inner is not self.node
             ):
                 raise self.source.error(inner, words.INSTEAD[name])
-        return self._block(self.node.body, [])
+        body = self._block(self.node.body, [])
+        self._refuse_overloads(body)
+        return body
+
+    def _refuse_overloads(self, body):
+        """Rejects calls of functions that overload defines in statements that Python runs, because Python knows only the undefined
+        function. body: the statements; the loops that are compiled are not syntax trees."""
+        for node in (n for s in body if isinstance(s, ast.AST) for n in ast.walk(s)):
+            if self.overloads_of(node) is not None:
+                text = f"`{ast.unparse(getattr(node, 'func', node))}` is defined by overload, which only compiled code can use"
+                raise self.source.error(node, f"{text}: move it to another njit function, which makes no arrays")
 
     def _block(self, body, behind):
         """behind: the statements that follow the block, in order."""

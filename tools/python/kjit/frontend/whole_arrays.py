@@ -5,6 +5,7 @@ import ast
 import random
 import types
 
+from .. import _overloading
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
 
@@ -75,10 +76,14 @@ class WholeArrays:
         """Returns whether a node calls a NumPy function or array method that kernels lack. In a
         loop, more of these calls are compiled."""
         thing = self.static.value(call.func)
+        if self.overloads_of(call) is not None:
+            return False
         if thing is print:
             return True
         if thing is static.UNKNOWN:
             is_method = isinstance(call.func, ast.Attribute) and call.func.attr != "dtype"
+            if is_method and call.func.attr == "type" and getattr(call.func.value, "attr", None) == "dtype":
+                return False
             return is_method and not (is_in_loop and not call.args and not call.keywords and call.func.attr in library.METHODS)
         if getattr(thing, "runs_in_python", False):
             return not (is_in_loop and thing.has_code)
@@ -88,6 +93,15 @@ class WholeArrays:
             return False
         is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
         return not is_known and is_of_numpy(thing)
+
+    def overloads_of(self, node):
+        """Returns the definitions by overload of a called function or method, or of an attribute; None for other nodes."""
+        if isinstance(node, ast.Call):
+            thing = self.static.value(node.func)
+            is_method = thing is static.UNKNOWN and isinstance(node.func, ast.Attribute)
+            return _overloading.method_of(node.func.attr) if is_method else _overloading.defined(thing)
+        is_attribute = isinstance(node, ast.Attribute) and self.static.value(node) is static.UNKNOWN
+        return _overloading.attribute_of(node.attr) if is_attribute else None
 
     def interpreted(self):
         """Returns (node, reason, whether nopython=True allows it) for each statement that the
