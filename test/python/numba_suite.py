@@ -43,7 +43,7 @@ SECONDS = 240  # for a file
 
 # Files that are about Numba's insides: which, why.
 OUT = {
-    "core/": "Numba's serializer and name mangler", "nrt/": "NRT, Numba's runtime for memory", **{f"nocuda/test_{name}": "Numba's insides" for name in ("cache_version", "function_resolution", "library_lookup", "nvvm")},
+    "core/test_itanium": "Numba's name mangler", "nrt/": "NRT, Numba's runtime for memory", **{f"nocuda/test_{name}": "Numba's insides" for name in ("cache_version", "function_resolution", "library_lookup", "nvvm")},
     "nocuda/test_dummyarray.py TestSlicing": "Numba's insides", "nocuda/test_dummyarray.py TestReshape": "Numba's insides",
     "nocuda/test_dummyarray.py TestSqueeze": "Numba's insides", "nocuda/test_dummyarray.py TestExtent": "Numba's insides",
     "nocuda/test_dummyarray.py TestIterate": "Numba's insides", "nocuda/test_dummyarray.py TestEmptyArrays": "Numba's insides",
@@ -51,11 +51,11 @@ OUT = {
     "benchmarks/": "benchmarks for pytest",
     "cudapy/test_analysis.py": "Numba's IR", "cudapy/test_ir.py": "Numba's IR", "cudapy/test_ir_utils.py": "Numba's IR",
     "cudapy/test_byteflow.py": "Numba's bytecode analysis", "cudapy/test_typeinfer.py": "Numba's typing",
-    "cudapy/test_typeconv.py": "Numba's typing", "cudapy/test_extending.py": "the extension API", "cudapy/test_extending_types.py": "the extension API",
-    "cudapy/test_overload.py": "the extension API", "cudapy/test_tracing.py": "Numba's tracing", "cudapy/test_copy_propagate.py": "Numba's IR",
+    "cudapy/test_typeconv.py": "Numba's typing",
+    "cudapy/test_tracing.py": "Numba's tracing", "cudapy/test_copy_propagate.py": "Numba's IR",
     "cudapy/test_debuginfo_types.py": "LLVM's debug information as Numba writes it",
     "cudapy/test_numba_interop.py": "numba itself",
-    "cudapy/test_fp8_bindings.py": "Numba's bindings of CUDA's headers", "cudapy/test_bfloat16_bindings.py": "Numba's bindings of CUDA's headers",
+    "cudapy/test_fp8_bindings.py": "Numba's bindings of CUDA's headers",
     "cudadrv/test_linker.py TestLinker.test_linker_basic": "Numba's linker class", "cudadrv/test_linker.py TestLinker.test_link_for_different_cc": "Numba's linker class",
     "cudadrv/test_nvrtc.py": "Numba's NVRTC module", "cudadrv/test_nvvm_driver.py": "NVVM", "cudadrv/test_module_callbacks.py": "callbacks with objects of cuda.core",
     "cudadrv/test_inline_ptx.py": "Numba's bindings to LLVM",

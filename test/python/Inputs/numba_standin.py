@@ -27,7 +27,7 @@ import warnings
 import numpy as np
 
 import kjit
-from kjit import cuda
+from kjit import _as_numba, cuda
 
 kjit.keep_sources()  # of functions that exec makes
 
@@ -87,7 +87,7 @@ class Extension(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         if name[:1].isupper() or name == "models":
-            return type(name, (), {}) if name != "models" else Extension("models")
+            return type(name, (), {"__getattr__": lambda self, inner: Tolerant(inner)}) if name != "models" else Extension("models")
         return Tolerant(f"{self.__name__}.{name}")
 
 
@@ -159,6 +159,7 @@ def load_comparison():
 class TestCase(load_comparison(), unittest.TestCase):
     longMessage = True
     FLOAT16_RTOL = np.finfo(np.float16).eps
+    run_test_in_subprocess = staticmethod(lambda method: method)  # each file of tests has a process of its own
 
     @property
     def random(self):
@@ -331,8 +332,10 @@ def install():
         config.__dict__.setdefault(name, value)
     # As on a GPU without these warnings, which Numba's own tests begin without.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_WARN_ON_IMPLICIT_COPY = 0
-    for name in ("extending", "cudaimpl", "cudadecl", "cgutils", "models", "core.imputils"):
+    for name in ("cudaimpl", "cudadecl", "cgutils", "models", "core.imputils", "typing.templates"):
         sys.modules[f"numba.cuda.{name}"] = Extension(f"numba.cuda.{name}")
+    extension = sys.modules["numba.cuda.extending"] = Extension("numba.cuda.extending")
+    vars(extension).update(_as_numba._names_of_extending("cuda.extending"))
     for name in ("utils", "launchconfig", "cudadrv", "cgutils", "extending", "cudaimpl", "compiler", "typing", "np", "libdevicefuncs",
                  "vector_types", "device_init", "cudadecl", "descriptor", "dispatcher", "simulator", "typeconv", "kernels"):
         if name in ("types", "dispatcher"):
@@ -362,7 +365,7 @@ def install():
     cuda.cudadrv = place("numba.cuda.cudadrv")
     cuda.launchconfig = place("numba.cuda.launchconfig")
     numba.errors = cuda.errors
-    numba.njit = numba.jit = kjit.njit
+    numba.njit, numba.jit = kjit.njit, _as_numba._jit
     cuda.HAS_NUMBA = True
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
     place("numba.cuda.cudadrv.driver", _have_nvjitlink=lambda: False,
@@ -391,6 +394,9 @@ def install():
     for name in ("random", "cg", "bf16"):
         with contextlib.suppress(ImportError):
             sys.modules[f"numba.cuda.{name}"] = getattr(cuda, name)
+    place("numba.cuda._internal.cuda_bf16", **_as_numba.header_names_of_bf16())
+    # Tests of pickled functions make a new description of the target, which kjit does not keep.
+    place("numba.core.target_extension", resolve_dispatcher_from_str=lambda name: type("Target", (), {"targetdescr": name}))
     make_pytest()  # the same on every machine
 
 
