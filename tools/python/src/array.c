@@ -147,6 +147,26 @@ static PyObject *create_empty(PyObject *module, PyObject *args)
   return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
 }
 
+/* Copies a kjit array, whose elements can be records, dates and other types that a tensor cannot
+ * describe. */
+static kjit_status copy_array(kjit_device *device, kjit_array *source, kjit_array **array)
+{
+  const kjit_tensor *tensor = kjit_get_tensor(source);
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = device,
+                               .element = kjit_get_array_element(source),
+                               .rank = (uint32_t)tensor->rank,
+                               .shape = tensor->shape };
+  kjit_array *made = NULL;
+  kjit_status status = kjit_create_array_with(&config, &made);
+  if (status != KJIT_OK) return status;
+  kjit_arg to = kjit_arg_array(made), from = kjit_arg_array(source);
+  status = kjit_copy(kjit_get_array_context(source), &to, &from, NULL);
+  if (status == KJIT_OK) *array = made;
+  else kjit_release_array(made);
+  return status;
+}
+
 /* copy_of(context, object, device): returns a new array with the elements of an array of any
  * library. */
 static PyObject *create_copy(PyObject *module, PyObject *args)
@@ -161,15 +181,16 @@ static PyObject *create_copy(PyObject *module, PyObject *args)
   binding_argument storage;
   kjit_arg arg;
   if (binding_take_argument(context, object, "object", &storage, &arg)) return NULL;
-  const kjit_tensor *tensor = arg.kind == KJIT_ARG_TENSOR  ? arg.value.tensor
-                              : arg.kind == KJIT_ARG_ARRAY ? kjit_get_tensor(arg.value.array)
-                                                           : NULL;
   PyObject *result = NULL;
-  if (!tensor) binding_fail(KJIT_ERROR_ARGUMENT, "%R is not an array", (PyObject *)Py_TYPE(object));
-  else {
+  if (arg.kind != KJIT_ARG_ARRAY && arg.kind != KJIT_ARG_TENSOR) {
+    binding_fail(KJIT_ERROR_ARGUMENT, "%R is not an array", (PyObject *)Py_TYPE(object));
+  } else {
     kjit_array *array = NULL;
     kjit_status status;
-    BINDING_UNLOCKED(context, status = kjit_create_array_from(place, tensor, NULL, &array));
+    BINDING_UNLOCKED(context,
+                     status = arg.kind == KJIT_ARG_ARRAY
+                                ? copy_array(place, arg.value.array, &array)
+                                : kjit_create_array_from(place, arg.value.tensor, NULL, &array));
     if (!binding_finish(context, status)) result = binding_wrap_array(context, array, 0);
   }
   binding_free_argument(&storage);

@@ -20,9 +20,16 @@ DTYPES = STANDARD | FURTHER
 # By the name in the kernel IR.
 BY_TEXT = {dtype.text: dtype for dtype in DTYPES.values()}
 
-# The kind and the number of bits of each type. The kinds are b(ool), i(nteger), u(nsigned), f(loat)
-# and c(omplex).
-KIND = {"bool": "b", "bf16": "f", "f16": "f", "c64": "c", "c128": "c", "f32": "f", "f64": "f"}
+
+
+class _Kinds(dict):
+    def __missing__(self, text):
+        raise PromotionError(f"elements of the type {text} have no operators")
+
+
+# The kind and the number of bits of each type that has operators. The kinds are b(ool), i(nteger),
+# u(nsigned), f(loat) and c(omplex).
+KIND = _Kinds({"bool": "b", "bf16": "f", "f16": "f", "c64": "c", "c128": "c", "f32": "f", "f64": "f"})
 BITS = {"bool": 8, "bf16": 16}
 for _text in BY_TEXT:
     KIND.setdefault(_text, _text[0])

@@ -2,6 +2,7 @@
 operators except powers and products."""
 
 from .. import _kjit, _state
+from .._arrays import array
 from .._errors import CLASSES
 from . import _beyond, _creation, _dtypes, _engine
 from ._elementwise import FUNCTIONS
@@ -243,9 +244,9 @@ def _unpickled(elements, device):
     """Returns an unpickled array on its original device, or on the default device if the original
     one does not exist."""
     try:
-        return _creation.asarray(elements, device=device)
+        return array(elements, device=device)
     except NoDeviceError:
-        return _creation.asarray(elements)
+        return array(elements)
 
 
 def _deep_copied(self, memo):
