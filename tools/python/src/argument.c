@@ -400,6 +400,13 @@ static int take_foreign(context_object *context, PyObject *object, binding_argum
   return 0;
 }
 
+/* Returns whether the current exception is KeyboardInterrupt, SystemExit or another one that is no
+ * Exception. Another conversion of the object must not replace such an exception. */
+static int ends_program(void)
+{
+  return PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);
+}
+
 /* The type that last failed to provide a buffer and was converted by DLPack. CuPy's arrays have the
  * buffer protocol, but raise an exception if their memory is on a GPU. For this type DLPack is
  * tried first. */
@@ -411,7 +418,7 @@ static int take_instead_of_buffer(context_object *context, PyObject *object,
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   int outcome = take_foreign(context, object, storage, arg);
-  if (outcome) {
+  if (outcome && !ends_program()) {
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
     return -1;
@@ -419,14 +426,15 @@ static int take_instead_of_buffer(context_object *context, PyObject *object,
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(trace);
-  without_buffer = Py_TYPE(object);
-  return 0;
+  if (!outcome) without_buffer = Py_TYPE(object);
+  return outcome;
 }
 
 static int take_from_buffer(context_object *context, PyObject *object, const char *name,
                             binding_argument *storage, kjit_arg *arg)
 {
   if (Py_TYPE(object) == without_buffer && !take_foreign(context, object, storage, arg)) return 0;
+  if (ends_program()) return -1;
   PyErr_Clear();
   if (!take_buffer(context, object, name, storage, arg)) return 0;
   int is_refused = !binding_is_error(); /* the object itself raised the exception */
@@ -483,8 +491,7 @@ int binding_take_argument(context_object *context, PyObject *object, const char 
   if (PyLong_CheckExact(object)) return take_integer(object, name, arg);
   int outcome = is_numpy_scalar(object) ? take_scalar(context, object, name, storage, arg)
                                         : take_other(context, object, name, storage, arg);
-  if (outcome && PyErr_ExceptionMatches(PyExc_Exception) && !binding_is_error())
-    return explain(object, name);
+  if (outcome && !ends_program() && !binding_is_error()) return explain(object, name);
   return outcome;
 }
 

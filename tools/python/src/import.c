@@ -238,7 +238,9 @@ static const char *read_interface(PyObject *dictionary, cuda_interface *out)
   if (PyErr_Occurred()) return "__cuda_array_interface__: data has no valid address";
   if (size && !address) return "__cuda_array_interface__: the address is 0";
   out->tensor.data = (void *)(uintptr_t)address;
-  out->is_read_only = PyObject_IsTrue(PyTuple_GetItem(data, 1)) != 0;
+  int is_read_only = PyObject_IsTrue(PyTuple_GetItem(data, 1));
+  if (is_read_only < 0) return "__cuda_array_interface__: data has no valid read-only flag";
+  out->is_read_only = is_read_only;
   if (stream && stream != Py_None) {
     out->stream = PyLong_Check(stream) ? PyLong_AsUnsignedLongLong(stream) : 0;
     if (!out->stream || PyErr_Occurred())
@@ -269,6 +271,7 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
   memset(&interface, 0, sizeof interface);
   const char *flaw = read_interface(dictionary, &interface);
   if (flaw) {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
     PyErr_Clear();
     return binding_refuse(object, flaw);
   }
@@ -330,13 +333,16 @@ int binding_read_interface(PyObject *object, binding_argument *storage)
 PyObject *binding_import(context_object *context, PyObject *object)
 {
   if (PyType_Check(object)) return NULL; /* a class itself, whose methods are not bound */
-  if (PyObject_HasAttrString(object, "__dlpack__") &&
-      PyObject_HasAttrString(object, "__dlpack_device__"))
-    return import_dlpack(context, object);
-  if (!PyObject_HasAttrString(object, "__cuda_array_interface__")) return NULL;
-  PyObject *dictionary = PyObject_GetAttrString(object, "__cuda_array_interface__");
-  if (!dictionary) return NULL;
-  PyObject *array = import_interface(context, object, dictionary);
-  Py_DECREF(dictionary);
+  static const char *const protocol[] = { "__dlpack__", "__dlpack_device__" };
+  PyObject *found;
+  int has = 1;
+  for (size_t i = 0; has > 0 && i < sizeof protocol / sizeof *protocol; i++) {
+    has = binding_look_up(object, protocol[i], &found);
+    Py_XDECREF(found);
+  }
+  if (has > 0) return import_dlpack(context, object);
+  if (has < 0 || binding_look_up(object, "__cuda_array_interface__", &found) <= 0) return NULL;
+  PyObject *array = import_interface(context, object, found);
+  Py_DECREF(found);
   return array;
 }

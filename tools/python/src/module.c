@@ -128,6 +128,15 @@ static PyObject *set_error_factory(PyObject *module, PyObject *args)
   Py_RETURN_NONE;
 }
 
+int binding_look_up(PyObject *object, const char *name, PyObject **found)
+{
+  *found = PyObject_GetAttrString(object, name);
+  if (*found) return 1;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
 int binding_is_error(void) { return error_class && PyErr_ExceptionMatches(error_class); }
 
 /* status_names(): returns the names of all error statuses in order. */

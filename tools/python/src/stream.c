@@ -32,35 +32,43 @@ static int read_number(PyObject *number, uint64_t *handle)
 }
 
 /* Reads `__cuda_stream__`, which returns (version, handle). It is a method, or an attribute in
- * older libraries. */
+ * older libraries. Returns 1, 0 if the object has no such handle, or -1 with an exception. */
 static int read_protocol(PyObject *object, uint64_t *handle)
 {
-  PyObject *found = PyObject_GetAttrString(object, "__cuda_stream__");
-  if (found && PyCallable_Check(found)) binding_set(&found, PyObject_CallNoArgs(found));
-  int is_right = found && PyTuple_Check(found) && PyTuple_Size(found) == 2 &&
+  PyObject *found;
+  int has = binding_look_up(object, "__cuda_stream__", &found);
+  if (has <= 0) return has;
+  if (PyCallable_Check(found)) binding_set(&found, PyObject_CallNoArgs(found));
+  if (!found) return -1;
+  int is_right = PyTuple_Check(found) && PyTuple_Size(found) == 2 &&
                  read_number(PyTuple_GetItem(found, 1), handle);
-  Py_XDECREF(found);
-  PyErr_Clear();
+  Py_DECREF(found);
   return is_right;
 }
 
-/* Reads the CUstream handle of another library's stream object. */
+/* Reads an attribute that is the handle, or an object whose attribute `value` is the handle.
+ * Returns the same values as read_protocol. */
+static int read_attribute(PyObject *object, const char *name, uint64_t *handle)
+{
+  PyObject *found, *value = NULL;
+  int has = binding_look_up(object, name, &found);
+  if (has > 0 && !PyLong_Check(found)) has = binding_look_up(found, "value", &value);
+  int is_right = has > 0 ? read_number(value ? value : found, handle) : has;
+  Py_XDECREF(value);
+  Py_XDECREF(found);
+  return is_right;
+}
+
+/* Reads the CUstream handle of another library's stream object. Returns the same values as
+ * read_protocol. */
 static int read_handle(PyObject *object, uint64_t *handle)
 {
   static const char *const names[] = { "cuda_stream", "ptr", "handle" }; /* PyTorch, CuPy, Numba */
   if (PyBool_Check(object)) return 0;
-  if (read_number(object, handle) || read_protocol(object, handle)) return 1;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    PyObject *found = PyObject_GetAttrString(object, names[i]);
-    PyErr_Clear();
-    PyObject *value = found && !PyLong_Check(found) ? PyObject_GetAttrString(found, "value") : NULL;
-    PyErr_Clear();
-    int is_right = read_number(value ? value : found, handle);
-    Py_XDECREF(value);
-    Py_XDECREF(found);
-    if (is_right) return 1;
-  }
-  return 0;
+  int has = read_number(object, handle) ? 1 : read_protocol(object, handle);
+  for (size_t i = 0; !has && i < sizeof names / sizeof *names; i++)
+    has = read_attribute(object, names[i], handle);
+  return has;
 }
 
 /* Gets a stream for a native handle. Sets *is_own if the caller has to destroy the stream. */
@@ -82,28 +90,30 @@ static stream_object *make_stream(context_object *context, kjit_device *device)
   return stream;
 }
 
-/* Returns the ordinal of the device of another library's stream, from the attributes that PyTorch,
- * CuPy and kjit's wrappers have, or -1 if it is not available. */
-static int find_ordinal(PyObject *object)
+/* Finds the ordinal of the device of another library's stream, from the attributes that PyTorch,
+ * CuPy and kjit's wrappers have; *ordinal is -1 if it is not available. Returns -1 with an
+ * exception of an attribute. */
+static int find_ordinal(PyObject *object, int *ordinal)
 {
   static const char *const names[] = { "device_index", "device_id" };
-  int ordinal = -1;
-  for (size_t i = 0; ordinal < 0 && i < sizeof names / sizeof *names; i++) {
-    PyObject *found = PyObject_GetAttrString(object, names[i]);
-    PyErr_Clear();
-    long value = found && PyLong_Check(found) ? PyLong_AsLong(found) : -1;
-    if (value >= 0 && value < INT32_MAX) ordinal = (int)value;
-    PyErr_Clear();
+  *ordinal = -1;
+  for (size_t i = 0; *ordinal < 0 && i < sizeof names / sizeof *names; i++) {
+    PyObject *found;
+    if (binding_look_up(object, names[i], &found) < 0) return -1;
+    int overflow = 0;
+    long value = found && PyLong_Check(found) ? PyLong_AsLongAndOverflow(found, &overflow) : -1;
+    if (value >= 0 && value < INT32_MAX) *ordinal = (int)value;
     Py_XDECREF(found);
   }
-  return ordinal;
+  return 0;
 }
 
 /* If there are several devices, finds the device of another library's stream. Returns NULL with an
  * exception. */
 static kjit_device *find_device(context_object *context, PyObject *stream, kjit_device *device)
 {
-  int ordinal = find_ordinal(stream);
+  int ordinal;
+  if (find_ordinal(stream, &ordinal)) return NULL;
   if (ordinal >= 0) return binding_open_device(context, KJIT_DEVICE_CUDA, ordinal);
   if (binding_has_current() || !device) return binding_get_device(context, Py_None);
   return device;
@@ -125,8 +135,10 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
     *keeper = Py_NewRef(object);
     return 0;
   }
-  uint64_t handle;
-  if (!read_handle(object, &handle)) {
+  uint64_t handle = 0;
+  int has = read_handle(object, &handle);
+  if (has < 0) return -1;
+  if (!has) {
     PyErr_Format(PyExc_TypeError,
                  "a stream must be a kjit.Stream, a stream of another library (with "
                  "__cuda_stream__), its number, or None, not %R",
