@@ -23,18 +23,24 @@ class _Over:
     def __len__(self):
         return self._length
 
-    def rolling(self, window, min_periods=None, center=False):
-        """Returns rolling windows of `window` rows; `rolling(7).mean()`, `rolling(7).agg(...)` and
-        `rolling(7).apply(f)` aggregate them, see `kjit.tables.rolling.Rolling.agg`.
+    def rolling(self, window, min_periods=None, center=False, *, on=None, closed=None):
+        """Returns rolling windows; `rolling(7).mean()`, `rolling(7).agg(...)` and `rolling(7).apply(f)`
+        aggregate them, see `kjit.tables.rolling.Rolling.agg`.
 
-        min_periods: the minimum number of non-missing values for which a window has a result; the
-        default is `window`. For "count" it is the minimum number of rows, as in pandas. center:
-        whether the row is in the middle of its window instead of at the end. Raises TypeError and
-        ValueError for invalid numbers.
+        window: a number of rows, or a span of time: a string such as "3s", "2D" or "1h30min", or a
+        timedelta. on: the column of the times, which must be in order; the default for a table of
+        pandas is its index. min_periods: the minimum number of non-missing values for which a window
+        has a result; the default is the number of rows, and 1 for spans of time. For "count" it is the
+        minimum number of rows, as in pandas. center: whether the row is in the middle of its window
+        instead of at the end. closed: which ends belong to the window, "right" (the default), "left",
+        "both" or "neither".
+
+        Raises TypeError and ValueError for invalid arguments, and ValueError for times that are
+        missing or not in order.
         """
         from .rolling import Rolling
 
-        return Rolling(self, window, min_periods, center)
+        return Rolling(self, window, min_periods, center, on, closed)
 
 
 class Table(_Over):

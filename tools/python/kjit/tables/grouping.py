@@ -112,12 +112,12 @@ class GroupBy:
             raise TypeError("apply() of selected columns takes only a function of the array of a group's values")
         return self.agg(function)
 
-    def rolling(self, window, min_periods=None, center=False):
+    def rolling(self, window, min_periods=None, center=False, *, on=None, closed=None):
         """Returns rolling windows within each group, see `Table.rolling`. The results are in the
         order of the table's rows, and missing for rows that belong to no group."""
         from .rolling import Rolling
 
-        return Rolling(self._table, window, min_periods, center, self, self._selected)
+        return Rolling(self._table, window, min_periods, center, on, closed, self, self._selected)
 
     def _columns(self):
         if self._selected is None:

@@ -5,7 +5,7 @@ import os
 import numpy
 
 from .. import _algorithms
-from . import keys, rolling_kernels
+from . import keys, rolling_kernels, rolling_times
 from .aggregating import Typed, Values
 from .columns import find_column
 from .grouping import usable
@@ -26,14 +26,21 @@ _SHORTEST_TASK = 8192  # rows
 
 
 class Rolling:
-    """Windows of rows around each row, see `Table.rolling`."""
+    """Windows of rows or of times around each row, see `Table.rolling`. selected: the columns to
+    aggregate: a name, a list of names, or None for all columns that are neither keys nor times."""
 
-    def __init__(self, table, window, min_periods, center, grouped=None, selected=None):
-        self._window, self._least = _number(window, "window", 1), window if min_periods is None else min_periods
-        if _number(self._least, "min_periods", 0) > window:
+    def __init__(self, table, window, min_periods, center, on, closed, grouped=None, selected=None):
+        self._span = rolling_times.span_of(window)
+        self._window = None if self._span is not None else _number(window, "window", 1)
+        if closed not in (None, "right", "left", "both", "neither"):
+            raise ValueError(f'rolling(): closed must be "right", "left", "both" or "neither", not {closed!r}')
+        self._least = (self._window or 1) if min_periods is None else _number(min_periods, "min_periods", 0)
+        if self._window and self._least > self._window:
             raise ValueError(f"rolling(): min_periods={min_periods} is more than the {window} rows of a window")
         self._table, self._center, self._grouped, self._selected = table, bool(center), grouped, selected
-        self._arguments = window, min_periods, center
+        self._on, self._closed = on, closed or "right"
+        self._arguments = window, min_periods, center, on, closed
+        self._times = rolling_times.times_of(table, on, self._span) if self._span is not None or on is not None else None
         self._layout = None
 
     def __getitem__(self, columns):
@@ -64,9 +71,20 @@ class Rolling:
         home, native = self._table._home, self._table._native
         if not hasattr(self._table, "columns"):
             return home.series_of(*made.values(), native, *made)
-        table = home.made_of(native, {name: home.series_of(result, native, name) for name, result in made.items()})
+        columns = {name: home.series_of(result, native, name) for name, result in made.items()}
+        table = home.made_of(native, columns if how is None or self._grouped else self._with_times(columns))
         is_one = how is not None and not isinstance(how, dict) and not isinstance(self._selected, (list, type(None)))
         return home.only_column(table, self._selected) if is_one else table
+
+    def _with_times(self, made):
+        """Returns the columns and, as pandas does, the column of the times: at its position in the
+        table, or last if columns are selected."""
+        if self._on is None or self._on in made:
+            return made
+        times = self._table._home.column(self._table._native, self._on)
+        if self._selected is not None:
+            return {**made, self._on: times}
+        return {name: times if name == self._on else made[name] for name in self._table._columns if name in made or name == self._on}
 
     def apply(self, function):
         """Returns the results of a function of the array of a window's values, see `agg`. Raises
@@ -78,8 +96,8 @@ class Rolling:
     def _columns(self):
         if self._selected is not None:
             return self._selected if isinstance(self._selected, list) else [self._selected]
-        keys_of_groups = self._grouped._names if self._grouped else ()
-        return [name for name in self._table._columns if name not in keys_of_groups]
+        others = [*(self._grouped._names if self._grouped else ()), *([] if self._on is None else [self._on])]
+        return [name for name in self._table._columns if name not in others]
 
     def _aggregated(self, aggregations):
         """Returns name -> Result. One pass computes all named aggregations of a column."""
@@ -87,9 +105,10 @@ class Rolling:
         for name, pair in aggregations.items():
             column, how = _checked(name, pair)
             by_column.setdefault(column, {})[name] = how
-        rows, offsets = self._segments()
+        rows, offsets, ranges = self._segments()
         for column, chosen in by_column.items():
-            windows = _Windows(*self._values(column, chosen), rows, offsets, self._window, self._center)
+            values = self._values(column, chosen)
+            windows = _Windows(*values, rows, offsets, self._window, self._center) if ranges is None else _Ranges(*values, rows, offsets, ranges)
             named = {name: how for name, how in chosen.items() if isinstance(how, str)}
             if named:
                 made.update(zip(named, windows.named(named.values(), self._least)))
@@ -98,7 +117,8 @@ class Rolling:
 
     def _segments(self):
         """Returns (the rows group by group, or None for all rows in order; the offsets of the
-        groups and the end)."""
+        groups and the end; the first rows and the ends of the windows, or None if all windows have
+        the same number of rows)."""
         if self._layout is None:
             rows, offsets = None, numpy.array([0, len(self._table)])
             if self._grouped:
@@ -106,8 +126,13 @@ class Rolling:
                 groups = self._grouped._groups()
                 numbers = Values(groups, numpy.arange(len(self._table)), None, "numpy", ())
                 _, offsets, rows = numbers.side_by_side()
-            self._layout = rows, offsets
+            self._layout = rows, offsets, self._ranges(rows, offsets)
         return self._layout
+
+    def _ranges(self, rows, offsets):
+        if self._span is not None:
+            return rolling_times.ranges(self._times, self._span, self._center, self._closed, rows, offsets, self._on)
+        return None if self._closed == "right" else rolling_times.of_rows(self._window, self._center, self._closed, offsets)
 
     def _values(self, column, chosen):
         """Returns (the values, which of them are there or None, the kind of the column). chosen: the
@@ -181,12 +206,15 @@ class _Windows:
         inverse[1:] = 1 / numpy.arange(1, length + 1)
         needs = tuple(part in {NEEDS.get(kind) for kind in kinds} for part in range(4))
         ends = numpy.empty((len(slots) - 1, 2, PARTS, length))
-        layout = self.there is not None, self.rows is not None, self.skips_nan
-        given = (numpy.zeros(1, dtype) if x is None else x for x, dtype in ((self.there, bool), (self.rows, "i8")))
         rolling_kernels.aggregate(
-            self.values, *given, *layout, tasks, slots, self.before, self.after, inverse, ends, needs, kinds,
+            self.values, *self._given(), tasks, slots, self.before, self.after, inverse, ends, needs, kinds,
             needed, out, is_flagged, flags,
         )  # fmt: skip
+
+    def _given(self):
+        """Returns the parameters of the kernels for the layout of the values."""
+        given = (numpy.zeros(1, dtype) if x is None else x for x, dtype in ((self.there, bool), (self.rows, "i8")))
+        return *given, self.there is not None, self.rows is not None, self.skips_nan
 
     def _tasks(self):
         """Returns the tasks and the slots of the kernel. A task first computes the ends of the block
@@ -241,6 +269,30 @@ class _Windows:
         if self.kind == "numpy" and made.dtype.kind == "f":
             return Result(numpy.where(flags, made, made.dtype.type(numpy.nan)), None, self.kind)
         return Result(made, _or_none(flags), self.kind)
+
+
+class _Ranges(_Windows):
+    """Windows with different numbers of rows. ranges: their first rows and their ends, which never
+    decrease."""
+
+    def __init__(self, values, there, kind, rows, offsets, ranges):
+        super().__init__(values, there, kind, rows, offsets, 1, False)
+        self.ranges = ranges
+
+    def _bounds(self):
+        starts, stops = self.ranges
+        return starts, numpy.maximum(starts, stops)
+
+    def _run(self, kinds, needed, out, is_flagged, flags):
+        starts, stops = self.ranges
+        longest, count = max(1, int((stops - starts).max())), len(starts)
+        number = max(1, min(8 * len(os.sched_getaffinity(0)), count // max(_SHORTEST_TASK, 4 * longest)))
+        slots = numpy.linspace(0, count, number + 1).astype("i8")
+        needs = tuple(part in {NEEDS.get(kind) for kind in kinds} for part in range(4))
+        ends = numpy.empty((number, PARTS, longest))
+        rolling_kernels.aggregate_ranges(
+            self.values, *self._given(), starts, stops, slots, ends, needs, kinds, needed, out, is_flagged, flags
+        )
 
 
 def _or_none(flags):

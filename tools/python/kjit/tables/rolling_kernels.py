@@ -1,6 +1,8 @@
-"""The kernel for rolling windows, on the cores of the CPU. It divides the rows into blocks as long
-as the window. A window consists of the end of one block and the beginning of the next, so its result
-combines two partial results, and nothing is subtracted."""
+"""The kernels for rolling windows, on the cores of the CPU. The kernel for windows of one length
+divides the rows into blocks as long as the window. A window consists of the end of one block and the
+beginning of the next, so its result combines two partial results, and nothing is subtracted. The
+kernel for windows with different lengths keeps the partial results of the ends of the rows before a
+middle row, and one partial result of the rows after it."""
 
 import math
 import typing
@@ -9,7 +11,7 @@ from .._functions import func, jit
 from ..dtypes import SCALARS, const
 from ..frontend.words import ALL
 
-f64, i64 = SCALARS["f64"], SCALARS["i64"]
+f64, i64, u64 = SCALARS["f64"], SCALARS["i64"], SCALARS["u64"]
 grid_range, static = ALL["grid_range"], ALL["static"]
 INFINITY, NAN = math.inf, math.nan
 # The results of windows, numbered for the kernel.
@@ -50,6 +52,135 @@ def error_of_sum(x, y, total):
 def corrected(total, error):
     """Returns a sum with its rounding errors. Infinite sums have NaN as their error."""
     return total + error if error == error else total
+
+
+@func
+@typing.no_type_check
+def combined(kind: const, first, second):
+    """Returns the result of a window from the partial results of its two parts: (number of values,
+    sum, minimum, maximum, mean, sum of squared deviations). kind: not COUNT."""
+    n, m = first[0], second[0]
+    found = first[1] + second[1]
+    if kind == 2:
+        found = found / (n + m)
+    elif kind == 3:
+        found = min(first[2], second[2])
+    elif kind == 4:
+        found = max(first[3], second[3])
+    elif kind >= 5:
+        d = second[4] - first[4] if m > 0.0 else 0.0
+        squares = first[5] + second[5] + d * d * (n * m / max(n + m, 1.0))
+        found = squares / (n + m - 1.0)
+        if kind == 6:
+            found = math.sqrt(found)
+    return found
+
+
+@func
+@typing.no_type_check
+def far(later, earlier, reach, is_closed):
+    """Returns whether the distance of two times is beyond a limit. The distance of two integers of 64
+    bits needs an unsigned integer."""
+    distance = u64(later) - u64(earlier)
+    return distance > u64(reach) or (distance == u64(reach) and not is_closed)
+
+
+@jit(device="cpu")
+@typing.no_type_check
+def time_bounds(times, offsets, before, after, is_centered, left_closed, right_closed, starts, stops, is_sorted):
+    """Computes the first row and the end of each window: the rows with times from `before` before the
+    row's time to `after` after it, or to the row itself if not is_centered. offsets: the first rows of
+    the groups and the end. is_sorted[g]: whether the times of a group are in ascending or descending
+    order."""
+    for g in grid_range(len(offsets) - 1):
+        first, end = offsets[g], offsets[g + 1]
+        low, high, good = first, first, True
+        sign = -1 if end > first and times[end - 1] < times[first] else 1
+        for i in range(first, end):
+            now = sign * times[i]
+            if i > first and sign * times[i - 1] > now:
+                good = False
+            if good:
+                while low < i and far(now, sign * times[low], before, left_closed):
+                    low += 1
+                if is_centered:
+                    while high < end and (sign * times[high] <= now or not far(sign * times[high], now, after, right_closed)):
+                        high += 1
+                elif right_closed:
+                    high = i + 1
+                else:
+                    while high < i and sign * times[high] < now:
+                        high += 1
+                starts[i], stops[i] = low, high
+        is_sorted[g] = good
+
+
+@jit(device="cpu")
+@typing.no_type_check
+def aggregate_ranges(
+    values, there, rows, has_missing: const, is_grouped: const, skips_nan: const, starts, stops, slots, ends, needs: const,
+    kinds: const, least, out, flagged: const, flags,
+):  # fmt: skip
+    """Computes the results of the windows from starts[r] to stops[r]. Both never decrease.
+
+    slots[s]: the first row of a slot, whose rows one thread computes. ends: for each slot the partial
+    results of the rows from a row to the middle row. The other parameters: see `aggregate`.
+    """
+    last = len(starts) - 1
+    for s in grid_range(len(slots) - 1):
+        base, middle, high = 0, 0, 0
+        n, total, error, small, great, mean, moment = 0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
+        for r in range(slots[s], slots[s + 1]):
+            low, stop = starts[r], max(starts[r], stops[r])
+            is_new = low >= middle
+            if is_new:  # the window's rows are the rows before a new middle row
+                base, middle = low, stop
+                n, total, error, small, great, mean, moment = 0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
+                begin, count = stop - 1, stop - low
+            else:
+                begin, count = high, stop - high
+            for k in range(count):
+                at = begin - k if is_new else begin + k
+                v, is_there = element(values, there, rows, has_missing, is_grouped, skips_nan, at, 0, last)
+                if is_there:
+                    n += 1.0
+                    if needs[0]:
+                        error += error_of_sum(total, v, total + v)
+                        total += v
+                    if needs[1]:
+                        small = min(small, v)
+                    if needs[2]:
+                        great = max(great, v)
+                    if needs[3]:
+                        d = v - mean
+                        mean += d / n
+                        moment += d * (v - mean)
+                if is_new:
+                    ends[s, 0, at - base] = n
+                    ends[s, 1, at - base] = corrected(total, error)
+                    ends[s, 2, at - base], ends[s, 3, at - base] = small, great
+                    ends[s, 4, at - base], ends[s, 5, at - base] = mean, moment
+            if is_new:
+                n, total, error, small, great, mean, moment = 0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
+            high = stop
+            after = (n, corrected(total, error), small, great, mean, moment)
+            before = (0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0)
+            if low < middle:
+                c = low - base
+                before = (ends[s, 0, c], ends[s, 1, c], ends[s, 2, c], ends[s, 3, c], ends[s, 4, c], ends[s, 5, c])
+            i = i64(rows[r]) if is_grouped else r
+            for j in static(range(len(kinds))):
+                found = before[0] + after[0]
+                known = found
+                if kinds[j] == 0:
+                    known = f64(stop - low)
+                else:
+                    found = combined(kinds[j], before, after)
+                enough = known >= least[j]
+                if flagged:
+                    out[j][i], flags[j][i] = found, enough
+                else:
+                    out[j][i] = found if enough else NAN
 
 
 @jit(device="cpu")
@@ -111,25 +242,21 @@ def aggregate(
                         n_2 = ends[s, side, 0, k + 1] if both else 0.0
                         count = f64(n) + n_2
                         i = i64(rows[r]) if is_grouped else r
+                        first_part = (f64(n), corrected(total, error), small, great, mean, moment)
+                        second_part = (
+                            n_2,
+                            ends[s, side, 1, k + 1] if both and needs[0] else 0.0,
+                            ends[s, side, 2, k + 1] if both and needs[1] else INFINITY,
+                            ends[s, side, 3, k + 1] if both and needs[2] else -INFINITY,
+                            ends[s, side, 4, k + 1] if both and needs[3] else 0.0,
+                            ends[s, side, 5, k + 1] if both and needs[3] else 0.0,
+                        )
                         for j in static(range(len(kinds))):
                             found, known = count, count
                             if kinds[j] == 0:
                                 known = f64(min(last, r + a) - max(first, r + a - w + 1) + 1)
-                            elif kinds[j] <= 2:
-                                found = corrected(total, error) + (ends[s, side, 1, k + 1] if both else 0.0)
-                                if kinds[j] == 2:
-                                    found = found / count
-                            elif kinds[j] == 3:
-                                found = min(small, ends[s, side, 2, k + 1] if both else INFINITY)
-                            elif kinds[j] == 4:
-                                found = max(great, ends[s, side, 3, k + 1] if both else -INFINITY)
                             else:
-                                d = ends[s, side, 4, k + 1] - mean if both else 0.0
-                                squares = moment + (ends[s, side, 5, k + 1] if both else 0.0)
-                                squares += d * d * (f64(n) * n_2 / max(count, 1.0))
-                                found = squares / (count - 1.0)
-                                if kinds[j] == 6:
-                                    found = math.sqrt(found)
+                                found = combined(kinds[j], first_part, second_part)
                             enough = known >= least[j]
                             if flagged:
                                 out[j][i], flags[j][i] = found, enough
