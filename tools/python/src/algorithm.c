@@ -514,5 +514,7 @@ static PyMethodDef functions[] = {
 int binding_add_algorithms(PyObject *module)
 {
   if (PyModule_AddFunctions(module, functions) || binding_add_plans(module)) return -1;
-  return binding_add_solvers(module) || binding_add_shortcuts(module) ? -1 : 0;
+  return binding_add_solvers(module) || binding_add_shortcuts(module) || binding_add_lines(module)
+           ? -1
+           : 0;
 }

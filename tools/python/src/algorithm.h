@@ -88,6 +88,7 @@ void binding_observe_algorithm(const algorithm_row *row, PyObject *arguments,
 
 int binding_add_plans(PyObject *module);
 int binding_add_shortcuts(PyObject *module);
+int binding_add_lines(PyObject *module);
 int binding_add_solvers(PyObject *module);
 
 #endif

@@ -23,6 +23,7 @@ void expression_set_functions(PyObject *known, PyObject *choose, PyObject *fail,
 typedef struct choice {
   PyObject *key;
   PyObject *function; /* func of the expression; NULL means to run the operations one by one */
+  PyObject *line;     /* line of the func, or NULL */
   PyObject *later;    /* callable that compiles the func, or NULL */
   int is_known;       /* the func has been chosen before, so its code probably exists */
 } choice;
@@ -93,6 +94,8 @@ static void set_busy(const binding_expression *e, unsigned long thread)
 static int run_busy(array_object *array, const binding_expression *e, const choice *made,
                     kjit_array *out, PyObject *where)
 {
+  int done = made->line && !where ? expression_run_line(made->line, e, array, out) : 0;
+  if (done) return done > 0 ? 0 : -1;
   set_busy(e, PyThread_get_thread_ident());
   int outcome = run_map(array->context, array->device, e, made, out, where);
   set_busy(e, 0);
@@ -219,6 +222,11 @@ static int choose(array_object *result, const binding_expression *e, choice *mad
   made->function = find_function(result, e, made);
   if (!made->function) return -1;
   if (PyTuple_Check(made->function)) return 0;
+  if (expression_is_line(made->function)) {
+    made->line = made->function;
+    made->function = Py_NewRef(expression_get_pair(made->line));
+    return 0;
+  }
   if (made->function != Py_None) made->later = Py_NewRef(made->function);
   Py_CLEAR(made->function);
   return 0;
@@ -236,6 +244,7 @@ static void free_choice(choice *made)
 {
   Py_XDECREF(made->key);
   Py_XDECREF(made->function);
+  Py_XDECREF(made->line);
   Py_XDECREF(made->later);
 }
 

@@ -140,6 +140,17 @@ int expression_collect(array_object *array, binding_expression *expression);
 PyObject *expression_describe(const binding_expression *expression);
 PyObject *expression_make_key(const binding_expression *expression);
 
+/* ---- line.c ---- */
+
+int expression_is_line(PyObject *object);
+/* Returns the func of a line as (module, name), a borrowed reference. */
+PyObject *expression_get_pair(PyObject *line);
+/* Computes an expression into out by the C function of a line, if the arrays are small and without
+ * gaps. reader: the array that is computed. Returns 1 if done, 0 if the func has to be used, or -1
+ * with an exception. */
+int expression_run_line(PyObject *line, const binding_expression *e, const array_object *reader,
+                        kjit_array *out);
+
 /* ---- evaluate.c ---- */
 
 /* Computes a pending array and stores it in another array. If `where` is not NULL, stores only the

@@ -205,14 +205,14 @@ class Kernel:
     the arrays have the type `scalar` as well; a Python number then gets its type inside the kernel.
     call(names): returns the operation as an expression of the kernel IR, which calls the funcs in
     `needs`. is_cheap: whether recomputing the operation costs less than reading its result from
-    memory.
+    memory. is_exact: whether all code computes the same bits.
     """
 
-    __slots__ = ("call", "func", "is_cheap", "name", "needs", "result", "scalar", "takes_numbers")
+    __slots__ = ("call", "func", "is_cheap", "is_exact", "name", "needs", "result", "scalar", "takes_numbers")
 
-    def __init__(self, name, func, scalar, result, takes_numbers, call, needs, is_cheap):
+    def __init__(self, name, func, scalar, result, takes_numbers, call, needs, is_cheap, is_exact):
         self.name, self.func, self.scalar, self.result, self.takes_numbers = name, func, scalar, result, takes_numbers
-        self.call, self.needs, self.is_cheap = call, needs, is_cheap
+        self.call, self.needs, self.is_cheap, self.is_exact = call, needs, is_cheap, is_exact
 
     def number(self, value):
         """Returns a Python number as an operand of a map."""

@@ -10,10 +10,13 @@ import functools
 import os
 import sys
 import threading
+from typing import Any
 
 from .. import _kjit, _state
 from .._errors import Error
+from ..frontend.words import Text
 from . import _dtypes, _engine
+from ._dtypes import KIND
 from ._engine import Array
 from ._funcs import Func
 
@@ -26,7 +29,8 @@ _SIGHTINGS, _MOST_WAITING = 2, 16
 
 # Compiled funcs, (module, name), by the key of an expression. The extension reads this dictionary.
 # The keys of reductions are tuples.
-FUNCTIONS: dict[bytes | tuple, tuple] = {}
+# Those of element-wise expressions on the CPU are Lines of the extension.
+FUNCTIONS: dict[bytes | tuple, Any] = {}
 _expressions: dict[bytes | tuple, "Expression"] = {}
 
 
@@ -73,10 +77,41 @@ class Expression:
         names = [f"{'a' if isinstance(x, Array) else 'x'}{i}" for i, x in enumerate(inputs)]
         return self._func("computed", ", ".join([indices, *names] if rank else names), loaded)
 
+    def has_line(self, inputs):
+        """Returns whether the extension can compute the expression by a C function: its operations
+        have the same bits in all code, and its inputs are arrays and Python numbers."""
+        numbers = (self.scalars.get(i) for i, x in enumerate(inputs) if not isinstance(x, Array))
+        return all(kernel.is_exact for kernel, *_ in self.nodes) and all(scalar in ("f32", "f64") or scalar and KIND[scalar] in "iu" for scalar in numbers)
+
+    def line(self, texts):
+        """Returns the func of the extension's C function: a loop over arrays without gaps. texts: the
+        element types of the inputs."""
+        given = [f"p{i}[i]" if i not in self.scalars else f"x{i}" for i in range(len(texts))]
+        lines = ["let n = i64(a[0])", f"let r = bitcast({self.nodes[-1][0].result}*, a[1])"]
+        for i, text in enumerate(texts):
+            lines.append(_input_of_line(i, text, i in self.scalars))
+        lines.append(f"for i in range(n) {{ r[i] = fused({', '.join(given)}) }}")
+        body = "".join(f"  {line}\n" for line in lines)
+        return Func("line", f"func line(a: const u64*) @strict {{\n{body}}}", (_as_text(self.func()),))
+
     def _func(self, name, parameters, before):
         body = "".join(f"  {line}\n" for line in [*before, *self.lines(), f"return t{len(self.nodes) - 1}"])
         needs = {need.__name__: need for kernel, *_ in self.nodes for need in kernel.needs}
         return Func(name, f"func {name}({parameters}) @strict {{\n{body}}}", tuple(needs.values()))
+
+
+def _as_text(func):
+    """Returns a Func in the form of the funcs that another one calls."""
+    return Text(func.name, func.text)
+
+
+def _input_of_line(i, text, is_number):
+    """Returns the line of kernel IR that reads input i of a C function: an address, or the bits of a
+    number."""
+    word = f"a[{i + 2}]"
+    if not is_number:
+        return f"let p{i} = bitcast(const {text}*, {word})"
+    return f"let x{i} = " + (f"bitcast(f32, u32({word}))" if text == "f32" else f"bitcast(f64, {word})" if text == "f64" else f"{text}({word})")
 
 
 def _describe(x):
@@ -101,32 +136,40 @@ def choose(expression, result):
     key, nodes, inputs = expression
     found = _find(key, nodes, inputs)
     if len(nodes) == 1:
-        FUNCTIONS[key] = nodes[0][0].func.pair_in(_state.context())
+        FUNCTIONS[key] = _with_line(found, nodes[0][0].func.pair_in(_state.context()), inputs, result)
         return FUNCTIONS[key]
 
     def prepare(pair):
         given = tuple(found.typed(inputs))
         _kjit.run_algorithm(_state.context(), "map", ((result,), pair, given), device=result.device, plan=True)
 
-    return _ready(found, key, found.func, prepare)
+    return _ready(found, key, found.func, prepare, lambda pair: _with_line(found, pair, inputs, result))
 
 
-def _ready(found, key, make, prepare):
+def _with_line(found, pair, inputs, result):
+    """Returns the Line of an expression on the CPU, or the func itself if there is none."""
+    if result.device != "cpu" or not found.has_line(inputs):
+        return pair
+    texts = [x.dtype.text if isinstance(x, Array) else found.scalars[i] for i, x in enumerate(inputs)]
+    return _kjit.make_line(_state.context(), pair, found.nodes[-1][0].result, lambda line: _compile_line(found, texts, line))
+
+
+def _ready(found, key, make, prepare, finish=lambda pair: pair):
     """Returns the func of an expression if it is compiled, or if the mode is to wait for the
     compiler. Otherwise returns None, or a function that starts its compilation on another thread.
-    prepare(pair) compiles the func."""
+    prepare(pair) compiles the func. finish(pair) returns its entry in FUNCTIONS."""
     found.sightings += 1
     if _mode == NEVER or found.is_given_up:
         return None
     if _mode == NOW:
         try:
-            pair = FUNCTIONS[key] = make().pair()
+            pair = FUNCTIONS[key] = finish(make().pair())
         except Error as error:
             return _give_up(found, error)
         found.state = "one kernel"
         return pair
     if found.sightings >= _SIGHTINGS and not found.is_waiting:
-        return functools.partial(_compile_later, found, key, make, prepare)
+        return functools.partial(_compile_later, found, functools.partial(_compile_kernel, found, key, make, prepare, finish))
     return None
 
 
@@ -178,17 +221,50 @@ def _renew():
 os.register_at_fork(after_in_child=_renew)
 
 
-def _compile_later(found, key, make, prepare):
+def _enqueue(job):
+    """Lets the compiling thread call job(). Returns False if too many jobs wait."""
     global _is_working
     with _lock:
         if len(_waiting) >= _MOST_WAITING:
-            return
-        found.is_waiting = True
-        found.state = "being compiled"
-        _waiting.append((found, key, make, prepare))
+            return False
+        _waiting.append(job)
         if not _is_working:
             _is_working = True
             threading.Thread(target=_work, name="kjit-fuse", daemon=True).start()
+    return True
+
+
+def _compile_later(found, job):
+    found.is_waiting, before = True, found.state
+    found.state = "being compiled"
+    if not _enqueue(job):
+        found.is_waiting, found.state = False, before
+
+
+def _compile_kernel(found, key, make, prepare, finish):
+    try:
+        pair = make().pair()
+        prepare(pair)
+        found.state = "one kernel"
+        FUNCTIONS[key] = finish(pair)
+    except Exception as error:  # any failure is acceptable, because the operations also run one by one
+        _give_up(found, error)
+
+
+def _compile_line(found, texts, line):
+    """Compiles the C function of a Line on another thread. Returns False if the extension has to ask
+    again."""
+    context = _state.context()
+
+    def compile_function():
+        try:
+            _kjit.set_line(line, context, found.line(texts).pair_in(context))
+        except Exception as error:  # any failure is acceptable, because the func computes the same
+            import logging
+
+            logging.getLogger("kjit.numpy").debug("an expression has no C function: %s", error)
+
+    return _enqueue(compile_function)
 
 
 def _work():
@@ -199,15 +275,9 @@ def _work():
                 _is_working = False
                 _is_idle.notify_all()
                 return
-            found, key, make, prepare = _waiting[0]
-        try:
-            pair = make().pair()
-            prepare(pair)
-            found.state = "one kernel"
-            FUNCTIONS[key] = pair
-        except Exception as error:  # any failure is acceptable, because the operations also run one by one
-            _give_up(found, error)
-        del found, make, prepare  # frees the arrays that these hold
+            job = _waiting[0]
+        job()
+        del job  # frees the arrays that it holds
         with _lock:
             if _waiting:
                 _waiting.pop(0)

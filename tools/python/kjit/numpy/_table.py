@@ -107,7 +107,12 @@ _CHEAP = frozenset(
     "less less_equal logical_and logical_not logical_or maximum minimum multiply negative not_equal positive real square subtract "
     "trunc where cast".split()
 )
-
+# Operations whose results have the same bits in all code: those that IEEE 754 rounds correctly, and
+# those without rounding. The C library's functions have other last bits in vectors.
+EXACT = _CHEAP | frozenset(
+    "bitwise_count bitwise_left_shift bitwise_right_shift bitwise_xor divide fmax fmin isfinite isinf logical_xor reciprocal round signbit "
+    "sqrt".split()
+)
 
 # The rows by number; the extension refers to a row by its number.
 BY_INDEX: list["Row"] = []
@@ -162,7 +167,7 @@ class Row:
         takes_numbers = any(word[0] != "?" for word in key) and all(word in ("?i", "?f", "?b", "?c", text) for word in key)
         call = functools.partial(self.call, inner)
         result = self.result_type(text)
-        return Kernel(self.name, self.func(inner), text, result, takes_numbers, call, (self.text,), self.name in _CHEAP)
+        return Kernel(self.name, self.func(inner), text, result, takes_numbers, call, (self.text,), self.name in _CHEAP, self.name in EXACT)
 
     def call(self, text, names):
         """Returns the operation in a type, as an expression of the kernel IR."""
@@ -202,7 +207,7 @@ class Cast(Row):
     def _make(self, key):
         source, target = key[0], self.result
         call = functools.partial(self.call_of, source)
-        return Kernel(f"cast to {target}", cast_func(source, target), source, target, False, call, cast_needs(target), True)
+        return Kernel(f"cast to {target}", cast_func(source, target), source, target, False, call, cast_needs(target), True, True)
 
     def call_of(self, source, names):
         return cast_call(source, self.result, names[0])
