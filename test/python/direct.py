@@ -322,6 +322,53 @@ assert after.launches - before.launches == sum(done) - launched == 48000
 # As many as there can be at once are kept for later.
 assert after.streams == before.streams and after.events <= 16 and after.allocations <= 3 * (8 + 1), (after.allocations, after.events, after.streams)
 assert resident_bytes() - resident < 4 << 20, resident_bytes() - resident
+
+# ---- PyTorch exports a tensor while the tensor's GPU is current: import makes it current, and restores the previous one ----
+
+gpu, calls = [0], []
+
+
+class use_gpu:
+    def __init__(self, number):
+        self.number = number
+
+    def __enter__(self):
+        self.previous, gpu[0] = gpu[0], self.number
+
+    def __exit__(self, *what):
+        calls.append((self.number, what))
+        gpu[0] = self.previous
+
+
+class Exporting:
+    def __init__(self, number, problem=None):
+        self.array, self.problem = kjit.zeros(7, "f32", f"cuda:{number}"), problem
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        if self.problem:
+            raise self.problem
+        if gpu[0] != self.__dlpack_device__()[1]:
+            raise BufferError("the tensor is on another GPU than the current one")
+        return self.array.__dlpack__(**options)
+
+
+Exporting.__module__ = "torch"
+sys.modules["torch"] = types.ModuleType("torch")
+sys.modules["torch"].cuda = types.SimpleNamespace(device=use_gpu)
+for number in range(DEVICES):
+    for current_gpu in range(DEVICES):
+        gpu[0], calls[:] = current_gpu, []
+        made = kjit.from_dlpack(Exporting(number))
+        assert made.device == f"cuda:{number}" and gpu[0] == current_gpu and calls == [(number, (None, None, None))]
+        refused(MemoryError, lambda: kjit.from_dlpack(Exporting(number, MemoryError("none left"))), "none left")
+        assert gpu[0] == current_gpu and len(calls) == 2
+del use_gpu.__enter__
+refused(AttributeError, lambda: kjit.from_dlpack(Exporting(1)), "__enter__")
+del sys.modules["torch"]
+
 # ---- arrays of a device that has failed, at the end, as there is no way back ----
 
 device = kjit.device("cuda:0")

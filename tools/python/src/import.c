@@ -41,21 +41,59 @@ static long long ask_library(const char *module, const char *function, int devic
   return handle;
 }
 
-/* Finds the stream on which the array's library queues its next work on the array's device. */
-static void find_current_stream(PyObject *object, int device, binding_producer *producer)
+/* Returns whether the class of the array is defined in the package or in one of its modules. */
+static int is_of_package(PyObject *object, const char *package)
 {
   PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
   const char *text =
     module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
   PyErr_Clear();
-  long long handle = -1;
-  if (text && (!strcmp(text, "torch") || !strncmp(text, "torch.", 6)))
-    handle = ask_library("torch", "current_stream", device, "cuda_stream");
-  else if (text && !strncmp(text, "cupy", 4))
-    handle = ask_library("cupy", "get_current_stream", device, "ptr");
+  size_t length = strlen(package);
+  int is_of = text && !strncmp(text, package, length) && (!text[length] || text[length] == '.');
   Py_XDECREF(module);
+  return is_of;
+}
+
+/* Finds the stream on which the array's library queues its next work on the array's device. */
+static void find_current_stream(PyObject *object, int device, binding_producer *producer)
+{
+  long long handle = -1;
+  if (is_of_package(object, "torch"))
+    handle = ask_library("torch", "current_stream", device, "cuda_stream");
+  else if (is_of_package(object, "cupy"))
+    handle = ask_library("cupy", "get_current_stream", device, "ptr");
   if (handle >= 0)
     *producer = (binding_producer){ .is_known = 1, .device = device, .handle = (uint64_t)handle };
+}
+
+/* PyTorch exports a tensor only while the tensor's GPU is PyTorch's current device. Makes the GPU
+ * current for a tensor of PyTorch. Returns torch.cuda.device(device), whose __exit__ restores the
+ * previous device, or NULL for other arrays and, with an exception, on failure. */
+static PyObject *enter_device_of_library(PyObject *object, int device)
+{
+  PyObject *root = is_of_package(object, "torch")
+                     ? PyDict_GetItemString(PyImport_GetModuleDict(), "torch") /* borrowed */
+                     : NULL;
+  PyObject *cuda = root ? PyObject_GetAttrString(root, "cuda") : NULL;
+  PyObject *guard = cuda ? PyObject_CallMethod(cuda, "device", "i", device) : NULL;
+  PyObject *entered = guard ? PyObject_CallMethod(guard, "__enter__", NULL) : NULL;
+  Py_XDECREF(cuda);
+  if (guard && !entered) Py_CLEAR(guard);
+  Py_XDECREF(entered);
+  return guard;
+}
+
+/* Restores the device that enter_device_of_library replaced. An exception that is set stays set. */
+static void leave_device_of_library(PyObject *guard)
+{
+  if (!guard) return;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject *left = PyObject_CallMethod(guard, "__exit__", "OOO", Py_None, Py_None, Py_None);
+  if (!left) PyErr_WriteUnraisable(guard);
+  Py_XDECREF(left);
+  Py_DECREF(guard);
+  PyErr_Restore(type, value, trace);
 }
 
 static PyObject *call_dlpack(PyObject *object, int is_on_gpu)
@@ -130,7 +168,10 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
   /* CPU, CUDA, CUDA pinned memory, and managed memory */
   if (device_type != 1 && device_type != 2 && device_type != 3 && device_type != 13)
     return binding_refuse(object, "it is on a device that kjit does not support");
-  PyObject *capsule = call_dlpack(object, device_type != 1);
+  PyObject *guard =
+    device_type == KJIT_DEVICE_CUDA ? enter_device_of_library(object, (int)device_id) : NULL;
+  PyObject *capsule = PyErr_Occurred() ? NULL : call_dlpack(object, device_type != 1);
+  leave_device_of_library(guard);
   if (!capsule) return NULL;
   PyObject *array = take_capsule(context, object, capsule, device_type, device_id);
   Py_DECREF(capsule);
