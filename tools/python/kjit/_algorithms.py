@@ -10,6 +10,7 @@ from . import _kjit, _records, _state, dtypes
 from ._arrays import element_of
 from ._errors import ArgumentError, KernelError, name_element
 from ._functions import Function
+from ._traced import is_traced, recorded
 
 EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
 
@@ -143,6 +144,8 @@ def computed(function, shape, *arrays):
 
     Raises TypeError if function is not a function. Errors inside the function are raised by the algorithm.
     """
+    if is_traced(arrays):
+        raise TypeError("kjit.grad: kjit.computed has no derivative; pass the arrays to kjit.map")
     return Computed(function, shape, arrays)
 
 
@@ -391,6 +394,7 @@ def _common_type(operands):
     return dtypes.name_of(numpy.result_type(*found))
 
 
+@recorded
 def map(function, *operands, out=None, where=None, outer=False, signature=None, dtype=None, **options):
     """Applies `function` to the corresponding elements of the operands, which broadcast as in NumPy. Returns an array,
     or a tuple of arrays if the function returns a tuple. Operands are arrays and numbers; a Python number takes the

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from . import _kjit
 from ._functions import Function
+from ._traced import raw
 
 # Words of the kernel language that take a func and return its derivative.
 _PRIMITIVES = ("grad", "jvp", "vjp")
@@ -57,6 +58,7 @@ def _is_ndarray(x):
 def holds_float(x):
     """Returns whether an argument has a derivative: a float, an array of floats, or a record with a
     float field."""
+    x = raw(x)
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return isinstance(x, (float, complex))
@@ -105,6 +107,13 @@ def _joined(values):
     return values[0] if len(values) == 1 else tuple(values)
 
 
+def programs():
+    """Returns the module with the derivatives of programs, which imports this module."""
+    from . import _programs
+
+    return _programs
+
+
 # ---- code generation ----
 
 
@@ -137,6 +146,13 @@ class _Entry(Function):
         if builder.returns_optional(innermost):
             raise TypeError(f"{_name(innermost)}() returns None on some paths, and None has no derivative")
         return builder.finish(name)
+
+    def innermost(self):
+        return self._derivative.innermost()
+
+    def write_callee(self, builder):
+        """Returns the name of the func in a module."""
+        return self._derivative.write_entry(builder, self._form)
 
     def _parameters(self):
         own = self._derivative.innermost()._parameters()[: self._form.arguments]
@@ -172,7 +188,7 @@ class Derivative(Function):
 
     def innermost(self):
         """Returns the Python func that is derived, also for a derivative of a derivative."""
-        return self._of.innermost() if isinstance(self._of, Derivative) else self._of
+        return self._of.innermost() if isinstance(self._of, (Derivative, _Entry)) else self._of
 
     def _parameters(self):
         return self.of_count(None)._parameters()
@@ -212,7 +228,7 @@ class Derivative(Function):
         return self.write_entry(builder, _Form(self._usual_count() if count is None else count))
 
     def _derived(self, builder):
-        return self._of.write_callee(builder) if isinstance(self._of, Derivative) else builder.function(self._of)
+        return self._of.write_callee(builder) if isinstance(self._of, (Derivative, _Entry)) else builder.function(self._of)
 
     @staticmethod
     def _call_of(word, func, numbers):
@@ -301,6 +317,8 @@ class Derivative(Function):
     def __call__(self, *args, **keywords):
         if keywords:
             raise TypeError(f"{self.__name__}() takes no keyword arguments; pass arguments and derivatives by position")
+        if programs().is_program(self.innermost()):
+            return self._call_program(args)
         if isinstance(self._of, Derivative):
             return self._call_nested(args)
         own = len(self._of._parameters())
@@ -312,6 +330,14 @@ class Derivative(Function):
         floats = self._floats(given)
         arrays = [i for i in floats if is_array(given[i])]
         return getattr(self, f"_call_{self._word}")(given, tuple(map(_as_derivative, args[own:])), floats, arrays)
+
+    def _call_program(self, args):
+        """Computes the derivative of a program over whole arrays."""
+        function = self._of if isinstance(self._of, Derivative) else self._of.py_func
+        compute = programs().DERIVATIVES.get(self._word)
+        if compute is None:
+            raise TypeError(f"{self.__name__}(): {_name(self._of)}() works on whole arrays, and algorithms do not take its derivative")
+        return compute(function, self._numbers, args, f"kjit.{self._word}")
 
     def _defaults(self, missing):
         defaults = self._of.py_func.__defaults__ or ()
@@ -439,6 +465,9 @@ def value_and_grad(function, *numbers):
     0, of the parameters by which the function is derived. Without numbers these are all parameters
     that hold floats; JAX in contrast takes the first parameter. The derivative by an array is a new
     array of the same shape.
+
+    A function that works on whole arrays (`kjit.numpy.sum(x * x)`, `x @ w`) runs once for each call, in Python, and its
+    operations are recorded. The arrays can be on any device.
 
     The returned func raises TypeError if a parameter of this number does not exist, or if no
     argument is a float.

@@ -14,6 +14,7 @@ from ._algorithms import (
     perform,
     perhaps,
 )
+from ._traced import recorded
 
 
 def counted(outcome, out):
@@ -27,6 +28,7 @@ def counted(outcome, out):
     return cut[0] if len(cut) == 1 else cut
 
 
+@recorded
 def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=False, **options):
     """Combines all elements of x, or the elements along axes, with an operator. The result is an array without these
     axes: a NumPy array for NumPy arrays, otherwise an array on the device.
@@ -60,6 +62,7 @@ def reduce_several(x, operators, *, axis=None, out=None, **options):
     return perform("reduce_several", len(found), (x, Plain(found)), out, together=True, axes=axes_of(axis), options=options)
 
 
+@recorded
 def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=None, commutes=False, **options):
     """Computes the running reduction along one axis, by default the last: element i combines the elements up to i. With
     exclusive, it combines the elements before i. The result has the shape of x, and `out` can be x itself. options and
@@ -72,6 +75,7 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
 # ---- segments and keys ----
 
 
+@recorded
 def reduce_segments(x, offsets, operator="add", *, initial=None, out=None, commutes=False, **options):
     """Reduces each segment of x, an array with one dimension. Segment i has the elements offsets[i] to offsets[i + 1] -
     1, so offsets has one more element than there are segments. The result of an empty segment is `initial` or the
@@ -81,6 +85,7 @@ def reduce_segments(x, offsets, operator="add", *, initial=None, out=None, commu
     return one(perform("reduce_segments", 1, arguments, listed(out), initial=initial, options=options))
 
 
+@recorded
 def scan_segments(x, offsets, operator="add", *, exclusive=False, initial=None, out=None, commutes=False, **options):
     """Scans each segment of x separately, see `kjit.reduce_segments` and `kjit.scan`. Elements of `out` outside all
     segments stay unchanged; without `out` they are undefined. options and errors: see `kjit.reduce_segments`."""
@@ -89,6 +94,7 @@ def scan_segments(x, offsets, operator="add", *, exclusive=False, initial=None, 
     return one(perform("scan_segments", 1, arguments, listed(out), flags=flags, initial=initial, options=options))
 
 
+@recorded
 def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None, commutes=False, **options):
     """Reduces each run of equal consecutive keys and returns (keys, results): the first key of each run and the
     reduction of its elements in x. `equal(a, b)` compares two keys; the default is ==. keys and x are one-dimensional
@@ -98,6 +104,7 @@ def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None
     return counted(perform("reduce_by_key", 3, arguments, out, initial=initial, options=options), out)
 
 
+@recorded
 def scan_by_key(
     keys, x, operator="add", equal=None, *, exclusive=False, initial=None, out=None, commutes=False, **options
 ):
@@ -126,6 +133,7 @@ def update_at(x, places, values, operator="add", *, commutes=True, **options):
     return outcome if isinstance(outcome, Plan) else x
 
 
+@recorded
 def search_sorted(sorted, values, less=None, *, right=False, out=None, **options):
     """Returns for each element of `values` the number of elements of `sorted`, an array with one dimension, that come
     before it. With right, equal elements count as well, as in `numpy.searchsorted`. The results are integers in the
@@ -135,6 +143,7 @@ def search_sorted(sorted, values, less=None, *, right=False, out=None, **options
     return one(perform("search_sorted", 1, arguments, listed(out), flags=RIGHT if right else 0, options=options))
 
 
+@recorded
 def bincount(x, bins, weights=None, *, out=None, **options):
     """Counts how many elements of x, integers in any shape, equal i, for i from 0 to bins - 1. With weights, which have
     the shape of x, the result is the sum of the weights of these elements. Raises KernelError for an element outside 0
@@ -142,6 +151,7 @@ def bincount(x, bins, weights=None, *, out=None, **options):
     return one(perform("bincount", 1, (x, Plain(bins), perhaps(weights)), listed(out), options=options))
 
 
+@recorded
 def histogram(x, bins, low=None, high=None, weights=None, *, out=None, **options):
     """Counts the elements of x in each bin, or adds their weights, like `numpy.histogram`. bins is the number of bins
     of equal width from `low` to `high`, or an array of ascending edges. A bin includes its lower edge, and the last bin

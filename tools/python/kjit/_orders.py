@@ -3,6 +3,7 @@
 from . import dtypes
 from ._algorithms import DESCENDING, Plain, Plan, axes_of, computed, equal_of, less_of, listed, numpy_array, one, perform, perhaps
 from ._folds import counted, search_sorted
+from ._traced import recorded
 
 # ---- sorts ----
 
@@ -12,6 +13,7 @@ def _order(descending, begin_bit=0, end_bit=0):
     return {"flags": DESCENDING if descending else 0, "begin_bit": begin_bit, "end_bit": end_bit}
 
 
+@recorded
 def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Sorts the elements along one axis, by default the last. Returns an array with the shape and type of x; `out` can
     be x itself.
@@ -25,6 +27,7 @@ def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, en
     return one(perform("sort", 1, (x, Plain(less_of(less))), listed(out), axes=axes_of(axis), options=options, **own))
 
 
+@recorded
 def sort_pairs(x, values, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Sorts x and moves the elements of values with it; returns (sorted x, values). Both have the same shape. out is a
     tuple of two arrays, which can be x and values. Other parameters: see `kjit.sort`."""
@@ -32,6 +35,7 @@ def sort_pairs(x, values, less=None, *, axis=None, descending=False, out=None, b
     return perform("sort_pairs", 2, arguments, out, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
 
 
+@recorded
 def argsort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Returns the indices that would sort x along an axis, integers in the shape of x. Other parameters: see
     `kjit.sort`."""
@@ -46,6 +50,7 @@ def merge(x, y, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0
     return one(perform("merge", 1, arguments, listed(out), options=options, **_order(descending, begin_bit, end_bit)))
 
 
+@recorded
 def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Returns (elements, indices): the first k elements in the order of `kjit.sort` along one axis, by default the
     last, and their indices along the axis. Both have the shape of x with extent k along the axis. With descending, they
@@ -74,6 +79,7 @@ def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=N
 # ---- selections ----
 
 
+@recorded
 def select_where(x, flags, *, out=None, **options):
     """Returns the elements of x whose flag is not 0, in row-major order, as an array with one dimension. flags is an
     array with the size of x, or `kjit.computed`.
@@ -113,6 +119,7 @@ def _number(count):
     return int(count.to_host() if hasattr(count, "to_host") else count)
 
 
+@recorded
 def nonzero(x, *, out=None, **options):
     """Returns the indices of the nonzero elements in the flattened x. out is (result, count). Other parameters: see
     `kjit.select_where`."""

@@ -5,6 +5,7 @@ from operator import index
 from . import _kjit
 from ._algorithms import Computed, Plain, Plan, Several, map, operator_of, perform, perhaps
 from ._folds import reduce
+from ._traced import recorded
 
 
 
@@ -36,6 +37,7 @@ def _of_rows(function, y, arguments):
     return Computed(function, None, further, 3 + (len(y) if isinstance(y, tuple) else 1) + len(further))
 
 
+@recorded
 def pairs(
     function, x, y, operator="add", *, arguments=(), out=None, chunk=0, devices=None, commutes=False, **options
 ):

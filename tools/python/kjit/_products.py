@@ -19,6 +19,7 @@ from ._algorithms import (
 )
 from ._arrays import array
 from ._errors import CLASSES
+from ._traced import recorded
 
 ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
 
@@ -44,6 +45,7 @@ def _behind(epilogue, operands):
     return {"epilogue": function._loaded_module(), "epilogue_operands": tuple(_operand(x) for x in operands)}
 
 
+@recorded
 def einsum(
     expression, *operands, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None, epilogue_operands=(), **options
 ):
@@ -69,6 +71,7 @@ def einsum(
     return one(perform("einsum", 1, arguments, listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
 
 
+@recorded
 def matmul(x, y, *, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None, epilogue_operands=(), **options):
     """Computes the matrix product, like `numpy.matmul`. The last two axes are multiplied, (m, k) by (k, n), and the
     others broadcast. An array with one axis is a row on the left or a column on the right. Other parameters: see
@@ -126,6 +129,7 @@ class CSR:
     def _arguments(self):
         return self.data, self.indices, self.indptr, Plain(self.shape[0]), Plain(self.shape[1])
 
+    @recorded
     def dot(self, x, *, out=None, **options):
         """Returns the matrix product with an array x, `A @ x`. x has the shape (columns,) or (columns, n) and the type of
         data; the result has the shape (rows,) or (rows, n). options: see `kjit.reduce`. If x is a sparse matrix, the result

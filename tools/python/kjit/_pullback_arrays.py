@@ -4,11 +4,13 @@ and gathers."""
 from . import _folds, dtypes
 from ._algorithms import computed, map, new_array, numpy_array
 from ._arrays import array, zeros
+from ._traced import raw
 
 
 def zeros_as(x, shape, element):
     """Returns an array of zeros of the same kind as x: a NumPy array, or a kjit array on the device
     of x."""
+    x = raw(x)
     if hasattr(x, "to_host"):
         return zeros(shape, element, device=x.device)
     made = new_array(shape, element, None)
@@ -21,10 +23,12 @@ def index_array(x, count):
     import numpy
 
     numbers = numpy.arange(count)
+    x = raw(x)
     return array(numbers, device=x.device) if hasattr(x, "to_host") else numbers
 
 
 def element_name(x):
+    x = raw(x)
     return dtypes.name_of(x.dtype) or str(x.dtype)
 
 

@@ -18,11 +18,15 @@ from ._pullback_arrays import element_name, expanded, identity, reduced_to, repe
 
 
 def _map(function, *operands):
-    made = Elementwise(function, "kjit.pullback")
     operands = tuple(numpy_array(x) for x in operands)
     chosen = tuple(i for i, x in enumerate(operands) if holds_float(x))
     if not chosen:
         raise TypeError("kjit.pullback of kjit.map has no operand that holds floats")
+    return rule_of_map(Elementwise(function, "kjit.pullback"), operands, chosen)
+
+
+def rule_of_map(made, operands, chosen):
+    """The rule of a map by the chosen operands. made: the Elementwise of the function."""
     result = map(made.function, *operands)
 
     def back(g):
@@ -76,9 +80,18 @@ def _einsum_operand(terms, right, operands, index, g):
     return reduced_to(found, shape)
 
 
-def _einsum(expression, *operands, epilogue=None, epilogue_operands=()):
+def rule_of_einsum(expression, operands, chosen):
+    """The rule of a product without an epilogue, by the chosen operands."""
     terms, right = _parts(expression, len(operands))
-    product = _products.einsum(expression, *operands)
+
+    def back(g):
+        return tuple(_einsum_operand(terms, right, operands, i, g) if i in chosen else None for i in range(len(operands)))
+
+    return _products.einsum(expression, *operands), back
+
+
+def _einsum(expression, *operands, epilogue=None, epilogue_operands=()):
+    product, of_product = rule_of_einsum(expression, operands, range(len(operands)))
     more = tuple(epilogue_operands) if isinstance(epilogue_operands, (tuple, list)) else (epilogue_operands,)
     result, through = (product, None) if epilogue is None else _map(epilogue, product, *more)
 
@@ -86,15 +99,20 @@ def _einsum(expression, *operands, epilogue=None, epilogue_operands=()):
         by_more = ()
         if through:
             _, g, *by_more = through(g)
-        return (None, *(_einsum_operand(terms, right, operands, i, g) for i in range(len(operands))), *by_more)
+        return (None, *of_product(g), *by_more)
 
     return result, back
 
 
-def _matmul(x, y, **keywords):
+def expression_of_product(x, y):
+    """Returns the expression of the matrix product as a sum of products."""
     left, right = ("j" if len(x.shape) == 1 else "...ij"), ("j" if len(y.shape) == 1 else "...jk")
     result = ("..." if "..." in left + right else "") + ("i" if "i" in left else "") + ("k" if "k" in right else "")
-    value, back = _einsum(f"{left},{right}->{result}", x, y, **keywords)
+    return f"{left},{right}->{result}"
+
+
+def _matmul(x, y, **keywords):
+    value, back = _einsum(expression_of_product(x, y), x, y, **keywords)
     return value, lambda g: back(g)[1:]
 
 

@@ -8,6 +8,7 @@ from . import _kjit, _state, dtypes
 from ._algorithms import _device_of, _operand, map, new_array
 from ._arrays import array, empty, synchronize
 from ._products import CSR, ArgumentError, _check_matrix, csr, einsum, matmul
+from ._traced import recorded
 
 # Has the same effect as no tolerance or no limit.
 _LEAST, _GREATEST = 2.0**-1022, 2.0**1023
@@ -158,6 +159,7 @@ def _solve(name, a, b, out, transposed, numbers, limit, device, stream):
     return Solution(out, *told)
 
 
+@recorded
 def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
     """Solves A x = b for a symmetric positive definite matrix with conjugate gradients, starting from zeros, and
     returns a `kjit.Solution`. a is a SciPy matrix or LinearOperator, `kjit.csr`, an array with two axes or a

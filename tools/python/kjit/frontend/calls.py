@@ -240,7 +240,7 @@ class Calls:
         if modules.is_algorithm(thing):
             home = "kjit.numpy" if str(thing.__module__).startswith("kjit.numpy") else "kjit"
             text = f"{home}.{thing.__name__}() works on whole arrays and is called outside of kernels; "
-            raise self.error(node, text + "kjit.pullback derives it, and kjit.numpy.grad a function that calls it")
+            raise self.error(node, text + "kjit.pullback derives it, and kjit.grad a function that calls it")
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             node = self.spread_out(node)
         python = getattr(thing, "py_func", thing)
@@ -250,6 +250,8 @@ class Calls:
             bound = inspect.signature(python).bind(*node.args, **given)
         except TypeError as problem:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
+        except ValueError:
+            raise self.error(node, f"{python.__name__}() is not written in Python, and kernels cannot call it") from None
         bound.apply_defaults()
         bound.arguments.update(captured)
         values, shapes, functions, ranged = {}, {}, [], []

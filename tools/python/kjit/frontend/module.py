@@ -45,7 +45,8 @@ _OF_ALGORITHMS = tuple(f"kjit._{name}" for name in ("algorithms", "folds", "orde
 
 def is_algorithm(thing):
     """Whether the object is a kjit function that works on whole arrays."""
-    is_public = isinstance(thing, types.FunctionType) and not thing.__name__.startswith("_")
+    is_function = isinstance(thing, types.FunctionType) or type(thing).__name__ == "Shortcut"
+    is_public = is_function and not thing.__name__.startswith("_")
     return is_public and (thing.__module__ in _OF_ALGORITHMS or str(thing.__module__).startswith("kjit.numpy"))
 
 

@@ -11,6 +11,7 @@ import inspect
 import sys
 
 from .. import _kjit
+from .._traced import is_traced
 from . import _dtypes
 from ._engine import LISTS, Array
 
@@ -45,11 +46,11 @@ def _device_of(args):
 def _array(x, device, takes_numbers):
     """Converts an argument to a kjit array. A list or tuple is copied to the device; a NumPy array
     is used in place, on the CPU. takes_numbers: whether numbers are converted as well. Raises
-    TypeError for a traced value of kjit.numpy.grad."""
+    TypeError for a traced value of kjit.grad."""
     from . import _creation, _protocols
 
     if getattr(type(x), "__kjit_traced__", False):
-        raise TypeError("a value of kjit.numpy.grad, whose operations are recorded")
+        raise TypeError("a value of kjit.grad, whose operations are recorded")
     if isinstance(x, LISTS) or takes_numbers and _dtypes.is_scalar(x):
         return _creation.asarray(x, device=device)
     numpy = sys.modules.get("numpy")
@@ -58,13 +59,8 @@ def _array(x, device, takes_numbers):
     return x
 
 
-def is_traced(args):
-    """Returns whether one of the arguments is a value whose operations kjit.numpy.grad records."""
-    return any(getattr(type(x), "__kjit_traced__", False) for x in args)
-
-
 def _call_traced(name, args, options):
-    from ._gradients import call_traced
+    from ._gradient_rules import call_traced
 
     return call_traced(name, args, options)
 

@@ -321,7 +321,7 @@ def elementwise(row, operands, out=None, where=None):
     made = _kjit.operate(row.index, *operands)
     if made is NotImplemented:
         if any(getattr(type(x), "__kjit_traced__", False) for x in operands):
-            from ._gradients import call_traced
+            from ._gradient_rules import call_traced
 
             return call_traced(row.name, operands, {})
         for x in without_lists(operands):

@@ -171,6 +171,12 @@ OTHER_NAMES = {
     "atanh": "arctanh", "pow": "power",
 }  # fmt: skip
 
+# Functions of NumPy whose results are integers or flags.
+DISCRETE_FUNCTIONS = {
+    "argmax", "argmin", "argsort", "searchsorted", "shape", "ndim", "size", "zeros_like", "ones_like", "full_like", "empty_like",
+    "all", "any", "count_nonzero", "nonzero", "isclose", "allclose", "array_equal", "round", "around", "digitize",
+}  # fmt: skip
+
 # Functions whose derivative is 0 wherever it exists.
 DISCRETE = {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "isnan",
