@@ -150,6 +150,9 @@ class _Entry(Function):
     def innermost(self):
         return self._derivative.innermost()
 
+    def returns_value(self):
+        return not self._form.is_void
+
     def write_callee(self, builder):
         """Returns the name of the func in a module."""
         return self._derivative.write_entry(builder, self._form)

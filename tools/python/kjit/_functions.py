@@ -5,7 +5,7 @@ import os
 import types
 
 from . import _kjit, _state, dtypes
-from ._errors import Error
+from ._errors import ArgumentError, Error
 
 _OPTIONS = {
     "checks",
@@ -334,8 +334,8 @@ def _without_none(pair):
 
 
 class Function(_Compiled, _kjit.Function):
-    """A func, which kernels can call. Python can call it on the CPU: `f(2, 3.0)` returns a number or a tuple of
-    numbers."""
+    """A func, which kernels can call. Python can call it: `f(2, 3.0)` returns a number or a tuple of numbers. The call
+    runs on the CPU, or in one thread of the device that holds the arrays among the arguments."""
 
     _kind = "func"
 
@@ -351,6 +351,20 @@ class Function(_Compiled, _kjit.Function):
         defaults = () if "known" in self.__dict__ else _defaults(self.py_func)
         loaded = module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
         return _without_none(_Pair(loaded)) if self._made_module().returns_optional else loaded
+
+    def returns_value(self):
+        """Returns whether the function returns a value."""
+        return bool(self._made_module().returned)
+
+    def _call_otherwise(self, args, error):
+        """The extension calls this after a call on the CPU has failed. Returns NotImplemented, unless an array is on
+        another device."""
+        from . import _algorithms, _elsewhere
+
+        device = _algorithms._device_of(args) if isinstance(error, ArgumentError) else None
+        if device is None or device in ("cpu", "cpu:0"):
+            return NotImplemented
+        return _elsewhere.call(self, args, device)
 
     _keeps_types = False  # whether results are NumPy scalars if a Python number would lose the type
 
@@ -406,7 +420,7 @@ def jit(function=None, **options):
 
 
 def func(function=None, **options):
-    """Makes a function a func, which kernels call and which Python can call on the CPU.
+    """Makes a function a func, which kernels call and which Python can call, on the CPU or where its arrays are.
 
     Options: checks, debug, fastmath, strict, wrap, interruptible, inline, jvp, vjp; for the first
     six see `kjit.jit`.
