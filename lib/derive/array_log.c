@@ -163,6 +163,27 @@ static bool is_exchanged(const kd_log *log, const kd_log_memory *memory)
   return memory == &log->memory[0] && log->root->kind != KJ_V_LOCAL;
 }
 
+/* Undoes the last `count` entries. A loop whose number of iterations is constant can be unrolled,
+ * and the indices in the log then become constants. */
+static void undo_last(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
+                      uint64_t count)
+{
+  enum { MOST_UNROLLED = 32 };
+  kt_stmt *loop = kt_new_tstmt(d->c, KJ_TS_FOR, d->location);
+  loop->var = kt_add_variable(d->s, KJ_V_LOOP, "_i", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
+  loop->first = integer(d, 0);
+  loop->stop = integer(d, (int64_t)count);
+  loop->step = integer(d, 1);
+  if (count * log->stores.count <= MOST_UNROLLED) loop->unroll = KJ_UNROLL_FULL;
+  kt_emit(d->s, loop);
+  kt_stmts *outer = d->s->out;
+  d->s->out = &loop->body;
+  count_down(d, memory);
+  put_back_entry(d, log, memory, kd_read(d, memory->depth), is_exchanged(log, memory));
+  d->s->out = outer;
+}
+
+/* Undoes all entries above `depth`. */
 static void undo_to(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
                     kt_expr *depth, uint64_t most)
 {
@@ -309,10 +330,12 @@ void kd_undo_iteration(kd_derivation *d, kd_marks *marks, const kt_stmt *loop, k
     }
     KJ_PUSH(d->arena, &index, kd_copy(d, at));
     mark->start = kd_new_var(d, "_start", KJIT_INDEX, loop->location);
-    kd_assign(d, mark->start,
-              mark->tape ? kd_load(d, kd_read(d, mark->tape), &index)
-                         : kt_make_own_binary(d->s, KJIT_OP_SUB, kd_read(d, memory->depth),
-                                              integer(d, (int64_t)mark->most), loop->location));
+    if (mark->is_exact) {
+      undo_last(d, mark->log, memory, mark->most);
+      kd_assign(d, mark->start, kd_read(d, memory->depth));
+      continue;
+    }
+    kd_assign(d, mark->start, kd_load(d, kd_read(d, mark->tape), &index));
     undo_to(d, mark->log, memory, kd_read(d, mark->start), mark->most);
   }
 }

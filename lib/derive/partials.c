@@ -124,6 +124,52 @@ static kt_expr *has_log(const terms *k, kt_expr *x)
   return binary(k, is_complex ? KJIT_OP_NE : KJIT_OP_GT, x, number(k, 0));
 }
 
+static bool is_literal(const kt_expr *e, double least)
+{
+  /* Numbers up to 1e4 and from 1e-4 are neither infinite nor 0 in any type of floats. */
+  return e->kind == KJ_T_CONST && ki_number_of(kt_value_of(e)) >= least &&
+         ki_number_of(kt_value_of(e)) <= 1e4;
+}
+
+/* Returns whether the value of an expression of floats is 0 or more for all operands that are
+ * numbers. */
+static bool is_nonnegative(const kt_expr *e)
+{
+  if (e->kind == KJ_T_CONVERT) return is_nonnegative(e->x);
+  if (e->kind == KJ_T_CONST) return is_literal(e, 0);
+  if (e->kind == KJ_T_BINARY && e->op == KJIT_OP_MUL && e->x->kind == KJ_T_VAR &&
+      e->y->kind == KJ_T_VAR && e->x->var == e->y->var)
+    return true;
+  if (e->kind == KJ_T_BINARY && (e->op == KJIT_OP_ADD || e->op == KJIT_OP_MUL))
+    return is_nonnegative(e->x) && is_nonnegative(e->y);
+  if (e->kind != KJ_T_BUILTIN) return false;
+  static const bool known[KJ_BUILTIN_COUNT] = {
+    [KJ_BUILTIN_EXP] = true,  [KJ_BUILTIN_EXP2] = true, [KJ_BUILTIN_EXP10] = true,
+    [KJ_BUILTIN_SQRT] = true, [KJ_BUILTIN_ABS] = true,  [KJ_BUILTIN_HYPOT] = true,
+  };
+  return known[e->builtin->id];
+}
+
+/* Returns whether the value of an expression is never 0 for operands that are numbers: a literal,
+ * or a literal plus a value that is 0 or more. The squares of complex numbers can be negative. */
+static bool is_nonzero(const terms *k, const kt_expr *e)
+{
+  if (kt_is_complex(k->d->c, e->type)) return false;
+  if (e->kind == KJ_T_CONVERT) return kt_is_float(k->d->c, e->x->type) && is_nonzero(k, e->x);
+  if (is_literal(e, 1e-4)) return true;
+  if (e->kind != KJ_T_BINARY || e->op != KJIT_OP_ADD) return false;
+  return (is_literal(e->x, 1e-4) && is_nonnegative(e->y)) ||
+         (is_literal(e->y, 1e-4) && is_nonnegative(e->x)) ||
+         (is_nonzero(k, e->x) && is_nonnegative(e->x) && is_nonnegative(e->y));
+}
+
+/* Returns the expression of an operand in the source. */
+static const kt_expr *source(const terms *k, size_t index)
+{
+  const kd_node *node = k->node;
+  return node->from->kind == KJ_T_BUILTIN ? node->args[index]->from : node->nodes[index]->from;
+}
+
 static kt_expr *guard(const terms *k, kt_expr *value)
 {
   return choose(k, binary(k, KJIT_OP_EQ, derivative(k), number(k, 0)), number(k, 0), value);
@@ -206,6 +252,10 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 #define IF(condition, x, y) choose(k, condition, x, y)
 #define HAS_LOG(x) has_log(k, x)
 #define GUARD(value) guard(k, value)
+#define GUARD_UNLESS(condition, value) ((condition) ? (value) : guard(k, value))
+#define IS_NONZERO(index) is_nonzero(k, source(k, index))
+#define IS_NONNEGATIVE(index) \
+  (!kt_is_complex(k->d->c, k->t->type) && is_nonnegative(source(k, index)))
 #define CALL1(id, x) apply(k, KJ_BUILTIN_##id, x, NULL, NULL)
 #define DIGAMMA(x) digamma(k, x)
 #define CALL2(id, x, y) apply(k, KJ_BUILTIN_##id, x, y, NULL)
@@ -219,7 +269,9 @@ static kt_expr *of_binary(const terms *k, size_t index)
   case KJIT_OP_ADD: return T;
   case KJIT_OP_SUB: return is_first ? T : NEG(T);
   case KJIT_OP_MUL: return MUL(T, is_first ? Y : X);
-  case KJIT_OP_DIV: return is_first ? GUARD(DIV(T, Y)) : GUARD(NEG(MUL(DIV(T, Y), R)));
+  case KJIT_OP_DIV:
+    return is_first ? GUARD_UNLESS(IS_NONZERO(1), DIV(T, Y))
+                    : NEG(GUARD_UNLESS(IS_NONZERO(1), MUL(DIV(T, Y), R)));
   case KJIT_OP_MOD: return is_first ? T : NEG(MUL(T, CALL1(RINT, DIV(SUB(X, R), Y))));
   default: return NULL;
   }

@@ -203,6 +203,19 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
 
 /* ---- entry point ---- */
 
+/* Returns whether a statement outside of loops and branches adds to a variable. */
+static bool is_assigned_always(const kd_derivation *d, const kt_var *var)
+{
+  bool is_set = false; /* the first assignment sets it to the start of sums */
+  for (size_t i = 0; i < d->s->out->count; i++) {
+    const kt_stmt *stmt = d->s->out->items[i];
+    if (stmt->kind != KJ_TS_ASSIGN || stmt->var != var) continue;
+    if (is_set) return true;
+    is_set = true;
+  }
+  return false;
+}
+
 static void return_all(kd_derivation *d, kt_expr *value)
 {
   kt_exprs all = { 0 };
@@ -210,8 +223,10 @@ static void return_all(kd_derivation *d, kt_expr *value)
   for (size_t i = 0; i < d->record->chosen.count; i++) {
     const kt_var *param = d->record->chosen.items[i];
     if (kt_is_array(d->c, param->type)) continue;
-    kt_expr *sum = kd_read(d, d->variables[param->index].other);
-    sum = kd_add(d, sum, kd_zero(d, sum->type)); /* -0 becomes 0 */
+    kt_var *other = d->variables[param->index].other;
+    kt_expr *sum = kd_read(d, other);
+    /* A sum without terms is -0, which becomes 0. */
+    if (!is_assigned_always(d, other)) sum = kd_add(d, sum, kd_zero(d, sum->type));
     KJ_PUSH(d->arena, &all, kt_convert(d->s, sum, param->type, d->location));
   }
   if (!all.count) d->record->result = d->record->instance->result = KJIT_VOID;

@@ -479,7 +479,7 @@ error = says(kjit.SourceError, lambda: outer_of_source[1, 1](x), "np.frombuffer(
 assert len(error.notes) == 2 and error.line == inner_of_source.py_func.__code__.co_firstlineno + 2, error
 says(kjit.SourceError, lambda: makes[1, 1](x), "np.zeros() makes an array", "cuda.local.array(shape, dtype)")
 says(kjit.SourceError, lambda: makes_plainly[1, 1](x), "np.empty() makes an array", "kjit.local(shape, dtype)", refused=["cuda"])
-says(kjit.SourceError, lambda: kjit.grad(sums_all)(x), "kjit.reduce() works on whole arrays", "kjit.pullback", refused=["kwargs", "_folds.py"])
+says(kjit.SourceError, lambda: kjit.map(sums_all, x), "kjit.reduce() works on whole arrays", "kjit.pullback", refused=["kwargs", "_folds.py"])
 says(kjit.TypingError, lambda: endless_type(3), "`def endless_type(...) -> kjit.i64`", refused=IR)
 says(kjit.TypingError, lambda: chooses(x, 1), "a conditional expression", refused=IR)
 says(kjit.TypingError, lambda: picks(1), "iterate with `for v in t`", refused=["@static"])

@@ -177,6 +177,26 @@ def check_gradcheck_of_calls():
     fails(TypeError, "returns 1 derivatives", lambda: kjit.gradcheck(potential, x, y, derivative=lambda x, y, by: x))
 
 
+# Quotients by 0, whose slope is infinite or not a number. Divisors such as 1 + x * x are never 0.
+QUOTIENTS = (
+    (lambda c, x: c / x, 0.0), (lambda c, x: c / (x * x), 0.0), (lambda c, x: c / (1.0 - x * x), 1.0), (lambda c, x: c / (-1.0 + x * x), 1.0),
+    (lambda c, x: c / (1.0 + x), -1.0), (lambda c, x: c / (1.0 + x * c), -0.5), (lambda c, x: c / abs(x), 0.0), (lambda c, x: c / kjit.sqrt(x), 0.0),
+    (lambda c, x: c * kjit.log1p(x), -1.0), (lambda c, x: c * kjit.log(x * x), 0.0), (lambda c, x: c * kjit.sqrt(abs(x)), 0.0),
+    (lambda c, x: c / (0.0 + x * x), 0.0), (lambda c, x: kjit.rsqrt(x * x + 0.0) * c, 0.0),
+)  # fmt: skip
+
+
+def check_quotients():
+    """If the derivative by the result is 0, that by the divisor is 0, too."""
+    for number, (f, zero) in enumerate(QUOTIENTS):
+        assert kjit.vjp(f)(2.0, zero, 0.0)[2] == 0, (number, kjit.vjp(f)(2.0, zero, 0.0))
+    for f in (lambda x: x / 3.0, lambda x: 2.0 / (1.0 + x * x), lambda x: 1.0 / (1.0 + kjit.exp(-x)), lambda x: kjit.sqrt(0.5 + abs(x)),
+              lambda x: kjit.log(2.0 + x * x), lambda x: kjit.log1p(kjit.exp(x)), lambda x: kjit.rsqrt(abs(x) + x * x + 1.0)):  # fmt: skip
+        for x in (*rng.uniform(-3, 3, 4), 0.25):
+            assert kjit.gradcheck(f, float(x))
+    assert kjit.gradcheck(lambda z: abs(1.0 / (1.0 + kjit.complex128(z, 1.0) * kjit.complex128(z, 1.0))), 0.5)
+
+
 @kjit.jit
 def inside(r):
     r[0] = kjit.hvp(lambda v: v * v)(r[0], 1.0)
@@ -202,4 +222,5 @@ check_arrays()
 check_calls()
 check_gradcheck()
 check_gradcheck_of_calls()
+check_quotients()
 check_refusals()
