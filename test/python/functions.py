@@ -13,6 +13,7 @@ import threading
 import weakref
 
 import kjit
+import kjit.cuda
 import numpy as np
 
 random = np.random.default_rng()
@@ -225,4 +226,31 @@ exec("def own(v):\\n    return v + 1\\n", space)
 apply(space["own"], r, np.arange(3.0))
 assert r.tolist() == [1, 2, 3]
 """, os.path.join(folder, "x")], check=True)
+
+
+# A process that loads a pickle again gets the same object, which is compiled once. Until the first compilation a pickle has the
+# values of the globals at the time when it was made.
+def make_pickled(a, decorate):
+    @decorate
+    def pickled(r, x):
+        r[0] = x[0] + a + OFFSET
+
+    return pickled
+
+
+OFFSET = 1
+for decorate in (kjit.jit, kjit.cuda.jit):
+    one, other = make_pickled(5, decorate), make_pickled(6, decorate)
+    first = pickle.dumps(one)
+    OFFSET = 2
+    second = pickle.dumps(one)
+    loaded = [pickle.loads(text) for text in (first, first, second, pickle.dumps(other))]
+    assert loaded[0] is loaded[1] and len({id(k) for k in loaded}) == 3 and one not in loaded
+    for kernel, wanted in zip(loaded, (6, 6, 7, 8)):
+        r = np.zeros(1)
+        kernel[1, 1](r, np.zeros(1))
+        assert r[0] == wanted, (decorate, r, wanted)
+    one[1, 1](r, np.zeros(1))
+    OFFSET = 1
+    assert pickle.loads(pickle.dumps(one)) is pickle.loads(pickle.dumps(one))
 print("functions: good", file=sys.stderr)

@@ -305,3 +305,22 @@ def calls_on_device(r):
 r = np.zeros(1)
 calls_on_device[1, 1](r)
 assert r[0] == 1.5
+
+
+# disable_compile: calls convert their arguments to the types of earlier calls.
+@njit
+def third(x):
+    return x / 3 if x > 2 else x
+
+
+third(3)
+third.disable_compile()
+assert third(6) == 2.0 and third(7.5) == 7 / 3 and third.signatures == [(int64,)]
+try:
+    third(1j)
+except TypeError as error:
+    assert "No matching definition for argument type(s) complex128" in str(error), error
+else:
+    raise AssertionError("compiled after disable_compile")
+third.disable_compile(False)
+assert third(7.5) == 2.5 and len(third.signatures) == 2

@@ -116,6 +116,7 @@ class Njit(Composed, _functions.Function):
 
     is_typed = is_njit = True
     _wants_driver = False  # whether Python has to run the function, because compiled code cannot return its results
+    _is_fixed = False  # whether disable_compile() has prevented further compilations
     _is_inner = False  # whether the function around it converts its tuples to named tuples
     _joins_texts = True  # whether statements that a string argument rules out still contribute to the inferred types
     copies_records = True  # whether records in results are copied
@@ -166,6 +167,16 @@ class Njit(Composed, _functions.Function):
         for name in ("_variants", "_overloads", "_noted"):
             copy.__dict__.pop(name, None)
         return copy
+
+    def disable_compile(self, val=True):
+        """Prevents the compilation for further argument types: calls convert their arguments to the
+        types of earlier calls. val=False allows it again."""
+        if val and not self._is_fixed:
+            self._freed, self._signatures = self._signatures, tuple(self.nopython_signatures)
+        elif not val and self._is_fixed:
+            self._signatures = self._freed
+        self._is_fixed = val
+        self._forget()
 
     # ---- functions that stay in Python ----
 
@@ -238,7 +249,7 @@ class Njit(Composed, _functions.Function):
     # ---- calls ----
 
     def _load(self):
-        if self._signatures:
+        if self._signatures or self._is_fixed:
             return self._call_overload
         try:
             if self.runs_in_python:
@@ -285,7 +296,7 @@ class Njit(Composed, _functions.Function):
         overloads = self.__dict__.setdefault("_overloads", {})
         if signature not in overloads:
             made = self._copy()
-            made.__dict__.update(_signatures=(), result=_signatures.result_text(signature))
+            made.__dict__.update(_signatures=(), _is_fixed=False, result=_signatures.result_text(signature))
             overloads[signature] = made
         return overloads[signature](*values)
 

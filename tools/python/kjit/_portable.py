@@ -1,14 +1,25 @@
 """Pickles kernels and funcs. A kernel that can be imported is pickled by name. Any other kernel is
-pickled by value: its code, its source, and the global names that its code uses."""
+pickled by value: its code, its source, and the global names that its code uses.
 
+A process that loads a pickle several times, as workers do with the tasks of one program, gets the
+same object each time, so it compiles the kernel once. Each pickle has an identity for that. A kernel
+keeps its identity from its first compilation on, because its globals are constants from then on."""
+
+import collections
 import dis
 import marshal
 import sys
 import types
+import uuid
+import weakref
 
 from .frontend import source as sources
 
 _VERSION = sys.version_info[:2]
+# Loaded kernels and funcs by the identity of their pickles. The last few are kept, also if the program
+# drops them between two pickles.
+_known: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+_recent: collections.deque = collections.deque(maxlen=64)
 
 
 def find(module, qualname):
@@ -35,7 +46,16 @@ def reduce(compiled):
     """Implements __reduce__ of kernels and funcs."""
     if is_found(compiled):
         return find, (compiled.__module__, compiled.__qualname__)
-    return restore, (_VERSION, *_Packer(compiled).pack())
+    return restore, (_VERSION, *_Packer(compiled).pack(), _identity(compiled))
+
+
+def _identity(compiled):
+    """Returns the identity of a pickle."""
+    identity = compiled.__dict__.get("_pickled_as")
+    if identity is None or compiled._made is None:
+        identity = uuid.uuid4().hex
+        compiled.__dict__["_pickled_as"] = identity
+    return identity
 
 
 def _global_names(code):
@@ -117,7 +137,19 @@ class _Packer:
         )
 
 
-def restore(version, functions, compiled, spaces, root):
+def restore(version, functions, compiled, spaces, root, identity=None):
+    """Returns the object that this process has loaded with this identity, or restores it."""
+    found = _known.get(identity)
+    if found is None:
+        found = _restore(version, functions, compiled, spaces, root)
+        if identity is not None:
+            found.__dict__["_pickled_as"] = identity
+            _known[identity] = found
+            _recent.append(found)
+    return found
+
+
+def _restore(version, functions, compiled, spaces, root):
     """Restores what _Packer has packed: first the functions, then the kernels, then the names that
     they refer to. Raises ValueError for a pickle of another Python version."""
     if version != _VERSION:

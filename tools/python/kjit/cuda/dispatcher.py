@@ -5,6 +5,7 @@ import functools
 import math
 import types as python_types
 import warnings
+import weakref
 
 from .. import _arrays, _errors, _functions, _kjit, _overloading, _signatures
 from . import (
@@ -411,7 +412,13 @@ class Dispatcher(_kjit.Dispatcher):
 
 def _remake(reduced, signatures, given):
     kernel = reduced[0](*reduced[1])
-    return Dispatcher(kernel.py_func, signatures, given)
+    known = kernel.__dict__.get("_dispatcher")  # this process has loaded the same pickle before
+    made = known and known()
+    if made is None:
+        made = Dispatcher(kernel.py_func, signatures, given)
+        kernel.__dict__["_dispatcher"] = weakref.ref(made)
+        made._pickled_kernel = kernel  # keeps the kernel as long as the dispatcher lives
+    return made
 
 
 def _brief(value):
