@@ -55,7 +55,6 @@ OUT = {
     "cudapy/test_tracing.py": "Numba's tracing", "cudapy/test_copy_propagate.py": "Numba's IR",
     "cudapy/test_debuginfo_types.py": "LLVM's debug information as Numba writes it",
     "cudapy/test_numba_interop.py": "numba itself",
-    "cudapy/test_fp8_bindings.py": "Numba's bindings of CUDA's headers",
     "cudadrv/test_linker.py TestLinker.test_linker_basic": "Numba's linker class", "cudadrv/test_linker.py TestLinker.test_link_for_different_cc": "Numba's linker class",
     "cudadrv/test_nvrtc.py": "Numba's NVRTC module", "cudadrv/test_nvvm_driver.py": "NVVM", "cudadrv/test_module_callbacks.py": "callbacks with objects of cuda.core",
     "cudadrv/test_inline_ptx.py": "Numba's bindings to LLVM",

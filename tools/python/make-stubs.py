@@ -12,7 +12,7 @@ del sys.path[0]  # this folder, whose kjit is not built
 import kjit.cuda  # noqa: E402
 
 # What comes when it is asked for.
-LATE = ("Reduce", "cg", "extending", "guvectorize", "random", "reduce", "vectorize")
+LATE = ("Reduce", "cg", "extending", "fp8", "guvectorize", "random", "reduce", "vectorize")
 HEADER = '"""Types of kjit.cuda, made by tools/python/make-stubs.py."""\nfrom typing import Any\n\n'
 
 

@@ -395,6 +395,8 @@ def install():
         with contextlib.suppress(ImportError):
             sys.modules[f"numba.cuda.{name}"] = getattr(cuda, name)
     place("numba.cuda._internal.cuda_bf16", **_as_numba.header_names_of_bf16())
+    for name in ("numba.cuda._internal.cuda_fp8", "numba.cuda.api", "cuda.bindings.runtime"):
+        sys.modules[name] = _as_numba._Late(name, "cuda.fp8")
     # Tests of pickled functions make a new description of the target, which kjit does not keep.
     place("numba.core.target_extension", resolve_dispatcher_from_str=lambda name: type("Target", (), {"targetdescr": name}))
     make_pytest()  # the same on every machine

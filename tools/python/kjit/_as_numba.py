@@ -25,6 +25,19 @@ class Standin(types.ModuleType):
         raise AttributeError(f"kjit has no {self.__name__}.{name}{reason}")
 
 
+class _Late(types.ModuleType):
+    """A module whose names are those of a module of kjit, which is imported when a name is needed."""
+
+    def __init__(self, name, source):
+        super().__init__(name)
+        self._source = source
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(f".{self._source}", __package__), name)
+
+
 class _Finder:
     """An import finder that rejects imports of Numba modules which kjit does not replace."""
 
@@ -170,6 +183,7 @@ def _modules():
     table["numba.cuda.extending"] = _names_of_extending("cuda.extending")
     table["numba.cuda._internal"] = {}
     table["numba.cuda._internal.cuda_bf16"] = header_names_of_bf16()
+    table["numba.cuda._internal.cuda_fp8"] = _Late("numba.cuda._internal.cuda_fp8", "cuda.fp8")
     for name in ("random", "cg", "libdevice", "bf16"):
         table[f"numba.cuda.{name}"] = importlib.import_module(f"{cuda.__name__}.{name}")
     table |= {name: _missing.OpenModule(name) for name in _missing.OPEN}

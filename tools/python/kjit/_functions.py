@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import types
 
 from . import _kjit, _state, dtypes
@@ -28,6 +29,7 @@ _OPTIONS = {
 }
 # Number of variants for tuple shapes and function arguments that one kernel keeps.
 _MOST_VARIANTS = 256
+_FLOAT8 = "kjit.cuda.fp8"  # conversions are translated in another way if this module is loaded
 _VARARGS = 4  # inspect.CO_VARARGS
 # How a launch chooses among several devices: by the option `device`, by the device of its arrays,
 # or the thread's current device.
@@ -126,7 +128,10 @@ class _Compiled:
                 if self._made is None:
                     work = _kjit.begin_work(_state.context(*self._bits), self)
                     try:
+                        has_float8 = _FLOAT8 in sys.modules
                         self._made = self._write()
+                        if has_float8 != (_FLOAT8 in sys.modules):  # the program got the module by kjit.cuda.fp8
+                            self._made = self._write()
                     except Error as error:  # the error belongs to the program
                         raise error.with_traceback(None) from None
                     finally:

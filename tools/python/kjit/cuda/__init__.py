@@ -72,7 +72,7 @@ def refuse(name):
 
 
 def __getattr__(name):
-    if name in ("random", "cg", "reduction", "bf16", "extending"):
+    if name in ("random", "cg", "reduction", "bf16", "extending", "fp8"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

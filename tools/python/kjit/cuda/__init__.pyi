@@ -16,6 +16,7 @@ from . import driver as driver
 from . import errors as errors
 from . import extending as extending
 from . import fitting as fitting
+from . import fp8 as fp8
 from . import host_arrays as host_arrays
 from . import jit_options as jit_options
 from . import layouts as layouts

@@ -2,12 +2,15 @@
 
 import ast
 import re
+import sys
 import types
 
-from .. import _missing, _overloading
+from .. import _missing, _overloading, dtypes
 from .._errors import NotCompiledError
 from . import module as modules
 from . import closures, dates, library, mathematics, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
+
+_FP8 = "kjit.cuda.fp8"  # only a program that imports this module has 8-bit floats
 
 
 class Resolved:
@@ -97,7 +100,7 @@ class Calls:
             raise self.error(node, f"kjit.{thing.name} must be assigned to a variable: tile = kjit.{thing.name}(shape, dtype)")
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS:
             raise self.error(node, "this must be a separate statement, not part of an expression")
-        made = dates.call(self, node, thing)
+        made = dates.call(self, node, thing) or self.of_float8(node, thing)
         if made is not None:
             return made
         name = words.builtin_name(thing)
@@ -133,6 +136,19 @@ class Calls:
         if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
+
+    def of_float8(self, node, thing):
+        """Returns the text of a conversion to a number type in a program with 8-bit floats, or None for other calls."""
+        fp8 = sys.modules.get(_FP8)
+        if fp8 is None or not self.is_typed or len(node.args) != 1 or node.keywords or self.static_value(node.args[0]) is not static.UNKNOWN:
+            return None
+        keeping = library.CONVERSIONS.get(thing) if isinstance(thing, type) else None
+        kind = fp8.PYTHONS.get(thing) if isinstance(thing, type) else None
+        kind = kind or dtypes.name_of(thing)
+        if kind not in dtypes.SCALARS or kind == "bool":
+            return None
+        word = fp8.converter(self, kind, self.use(keeping) if keeping else kind)
+        return [self.source.place(node), f"{word}(", *self.expression(node.args[0]), ")"]
 
     def call_of_python(self, node, thing):
         """Returns the kernel IR text for a call of a built-in Python function that the kernel IR lacks, or None for other calls."""
