@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %numba-python (one that has Numba, with the package kjit), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, x86, numpy, greenlet, pyarrow, numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, x86, numpy, greenlet, pyarrow, arrow (kjit-run reads Parquet and Arrow files), numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
 import glob
 import os
 import platform
@@ -57,6 +57,7 @@ features = {
     "dask": answers(config.kjit_python, "-c", "import dask.array, dask.distributed") is not None,
     "mpi4py": shutil.which("mpirun") and answers(config.kjit_python, "-c", "import mpi4py") is not None,
     "pyarrow": pyarrow_python,
+    "arrow": glob.glob(os.path.join(config.kjit_lib_dir, "kjit-*", "kjit-arrow.so")),
     "numba": numba_python,
     "make": shutil.which("make") and shutil.which("pkg-config"),
     "mpfr": os.path.exists(os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <driver/array_file.h>
 
+#include <driver/arrow_file.h>
 #include <driver/input.h>
 #include <driver/npy.h>
 #include <driver/npz.h>
@@ -63,7 +64,11 @@ static const struct kind *find_kind(const char *path)
   return NULL;
 }
 
-bool tool_is_array_path(const char *text) { return strcmp(text, "-") != 0 && find_kind(text); }
+bool tool_is_array_path(const char *text)
+{
+  const char *column;
+  return strcmp(text, "-") != 0 && (find_kind(text) || tool_split_arrow(text, &column));
+}
 
 bool tool_is_table_path(const char *text)
 {
@@ -205,14 +210,9 @@ bool tool_save_arrays(tool_error *error, const char *path, const tool_named_arra
 static const struct foreign {
   const char *ending, *magic, *name, *advice;
 } foreign[] = {
-  { ".parquet", "PAR1", "a Parquet file",
-    "DuckDB's program converts it: duckdb -csv -c \"FROM 'FILE'\" | kjit-run ... @-:COLUMN" },
-  { ".arrow", "ARROW1", "an Arrow file",
-    "Python's package pyarrow converts it: pyarrow.csv.write_csv(pyarrow.feather.read_table(FILE), "
-    "CSV_FILE)" },
-  { ".feather", "FEA1", "a Feather file",
-    "Python's package pyarrow converts it: pyarrow.csv.write_csv(pyarrow.feather.read_table(FILE), "
-    "CSV_FILE)" },
+  { ".feather1", "FEA1", "a Feather file of version 1",
+    "Python's package pyarrow converts it: pyarrow.feather.write_feather("
+    "pyarrow.feather.read_table(FILE), NEW_FILE)" },
   { ".gz", "\x1f\x8b", "a file compressed by gzip", "unpack it: zcat FILE | kjit-run ... @-" },
   { ".zst", "\x28\xb5\x2f\xfd", "a file compressed by zstd",
     "unpack it: zstdcat FILE | kjit-run ... @-" },
@@ -279,6 +279,8 @@ static bool load_input(tool_error *error, const char *path, tool_input *input,
     const tool_bytes bytes = { path, size, input, read_input_bytes, true };
     return tool_read_npy_bytes(error, &bytes, array, leaves);
   }
+  if (tool_is_arrow(text, size))
+    return tool_read_arrow(error, path, text, size, request, NULL, array);
   return other ? fail_foreign(error, path, other)
                : tool_read_table(error, path, text, size, request, array);
 }
@@ -307,6 +309,25 @@ static bool load_table(tool_error *error, const char *path, const tool_table_req
   return ok;
 }
 
+static bool load_arrow(tool_error *error, const char *path, const char *end, const char *column,
+                       const tool_array_source *source, tool_array *array)
+{
+  const tool_table_request request = { .element = source->element, .column = column };
+  char *file = tool_copy_text(path, (size_t)(end - path));
+  bool ok;
+  if (tool_is_stream(file)) {
+    tool_input input;
+    ok = tool_read_input(error, file, &input);
+    if (ok) {
+      ok =
+        tool_read_arrow(error, file, input.text, input.size_bytes, &request, source->usual, array);
+      free(input.text);
+    }
+  } else ok = tool_read_arrow(error, file, NULL, 0, &request, source->usual, array);
+  free(file);
+  return ok;
+}
+
 bool tool_load_array(tool_error *error, const tool_array_source *source, tool_array *array,
                      tool_leaves *leaves)
 {
@@ -314,6 +335,8 @@ bool tool_load_array(tool_error *error, const tool_array_source *source, tool_ar
   const struct kind *kind = find_kind(path);
   const struct foreign *other = kind ? NULL : find_foreign(path, "", 0);
   tool_table_request request = { .element = source->element };
+  if (!kind && (end = tool_split_arrow(path, &name)))
+    return load_arrow(error, path, end, name, source, array);
   if (other) return fail_foreign(error, path, other);
   if (!strcmp(path, "-") || (!kind && tool_is_stream(path)))
     return load_stream(error, path, &request, array, leaves);
