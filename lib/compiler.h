@@ -263,6 +263,8 @@ typedef enum kj_failure_kind {
 /* Text in a BOUNDS site if negative indices count from the end: the extent has then been added to
  * the reported index already. */
 #define KJ_WRAPPED_INDEX "w"
+/* Text in a STEP site if the step is that of a slice, not of a `range`. */
+#define KJ_SLICE_STEP "s"
 
 /* Failure record, written by the first thread that fails: the thread changes state from FREE to
  * TAKEN, fills in the other fields, and changes state to WRITTEN. */

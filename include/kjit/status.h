@@ -105,7 +105,7 @@ typedef enum kjit_failure {
   KJIT_FAILURE_VIEW_SIZE = 8,     /* a `view` or `reshape` has more bytes than the array */
   KJIT_FAILURE_VIEW_START = 9,    /* a `view` is not aligned */
   KJIT_FAILURE_INTERRUPTED = 10,  /* the thread was interrupted */
-  KJIT_FAILURE_STEP = 11,         /* the step of a `range` is 0 */
+  KJIT_FAILURE_STEP = 11,         /* the step of a `range` or slice is 0 */
   KJIT_FAILURE_RECURSION = 12,    /* a recursion exceeds the stack */
   KJIT_FAILURE_WAIT = 13          /* the thread waits in a loop for a thread that does not run */
 } kjit_failure;

@@ -556,8 +556,9 @@ void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMV
     kl_check_divisor(l, expr, kl_part_of(l, type), kl_get_part(l, type, x, i),
                      kl_get_part(l, type, y, i));
   if (kl_is_vector_type(l, type)) return;
-  kl_failure failure = { .kind = expr->is_step ? KJ_FAILURE_STEP : KJ_FAILURE_DIVISION,
+  kl_failure failure = { .kind = expr->step_of ? KJ_FAILURE_STEP : KJ_FAILURE_DIVISION,
                          .location = expr->location,
+                         .message = expr->step_of == KT_STEP_OF_SLICE ? KJ_SLICE_STEP : NULL,
                          .is_asserted = check == KJ_CHECK_ASSERTED,
                          .count = 1,
                          .types = { type },

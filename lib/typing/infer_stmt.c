@@ -125,7 +125,7 @@ static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
   kt_expr *division = kt_make_binary(s, KJIT_OP_FLOORDIV, kt_new_integer(s, type, 0, location),
                                      kt_copy_texpr(s, loop->step), location);
   KJ_ASSERT(division->kind == KJ_T_BINARY && division->op == KJIT_OP_FLOORDIV);
-  division->is_step = true;
+  division->step_of = KT_STEP_OF_RANGE;
   kt_drop_value(s, division);
 }
 

@@ -163,6 +163,7 @@ static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr 
                                 location);
   kt_expr *rounds = kt_make_binary(s, KJIT_OP_FLOORDIV, add(s, span, -1, location),
                                    size_of_step(s, step, location), location);
+  if (rounds->kind == KJ_T_BINARY) rounds->step_of = KT_STEP_OF_SLICE;
   kt_expr *is_step = kt_make_binary(s, KJIT_OP_NE, kt_copy_texpr(s, step), zero, location);
   return kt_make_binary(s, KJIT_OP_ADD, rounds,
                         kt_make_cond(s, is_step, one, integer(s, 0, location), location), location);

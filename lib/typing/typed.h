@@ -204,6 +204,9 @@ typedef struct kt_loop_checks {
  * satisfies kt_compilation.hoisted, or unknown. */
 typedef enum kt_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kt_proof;
 
+/* The step that a division exists for, or whose check the division makes. */
+typedef enum kt_step_kind { KT_STEP_NONE, KT_STEP_OF_RANGE, KT_STEP_OF_SLICE } kt_step_kind;
+
 struct kt_expr {
   kt_tkind kind;
   kjit_op op;
@@ -232,7 +235,7 @@ struct kt_expr {
   /* Set by inference. CONVERT, BINARY, UNARY: converts an untyped number, or an expression of
    * untyped numbers and literals, to an integer type. The value must fit in the type. */
   bool must_fit;
-  bool is_step; /* BINARY FLOORDIV by the step of a `range`, which exists for its check only */
+  kt_step_kind step_of; /* BINARY FLOORDIV by a step, whose check reports a step of 0 */
   bool is_wrap; /* COND: index .z, which counts from the end if it is negative; see range.c */
   /* Set by pass/checks.c. LOAD, BUILTIN with an lvalue: this access of shared or local memory is
    * watched (native/support_routines.h). */

@@ -134,8 +134,9 @@ static void say_view_start(kj_buffer *text, const site *site, const kj_failure_r
 
 static void say_step(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
-  (void)site, (void)record;
-  kj_append_text(text, "the step of `range` is 0");
+  (void)record;
+  bool is_slice = site->at.text_bytes > 0; /* KJ_SLICE_STEP */
+  kj_append_format(text, "the step of %s is 0", is_slice ? "the slice" : "`range`");
 }
 
 static void say_interrupted(kj_buffer *text, const site *site, const kj_failure_record *record)

@@ -304,6 +304,22 @@ try:
     assert False, "a step of 0 went unnoticed"
 except ValueError as error:
     assert isinstance(error, kjit.KernelError) and "range() arg 3 must not be zero" in str(error), error
+
+
+@kjit.jit(checks="integer-division")
+def slices(r, step):
+    for value in r[::step]:
+        r[0] += value
+
+
+slices[1, 1](walked, -1)
+assert walked[0] == 6, walked
+try:
+    slices[1, 1](walked, 0)
+    assert False, "a slice with a step of 0 went unnoticed"
+except ValueError as error:
+    assert isinstance(error, kjit.KernelError) and "slice step cannot be zero" in str(error), error
+    assert error.line and "range" not in str(error), error
 quotients = np.zeros(2, np.float32)
 halves[1, 1](quotients, 3, np.float32(0))
 assert quotients[0] == 1 and np.isinf(quotients[1]), quotients

@@ -196,7 +196,8 @@ def make(status, diagnostics):
             continue
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
-            message = "range() arg 3 must not be zero"  # Python's message
+            # Python's messages
+            message = "range() arg 3 must not be zero" if "`range`" in message else "slice step cannot be zero"
         if unresolved and severity == 0:
             message = "a function defined by overload is supported only in njit functions and kernels of kjit.cuda"
         message = _phrases.in_python(message, not thread and status != "KJIT_ERROR_SYNTAX")
