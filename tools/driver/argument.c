@@ -268,6 +268,11 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
   uint32_t lanes = 0;
   tool_record record = { 0 };
   tool_leaves leaves = { 0 };
+  const bool keeps_texts = suffix && !strcmp(suffix + strlen(conversion_suffix), "text");
+  if (keeps_texts) {
+    end = suffix;
+    suffix = NULL;
+  }
   if (suffix) {
     scanner->at = suffix + strlen(conversion_suffix);
     if (!scan_element(scanner, &element, &lanes, &record) || !tool_expect_end(scanner))
@@ -276,10 +281,14 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
   }
   char *copy = tool_copy_text(path, (size_t)(end - path));
   const tool_array_source source = { copy, scanner->array_name,
-                                     lanes || record.context ? KJIT_ANY : element };
+                                     lanes || record.context ? KJIT_ANY : element, keeps_texts };
   bool ok = tool_load_array(scanner->error, &source, array, &leaves),
        is_structured = leaves.count || record.context;
   free(copy);
+  if (ok && keeps_texts && !array->memory->has_texts) {
+    tool_destroy_memory(array->memory);
+    return tool_scan_fail(scanner, end, "`:as=text` is for columns of texts and dates of tables");
+  }
   if (suffix) scanner->at = suffix;
   else if (leaves.count && scanner->record) record = *scanner->record;
   if (ok && is_structured) {

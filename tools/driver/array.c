@@ -160,6 +160,8 @@ void tool_array_element_text(const tool_array *array, const void *element, char 
     const char *text = tool_text_of(array, element);
     snprintf(buffer, TOOL_ELEMENT_TEXT, "\"%.*s\"%s", SHOWN, text,
              strlen(text) > SHOWN ? "..." : "");
+  } else if (array->memory->date.kind == TOOL_TIMESTAMP) {
+    tool_date_text(tool_load(array->element, element).i, array->memory->date.unit, buffer);
   } else tool_element_text(array->element, element, buffer);
 }
 
@@ -211,8 +213,10 @@ bool tool_is_contiguous(const tool_array *array)
 
 char *tool_shape_text(const tool_array *array)
 {
-  const char *element =
-    array->memory && array->memory->has_texts ? "text" : tool_elements[array->element].text;
+  const tool_memory *memory = array->memory;
+  const char *element = memory && memory->has_texts   ? "text"
+                        : memory && memory->date.kind ? tool_date_name(&memory->date)
+                                                      : tool_elements[array->element].text;
   char *record =
     array->record.context ? kjit_copy_type_text(array->record.context, array->record.type) : NULL;
   char *text = record         ? tool_format("%s[", record)

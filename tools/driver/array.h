@@ -4,6 +4,7 @@
 #define TOOL_ARRAY_H
 
 #include <driver/scan.h>
+#include <driver/date.h>
 #include <driver/dictionary.h>
 
 enum { TOOL_MAX_RANK = 8 };
@@ -20,6 +21,7 @@ typedef struct tool_memory {
   kjit_array *device_validity; /* copy of the bits on a GPU, or NULL */
   bool has_texts;              /* the elements, i32, are indices into the texts */
   tool_dictionary texts;       /* in ascending order */
+  tool_date date;              /* for elements, i64 or i32, that count times */
   bool is_mapped;
 } tool_memory;
 

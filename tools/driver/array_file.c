@@ -121,8 +121,8 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
     return tool_fail(error, TOOL_EXIT_USAGE,
                      "%s: expected a name that ends in " TOOL_ARRAY_ENDINGS ", not '%s'", option,
                      path);
-  const char *misfit =
-    array->memory->has_texts && !kind->separator ? "numbers" : kind->misfit(array);
+  const bool is_number = !array->memory->has_texts && array->memory->date.kind != TOOL_TIMESTAMP;
+  const char *misfit = is_number || kind->separator ? kind->misfit(array) : "numbers";
   if (!misfit) return check_name(error, option, path, kind, array);
   char *shape = tool_shape_text(array);
   tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: a %s file holds %s, not %s", option, path,
@@ -312,7 +312,9 @@ static bool load_table(tool_error *error, const char *path, const tool_table_req
 static bool load_arrow(tool_error *error, const char *path, const char *end, const char *column,
                        const tool_array_source *source, tool_array *array)
 {
-  const tool_table_request request = { .element = source->element, .column = column };
+  const tool_table_request request = { .element = source->element,
+                                       .column = column,
+                                       .keeps_texts = source->keeps_texts };
   char *file = tool_copy_text(path, (size_t)(end - path));
   bool ok;
   if (tool_is_stream(file)) {
@@ -334,7 +336,7 @@ bool tool_load_array(tool_error *error, const tool_array_source *source, tool_ar
   const char *path = source->path, *name, *end = split_name(path, &name);
   const struct kind *kind = find_kind(path);
   const struct foreign *other = kind ? NULL : find_foreign(path, "", 0);
-  tool_table_request request = { .element = source->element };
+  tool_table_request request = { .element = source->element, .keeps_texts = source->keeps_texts };
   if (!kind && (end = tool_split_arrow(path, &name)))
     return load_arrow(error, path, end, name, source, array);
   if (other) return fail_foreign(error, path, other);

@@ -36,6 +36,7 @@ typedef struct tool_array_source {
   const char *path;  /* also "data.npz:x", "data.csv:x" and "-:x" */
   const char *usual; /* array of a .npz file that is read if the path names none; or NULL */
   kjit_type element; /* element type of a table; KJIT_ANY means the type that holds all numbers */
+  bool keeps_texts;  /* dates of a table stay texts */
 } tool_array_source;
 /* Loads an array like tool_read_npy and tool_read_table. From a .npz file without a name it reads
  * the array `usual`, or else the only array. */

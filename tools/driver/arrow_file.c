@@ -203,7 +203,8 @@ typedef struct column_type {
   kjit_type element;                          /* KJIT_ANY means texts */
   bool is_bits, is_null, is_decimal, is_long; /* is_long: texts with offsets of 64 bits */
   kjit_type index; /* of texts in dictionaries; KJIT_ANY means texts without a dictionary */
-  double scale;    /* of decimals: the power of ten that divides the integers */
+  tool_date date;
+  double scale; /* of decimals: the power of ten that divides the integers */
 } column_type;
 
 static kjit_type number_type(const char *format)
@@ -220,6 +221,26 @@ static kjit_type number_type(const char *format)
 }
 
 static bool is_text(const char *format) { return !strcmp(format, "u") || !strcmp(format, "U"); }
+
+/* Dates, timestamps in UTC or without a time zone, and durations. */
+static bool read_date(const char *format, column_type *type)
+{
+  static const char letters[] = "smun";
+  const bool is_timestamp = !strncmp(format, "ts", 2), is_duration = !strncmp(format, "tD", 2);
+  if (!strcmp(format, "tdD") || !strcmp(format, "tdm")) {
+    const bool is_days = format[2] == 'D';
+    type->date.unit = is_days ? TOOL_DATE_DAYS : TOOL_DATE_MILLISECONDS;
+    type->date.kind = TOOL_TIMESTAMP;
+    type->element = is_days ? KJIT_I32 : KJIT_I64;
+    return true;
+  }
+  if ((!is_timestamp && !is_duration) || !format[2] || !strchr(letters, format[2])) return false;
+  if (is_timestamp && strcmp(format + 3, ":") != 0 && strcmp(format + 3, ":UTC") != 0) return false;
+  type->date.unit = (tool_date_unit)(TOOL_DATE_SECONDS + (strchr(letters, format[2]) - letters));
+  type->date.kind = is_timestamp ? TOOL_TIMESTAMP : TOOL_DURATION;
+  type->element = KJIT_I64;
+  return true;
+}
 
 /* Decimals of 128 bits with at most 15 digits: different decimals then have different floats. */
 static bool read_decimal(const char *format, column_type *type)
@@ -255,11 +276,15 @@ static bool find_type(const source *s, column_type *type)
     return true;
   }
   type->is_long = *format == 'U';
-  if (!s->schema.dictionary && (is_text(format) || read_decimal(format, type))) return true;
-  return tool_fail(s->error, TOOL_EXIT_FILE,
-                   "%s: column '%s' has the Arrow type '%s', but kjit-run reads only columns of "
-                   "bools, integers, floats, texts and decimals with up to 15 digits",
-                   s->path, s->column, s->schema.format);
+  if (!s->schema.dictionary &&
+      (is_text(format) || read_decimal(format, type) || read_date(format, type)))
+    return true;
+  return tool_fail(
+    s->error, TOOL_EXIT_FILE,
+    "%s: column '%s' has the Arrow type '%s', but kjit-run reads only columns of "
+    "bools, integers, floats, texts, dates, timestamps in UTC, durations, and decimals "
+    "with up to 15 digits",
+    s->path, s->column, s->schema.format);
 }
 
 static bool bit(const void *bits, int64_t at)
@@ -398,6 +423,7 @@ static bool make_array(const source *s, kjit_type wanted, tool_array *array)
   }
   if (!tool_create_array(s->error, &shape, array)) return false;
   array->memory->has_texts = has_texts;
+  if (wanted == KJIT_ANY) array->memory->date = type.date;
   if (has_nulls && !tool_add_validity(s->error, array)) return false;
   return has_texts ? store_texts(s, &type, array) : store_numbers(s, &type, shape.element, array);
 }

@@ -413,8 +413,51 @@ static tool_number number_at(const table *t, size_t i, kjit_type element)
   return tool_make_integer(v.i);
 }
 
-static bool choose_element(const table *t, kjit_type *element)
+/* Returns whether all texts are dates, and the unit for all of them. */
+static bool find_date_unit(const table *t, tool_date_unit *unit)
 {
+  tool_date_unit own;
+  *unit = TOOL_DATE_DAYS;
+  for (size_t i = 0; i < t->texts.count; i++) {
+    if (!tool_find_date_unit(t->texts.items[i], &own)) return false;
+    if (own > *unit) *unit = own;
+  }
+  return t->texts.count > 0;
+}
+
+/* Replaces the indices of texts by the counts of their dates, if all texts are dates. */
+static bool take_dates(table *t, tool_date *date)
+{
+  tool_date_unit unit;
+  *date = (tool_date){ 0 };
+  if (!t->has_texts || t->request->keeps_texts || !find_date_unit(t, &unit)) return true;
+  int64_t *counts = malloc(t->texts.count * sizeof *counts);
+  bool ok =
+    counts != NULL || tool_fail(t->cells.error, TOOL_EXIT_DEVICE, "%s: no memory for %zu dates",
+                                t->cells.path, t->texts.count);
+  for (size_t i = 0; ok && i < t->texts.count; i++)
+    ok = tool_parse_date(t->texts.items[i], unit, &counts[i]) ||
+         tool_fail(t->cells.error, TOOL_EXIT_FILE,
+                   "%s: column '%s': the date %s does not fit into 64 bits in the unit of the "
+                   "column, %s; `:as=text` keeps the texts",
+                   t->cells.path, t->request->column, t->texts.items[i],
+                   tool_date_name(&(tool_date){ TOOL_DURATION, unit }));
+  for (size_t i = 0; ok && i < t->count; i++)
+    if (!t->nulls || !t->nulls[i]) t->values[i].i = counts[t->values[i].i];
+  free(counts);
+  if (!ok) return false;
+  *date = (tool_date){ TOOL_TIMESTAMP, unit };
+  t->has_texts = false;
+  t->kind = OF_SIGNED;
+  return true;
+}
+
+static bool choose_element(const table *t, const tool_date *date, kjit_type *element)
+{
+  if (date->kind) {
+    *element = date->unit == TOOL_DATE_DAYS ? KJIT_I32 : KJIT_I64; /* 32 bits fit into seconds */
+    return true;
+  }
   *element = t->has_texts ? KJIT_I32 : t->request->element;
   if (*element != KJIT_ANY) return true;
   *element = t->null_count ? KJIT_F64 : kind_types[t->kind];
@@ -441,13 +484,15 @@ static bool make_array(table *t, tool_array *array)
 {
   tool_shape shape = { 0 };
   size_t columns = t->request->column || !t->columns ? 1 : t->columns;
-  if (!choose_element(t, &shape.element)) return false;
+  tool_date date;
+  if (!take_dates(t, &date) || !choose_element(t, &date, &shape.element)) return false;
   shape.rank = columns > 1 ? 2 : 1;
   shape.extents[0] = (int64_t)(t->count / columns);
   shape.extents[1] = (int64_t)columns;
   if (!tool_create_array(t->cells.error, &shape, array)) return false;
   if (t->null_count && !tool_add_validity(t->cells.error, array)) return false;
   if (t->has_texts) give_texts(t, array->memory);
+  array->memory->date = date;
   for (size_t i = 0; i < t->count; i++) {
     tool_number number = number_at(t, i, shape.element);
     tool_store(shape.element, tool_element_number(array, i), &number);

@@ -42,7 +42,7 @@ static void put_element(FILE *file, const tool_array *array, uint64_t position, 
     tool_put_cell(file, tool_text_of(array, element), separator);
     return;
   }
-  if (!is_null) tool_element_text(array->element, element, text);
+  if (!is_null) tool_array_element_text(array, element, text);
   if (!is_null || is_alone) fputs(is_null ? "\"\"" : text, file);
 }
 

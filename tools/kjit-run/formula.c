@@ -66,6 +66,7 @@ static kjit_formula_column *list_columns(const run_maker *m, size_t *arguments,
     if (!is_column(argument)) continue;
     uint32_t flags = argument->array.memory->validity ? KJIT_COLUMN_NULLABLE : 0;
     const tool_memory *memory = argument->array.memory;
+    flags |= tool_date_flags(&memory->date);
     if (memory->has_texts) {
       flags |= KJIT_COLUMN_TEXT;
       texts[*count] =
@@ -153,6 +154,7 @@ static bool make_result(const run_maker *m, run_step *step)
   bool is_nullable = info.flags & KJIT_COLUMN_NULLABLE,
        is_float = tool_elements[info.type].class_ == TOOL_FLOAT;
   take_texts(f->formula, made->array.memory);
+  made->array.memory->date = tool_date_of_flags(info.flags);
   if (is_nullable && !tool_add_validity(m->error, &made->array)) return false;
   if (is_nullable && is_float && !make_fill(m, f)) return false;
   f->result = step->count;

@@ -117,6 +117,10 @@ static bool check_shapes(tool_scanner *scanner, const run_output *output)
   if (output->array.memory->has_texts || output->expected.array.memory->has_texts)
     return tool_scan_fail(scanner, scanner->text,
                           "'%s' has texts, but --check compares only numbers", output->label);
+  if (output->array.memory->date.kind == TOOL_TIMESTAMP ||
+      output->expected.array.memory->date.kind == TOOL_TIMESTAMP)
+    return tool_scan_fail(scanner, scanner->text,
+                          "'%s' has dates, but --check compares only numbers", output->label);
   if (tool_same_shape(&output->array, &output->expected.array)) return true;
   char *got = tool_shape_text(&output->array), *expected = tool_shape_text(&output->expected.array);
   tool_scan_fail(scanner, scanner->text, "the array is %s, but the expected one is %s", got,

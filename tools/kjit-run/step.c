@@ -36,6 +36,15 @@ bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *o
 bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_written)
 {
   const tool_array *array = &argument->array;
+  if (argument->is_array && array->memory->date.kind == TOOL_TIMESTAMP)
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "'%s' has dates, but kernels and algorithms take only numbers; --formula "
+                     "'n = int64(%s)' counts their unit",
+                     argument->name, argument->name);
+  if (argument->is_array && array->memory->has_texts && !array->memory->texts.count)
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "'%s' has texts, but kernels and algorithms take only numbers",
+                     argument->name);
   if (argument->is_array && array->memory->has_texts)
     return tool_fail(
       error, TOOL_EXIT_USAGE,

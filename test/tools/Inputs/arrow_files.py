@@ -30,13 +30,20 @@ def column(kind, count, share):
     if kind == "decimal":
         values = [None if m else decimal.Decimal(int(n)).scaleb(-3) for n, m in zip(rng.integers(-(10**9), 10**9, count), mask)]
         return pyarrow.array(values, pyarrow.decimal128(15, 3))
+    if kind in DATES:
+        limit = 10**15 if "ns" in kind or "us" in kind else 30000 if kind == "date32" else 10**9
+        made = pyarrow.array(rng.integers(-limit, limit, count), mask=mask)
+        return made.cast(pyarrow.int32()).cast(DATES[kind]) if kind == "date32" else made.cast(DATES[kind])
     if kind[0] == "f":
         return pyarrow.array(rng.normal(size=count).astype(kind), mask=mask)
     limits = numpy.iinfo(kind)
     return pyarrow.array(rng.integers(limits.min, limits.max, count, kind, endpoint=True), mask=mask)
 
 
-KINDS = ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "text", "large", "dictionary", "decimal"]
+DATES = {"date32": pyarrow.date32()}
+DATES |= {f"time_{unit}": pyarrow.timestamp(unit) for unit in ("s", "ms", "us", "ns")}
+DATES |= {"utc": pyarrow.timestamp("ms", "UTC"), "span": pyarrow.duration("us")}
+KINDS = ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "text", "large", "dictionary", "decimal", *DATES]
 
 
 def table_of(count, share):
@@ -50,7 +57,7 @@ def table_of(count, share):
 
 def write(name, table):
     pyarrow.parquet.write_table(table, f"{folder}/{name}.parquet", row_group_size=7)
-    pyarrow.parquet.write_table(table, f"{folder}/{name}-plain.parquet", use_dictionary=False, compression="none", version="1.0")
+    pyarrow.parquet.write_table(table, f"{folder}/{name}-plain.parquet", use_dictionary=False, compression="none", version="2.6")
     with pyarrow.ipc.new_file(f"{folder}/{name}.arrow", table.schema) as file:
         file.write_table(table, max_chunksize=5)
     with pyarrow.ipc.new_stream(f"{folder}/{name}.arrows", table.schema) as file:
@@ -60,6 +67,7 @@ def write(name, table):
 
 for name, count, share in (("none", 40, 0), ("some", 41, 0.3), ("all", 9, 1), ("empty", 0, 0)):
     write(name, table_of(count, share))
+pyarrow.parquet.write_table(pyarrow.table({"t": pyarrow.array([1, 2], pyarrow.timestamp("s", "Europe/Rome"))}), f"{folder}/zone.parquet")
 views = pyarrow.table({"view": column("view", 20, 0.3)})
 with pyarrow.ipc.new_file(f"{folder}/views.arrow", views.schema) as file:
     file.write_table(views)

@@ -181,6 +181,54 @@ def check_texts():
     assert "`:NAME` reads one column, also of texts, as in @FILE.csv:city" in made.stderr.decode(), made
 
 
+def random_dates(unit, count):
+    """Dates of NumPy, and how files write them: with a T or a blank, without seconds of 0, with a Z."""
+    low, high = (np.datetime64(text, unit).astype("i8") for text in (("1700-01-01", "2250-01-01") if unit == "ns" else ("0001-01-01", "9999-12-31")))
+    dates = rng.integers(low, high, count).astype(f"M8[{unit}]")
+    texts = [str(date) for date in dates]
+    if unit == "s":
+        dates[0] = np.datetime64("2024-02-29T12:30")
+        texts[0] = "2024-02-29 12:30"
+    if unit != "D":
+        texts = [text.replace("T", str(rng.choice(["T", " "]))) + str(rng.choice(["", "Z"])) for text in texts]
+    return dates, texts
+
+
+def check_dates():
+    """Columns in which all texts are dates count times in the unit that all of them need, as in NumPy."""
+    for unit in ("D", "s", "ms", "us", "ns"):
+        first, texts = random_dates(unit, 30)
+        missing = rng.random(30) < 0.2
+        missing[0] = False
+        other = rng.integers(-20000, 20000, 30).astype("M8[D]")
+        rows = [f"{'' if m else t},{d},x" for t, m, d in zip(texts, missing, other)]
+        data = ("t,d,u\n" + "\n".join(rows) + "\n").encode()
+        columns = ["--arg", "t=@-:t", "--arg", "d=@-:d"]
+        whole = call(*columns, "--save", "t=-:t", data=data).stdout.decode().splitlines()[1:]
+        want = np.where(missing, '""', first.astype(str))  # NumPy's text of a date
+        assert whole == want.tolist(), (seed, unit, whole, want)
+        if unit in ("D", "s", "ms"):  # days of 32 bits fit into these units
+            made = call(*columns, "--formula", "n = t - d", "--save", "n=-:n", data=data).stdout.decode().splitlines()[1:]
+            want = ["" if m else str(int(x)) for x, m in zip((first - other).astype("i8"), missing)]
+            assert [text.strip('"') for text in made] == want, (seed, unit, made, want)
+        made = call(*columns, "--formula", "b = fillna(d >= '1990-01-01', false)", "--print", "b", data=data).stdout.decode()
+        assert made.split("=", 1)[1].strip(" []\n").replace("\n", " ").split() == [str(x).lower() for x in other >= np.datetime64("1990-01-01")]
+    for cell in ("2023-02-29", "2024-13-01", "2024-01-01T24:00", "2024-01-01T10", "2024-1-1", "2024-01-01T10:00+01:00", "2024-01-01x"):
+        expect("--arg", "x=@-:x", "--print", "x", data=f"x\n2024-01-01\n{cell}\n".encode(), text='x: text[2] = ["2024-01-01"')
+    days = b"x,y\n2024-01-31,1\n1999-12-31,2\n"
+    expect("--arg", "x=@-:x", "--print", "x", data=days, text="x: date[2] = [2024-01-31 1999-12-31]")
+    expect("--arg", "x=@-:x:as=text", "--print", "x", data=days, text='x: text[2] = ["2024-01-31" "1999-12-31"]')
+    expect("--arg", "x=@-:x", "--formula", "y = x + days(1)", "--print", "y", data=days, text="y: date[2] = [2024-02-01 2000-01-01]")
+    expect("--arg", "x=@-:x", "--formula", "y = as_seconds(x)", "--print", "y", data=days, text="y: time[2] = [2024-01-31T00:00:00 1999")
+    expect("--arg", "x=@-:x", "--formula", "y = x - '2000-01-01'", "--call", "m = max(y)", "--print", "m", data=days, text="] = 8796")
+    expect("--arg", "y=@-:y:as=text", "--print", "y", data=days, status=2, text="`:as=text` is for columns of texts and dates")
+    expect("--arg", "x=@-:x", "--call", "m = max(x)", "--print", "m", data=days, status=2, text="'x' has dates, but kernels and algorithms")
+    expect("--arg", "x=@-:x", "--save", "x=x.npy", data=days, status=2, text="a .npy file holds numbers, not date[2]")
+    expect("--arg", "x=@-:x", "--check", "x=3", data=days, status=2, text="'x' has dates, but --check compares only numbers")
+    late = b"x\n2024-01-01T00:00:00.123456789\n9999-12-31\n"
+    expect("--arg", "x=@-:x", "--print", "x", data=late, status=4, text="the date 9999-12-31 does not fit into 64 bits in the unit of the column")
+
+
 def check_broken():
     for data, column, text in [
         (b"a,b\n1,2\n3\n", "a", "standard input: line 3: expected 2 cells, as in line 1, not 1"),
@@ -222,4 +270,5 @@ check_tables()
 check_formulas()
 check_pipes()
 check_texts()
+check_dates()
 check_broken()

@@ -1,0 +1,43 @@
+/* Dates and times of the Gregorian calendar as counts of a unit since 1970-01-01, in UTC. */
+#ifndef TOOL_DATE_H
+#define TOOL_DATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Units from the longest to the shortest. */
+typedef enum tool_date_unit {
+  TOOL_DATE_DAYS,
+  TOOL_DATE_SECONDS,
+  TOOL_DATE_MILLISECONDS,
+  TOOL_DATE_MICROSECONDS,
+  TOOL_DATE_NANOSECONDS,
+  TOOL_DATE_UNITS /* number of units */
+} tool_date_unit;
+
+/* How an array counts times. */
+typedef enum tool_date_kind { TOOL_NO_DATE, TOOL_TIMESTAMP, TOOL_DURATION } tool_date_kind;
+typedef struct tool_date {
+  tool_date_kind kind;
+  tool_date_unit unit;
+} tool_date;
+
+enum { TOOL_DATE_TEXT = 48 };
+
+/* Finds the longest unit in which the text "2024-01-31", "2024-01-31T12:30", "2024-01-31
+ * 12:30:00.123" or one of these with a Z is a whole number. Returns false for other texts, also for
+ * days that no calendar has. */
+bool tool_find_date_unit(const char *text, tool_date_unit *unit);
+/* Converts such a text. Returns false if the count does not fit into 64 bits. */
+bool tool_parse_date(const char *text, tool_date_unit unit, int64_t *count);
+/* Writes the text of a date. buffer: TOOL_DATE_TEXT bytes. */
+void tool_date_text(int64_t count, tool_date_unit unit, char *buffer);
+/* Returns the flags of kjit_formula_column for such counts. */
+uint32_t tool_date_flags(const tool_date *date);
+/* Returns the description of a formula's result with these flags. */
+tool_date tool_date_of_flags(uint32_t flags);
+/* Returns the name of the element type for messages, such as "date" or "milliseconds". */
+const char *tool_date_name(const tool_date *date);
+
+#endif
