@@ -21,6 +21,9 @@ enum {
    */
   GPU_ROW_BYTES = 224,
   GPU_X_BYTES = 96,
+  /* maximum size of a row of x, its values in a pair, and its sums if a gradient keeps them in
+   * registers; 48 f32 take 170 registers */
+  GPU_GRADIENT_BYTES = 600,
   GPU_TILE = 256, /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
   SHARED_TILE = 32, /* GPU_TILE if rows of x are in shared memory, too */
@@ -125,13 +128,25 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
   return false;
 }
 
+/* Returns whether a gradient by rows keeps a row of x and its sums in registers. Each pair loads
+ * and stores all sums of its row. In shared memory these accesses take longer than the computation,
+ * but registers hold only one row for each thread. The derivative reads the values of the forward
+ * pass, such as the differences of the rows, once more. */
+static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
+{
+  bool has_rows = false;
+  for (size_t i = 0; i < p->value_count && p->gradient; i++) has_rows |= p->values[i].width != 0;
+  return has_rows && 2 * (uint64_t)x_bytes + p->bytes <= GPU_GRADIENT_BYTES;
+}
+
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n)
 {
   bool is_cpu = ka_is_cpu(p->call);
   ka_pair_shape s = { .threads = is_cpu ? 1 : GPU_THREADS, .columns = 1 };
   uint64_t cores = ka_core_count(p->call);
   uint32_t x_bytes = bytes_of(p->x, p->x_count), y_bytes = bytes_of(p->y, p->y_count);
-  if (!is_cpu && x_bytes > GPU_X_BYTES && choose_shared(p, n, &s)) return s;
+  bool is_long = x_bytes > GPU_X_BYTES && !is_gradient_in_registers(p, x_bytes);
+  if (!is_cpu && is_long && choose_shared(p, n, &s)) return s;
   if (is_cpu) {
     s.rows = halve_until(p->k ? CPU_ROWS_OF_K : CPU_ROWS, x_bytes, CPU_ROW_BYTES, p->m);
     while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;

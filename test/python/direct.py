@@ -21,7 +21,7 @@ import kjit  # noqa: E402
 
 class Seen(ctypes.Structure):
     _fields_ = [(n, ctypes.c_int64) for n in ("launches", "allocations", "events", "streams", "orders")] + [
-        ("stream", ctypes.c_uint64), ("ordered", ctypes.c_uint64 * 2), ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("parameter_bytes", ctypes.c_int64), ("parameters", ctypes.c_char * 1024)]
+        ("stream", ctypes.c_uint64), ("ordered", ctypes.c_uint64 * 2), ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("parameter_bytes", ctypes.c_int64), ("parameters", ctypes.c_char * 1024), ("shared_bytes", ctypes.c_int64)]
 
 
 def look():
@@ -322,6 +322,26 @@ assert after.launches - before.launches == sum(done) - launched == 48000
 # As many as there can be at once are kept for later.
 assert after.streams == before.streams and after.events <= 16 and after.allocations <= 3 * (8 + 1), (after.allocations, after.events, after.streams)
 assert resident_bytes() - resident < 4 << 20, resident_bytes() - resident
+
+# ---- rows of a gradient over pairs: in registers up to 192 bytes, and in shared memory if they are longer ----
+
+def gauss(u, w, i, j):
+    d = u[0] - u[0]
+    for k in range(len(u)):
+        d += (u[k] - w[k]) ** 2
+    return kjit.exp(-d)
+
+
+for kind, width, is_shared in (("f4", 10, 0), ("f4", 32, 0), ("f4", 48, 0), ("f4", 100, 1), ("f8", 16, 0), ("f8", 24, 0), ("f8", 64, 1)):
+    rows, points = (kjit.array(np.zeros((n, width), kind), device="cuda:0") for n in (1000, 16))
+    weights = kjit.array(np.ones(1000, kind), device="cuda:0")
+    for by in (0, 1):
+        before = look()
+        kjit.pairs_gradient(gauss, rows, points, cotangents=weights, by=by)
+        after = look()
+        assert after.launches > before.launches
+        if by == 0:
+            assert after.launches == before.launches + 1 and bool(after.shared_bytes) == is_shared, (kind, width, after.shared_bytes)
 
 # ---- PyTorch exports a tensor while the tensor's GPU is current: import makes it current, and restores the previous one ----
 

@@ -15,6 +15,7 @@ typedef struct fake_seen {
   unsigned grid[3], block[3];
   int64_t parameter_bytes;
   char parameters[1024];
+  int64_t shared_bytes; /* shared memory that the last launch asked for */
 } fake_seen;
 
 EXPORT void fake_set_devices(int count);
@@ -37,7 +38,8 @@ EXPORT void fake_look(fake_seen *seen)
                        .streams = cuda.streams,
                        .orders = cuda.orders,
                        .stream = (uintptr_t)cuda.stream,
-                       .parameter_bytes = (int64_t)cuda.parameter_bytes };
+                       .parameter_bytes = (int64_t)cuda.parameter_bytes,
+                       .shared_bytes = cuda.shared_bytes };
   memcpy(seen->grid, cuda.grid, sizeof seen->grid);
   memcpy(seen->block, cuda.block, sizeof seen->block);
   memcpy(seen->parameters, cuda.parameters, sizeof seen->parameters);
