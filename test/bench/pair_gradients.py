@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""pair_gradients.py: the sum of Gaussians over pairs and its derivatives, by kjit.pairs and kjit.pairs_gradient, in one run beside PyTorch, JAX and KeOps where they are installed. Times are medians, in ms; kjit, torch, jax and pykeops are imported as Python finds them. The results of all are compared. PyTorch and JAX make the matrix of all pairs, PyTorch in parts of rows that fit."""
+"""pair_gradients.py: the sum of Gaussians over pairs and its derivatives, by kjit.pairs and kjit.pairs_gradient, in one run beside PyTorch, JAX, Warp and KeOps where they are installed. Times are medians, in ms; kjit, torch, jax, warp and pykeops are imported as Python finds them. The results of all are compared. PyTorch and JAX make the matrix of all pairs, PyTorch in parts of rows that fit."""
 import argparse
+import functools
 import statistics
 import sys
 import time
@@ -113,31 +114,93 @@ def keops_calls(x, y, c, device):
     return wait, dict(zip(NAMES, (lambda: [total(u, w)], lambda: gradient(False), lambda: gradient(True)))), lambda a: a.detach().cpu().numpy()
 
 
-PEERS = {"kjit": kjit_calls, "PyTorch": torch_calls, "JAX": jax_calls, "KeOps": keops_calls}
+def warp_calls(x, y, c, device):
+    import warp as wp
+
+    name = "cuda" if device.startswith("cuda") else "cpu"
+    number = wp.float32 if x.dtype == np.float32 else wp.float64
+    row = wp.types.vector(length=x.shape[1], dtype=number)
+
+    @wp.kernel
+    def total(x: wp.array(dtype=row), y: wp.array(dtype=row), result: wp.array(dtype=number)):
+        i = wp.tid()
+        value = number(0.0)
+        for j in range(y.shape[0]):
+            value += wp.exp(-wp.length_sq(x[i] - y[j]))
+        result[i] = value
+
+    def gradient(by_y):
+        (u, w), tape = moved[by_y], wp.Tape()
+        for a in (u, w)[: 1 + by_y]:
+            a.grad.zero_()
+        with tape:
+            wp.launch(total, dim=len(x), inputs=[u, w], outputs=[result], device=name)
+        tape.backward(grads={result: weights})
+        return [u.grad, *([w.grad] if by_y else [])]
+
+    def value():
+        wp.launch(total, dim=len(x), inputs=[places, points], outputs=[result], device=name)
+        return [result]
+
+    def pair(*by):
+        return tuple(wp.array(a, dtype=row, device=name, requires_grad=is_by) for a, is_by in zip((x, y), by, strict=True))
+
+    (places, points), moved = pair(False, False), (pair(True, False), pair(True, True))
+    result, weights = wp.zeros(len(x), dtype=number, device=name, requires_grad=True), wp.array(c, dtype=number, device=name)
+    calls = dict(zip(NAMES, (value, lambda: gradient(False), lambda: gradient(True)), strict=True))
+    return lambda: wp.synchronize_device(name), calls, lambda a: a.numpy()
 
 
-def measure(peer, x, y, c, arguments, expected):
-    """Medians by name in ms, with the first call, which compiles, by name as well; None: the peer is not here."""
+PEERS = {"kjit": kjit_calls, "PyTorch": torch_calls, "JAX": jax_calls, "Warp": warp_calls, "KeOps": keops_calls}
+
+
+def measure(peer, make, repetitions, expected, tolerance):
+    """Medians by name in ms, with the first call, which compiles, by name as well; None: the peer is not here or has other results than kjit. make: returns
+    (a function that waits, the calls by name, a function that makes an array of NumPy)."""
     try:
-        wait, calls, host = PEERS[peer](x, y, c, arguments.device)
+        wait, calls, host = make()
     except ImportError as error:
         say(f"no {peer}: {error}")
         return None
     found = {}
     for name, call in calls.items():
         times = []
-        for _ in range(arguments.repetitions + 2):
+        for _ in range(repetitions + 2):
             wait()
             start = time.perf_counter()
             results = call()
             wait()
             times.append(1e3 * (time.perf_counter() - start))
         found[name] = statistics.median(times[2:]), times[0]
-        for got, want in zip(map(host, results), expected.setdefault(name, [host(r) for r in results])):
+        for got, want in zip(map(host, results), expected.setdefault(name, [host(r) for r in results]), strict=True):
             error = np.abs(got.reshape(want.shape) - want).max() / np.abs(want).max()
-            if not error < (1e-2 if x.dtype == np.float32 else 1e-9):
-                raise SystemExit(f"{peer}, {name}: the results differ by {error:.1e} from those of kjit")
+            if not error < tolerance:
+                say(f"{peer}, {name}: the results differ by {error:.1e} from those of kjit, so its times do not count")
+                return None
     return found
+
+
+def add_rows(rows, times, peers, names, label):
+    """Adds a row for each of the calls to a table: the times of each peer, and kjit's beside its value."""
+    for name in names:
+        cells = [f"{name}, {label}"]
+        for peer in peers:
+            cells.append(f"{times[peer][name][0]:.2f} ({times[peer][name][1]:.0f})" if times[peer] and name in times[peer] else "")
+        rows.append([*cells, f"{times['kjit'][name][0] / times['kjit']['value'][0]:.2f}"])
+
+
+def gaussian_rows(arguments, peers):
+    """The rows of the table for sums of Gaussians."""
+    rows, rng = [], np.random.default_rng()
+    for width in arguments.widths:
+        for kind in ("f4", "f8"):
+            x, y, c = (rng.random(shape) for shape in ((arguments.rows, width), (arguments.points, width), arguments.rows))
+            x, y, c = ((a / scale).astype(kind) for a, scale in ((x, width**0.5), (y, width**0.5), (c, 1)))
+            expected, tolerance = {}, 1e-2 if kind == "f4" else 1e-9
+            makers = {peer: functools.partial(PEERS[peer], x, y, c, arguments.device) for peer in peers if peer in PEERS}
+            times = {peer: measure(peer, make, arguments.repetitions, expected, tolerance) for peer, make in makers.items()}
+            add_rows(rows, {peer: times.get(peer) for peer in peers}, peers, NAMES, f"D = {width}, f{8 * int(kind[1])}")
+    return rows
 
 
 def main():
@@ -149,20 +212,8 @@ def main():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--peers", nargs="*", default=list(PEERS)[1:])
     arguments = parser.parse_args()
-    peers, rows = ["kjit", *arguments.peers], []
-    rng = np.random.default_rng()
-    for width in arguments.widths:
-        for kind in ("f4", "f8"):
-            x, y, c = (rng.random(shape) for shape in ((arguments.rows, width), (arguments.points, width), arguments.rows))
-            x, y, c = ((a / scale).astype(kind) for a, scale in ((x, width**0.5), (y, width**0.5), (c, 1)))
-            expected = {}
-            times = {peer: measure(peer, x, y, c, arguments, expected) for peer in peers}
-            for name in NAMES:
-                cells = [f"{name}, D = {width}, f{8 * int(kind[1])}"]
-                for peer in peers:
-                    cells.append(f"{times[peer][name][0]:.2f} ({times[peer][name][1]:.0f})" if times[peer] else "")
-                value = times["kjit"]["value"][0]
-                rows.append([*cells, f"{times['kjit'][name][0] / value:.2f}"])
+    peers = ["kjit", *arguments.peers]
+    rows = gaussian_rows(arguments, peers)
     title = f"{arguments.rows} rows with {arguments.points} points: ms, and in brackets those of the first call"
     machine = arguments.device if arguments.device.startswith("cuda") else processor_name()
     print_table(title, machine, ["", *peers, "kjit / its value"], rows)
