@@ -482,6 +482,9 @@ LLVMValueRef kl_lower_complex_builtin(kl_lowering *l, const kt_expr *expr);
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit);
 /* Returns whether a KJ_V_SHARED variable is in dynamic shared memory. */
 bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var);
+/* Returns the number of an array among those in dynamic shared memory that do not overlap, from 0.
+ */
+size_t kl_dynamic_number(kl_lowering *l, const kt_var *var);
 /* Returns the offset of the variable from the start of dynamic shared memory, in bytes; i64. */
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var);
 /* Returns the array at a pointer with its extents and strides. An array whose size the launch sets

@@ -425,6 +425,18 @@ bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var)
   return find_place(l, var)->kind != KJ_PLACED_STATIC;
 }
 
+size_t kl_dynamic_number(kl_lowering *l, const kt_var *var)
+{
+  const struct kl_shared_place *items = l->shared_places.items;
+  size_t number = 0;
+  for (size_t i = 0; items[i].var != var; i++) {
+    bool is_same = items[i].kind == KJ_PLACED_OWN && find_place(l, var)->kind == KJ_PLACED_OWN;
+    if (is_same) break;
+    number += items[i].kind != KJ_PLACED_STATIC;
+  }
+  return number;
+}
+
 /* ---- offsets and extents ---- */
 
 static LLVMValueRef own_offset(kl_lowering *l, const struct kl_shared_place *place)

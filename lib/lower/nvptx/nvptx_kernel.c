@@ -303,11 +303,15 @@ static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef ty
   return global;
 }
 
-/* Returns the symbol of dynamic shared memory. One symbol is enough, because all symbols without a
- * size start at the same address. */
-static LLVMValueRef dynamic_shared(kl_lowering *l)
+/* Returns the symbol of an array in dynamic shared memory. All symbols without a size start at the
+ * same address, to which the array's offset is added. An array has a symbol of its own, because
+ * LLVM then knows that the array does not overlap with others, as is true of static shared memory.
+ * Arrays whose size the launch sets do overlap, and have a common symbol. */
+static LLVMValueRef dynamic_shared(kl_lowering *l, const kt_var *var)
 {
-  static const char name[] = "kjit_dynamic_shared";
+  size_t number = kl_dynamic_number(l, var);
+  const char *name =
+    number ? kj_format(l->c->arena, "kjit_dynamic_shared_%zu", number) : "kjit_dynamic_shared";
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
   if (known) return known;
   LLVMValueRef global =
@@ -322,7 +326,7 @@ static LLVMValueRef shared_pointer(kl_lowering *l, const kt_var *var)
   if (var->lowered) return var->lowered;
   const ki_type_info *info = kl_type_info(l, var->type);
   if (kl_is_dynamic_shared(l, var)) {
-    LLVMValueRef offset = kl_dynamic_offset(l, var), base = dynamic_shared(l);
+    LLVMValueRef offset = kl_dynamic_offset(l, var), base = dynamic_shared(l, var);
     return LLVMIsNull(offset) ? base : kl_inbounds_gep(l, l->i8, base, &offset, 1);
   }
   uint64_t bytes = ki_element_count(info) * kl_scalar_bytes(l, info->element);
