@@ -249,6 +249,16 @@ static bool is_long(const kt_stmt *loop)
   return trips > FEW_TRIPS || trips * (__int128)loop->body.count > FEW_STMTS;
 }
 
+/* Returns whether the loop is to be unrolled as a whole because it accesses arrays of the thread,
+ * which become registers only if their indices are constants. Loops over other arrays, which have
+ * `@unroll` from the code around them, can stay loops. */
+static bool must_unroll(const interleaving *v, const kt_stmt *loop)
+{
+  kt_effects effects = { 0 };
+  kt_add_stmt_effects(v->d.c, loop, &effects);
+  return loop->unroll == KJ_UNROLL_FULL && ((effects.reads | effects.writes) & KJ_MEMORY_LOCAL);
+}
+
 static void spread_common(interleaving *v, const kt_stmt *stmt)
 {
   kd_derivation *d = &v->d;
@@ -257,13 +267,15 @@ static void spread_common(interleaving *v, const kt_stmt *stmt)
   *copy = *stmt;
   kt_emit(d->s, copy);
   if (stmt->kind != KJ_TS_FOR) return;
-  v->has_common_loop |= copy->unroll != KJ_UNROLL_FULL;
+  bool is_fixed = must_unroll(v, stmt);
+  v->has_common_loop |= !is_fixed;
   copy->body = (kt_stmts){ 0 };
   kt_stmts *outer = d->s->out;
   d->s->out = &copy->body;
   spread_block(v, &stmt->body);
   d->s->out = outer;
-  if (copy->unroll == KJ_UNROLL_NONE && is_long(copy)) copy->unroll = UNROLLED;
+  bool is_free = copy->unroll == KJ_UNROLL_NONE || copy->unroll == KJ_UNROLL_FULL;
+  if (is_free && !is_fixed && is_long(copy)) copy->unroll = UNROLLED;
 }
 
 /* Emits the statements from `first` to end - 1 for one iteration after the other. */
