@@ -236,12 +236,13 @@ static void optimize(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Returns whether code generation runs without optimization. For blocks with many loads and stores
- * this skips the scheduler. For many blocks it skips the register allocator that splits live ranges
- * between them. */
+/* Returns whether code generation runs without optimization. For blocks with many loads and stores,
+ * or with very many uses of a value, this skips the scheduler. For many blocks it skips the
+ * register allocator that splits live ranges between them. */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
-  return kg_is_dense(e->module) || kg_measure_emission(e) >= KJ_SIZE_LARGE;
+  return kg_is_dense(e->module) || kg_has_frequent_value(e->c->arena, e->module) ||
+         kg_measure_emission(e) >= KJ_SIZE_LARGE;
 }
 
 /* Computes the stack size of a thread that runs the code: all frames once, because a function that

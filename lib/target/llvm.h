@@ -91,6 +91,9 @@ bool kg_is_settled(LLVMValueRef function);
 /* Returns whether a basic block has so many loads and stores that the scheduler, which compares
  * each with the others, would take most of the time. */
 bool kg_is_dense(LLVMModuleRef module);
+/* Returns whether a basic block uses a value so often that the scheduler of CPU code, which visits
+ * all earlier uses of a value at each use, would take most of the time. */
+bool kg_has_frequent_value(kj_arena *arena, LLVMModuleRef module);
 /* Returns whether a block has so many addresses without constant distances that the search for
  * addresses that differ by a multiple of one value would take most of the time. The search compares
  * each address with all earlier ones. */

@@ -1,6 +1,7 @@
 /* Measures the size of modules and runs LLVM's passes. */
 #include <llvm-c/Core.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "target/llvm.h"
@@ -104,6 +105,59 @@ bool kg_is_dense(LLVMModuleRef module)
 {
   enum { MOST_ACCESSES = 1024 };
   return has_more_than(module, MOST_ACCESSES, is_access);
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+  const LLVMValueRef *first = a, *second = b;
+  uintptr_t x = (uintptr_t)*first, y = (uintptr_t)*second;
+  return (x > y) - (x < y);
+}
+
+/* Returns whether a value occurs more than `most` times in a list of values, which is sorted. */
+static bool has_longer_run(LLVMValueRef *values, size_t count, size_t most)
+{
+  size_t run = 0;
+  qsort(values, count, sizeof *values, compare_addresses);
+  for (size_t i = 0; i < count; i++) {
+    run = i && values[i] == values[i - 1] ? run + 1 : 1;
+    if (run > most) return true;
+  }
+  return false;
+}
+
+/* Returns whether uses of a value read a register. Integers are parts of instructions. */
+static bool is_in_register(LLVMValueRef value)
+{
+  return !LLVMIsAConstantInt(value) && !LLVMIsAFunction(value) && !LLVMValueIsBasicBlock(value);
+}
+
+static bool uses_more_than(kj_arena *arena, LLVMBasicBlockRef block, size_t most)
+{
+  size_t instructions = 0, operands = 0, count = 0;
+  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
+    instructions++;
+  if (instructions <= most) return false;
+  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
+    operands += (size_t)LLVMGetNumOperands(i);
+  LLVMValueRef *values = KJ_NEW_ARRAY(arena, LLVMValueRef, operands);
+  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
+    for (unsigned k = 0; k < (unsigned)LLVMGetNumOperands(i); k++) {
+      LLVMValueRef value = LLVMGetOperand(i, k);
+      if (is_in_register(value)) values[count++] = value;
+    }
+  return has_longer_run(values, count, most);
+}
+
+bool kg_has_frequent_value(kj_arena *arena, LLVMModuleRef module)
+{
+  enum { MOST_USES = 8192 };
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    if (kg_is_settled(f)) continue;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      if (uses_more_than(arena, b, MOST_USES)) return true;
+  }
+  return false;
 }
 
 static bool is_any(LLVMValueRef instruction) { return instruction != NULL; }

@@ -80,7 +80,7 @@ def check_failing(kjit_run, device, n, failing):
 # Of an access that would be out of bounds, so that the version with all checks runs, and is not made.
 UNREACHED = "  var c = i32(0)\n  if s > 5 { c += i32(x[n + 64]) }"
 
-for name, made in [("stores", stores(2500)), ("blocks", blocks(1500)), ("50 loops", blocks(150)), ("lets", lets(6000))]:
+for name, made in [("stores", stores(2500)), ("blocks", blocks(1500)), ("50 loops", blocks(150)), ("lets", lets(6000)), ("uses", lets(9000))]:
     check(*sys.argv[1:3], name, made)
 for n in (60, 600):
     check(*sys.argv[1:3], f"{n} checks", compare(n), "usual")
