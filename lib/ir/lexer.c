@@ -298,6 +298,17 @@ static void read_quoted_name(ki_lexer *lexer)
   token->length = (size_t)(lexer->at - token->start);
 }
 
+/* Reads a name such as `@limit`, by which formulas name variables beside columns. */
+static void read_variable(ki_lexer *lexer)
+{
+  ki_token *token = &lexer->token;
+  lexer->at++;
+  while (lexer->at < lexer->end && is_word(*lexer->at)) lexer->at++;
+  token->length = (size_t)(lexer->at - token->start);
+  token->kind = KJ_TOKEN_NAME;
+  token->name = kj_get_entry(&lexer->names, token->start, token->length);
+}
+
 /* ---- numbers ---- */
 
 static int digit_value(char c)
@@ -525,6 +536,7 @@ void ki_next_token(ki_lexer *lexer)
   else if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1)))) read_number(lexer);
   else if (c == '"' || (c == '\'' && lexer->is_formula)) read_string(lexer);
   else if (c == '`' && lexer->is_formula) read_quoted_name(lexer);
+  else if (c == '@' && lexer->is_formula && is_letter(peek(lexer, 1))) read_variable(lexer);
   else read_punctuation(lexer);
 }
 

@@ -26,6 +26,7 @@ SEED = int(time.time())
 print("seed", SEED)
 draw, rng = random.Random(SEED), np.random.default_rng(SEED)
 ROWS = 203
+EMPTY: list = []
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8"]
 
 
@@ -238,7 +239,7 @@ def test_refused():
     refused(lambda: kjit.eval("x + words", given), "of float64 and a column of texts")
     refused(lambda: kjit.eval("x + 1j", given), "formula:1:5")
     refused(lambda: kjit.eval("x + z", given, z=x[:3]), "has the shape (3,)", ValueError)
-    refused(lambda: kjit.eval("sum(x)", given), "a value for each row")
+    refused(lambda: kjit.eval("sum(x) + 1", given), "a value for each row")
     refused(lambda: kjit.eval("+".join(["x"] * 5000), given), "levels")
     out = np.zeros(1)
     refused(lambda: kjit.eval("v + 1", out=out, v=np.ma.MaskedArray([1.0], [True])), "nulls", ValueError)
@@ -253,6 +254,69 @@ def test_functions():
 
         absent = {"complex", "conj", "real", "imag", "contains", "sum", "prod", "min", "max", "ones_like"}
         print("of numexpr only:", sorted(set(functions) - set(names) - absent))
+
+
+def test_reductions():
+    """A reduction of a whole formula, beside NumPy and numexpr."""
+    a, i, m = rng.normal(size=ROWS), rng.integers(-9, 9, ROWS), rng.normal(size=(4, 5))
+    for text, want in (
+        ("sum(a * i)", (a * i).sum()),
+        (" prod( a ) ", a.prod()),
+        ("max(i)", i.max()),
+        ("min(where(a > 0, a, 1.0))", np.where(a > 0, a, 1).min()),
+        ("sum(m, axis=0)", m.sum(0)),
+        ("sum(m + 1, 1)", (m + 1).sum(1)),
+        ("sum(m, -1)", m.sum(-1)),
+    ):
+        got = kjit.eval(text, {"a": a, "i": i, "m": m})
+        assert np.shape(got) == np.shape(want) and np.allclose(got, want), (text, got, want)
+        if numexpr and "-1" not in text:
+            other = numexpr.evaluate(text.strip(), {"a": a, "i": i, "m": m})
+            assert np.allclose(got, other) and np.shape(got) == np.shape(other), text
+    masked = np.ma.array(a, mask=a < 0)
+    assert np.isclose(kjit.eval("sum(x)", x=masked), a[a >= 0].sum())
+    out = np.zeros(5)
+    assert kjit.eval("sum(m, 0)", out=out, m=m) is out and np.allclose(out, m.sum(0))
+    if pyarrow:
+        assert kjit.eval("max(x)", x=pyarrow.array([1, None, 3])).as_py() == 3
+    refused(lambda: kjit.eval("  sum(x * yy)", x=a), "formula:1:11: error: there is no column `yy`")
+    refused(lambda: kjit.eval("min(x, y)", x=a, y=a), "`minimum(a, b)`")
+
+
+def test_forms_of_pandas():
+    """Variables of the program and assignments, as in DataFrame.eval."""
+    if not pandas:
+        return
+    frame = pandas.DataFrame({"a": rng.normal(size=ROWS), "i": rng.integers(0, 9, ROWS), "s": rng.choice(["x", "y", "z"], ROWS)})
+    limit, word, words, few, more = 0.5, "x", ["x", "z"], (1, 3), rng.normal(size=ROWS)
+    for text in (
+        "a + @limit",
+        "@limit * i > a",
+        "s == @word",
+        "s in @words",
+        "s not in @words",
+        "i in @few and a > @limit",
+        "a * @more",
+        "s == '@word'",
+        "d = a + i",
+        "`two words` = a * @limit",
+        "a = a * 2",
+    ):
+        got, want = kjit.eval(text, frame), frame.eval(text)
+        assert type(got) is type(want) and np.array_equal(np.asarray(got), np.asarray(want)), (text, got, want)
+        if isinstance(got, pandas.DataFrame):  # pandas writes `two words` as BACKTICK_QUOTED_STRING_two_words
+            assert list(got)[:3] == list(want)[:3] and list(got)[3:] in ([], ["d"], ["two words"])
+    refused(lambda: kjit.eval("a > @none", frame), "there is no variable `none`", NameError)
+    refused(lambda: kjit.eval("i in @EMPTY", frame), "`EMPTY` is empty", ValueError)
+    refused(lambda: kjit.eval("i in @pandas", frame), "is not iterable", TypeError)
+    refused(lambda: kjit.eval("d = a", frame, out=np.zeros(ROWS)), "so it has no `out`", TypeError)
+    refused(lambda: kjit.eval("d = a + q", frame), "formula:1:9: error: there is no column `q`")
+    refused(lambda: kjit.eval("a + @", frame), "expected a value, found `@`")
+    columns = {"a": frame["a"].to_numpy()}
+    assert np.allclose(kjit.eval("b = a + @limit", columns)["b"], columns["a"] + limit)
+    if pyarrow:
+        table = pyarrow.table(columns)
+        assert kjit.eval("b = a * 2", table).column_names == ["a", "b"]
 
 
 def test_dates():
@@ -376,5 +440,7 @@ for test in (
     test_pandas,
     test_refused,
     test_functions,
+    test_reductions,
+    test_forms_of_pandas,
 ):
     test()

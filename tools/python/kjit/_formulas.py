@@ -4,6 +4,7 @@ import functools
 import re
 import sys
 
+from . import _formula_forms as formula_forms
 from . import _kjit, _state, dtypes
 
 _NULLABLE, _BITS, _TEXT = 1, 2, 512
@@ -16,19 +17,24 @@ _TIMESTAMP, _DURATION = 4, 8
 _UNITS = {"D": 16, "s": 32, "ms": 64, "us": 128, "ns": 256}
 _ARROW_DATES = {"tdD": ("i32", _TIMESTAMP | 16), "tdm": ("i64", _TIMESTAMP | 64)}
 _ARROW_UNITS = {"s": 32, "m": 64, "u": 128, "n": 256}
-_NAME = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`([^`\n]*)`|(?<![\w.])([A-Za-z_]\w*)(?!\w*\s*\()")
+_NAME = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`([^`\n]*)`|(?<![\w.@])(@?[A-Za-z_]\w*)(?!\w*\s*\()")
 
 
 def eval(formula, table=None, /, *, out=None, device=None, **columns):
     """Computes a formula such as `"a * sin(b) + where(c > 0, c, 0)"` for each row of its columns.
-    The syntax is numexpr's.
+    The syntax is numexpr's and pandas'.
 
     table: a pandas or polars data frame, a pyarrow table or record batch, or a dictionary of
     columns. Further columns are passed as keyword arguments. Any other name in the formula refers
     to the caller's variable of that name, if it is an array, as in numexpr. A column is a NumPy
     array, a number, a masked array, a pandas Series, or an object with the Arrow PyCapsule
-    interface; all columns have the same shape. out: a NumPy array for the result. device: the
-    device that computes; the default is the CPU.
+    interface; all columns have the same shape. As in pandas, `@x` is the caller's variable x: a
+    column, a number or a string, and after `in` a list. out: a NumPy array for the result. device:
+    the device that computes; the default is the CPU.
+
+    As in numexpr, a whole formula can be a reduction: `sum(...)`, `prod(...)`, `min(...)` or
+    `max(...)`, with an axis as the second argument. As in pandas, `"d = a + b"` returns the table with
+    a new column d.
 
     The result is a NumPy array if all columns are NumPy arrays or numbers. A pandas data frame or
     Series gives a Series. Arrow columns give a pyarrow array, or a masked array if pyarrow is not
@@ -37,7 +43,21 @@ def eval(formula, table=None, /, *, out=None, device=None, **columns):
     """
     if not isinstance(formula, str):
         raise TypeError(f"kjit.eval takes a formula as a string, not {type(formula).__name__}")
-    found = _find_columns(formula, table, columns, sys._getframe(1))
+    return _evaluated(formula, table, out, device, columns, sys._getframe(1))
+
+
+def _evaluated(formula, table, out, device, columns, frame):
+    name, inner = formula_forms.assigned(formula)
+    if name is not None and table is not None:
+        if out is not None:
+            raise TypeError(f"kjit.eval: the formula assigns to the column `{name}`, so it has no `out`")
+        return formula_forms.with_column(table, name, _evaluated(inner, table, None, device, columns, frame))
+    how, axis, inner = formula_forms.reduced(formula)
+    if how is not None:
+        values = _evaluated(inner, table, None, device, columns, frame)
+        return formula_forms.reduce(values, how, axis, out)
+    formula = formula_forms.with_constants(formula, frame)
+    found = _find_columns(formula, table, columns, frame)
     rows = _common_shape(found)
     _share_dictionary([column for column in found.values() if column.flags & _TEXT])
     kinds = tuple((name, column.type, column.flags, column.texts) for name, column in found.items())
@@ -88,6 +108,8 @@ def _find_columns(formula, table, columns, frame):
 
 
 def _find(name, table, columns, frame):
+    if name[0] == "@":
+        return formula_forms.variable(name[1:], frame)
     if name in columns:
         if columns[name] is None:
             raise TypeError(f"column `{name}` is None; {_EXPECTED}")
