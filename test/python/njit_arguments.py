@@ -514,3 +514,30 @@ for n in np.random.randint(-99, 99, 5).tolist():
     assert all(type(v) is float for pair in halves for v in pair), halves
     assert all(type(v) is float for v in defaulted(n)) and defaulted(n) == (n, n) and defaulted(n, "half") == (1.5, n / 2)
     assert of_other_types("pair", n) == (n, n) and of_other_types("one", n) == n  # no types in common: the text decides
+
+
+# members whose values are tuples of numbers
+class Planet(enum.Enum):
+    EARTH = (5.97e24, 6.37e6)
+    VENUS = (4.87e24, 6.05e6)
+
+
+def chosen_member(a, b, first):
+    return a if first else b
+
+
+def constant_member(number):
+    if number > 2:
+        return Planet.EARTH
+    return Planet.VENUS
+
+
+def member_and_mass(a):
+    return a, a.value[0]
+
+
+for number in (1, 3):
+    check(chosen_member, Planet.EARTH, Planet.VENUS, number > 1)
+    check(chosen_member, Color.RED, Color.BLUE, number > 1)
+    check(constant_member, number)
+check(member_and_mass, Planet.VENUS)

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
 """What njit's options and signatures mean, and the warning about what Python's interpreter runs."""
+import io
 import warnings
 
 import kjit
@@ -324,3 +325,57 @@ else:
     raise AssertionError("compiled after disable_compile")
 third.disable_compile(False)
 assert third(7.5) == 2.5 and len(third.signatures) == 2
+
+# The code of the compiled functions.
+@njit
+def weighted(a, w):
+    total = 0.0
+    for v in a:
+        total += v * w
+    return total
+
+
+assert weighted(np.arange(3.0), 2) == 6.0 and weighted(np.arange(3, dtype=np.float32), 2.5) == 7.5
+codes = weighted.inspect_llvm()
+assert list(codes) == weighted.signatures and len(codes) == 2
+assert "define" in codes[weighted.signatures[0]] and "double" in weighted.inspect_llvm(weighted.signatures[1])
+assert "weighted:" in weighted.inspect_asm((float64[::1], int64)) and "weighted:" in weighted.inspect_asm()[weighted.signatures[1]]
+with io.StringIO() as out:
+    weighted.inspect_types(out)
+    assert "a: f32[:] C" in out.getvalue() and "a: f64[:] C" in out.getvalue(), out.getvalue()
+for make, args in ((lambda: np.zeros(3), ()), (lambda t: t[0], ((1, 2),))):
+    function = njit(make)
+    function(*args)
+    try:
+        function.inspect_llvm()
+    except NotImplementedError as error:
+        assert "Python runs" in str(error) or "tuples" in str(error), error
+    else:
+        raise AssertionError(args)
+
+# Globals are constants from the first call with arguments of these types on, until recompile().
+FACTOR = 2
+
+
+@njit
+def times_factor(x):
+    return x * FACTOR
+
+
+@njit
+def array_of_factor(x):
+    return np.zeros(2) + FACTOR * x
+
+
+@njit("int64(int64)")
+def signed_factor(x):
+    return x * FACTOR
+
+
+used = times_factor, array_of_factor, signed_factor
+assert [np.max(f(3)) for f in used] == [6, 6, 6]
+FACTOR = 5
+assert [np.max(f(3)) for f in used] == [6, 6, 6]
+for f in used:
+    f.recompile()
+assert [np.max(f(3)) for f in used] == [15, 15, 15]

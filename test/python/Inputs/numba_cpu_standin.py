@@ -21,7 +21,7 @@ from numba.tests import support
 
 import kjit
 import kjit.cuda
-from kjit import _njit
+from kjit import _njit, _signatures
 
 kjit.keep_sources()  # of functions that exec makes
 
@@ -75,7 +75,7 @@ class Judged(_njit.Njit):
 
 
 class Signed(Judged):
-    """A function with a signature, to whose types numbers are converted."""
+    """A function with a signature that kjit's types cannot express, to whose types numbers are converted."""
 
     signature = None
 
@@ -83,6 +83,16 @@ class Signed(Judged):
         if not keywords and len(args) == len(self.signature):
             args = [convert(a, t) for a, t in zip(args, self.signature)]
         return super().__call__(*args, **keywords)
+
+
+def signed(python, options, given):
+    """A function with signatures."""
+    try:
+        return Judged(getattr(python, "py_func", python), options, _signatures.parse(given))
+    except TypeError:
+        made = Signed(getattr(python, "py_func", python), options)
+        made.signature = arguments_of(given)
+        return made
 
 
 def convert(value, kind):
@@ -105,25 +115,21 @@ def jit(signature_or_function=None, locals=None, cache=False, pipeline_class=Non
     if pipeline_class is not None:
         raise OutOfScope("passes of Numba's")
     options = {k: v for k, v in options.items() if v is not None and k not in ("nopython", "nogil", "_nrt", "no_rewrites", "no_cfunc_wrapper", "forceinline", "looplift")}
-    if isinstance(options.get("fastmath"), (set, dict)):
-        options["fastmath"] = bool(options["fastmath"])
     if options.get("inline") not in (None, "always", "never") or not set(options) <= ACCEPTED:
         raise OutOfScope("options: " + ", ".join(sorted(options)))
     function = signature_or_function
 
-    def decorate(python, kind=Judged, signature=None):
-        made = kind(getattr(python, "py_func", python), options)
-        if signature is not None:
-            made.signature = signature
-        return made
+    def decorate(python):
+        return Judged(getattr(python, "py_func", python), options)
 
     if function is None:
         return decorate
     if isinstance(function, (str, tuple, types.Type, numba.core.typing.templates.Signature)):
-        signature = arguments_of(function)
-        return lambda python: decorate(python, Signed, signature)
+        return lambda python: signed(python, options, function)
+    if isinstance(function, list) and len(function) == 1:
+        return lambda python: signed(python, options, function[0])
     if isinstance(function, list):
-        return lambda python: decorate(python, Signed, arguments_of(function[0])) if len(function) == 1 else decorate(python)
+        return lambda python: signed(python, options, function)
     return decorate(function)
 
 

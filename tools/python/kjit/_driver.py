@@ -275,7 +275,7 @@ def _variant(whole, body, kinds):
     splitter, function = whole._splitter, whole.py_func
     node = splitter.node
     names = {id(loop): f"__kjit_loop_{i}" for i, loop in enumerate(splitter.loops)}
-    around = dict(splitter.static.around)
+    around = {**_globals_of(function), **splitter.static.around}
     around |= {names[id(loop)]: part.run for loop, part in zip(splitter.loops, whole._parts)}
     around[_UNCOMPILED] = Uncompiled
     filled = _fill(body, names)
@@ -308,6 +308,12 @@ def _variant(whole, body, kinds):
     driver = space["around"](**{name: value for name, value in around.items() if name not in own})
     driver.__defaults__, driver.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return driver
+
+
+def _globals_of(function):
+    """Returns the global names that a function uses and their values now. They are constants from
+    then on, as in compiled code."""
+    return {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
 
 
 def _with_fields(value):

@@ -7,7 +7,7 @@ import os
 import threading
 import types
 
-from . import _aligned, _functions, _kjit, _overloading
+from . import _aligned, _functions, _kjit, _njit_code, _overloading
 from ._composed import Composed, result_shape
 from ._errors import CLASSES, Error, NotCompiledError, SourceError, warn
 from ._shapes import shape_of
@@ -111,7 +111,7 @@ def _is_parallel(option):
     return bool(option) and option.get("prange", True) if isinstance(option, dict) else bool(option)
 
 
-class Njit(Composed, _functions.Function):
+class Njit(_njit_code.Code, Composed, _functions.Function):
     """A function on the CPU, made by kjit.njit."""
 
     is_typed = is_njit = True
@@ -176,6 +176,13 @@ class Njit(Composed, _functions.Function):
         elif not val and self._is_fixed:
             self._signatures = self._freed
         self._is_fixed = val
+        self._forget()
+
+    def recompile(self):
+        """Compiles the function again at its next call, with the present values of its globals."""
+        self.__dict__.update(_made=None, _loaded=None, _splitter_made=None, _driver_made=None, _wants_driver=False)
+        for name in ("_variants", "_overloads", "by_signature"):
+            self.__dict__.pop(name, None)
         self._forget()
 
     # ---- functions that stay in Python ----

@@ -54,6 +54,8 @@ class NamedTuples:
         """Returns the Shape of an expression that is a named tuple or contains one, the Member of
         an enumeration member, or None for other expressions."""
         value = self.static_value(node)
+        if isinstance(value, enum.Enum) and _has_numbers(value.value):
+            return Member(type(value))
         if value is not static.UNKNOWN:
             shape = _shapes.shape_of(value) if isinstance(value, (enum.Enum, tuple)) else None
             return shape if isinstance(shape, (Shape, Member)) and shape.has_fields() else None
@@ -135,6 +137,12 @@ class NamedTuples:
         """Returns whether an expression is a recursive call of the function."""
         thing = self.static_value(node.func) if isinstance(node, ast.Call) else None
         return getattr(thing, "py_func", thing) is self.python
+
+
+def _has_numbers(value):
+    """Returns whether the value of an enumeration member is a number or a tuple of numbers."""
+    items = value if isinstance(value, tuple) else (value,)
+    return bool(items) and all(isinstance(item, (bool, int, float, complex)) for item in items)
 
 
 def is_called(thing, node):
