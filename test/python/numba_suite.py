@@ -32,13 +32,17 @@ import sys
 import tempfile
 import zipfile
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "Inputs"))
+import numba_suite_kinds  # noqa: E402
+
 VERSION = "0.30.4"
 # What the tests import beside numba-cuda, so that the outcomes are the same on every machine that can fetch it.
 PACKAGES = ("numpy==2.2.6", "ml_dtypes==0.5.1")
-HERE = os.path.dirname(os.path.abspath(__file__))
 # The simulator, KJIT_DEVICE=python, has expectations of its own.
 EXPECTED = os.path.join(HERE, "Inputs", "numba_suite_simulated.txt" if os.environ.get("KJIT_DEVICE") == "python" else "numba_suite.txt")
 CHILD = os.path.join(HERE, "Inputs", "numba_standin.py")
+PAGE = os.path.join(HERE, "..", "..", "docs", "numba.md")  # its tables have to agree with numba_suite.txt
 SECONDS = 240  # for a file
 
 # Files that are about Numba's insides: which, why.
@@ -242,6 +246,8 @@ def main():
     if options.update:
         write_expected({**{n: {m: (*r, 0) for m, r in rows.items()} for n, rows in expected.items()}, **found})
         return bool(crashed)
+    if os.environ.get("KJIT_DEVICE") != "python":
+        numba_suite_kinds.check_page(PAGE, expected)
     changed = 0
     for name, rows in found.items():
         for method, (outcome, reason, seconds) in rows.items():

@@ -336,6 +336,7 @@ def install():
         sys.modules[f"numba.cuda.{name}"] = Extension(f"numba.cuda.{name}")
     extension = sys.modules["numba.cuda.extending"] = Extension("numba.cuda.extending")
     vars(extension).update(_as_numba._names_of_extending("cuda.extending"))
+    sys.modules["numba.core.extending"] = sys.modules["numba.extending"] = extension
     for name in ("utils", "launchconfig", "cudadrv", "cgutils", "extending", "cudaimpl", "compiler", "typing", "np", "libdevicefuncs",
                  "vector_types", "device_init", "cudadecl", "descriptor", "dispatcher", "simulator", "typeconv", "kernels"):
         if name in ("types", "dispatcher"):
