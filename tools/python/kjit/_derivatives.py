@@ -150,7 +150,7 @@ class _Entry(Function):
     def innermost(self):
         return self._derivative.innermost()
 
-    def returns_value(self):
+    def _returns_value(self):
         return not self._form.is_void
 
     def write_callee(self, builder):

@@ -81,7 +81,7 @@ class _Recorder(Function):
         callee = of.write_callee(builder) if hasattr(of, "write_callee") else builder.function(of)
         names = ", ".join(f"a{i}" for i in range(self._count))
         lines = [f"func NAME(i, value, words, {names}) {{", f"  {callee}({names})", "}"]
-        if of.returns_value():
+        if of._returns_value():
             lines[1] = f"  {builder.function(_RECORD)}({callee}({names}), 0, words)"
         name = builder.generated(f"{self.__name__}_elsewhere", [[line] for line in lines])
         builder.write_all()
@@ -105,7 +105,7 @@ def call(function, args, device):
     start = zeros((1,), "i32", device=device)
     map(identity, start, out=computed(recorders[len(args)], 1, record, *args))
     words = record.to_host()
-    return _read(words, 0)[0] if function.returns_value() else None
+    return _read(words, 0)[0] if function._returns_value() else None
 
 
 def _read(words, at):

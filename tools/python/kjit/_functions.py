@@ -357,7 +357,7 @@ class Function(_Compiled, _kjit.Function):
         loaded = module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
         return _without_none(_Pair(loaded)) if self._made_module().returns_optional else loaded
 
-    def returns_value(self):
+    def _returns_value(self):
         """Returns whether the function returns a value."""
         return bool(self._made_module().returned)
 
