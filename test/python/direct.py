@@ -17,6 +17,7 @@ DEVICES = 2
 driver.fake_set_devices(DEVICES)
 
 import kjit  # noqa: E402
+import kjit.numpy  # noqa: E402
 
 
 class Seen(ctypes.Structure):
@@ -342,6 +343,27 @@ for kind, width, is_shared in (("f4", 10, 0), ("f4", 32, 0), ("f4", 48, 0), ("f4
         assert after.launches > before.launches
         if by == 0:
             assert after.launches == before.launches + 1 and bool(after.shared_bytes) == is_shared, (kind, width, after.shared_bytes)
+
+# ---- a func that Python calls with arrays of a GPU runs there: one launch, of a grid whose first thread has work ----
+
+
+@kjit.func
+def energy(x, scale):
+    total = 0.0
+    for i in range(len(x)):
+        total += scale * kjit.sin(x[i]) * x[i]
+    return total
+
+
+for kind in ("f4", "f8"):
+    x = kjit.array(np.ones(5, kind), device="cuda:0")
+    for call in (lambda: energy(x, 0.5), lambda: kjit.grad(energy, 0)(x, 0.5)):
+        before = look()
+        call()
+        after = look()
+        assert after.launches == before.launches + 1 and tuple(after.grid) == (1, 1, 1), (after.launches - before.launches, tuple(after.grid))
+    grown = kjit.grad(lambda x: kjit.numpy.sum(kjit.numpy.sin(x) * x))(x)
+    assert grown.device == "cuda:0" and grown.shape == x.shape and look().launches > after.launches
 
 # ---- PyTorch exports a tensor while the tensor's GPU is current: import makes it current, and restores the previous one ----
 
