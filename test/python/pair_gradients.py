@@ -162,8 +162,6 @@ refused(kjit.TypingError, "`func` returns int64", lambda: kjit.pairs_gradient(wh
 refused(kjit.TypingError, "derivatives are supported only with respect to float32 and float64", lambda: kjit.pairs_gradient(product, x.astype("i4"), y, cotangents=c, by=0))
 large = {"cotangents": c, "arguments": (np.ones(65),)}
 refused(kjit.UnsupportedError, "1 to 64 elements", lambda: kjit.pairs_gradient(lambda u, w, i, j, a: u[0] * a[j], x, y, **large))
-print("ok")
-
 
 # ---- the value beside the derivatives ----
 
@@ -179,3 +177,32 @@ for operator, wanted in sums.items():
             close(result, wanted)
             for number, got in zip(by, found, strict=True):
                 close(got, want[NUMBERS.index(number)])
+
+
+# ---- rows of f16 and bf16: sums of more terms than such numbers can count ----
+
+
+def slope(u, w, i, j, s):
+    d = u[0] * w[0] - u[1] * w[1]
+    return kjit.exp(-s * d * d)
+
+
+x, y = rng.uniform(0.5, 1, (6, 2)), rng.uniform(0.5, 1, (6000, 2))
+c = rng.uniform(0.5, 1, 6)
+for kind, unit in (("f16", 2.0**-10), ("bf16", 2.0**-7)):
+    u, w, given = (kjit.array(a, dtype=kind) for a in (x, y, c))
+    # NumPy gets the same rounded numbers.
+    a, b, g = (kjit.map(lambda v: v, part, dtype="f64").to_host() for part in (u, w, given))
+    d = a[:, :1] * b[:, 0] - a[:, 1:] * b[:, 1]
+    e = np.exp(-0.5 * d * d)
+    back = -g[:, None] * e * d
+    wanted = {"x": np.stack([back @ b[:, 0], -back @ b[:, 1]], 1), "y": np.stack([back.T @ a[:, 0], -back.T @ a[:, 1]], 1)}
+    value, gx, gy = kjit.pairs_gradient(slope, u, w, cotangents=given, arguments=(0.5,), by=(0, 1), value=True)
+    for got, want in ((value, e.sum(1)), (gx, wanted["x"]), (gy, wanted["y"])):
+        assert got.dtype.text == kind and got.device == u.device, (got.dtype, kind)
+        close(kjit.map(lambda v: v, got, dtype="f64"), want, 2 * unit)
+    again = kjit.pairs_gradient(slope, u, w, cotangents=given, arguments=(0.5,))
+    assert [g.dtype.text if hasattr(g, "dtype") else type(g) for g in again][:2] == [kind, kind]
+    _, pulled = kjit.pullback(kjit.pairs, slope, u, w, arguments=(0.5,))
+    close(kjit.map(lambda v: v, pulled(given)[1], dtype="f64"), wanted["x"], 2 * unit)
+print("ok")

@@ -63,6 +63,10 @@ def zeros(shape, dtype="f64", device=None):
     return full(shape, False if element_of(dtype) == "bool" else 0, dtype, device)
 
 
+def _same(x):
+    return x
+
+
 def array(source, dtype=None, device=None):
     """Returns a new array with the shape and elements of `source`.
 
@@ -71,6 +75,10 @@ def array(source, dtype=None, device=None):
 
     Raises ArgumentError if kjit does not support the elements, or if they are not aligned or have another byte order.
     """
+    if dtype is not None and element_of(dtype) in dtypes.SCALARS and element_of(dtype) not in dtypes._NUMPY:
+        from ._algorithms import map  # NumPy has no such type: bf16
+
+        return map(_same, array(source, None, device), dtype=dtype)
     if dtype is not None or isinstance(source, (list, tuple, int, float, complex)):
         import numpy
         source = numpy.asarray(source if not isinstance(source, _kjit.Array) else source.to_host(),

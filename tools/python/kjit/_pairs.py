@@ -2,8 +2,9 @@
 
 from operator import index
 
-from . import _kjit
+from . import _kjit, dtypes
 from ._algorithms import Computed, Plain, Plan, Several, map, operator_of, perform, perhaps
+from ._derivatives import is_array
 from ._folds import reduce
 from ._traced import recorded
 
@@ -76,11 +77,29 @@ _VALUE = 0x7FFFFFFF  # KJIT_PAIRS_VALUE
 _PAIR_RESULTS = {"add": None, "mean": None, "logaddexp": "logaddexp", "max": "argmax", "min": "argmin"}
 
 
+_FLOATS = ("float16", "bfloat16", "float32", "float64", "f16", "bf16", "f32", "f64")
+
+
 def _is_float(x):
     """Returns whether derivatives are computed for an argument by default: it holds floats."""
     if isinstance(x, (int, float)):
         return isinstance(x, float)
-    return str(getattr(x, "dtype", "")) in ("float32", "float64", "f32", "f64")
+    return str(getattr(x, "dtype", "")) in _FLOATS
+
+
+def _narrow(x):
+    """Returns "f16" or "bf16" for an array of such numbers, and None for anything else."""
+    name = dtypes.name_of(x.dtype) if is_array(x) else None
+    return name if name in ("f16", "bf16") else None
+
+
+def _in_f32(x, options):
+    """Returns an array of f16 or bf16 as an array of f32, and any other operand unchanged."""
+    return map(_same, x, dtype="f32", **_of_stream(options)) if _narrow(x) else x
+
+
+def _same(x):
+    return x
 
 
 def chosen(by, rows, further):
@@ -128,11 +147,21 @@ def pairs_gradient(
     derivatives by x or by an argument computes it, too.
 
     chunk and devices: see `kjit.pairs`; derivatives by y also need no more than `chunk` rows of y on a device. options:
-    see `kjit.reduce`. Raises ArgumentError for shapes, and TypingError for another operator, for elements other than
-    f32 and f64, and for a function without a derivative.
+    see `kjit.reduce`. Arrays of f16 and bf16 are converted to f32 first; their derivatives are computed in f32 and
+    rounded at the end. Raises ArgumentError for shapes, and TypingError for another operator, for elements other than
+    floats, and for a function without a derivative.
     """
     rows, further = (x, *y) if isinstance(y, tuple) else (x, y), _further(arguments)
     numbers = chosen(by, rows, further)
+    if any(_narrow(a) for a in (*rows, *further, cotangents, result)):
+        wide = lambda given: _in_f32(given, options)  # noqa: E731
+        found = pairs_gradient(
+            function, wide(x), tuple(wide(a) for a in y) if isinstance(y, tuple) else wide(y), operator, cotangents=wide(cotangents),
+            by=numbers, result=wide(result), arguments=tuple(wide(a) for a in further), value=value, chunk=chunk, devices=devices, **options
+        )  # fmt: skip
+        all_given = (*rows, None, None, *further)
+        types = [_narrow(cotangents)] * value + [_narrow(all_given[number]) for number in numbers]
+        return tuple(a if kind is None else map(_same, a, dtype=kind, **_of_stream(options)) for a, kind in zip(found, types, strict=True))
     if operator not in _PAIR_RESULTS:
         known = ", ".join(_PAIR_RESULTS)
         raise TypeError(f"reductions over pairs have derivatives for the operators {known}, not for {operator!r}")
