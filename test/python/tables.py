@@ -266,3 +266,22 @@ for dtype, signs in SIGNS.items():
         text = f"def f(row, v):\n    return row.a {sign} row.b\n"
         function = made(text, kjit.NA, kjit.isna)
         check(with_numpy(columns), text, function, [function(Row({"a": a, "b": b}), 0) for a, b in zip(left, right)], 0)
+
+# Arrays whose elements are not aligned, as other processes send them.
+
+
+def unaligned(values):
+    made = np.frombuffer(b"?" + values.tobytes(), values.dtype, offset=1)
+    assert not made.flags.aligned
+    return made
+
+
+x, n = unaligned(np.arange(20.0)), unaligned(np.arange(20) % 3)
+assert kjit.table({"x": x, "n": n}).apply(lambda row: row.x + row.n).tolist() == (x + n).tolist()
+assert kjit.table({"x": x, "n": n}).groupby("n").agg(s=("x", "sum"))["s"].tolist() == [x[n == k].sum() for k in range(3)]
+assert kjit.table({"x": np.ma.array(x, mask=n == 0)}).apply(lambda row: row.x).tolist() == np.where(n == 0, None, x).tolist()
+assert kjit.eval("x * 2 + n", {"x": x, "n": n}).tolist() == (x * 2 + n).tolist()
+if pandas:
+    frame = pandas.DataFrame({"x": x, "t": unaligned(np.arange(20).astype("M8[ns]"))}, copy=False)
+    assert kjit.table(frame).apply(lambda row: row.x * 2).tolist() == (x * 2).tolist()
+    assert kjit.table(frame).rolling("2ns", on="t")["x"].sum().tolist() == [x[max(0, i - 1) : i + 1].sum() for i in range(20)]

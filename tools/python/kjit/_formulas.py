@@ -206,6 +206,7 @@ def _of_numpy(name, value, kind):
     if array.dtype.kind in "UT" and array.ndim == 1:
         return _of_texts(name, value, kind)
     data = numpy.ascontiguousarray(array)
+    data = data if data.flags.aligned else data.copy()
     dates = 0
     if data.dtype.kind in "mM":
         dates = _date_flags(name, data.dtype)

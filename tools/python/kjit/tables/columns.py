@@ -179,7 +179,8 @@ def of_result(name, result):
 
 
 def check_numpy(values):
-    """Returns a NumPy array if functions can use its type. Raises Refused otherwise."""
+    """Returns a NumPy array if functions can use its type. An array whose elements are not aligned, such
+    as one that another process has sent, is copied. Raises Refused for other types."""
     import numpy
 
     dtype = values.dtype
@@ -189,4 +190,8 @@ def check_numpy(values):
         raise Refused(f"elements of the type {dtype} are not in the byte order of the machine")
     if dtype.kind in "mM" and numpy.datetime_data(dtype)[0] == "generic":
         raise Refused(f"dates of the type {dtype} have no unit")
-    return values
+    return aligned(values)
+
+
+def aligned(values):
+    return values if values.flags.aligned else values.copy()

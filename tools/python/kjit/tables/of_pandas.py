@@ -1,7 +1,7 @@
 """Tables of pandas: their columns, and results as pandas objects with the same index."""
 
 from . import of_arrow
-from .columns import Chunk, Column, Data, Refused, check_numpy
+from .columns import Chunk, Column, Data, Refused, aligned, check_numpy
 
 _NO_VALUES = {
     "DatetimeTZDtype": "dates with a time zone are not supported: convert the column with .dt.tz_convert(None)",
@@ -63,7 +63,7 @@ def _coded(codes, count):
     """Returns a chunk of strings. Functions of columns without missing strings have results that
     cannot be missing."""
     is_there = codes >= 0
-    return Chunk(codes, None if is_there.all() else is_there, count)
+    return Chunk(aligned(codes), None if is_there.all() else is_there, count)
 
 
 def _of_texts(series, dtype, count):

@@ -8,7 +8,7 @@ import re
 import numpy
 
 from . import keys, rolling_kernels
-from .columns import find_column
+from .columns import aligned, find_column
 
 # Names of units in pandas, of its older versions, too -> nanoseconds.
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "D": 86400 * 10**9, "W": 7 * 86400 * 10**9}
@@ -63,7 +63,7 @@ def times_of(table, on, span):
         values = getattr(index, "values", None)
         if getattr(getattr(values, "dtype", None), "kind", "") not in ("M", "m"):
             raise TypeError('rolling(): a span of time needs the column of the times, rolling("3s", on="time")')
-        return values
+        return aligned(values)
     from .grouping import usable
 
     column = usable(find_column(table._columns, on))
