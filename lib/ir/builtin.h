@@ -152,7 +152,8 @@ enum {
   KJ_MATH_LONG = 4,         /* has branches and at least 100 instructions */
   KJ_MATH_LOOPS = 8,        /* has loops */
   KJ_MATH_APPROXIMATE = 16, /* uses libdevice's f32 approximation even without @fastmath */
-  KJ_MATH_VECTOR = 32       /* libmvec has vector variants of the host function */
+  KJ_MATH_VECTOR = 32,      /* libmvec has vector variants of the host function */
+  KJ_MATH_LONG_F32 = 64     /* KJ_MATH_LONG, also for f32 */
 };
 
 /* Names of a math function in the libraries, from math.def. NULL means that the library

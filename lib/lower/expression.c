@@ -148,6 +148,8 @@ static LLVMValueRef lower_load(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_LOAD);
   kl_array_value array = kl_lower_array(l, expr->x);
+  if (l->vector_loads && kl_is_vector_access(l, &array, &expr->args))
+    return l->vector_loads[(array.object - 1) * l->vector_count + l->vector_step];
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, kl_check_of_expr(l, expr));
   if (expr->is_watched) kl_watch_access_at(l, expr->location, &array, pointer, KJ_WATCH_READ);
   return kl_load_element(l, &array, pointer, kl_element_alignment(l, &array, &expr->args));

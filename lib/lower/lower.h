@@ -201,6 +201,8 @@ struct kl_lowering {
   const kt_var *vector_variable;
   LLVMValueRef vector_base; /* i64 */
   uint32_t vector_step, vector_count;
+  /* values of loads at vector_variable, at argument * vector_count + step; NULL means none */
+  LLVMValueRef *vector_loads;
 
   kj_location location; /* location of the statement being lowered */
   /* for asserted facts, private to asserted_facts.c: start and end address of each array argument,
@@ -683,6 +685,8 @@ LLVMMetadataRef kl_make_scope(kl_lowering *l, LLVMMetadataRef domain, const char
 /* ---- statement.c ---- */
 
 void kl_lower_stmts(kl_lowering *l, const kt_stmts *stmts);
+/* Lowers a STORE whose value is already lowered. */
+void kl_lower_store_of(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef value);
 void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt);
 void kl_lower_while(kl_lowering *l, const kt_stmt *stmt);
 void kl_lower_for(kl_lowering *l, const kt_stmt *stmt);
@@ -706,6 +710,17 @@ typedef struct kl_counted_loop {
 void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,
                    LLVMValueRef step, const char *name);
 void kl_end_loop(kl_lowering *l, kl_counted_loop *loop);
+
+/* ---- grouping.c ---- */
+
+/* How a thread handles adjacent elements of a range at once. */
+typedef struct kl_grouping {
+  uint32_t count; /* elements of a group; 1 means that the loop is not vectorized */
+  bool is_reduction, has_branches;
+  const kt_expr **loads; /* loads at the loop variable, one for each argument */
+  size_t load_count;
+} kl_grouping;
+kl_grouping kl_choose_grouping(kl_lowering *l, const kt_stmt *stmt);
 
 /* ---- strided_range.c: grid_range and block_range over numbered threads ---- */
 

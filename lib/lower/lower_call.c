@@ -293,6 +293,7 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   l->loop = NULL;
   l->parallel_loop = l->iteration_scope = NULL;
   l->vector_variable = NULL;
+  l->vector_loads = NULL;
   l->stack_limit = NULL;
   kl_begin_body(l);
   bind_parameters(l, instance);

@@ -574,8 +574,12 @@ static void lower_assign(kl_lowering *l, const kt_stmt *stmt)
 
 static void lower_store(kl_lowering *l, const kt_stmt *stmt)
 {
+  kl_lower_store_of(l, stmt, kl_lower_expr(l, stmt->value));
+}
+
+void kl_lower_store_of(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef value)
+{
   KJ_ASSERT(stmt->kind == KJ_TS_STORE);
-  LLVMValueRef value = kl_lower_expr(l, stmt->value);
   kl_array_value array = kl_lower_array(l, stmt->array);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &stmt->indices,
                                             kl_check_of(l, stmt->is_checked, stmt->is_left_out));

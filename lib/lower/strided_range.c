@@ -6,271 +6,15 @@
  * combines the loads and the stores of the copies. The copies must be independent, which alias
  * scopes express: every access is at the loop variable itself, in aligned contiguous arguments, and
  * each written argument is disjoint from, or the same as, each other one. Atomics may access any
- * element of shared memory, or of arguments with the same relations. */
+ * element of shared memory, or of arguments with the same relations.
+ *
+ * Branches in a body, such as those of tanh, would separate the loads and the stores of the copies.
+ * If such a body ends with its only store, all loads come before the first copy, and all stores
+ * after the last one. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/debug.h"
-
-/* ---- whether a loop can be vectorized ---- */
-
-/* limit for the cost of all copies of the body; cost of a math function */
-enum { MOST_COPIED = 640, MATH_COST = 12 };
-
-typedef struct scan {
-  kl_lowering *l;
-  const kt_var *var;
-  uint64_t *touched, *written, *updated; /* sets of arguments; updated means by atomics */
-  uint32_t cost, largest;
-  bool fails;
-} scan;
-
-static void scan_expr(scan *s, const kt_expr *expr);
-
-static void scan_list(scan *s, const kt_exprs *list)
-{
-  for (size_t i = 0; i < list->count && !s->fails; i++) scan_expr(s, list->items[i]);
-}
-
-/* Returns whether the array is an argument itself. A view would not be aligned. */
-static bool is_whole_argument(kl_lowering *l, const kl_array_value *array)
-{
-  for (size_t i = 0; i < l->parameters.count; i++)
-    if (l->parameters.items[i].value == array->pointer)
-      return l->parameters.items[i].parameter.kind == KJ_PARAMETER_POINTER;
-  return false;
-}
-
-static bool is_uniform_index(const kt_expr *expr)
-{
-  if (expr->kind == KJ_T_CONST) return true;
-  return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
-}
-
-/* Returns whether the memory belongs to no argument. A vectorized body does not store to it. */
-static bool is_own_memory(const kt_expr *x)
-{
-  return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST);
-}
-
-static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, bool is_store)
-{
-  s->cost++;
-  if (!is_store && is_own_memory(x)) {
-    scan_list(s, indices);
-    return;
-  }
-  s->fails = true;
-  if (x->kind != KJ_T_VAR || (x->var->kind != KJ_V_PARAM && x->var->kind != KJ_V_LET)) return;
-  kl_array_value array = kl_get_array(s->l, x->var);
-  if (!kl_is_argument(array.object)) return;
-  bool is_uniform = !is_store;
-  for (size_t i = 0; i < indices->count; i++)
-    is_uniform = is_uniform && is_uniform_index(indices->items[i]);
-  uint32_t argument = array.object - 1;
-  s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
-  s->fails = !is_uniform;
-  if (is_uniform || indices->count != 1) return;
-  const kt_expr *index = indices->items[0];
-  bool is_unit =
-    LLVMIsAConstantInt(array.strides[0]) && LLVMConstIntGetZExtValue(array.strides[0]) == 1;
-  bool is_aligned = s->l->c->request->signature->arguments[argument].facts & KJ_FACT_ALIGNED16;
-  if (index->kind != KJ_T_VAR || index->var != s->var || !is_unit || !is_aligned ||
-      !is_whole_argument(s->l, &array))
-    return;
-  kjit_type element = ki_type(s->l->c->types, array.type)->element;
-  /* one access is already as wide as several scalar ones */
-  if (kl_is_composed_type(s->l, element)) return;
-  uint32_t size = kl_scalar_bytes(s->l, element);
-  if (size > s->largest) s->largest = size;
-  if (is_store) s->written[argument / 64] |= (uint64_t)1 << argument % 64;
-  s->fails = false;
-}
-
-/* Returns whether a math function is code without branches. Branches would separate the loads of
- * the copies. */
-static bool is_straight_math(ki_builtin_id id)
-{
-  return ki_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
-}
-
-static bool calls_library(const ki_builtin *builtin)
-{
-  static const kl_lower_builtin library[] = { kl_lower_math,  kl_lower_rsqrt, kl_lower_sincos,
-                                              kl_lower_ldexp, kl_lower_frexp, kl_lower_modf,
-                                              kl_lower_ilogb };
-  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-    if (library[i] == kl_lower_table[builtin->id]) return true;
-  return false;
-}
-
-/* Returns whether an atomic is relaxed and a single instruction. Compare-and-swap loops and fences
- * would separate the loads of the copies. */
-static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
-{
-  if (kl_lower_table[expr->builtin->id] != kl_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
-      kl_scalar_bytes(l, expr->type) < 4)
-    return false;
-  ki_combine op = (ki_combine)expr->builtin->operation;
-  return !kl_is_float_type(l, expr->type) || op == KJ_COMBINE_ADD || op == KJ_COMBINE_SUB;
-}
-
-/* Scans an atomic with any indices. */
-static void scan_atomic(scan *s, const kt_expr *expr)
-{
-  KJ_ASSERT(expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
-  s->cost++;
-  s->fails = !is_simple_atomic(s->l, expr);
-  scan_list(s, &expr->indices);
-  scan_list(s, &expr->args);
-  if (s->fails || is_own_memory(expr->x)) return;
-  s->fails = true;
-  if (expr->x->kind != KJ_T_VAR || expr->x->var->kind != KJ_V_PARAM) return;
-  kl_array_value array = kl_get_array(s->l, expr->x->var);
-  if (!kl_is_argument(array.object)) return;
-  uint32_t argument = array.object - 1;
-  s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
-  s->updated[argument / 64] |= (uint64_t)1 << argument % 64;
-  s->fails = false;
-}
-
-static void scan_builtin(scan *s, const kt_expr *expr)
-{
-  if (expr->builtin->flags & KJ_PLACE) {
-    scan_atomic(s, expr);
-    return;
-  }
-  bool is_library = calls_library(expr->builtin);
-  s->cost += is_library ? MATH_COST : 1;
-  bool is_double = expr->type == KJIT_F64 && is_library;
-  s->fails = !(expr->builtin->flags & KJ_PURE) ||
-             (is_library && !is_straight_math(expr->builtin->id)) || is_double;
-  if (!s->fails) scan_list(s, &expr->args);
-}
-
-static void scan_stmts(scan *s, const kt_stmts *stmts);
-
-static void scan_call(scan *s, const kt_expr *expr)
-{
-  KJ_ASSERT(expr->kind == KJ_T_CALL);
-  const kt_stmts *body = &expr->instance->body;
-  scan_list(s, &expr->args);
-  for (size_t i = 0; i < expr->args.count; i++)
-    if (kl_is_array_type(s->l, expr->args.items[i]->type)) s->fails = true;
-  if (s->fails || !body->count || body->items[body->count - 1]->kind != KJ_TS_RETURN ||
-      s->cost > MOST_COPIED) {
-    s->fails = true;
-    return;
-  }
-  kt_stmts before = *body;
-  before.count--;
-  scan_stmts(s, &before);
-  if (!s->fails && body->items[before.count]->value) scan_expr(s, body->items[before.count]->value);
-}
-
-static void scan_expr(scan *s, const kt_expr *expr)
-{
-  if (!expr || s->fails) return;
-  s->fails = !kl_is_straight(s->l, expr);
-  if (s->fails) return;
-  switch (expr->kind) {
-  case KJ_T_CONST:
-  case KJ_T_VAR: s->fails = kl_is_array_type(s->l, expr->type); return;
-  case KJ_T_EXTENT:
-  case KJ_T_STRIDE: s->fails = expr->x->kind != KJ_T_VAR; return;
-  case KJ_T_LOAD: scan_access(s, expr->x, &expr->args, false); return;
-  case KJ_T_VIEW: s->fails = true; return;
-  case KJ_T_BUILTIN: scan_builtin(s, expr); return;
-  case KJ_T_CALL: scan_call(s, expr); return;
-  case KJ_T_BINARY:
-    s->fails =
-      expr->op == KJIT_OP_POW || ((expr->op == KJIT_OP_MOD || expr->op == KJIT_OP_FLOORDIV) &&
-                                  kl_is_float_type(s->l, expr->type));
-    break;
-  case KJ_T_UNARY:
-  case KJ_T_COMPARE:
-  case KJ_T_LOGIC:
-  case KJ_T_COND:
-  case KJ_T_CONVERT:
-  case KJ_T_TUPLE:
-  case KJ_T_ITEM:
-  case KJ_T_ELEMENT:
-  case KJ_T_INSERT:
-  case KJ_T_MEMBER:
-  case KJ_T_ADDRESS:
-  case KJ_T_POINTED:
-  case KJ_T_EMPTY: break;
-  }
-  s->cost++;
-  for (size_t i = 0; i < kt_operand_count(expr); i++) scan_expr(s, kt_operand(expr, i));
-}
-
-static void scan_stmts(scan *s, const kt_stmts *stmts)
-{
-  for (size_t i = 0; i < stmts->count && !s->fails; i++) {
-    const kt_stmt *stmt = stmts->items[i];
-    s->fails =
-      stmt->kind != KJ_TS_ASSIGN && stmt->kind != KJ_TS_STORE && stmt->kind != KJ_TS_EVALUATE;
-    scan_expr(s, stmt->value);
-    if (!s->fails && stmt->kind == KJ_TS_STORE) scan_access(s, stmt->array, &stmt->indices, true);
-    if (stmt->kind == KJ_TS_ASSIGN && kl_is_array_type(s->l, stmt->var->type)) s->fails = true;
-  }
-}
-
-static bool in_set(const uint64_t *set, uint32_t argument)
-{
-  return set[argument / 64] >> argument % 64 & 1;
-}
-
-/* Returns whether every pair of arguments, one of which is written, is disjoint or the same. */
-static bool are_independent(scan *s)
-{
-  const kj_signature *signature = s->l->c->request->signature;
-  bool relies_on_same = false, relies_on_disjoint = false;
-  for (uint32_t a = 0; a < signature->count; a++) {
-    for (uint32_t b = 0; (in_set(s->written, a) || in_set(s->updated, a)) && b < signature->count;
-         b++) {
-      if (a == b || !in_set(s->touched, b)) continue;
-      kj_relation relation = signature->relations
-                               ? (kj_relation)signature->relations[a * signature->count + b]
-                               : KJ_RELATION_ANY;
-      if (relation == KJ_RELATION_ANY) return false;
-      relies_on_same |= relation == KJ_RELATION_SAME;
-      relies_on_disjoint |= relation == KJ_RELATION_DISJOINT;
-    }
-  }
-  s->l->c->used_same |= relies_on_same;
-  s->l->c->used_disjoint |= relies_on_disjoint;
-  return true;
-}
-
-static bool is_empty(const kl_lowering *l, const uint64_t *set)
-{
-  for (uint32_t i = 0; i <= l->c->request->signature->count / 64; i++)
-    if (set[i]) return false;
-  return true;
-}
-
-/* Returns the number of elements that a thread may handle at once with 16-byte accesses, or 1. */
-static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduction)
-{
-  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
-  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || l->is_long_version ||
-      kl_shows_variables(l))
-    return 1;
-  uint32_t words = l->c->request->signature->count / 64 + 1;
-  scan s = { .l = l, .var = stmt->vars.items[0] };
-  uint64_t **sets[] = { &s.touched, &s.written, &s.updated };
-  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-    *sets[i] = KJ_NEW_ARRAY(l->c->arena, uint64_t, words);
-  scan_stmts(&s, &stmt->body);
-  if (s.fails || s.largest == 0 || s.largest > KJ_FACT_WIDTH / 2) return 1;
-  uint32_t count = KJ_FACT_WIDTH / s.largest;
-  if (s.cost * count > MOST_COPIED || !are_independent(&s)) return 1;
-  l->c->used_aligned16 = true;
-  *is_reduction = is_empty(l, s.written);
-  return count;
-}
 
 /* ---- one dimension ---- */
 
@@ -355,6 +99,53 @@ static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint
   l->vector_step = l->vector_count = 0;
 }
 
+static void begin_copy(kl_lowering *l, const range *r, LLVMValueRef base, uint32_t step)
+{
+  l->vector_step = step;
+  l->iteration_scope = l->iteration_scopes[step];
+  set_loop_variable(l, l->vector_variable, exact(kl_add(l, base, number(r, step))));
+}
+
+/* Lowers the copies of a body with branches: all loads at the loop variable, then the statements of
+ * each copy, then all stores. */
+static void lower_copies_apart(kl_lowering *l, const range *r, LLVMValueRef base,
+                               const kl_grouping *g)
+{
+  uint32_t count = g->count;
+  kt_stmts before = r->stmt->body;
+  const kt_stmt *store = before.items[--before.count];
+  LLVMValueRef stored[KJ_FACT_WIDTH];
+  KJ_ASSERT(store->kind == KJ_TS_STORE && count <= KJ_FACT_WIDTH);
+  l->vector_variable = r->stmt->vars.items[0];
+  l->vector_base = kl_extend_position(l, base);
+  l->vector_count = count;
+  make_iteration_scopes(l, count);
+  uint32_t arguments = l->c->request->signature->count;
+  LLVMValueRef *loaded = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, (size_t)arguments * count);
+  for (size_t k = 0; k < g->load_count; k++)
+    for (uint32_t i = 0; i < count; i++) {
+      begin_copy(l, r, base, i);
+      uint32_t argument = kl_get_array(l, g->loads[k]->x->var).object - 1;
+      loaded[argument * count + i] = kl_lower_expr(l, g->loads[k]);
+    }
+  l->vector_loads = loaded;
+  for (uint32_t i = 0; i < count; i++) {
+    begin_copy(l, r, base, i);
+    kl_lower_stmts(l, &before);
+    l->location = store->location;
+    kl_debug_statement(l, store->location);
+    stored[i] = kl_lower_expr(l, store->value);
+  }
+  l->vector_loads = NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    begin_copy(l, r, base, i);
+    kl_lower_store_of(l, store, stored[i]);
+  }
+  l->vector_variable = NULL;
+  l->iteration_scope = NULL;
+  l->vector_step = l->vector_count = 0;
+}
+
 enum { IN_FLIGHT = 4 };
 
 /* Lowers the main part of a loop that only reads. Such a loop has many iterations in each thread,
@@ -393,16 +184,20 @@ static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMV
 
 /* Lowers groups of `count` elements and then the remaining elements. Group numbers and element
  * numbers stay below the extent, so nothing overflows. */
-static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef extent, uint32_t count,
-                              bool is_reduction)
+static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef extent,
+                              const kl_grouping *g)
 {
+  uint32_t count = g->count;
   KJ_ASSERT((count & (count - 1)) == 0);
   LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)),
                groups = kl_lshr(l, extent, shift);
-  LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
+  LLVMValueRef first =
+    g->is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
   kl_counted_loop loop = { .id = r->id, .polled = r->stmt };
   kl_begin_loop(l, &loop, first, groups, r->count, "groups");
-  lower_copies(l, r, exact(kl_shl(l, loop.counter, shift)), count, !is_reduction);
+  LLVMValueRef base = exact(kl_shl(l, loop.counter, shift));
+  if (g->has_branches) lower_copies_apart(l, r, base, g);
+  else lower_copies(l, r, base, count, !g->is_reduction);
   kl_end_loop(l, &loop);
   LLVMValueRef done = exact(kl_shl(l, groups, shift));
   lower_scalar_loop(l, r, kl_add(l, done, r->rank), extent);
@@ -411,15 +206,14 @@ static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef exten
 static void lower_line(kl_lowering *l, const range *r)
 {
   LLVMValueRef extent = r->extents[0];
-  bool is_reduction = false;
-  uint32_t count = vector_count(l, r->stmt, &is_reduction);
-  if (count == 1) {
+  kl_grouping g = kl_choose_grouping(l, r->stmt);
+  if (g.count == 1) {
     lower_scalar_loop(l, r, r->rank, extent);
     return;
   }
   if (r->stmt->kind == KJ_TS_GRID_FOR && !l->c->code->elements_a_thread)
-    l->c->code->elements_a_thread = count;
-  lower_vector_loop(l, r, extent, count, is_reduction);
+    l->c->code->elements_a_thread = g.count;
+  lower_vector_loop(l, r, extent, &g);
 }
 
 /* ---- two and three dimensions ---- */
