@@ -142,6 +142,15 @@ def methods_of(path):
             for m in c.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name.startswith("test")]
 
 
+def names_of_files(tests):
+    return sorted(os.path.relpath(p, tests) for p in glob.glob(os.path.join(tests, "**", "test_*.py"), recursive=True))
+
+
+def names_in_scope(tests, pattern=""):
+    """Names of the files that match a pattern and are not out of scope as a whole."""
+    return [n for n in names_of_files(tests) if re.search(pattern, n) and not any(n.startswith(start) for start in OUT)]
+
+
 def run_file(tests, name):
     """{method: (outcome, reason, seconds)}"""
     written = methods_of(os.path.join(tests, name))
@@ -231,7 +240,7 @@ def main():
     packages = fetch_packages(options.folder)
     if packages:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")]))
-    names = sorted(os.path.relpath(p, tests) for p in glob.glob(os.path.join(tests, "**", "test_*.py"), recursive=True))
+    names = names_of_files(tests)
     if options.only:
         names = [n for n in names if re.search(options.only, n)]
     if options.share:

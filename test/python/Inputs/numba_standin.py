@@ -9,7 +9,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
-import json
 import math
 import os
 import pathlib
@@ -18,13 +17,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-import traceback
 import types
 import unittest
 import warnings
 
 import numpy as np
+
+import suite_results
+from suite_results import LEFT_OUT
 
 import kjit
 from kjit import _as_numba, cuda
@@ -134,9 +134,6 @@ SETTINGS = {"CUDA_MEMORY_MANAGER": "default", "CUDA_ENABLE_MINOR_VERSION_COMPATI
             "DEBUG_JITTED_ARRAYS": False, "CUDA_LAUNCH_BLOCKING": False, "NPY_RELAXED_STRIDES_CHECKING": 1,
             "PYVERSION": sys.version_info[:2], "CUDA_DEBUG_POLY": False, "CUDA_DEBUG_POLY_USE_TYPED_CONST": False}
 
-
-# Tests whose reason begins with this are left out by the stand-in; other skipped tests say so themselves.
-LEFT_OUT = "left out: "
 
 # What numba_cuda/tests/support.py has for assertPreciseEqual. Its other parts are Numba's own and cannot be loaded.
 COMPARISON = """_bool_types _exact_typesets _approx_typesets _sequence_typesets _float_types _complex_types _detect_family _fix_dtype
@@ -403,86 +400,6 @@ def install():
     make_pytest()  # the same on every machine
 
 
-def first_line(error):
-    text = " ".join(str(error).replace(FOLDER + os.sep, "").split())  # wherever the tests lie
-    return f"{type(error).__name__}: {text}"[:160]
-
-
-class Result(unittest.TestResult):
-    def __init__(self, file):
-        super().__init__()
-        self.file, self.worst = file, None
-
-    def startTest(self, test):
-        super().startTest(test)
-        self.worst, self.start = None, time.time()
-        self.file.write(json.dumps([name_of(test), "began", ""]) + "\n")
-        self.file.flush()
-
-    def stopTest(self, test):
-        outcome, reason = self.worst or ("pass", "")
-        self.file.write(json.dumps([name_of(test), outcome, reason, round(time.time() - self.start, 2)]) + "\n")
-        self.file.flush()
-
-    def addError(self, test, error):
-        if os.environ.get("NUMBA_SUITE_TRACE"):
-            traceback.print_exception(*error)
-        self.worst = "fail", first_line(error[1])
-
-    addFailure = addError
-
-    def addSubTest(self, test, subtest, error):
-        if error is not None and self.worst is None:
-            self.addError(test, error)
-
-    def addSkip(self, test, reason):
-        self.worst = ("omit", reason[len(LEFT_OUT):]) if reason.startswith(LEFT_OUT) else ("skip", reason)
-
-    def addExpectedFailure(self, test, error):
-        self.worst = "xfail", first_line(error[1])
-
-    def addUnexpectedSuccess(self, test):
-        self.worst = "xpass", "Numba does not do this"
-
-
-def name_of(test):
-    return f"{type(test).__name__}.{test._testMethodName}"
-
-
-def tests_of(suite):
-    for item in suite:
-        if isinstance(item, unittest.TestSuite):
-            yield from tests_of(item)
-        else:
-            yield item
-
-
-def main():
-    install()
-    wanted = os.environ.get("NUMBA_SUITE_TEST")
-    package, _, last = os.path.splitext(os.path.relpath(FILE, FOLDER))[0].replace(os.sep, ".").rpartition(".")
-    with open(RESULTS, "a") as file:
-        done = {json.loads(line)[0] for line in open(RESULTS)}
-        try:
-            module = importlib.import_module(f"numba.cuda.tests.{package}.{last}")
-            suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-        except BaseException as error:
-            if os.environ.get("NUMBA_SUITE_TRACE"):
-                traceback.print_exc()
-            outcome = "skip" if isinstance(error, unittest.SkipTest) else "fail"
-            file.write(json.dumps(["*", outcome, "import: " + first_line(error)]) + "\n")
-            return
-        result = Result(file)
-        prepared = set()
-        for test in tests_of(suite):
-            if type(test) not in prepared:
-                prepared.add(type(test))
-                type(test).setUpClass()
-            if name_of(test) not in done and (not wanted or wanted in name_of(test)):
-                test.run(result)
-    sys.stdout.flush()
-
-
 def serve_programs(folder):
     """Programs that tests run in processes of their own find the stand-in, too: the interpreter loads it as it starts."""
     with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
@@ -492,8 +409,13 @@ def serve_programs(folder):
     os.environ["PYTHONPATH"] = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
 
 
-if __name__ == "__main__":
+def main():
     threading.current_thread().name = "main"
     with tempfile.TemporaryDirectory() as folder:
         serve_programs(folder)
-        main()
+        install()
+        suite_results.run_file(FOLDER, FILE, RESULTS)
+
+
+if __name__ == "__main__":
+    main()

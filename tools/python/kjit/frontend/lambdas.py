@@ -29,11 +29,12 @@ def recompile(source, code):
         _kjit.set_deaf(False)
 
 
-def find(tree, code):
-    """Returns the lambda expression of the code, or None."""
+def find(tree, nodes, code):
+    """Returns the lambda expression of the code, or None. nodes: the functions and lambda expressions
+    of the tree that begin on the line of the code."""
     if code.co_name != "<lambda>":
         return None
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno and _has_parameters(n, code)]
+    nodes = [n for n in nodes if isinstance(n, ast.Lambda) and _has_parameters(n, code)]
     exact = [node for node in nodes if _is_at(node, code)]
     if exact:
         return exact[0]

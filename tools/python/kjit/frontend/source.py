@@ -19,13 +19,24 @@ class Source:
 
     def __init__(self, file, lines, is_fixed=False, tree=None):
         self.file, self.lines, self.is_fixed, self.is_tree = file, lines, is_fixed, tree is not None
-        self._tree = tree
+        self._tree, self._functions = tree, None
 
     @property
     def tree(self):
         if self._tree is None:
             self._tree = ast.parse("".join(self.lines), self.file)
         return self._tree
+
+    def functions_at(self, line):
+        """Returns the functions and lambda expressions of the tree that begin on a line, in the order
+        of ast.walk. A function with decorators begins at the first decorator."""
+        if self._functions is None:
+            self._functions = {}
+            for node in ast.walk(self.tree):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+                    self._functions.setdefault(first, []).append(node)
+        return self._functions.get(line, [])
 
     def quote(self, line):
         return self.lines[line - 1].rstrip("\n") if 0 < line <= len(self.lines) else None
@@ -160,18 +171,15 @@ def find(function, source):
     if not source.lines and not source.is_tree:
         raise missing
     try:
-        tree = source.tree
+        nodes = source.functions_at(code.co_firstlineno)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise missing from None
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            if code.co_firstlineno == min([node.lineno, *(d.lineno for d in node.decorator_list)]):
-                return node
-        elif (
-            isinstance(node, ast.AsyncFunctionDef) and node.lineno == code.co_firstlineno and node.name == code.co_name
-        ):
+            return node
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == code.co_name:
             raise source.error(node, "an async function cannot be compiled: write an ordinary function")
-    node = lambdas.find(tree, code)
+    node = lambdas.find(source.tree, nodes, code)
     if node is None:
         raise missing
     return node
