@@ -50,12 +50,15 @@ def run_in_kjit(tests, path, results):
 CHILDREN = {"numba": (run_in_numba, {"NUMBA_ENABLE_CUDASIM": "1"}), "kjit": (run_in_kjit, {"KJIT_DEVICE": "python"})}
 
 
-def run(simulator, tests, name):
-    """Returns {test: Test} for the tests of a file."""
+def run(simulator, tests, name, bytecode):
+    """Returns {test: Test} for the tests of a file. bytecode: the folder where Python keeps the compiled modules of both simulators, as
+    it does for an installed package."""
     path = os.path.join(tests, name)
     command = [sys.executable, os.path.abspath(__file__), "--child", simulator]
+    environment = {**os.environ, **CHILDREN[simulator][1], "PYTHONPYCACHEPREFIX": bytecode}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
-        done = subprocess.run([*command, tests, path, results.name], env={**os.environ, **CHILDREN[simulator][1]}, stdin=subprocess.DEVNULL,
+        done = subprocess.run([*command, tests, path, results.name], env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=1800)
         if done.returncode:
             raise SystemExit(f"{name} in the simulator of {simulator}: exit status {done.returncode}\n{done.stderr}")
@@ -69,14 +72,14 @@ def fewest(rounds):
             for test, found in rounds[0].items() if all(r.get(test, found).outcome == found.outcome for r in rounds)}
 
 
-def measure(tests, names, rounds):
+def measure(tests, names, rounds, bytecode):
     """Returns {file: {simulator: {test: Test}}}."""
     found = {}
     for name in names:
         runs = {"numba": [], "kjit": []}
         for _ in range(rounds):
             for simulator, of in runs.items():
-                of.append(run(simulator, tests, name))
+                of.append(run(simulator, tests, name, bytecode))
         found[name] = {simulator: fewest(of) for simulator, of in runs.items()}
         print(f"{name}: {sum(t.outcome == 'pass' for t in found[name]['kjit'].values())} tests pass", file=sys.stderr)
     return found
@@ -126,7 +129,7 @@ def main():
     tests = numba_suite.fetch(options.folder)
     if tests is None:
         raise SystemExit(f"pip cannot fetch numba-cuda {numba_suite.VERSION}")
-    found = measure(tests, numba_suite.names_in_scope(tests, options.only), options.rounds)
+    found = measure(tests, numba_suite.names_in_scope(tests, options.only), options.rounds, os.path.join(options.folder, "bytecode"))
     print_table(found, options.least)
     if options.list:
         print_differences(found)

@@ -59,44 +59,58 @@ def expression(names, depth, is_integer):
                           f"helper({inner[0]}, {inner[1]})", f"float32({inner[0]})", f"math.atan({inner[0]} * 0.5)"])
 
 
-def together():
-    """Statements in which the threads of a block work together; v is a value of each thread, which they change."""
-    return random.choice([
-        "s[t] = v; cuda.syncthreads(); v = v + s[(t + 1) % 32]; cuda.syncthreads()",
-        "v = v + cuda.shfl_down_sync(0xffffffff, v, 1)",
-        "v = v + cuda.shfl_xor_sync(0xffffffff, v, 4)",
-        "v = v + cuda.shfl_up_sync(0xffffffff, v, 3) * 2",
-        "v = v + cuda.shfl_sync(0xffffffff, v, 7)",
-        "v = v + cuda.syncthreads_count(v > 3)",
-        "v = v + (1 if cuda.any_sync(0xffffffff, v > 100) else 2)",
-        "v = v + cuda.popc(cuda.ballot_sync(0xffffffff, v > 3))",
-        "cuda.atomic.add(q, t % 4, np.int64(v) % 1000)",
-        "cuda.atomic.max(q, 6 + t % 3, np.int64(v) % 1000)",
-        "if t % 2 == 0:\n    cuda.atomic.add(q, 5, 1)\ncuda.syncthreads()",
-        "k = 0\nwhile k < t % 5:\n    v = v + k\n    k += 1",
-        "for j in range(3):\n    if j == t % 3:\n        continue\n    v += j * 2",
-        "w[0] = v; w[1] = w[0] + 1; v = w[1]",
-        "c[i] += 1; c[i] *= 3; v = v + c[i]",
-    ])
+# Statements in which the threads of a block work together; v is a value of each thread, which they change.
+TOGETHER = [
+    "s[t] = v; cuda.syncthreads(); v = v + s[(t + 1) % 32]; cuda.syncthreads()",
+    "v = v + cuda.shfl_down_sync(0xffffffff, v, 1)",
+    "v = v + cuda.shfl_xor_sync(0xffffffff, v, 4)",
+    "v = v + cuda.shfl_up_sync(0xffffffff, v, 3) * 2",
+    "v = v + cuda.shfl_sync(0xffffffff, v, 7)",
+    "v = v + cuda.syncthreads_count(v > 3)",
+    "v = v + (1 if cuda.any_sync(0xffffffff, v > 100) else 2)",
+    "v = v + cuda.popc(cuda.ballot_sync(0xffffffff, v > 3))",
+    "v = v + cuda.syncthreads_and(v > 3) * 2 - cuda.syncthreads_or(v > 50)",
+    "v = v + (1 if cuda.all_sync(0xffffffff, v > 3) else 2) + (3 if cuda.eq_sync(0xffffffff, v > 3) else 4)",
+    "v = v + cuda.popc(cuda.match_any_sync(0xffffffff, t // 5))",
+    "m, e = cuda.match_all_sync(0xffffffff, t // 64); v = v + (cuda.popc(m) if e else 7)",
+    "v = v + cuda.popc(cuda.lanemask_lt())",
+    "g[i] = v; cuda.cg.this_grid().sync(); v = v + g[(i + 32) % 64]; cuda.cg.this_grid().sync()",
+    "cuda.atomic.add(q, t % 4, np.int64(v) % 1000)",
+    "cuda.atomic.sub(q, 4, np.int64(v) % 100)",
+    "cuda.atomic.max(q, 6 + t % 3, np.int64(v) % 1000)",
+    "cuda.atomic.min(q, 9, -(np.int64(v) % 1000))",
+    "cuda.atomic.and_(q, 10, np.int64(v)); cuda.atomic.or_(q, 11, np.int64(v)); cuda.atomic.xor(q, 12, np.int64(v))",
+    # Numbers of elements of p and of x are NaN. The results do not depend on the order of the threads.
+    *(f"cuda.atomic.{name}(p, t % 4, np.float64(x[i]))" for name in ("max", "min", "nanmax", "nanmin")),
+    "cuda.atomic.inc(u, t % 2, 9); cuda.atomic.dec(u, 2, 7)",
+    "cuda.atomic.cas(q, 13 + t % 2, 0, t % 2 + 5)",
+    "if t % 2 == 0:\n    cuda.atomic.add(q, 5, 1)\ncuda.syncthreads()",
+    "k = 0\nwhile k < t % 5:\n    v = v + k\n    k += 1",
+    "for j in range(3):\n    if j == t % 3:\n        continue\n    v += j * 2",
+    "w[0] = v; w[1] = w[0] + 1; v = w[1]",
+    "c[i] += 1; c[i] *= 3; v = v + c[i]",
+]
 
 
-def kernel():
-    is_integer = random.random() < 0.5
-    x, y = (random.choice(INTEGERS if is_integer else TYPES) for _ in range(2))
+def kernel(statement=None):
+    """A kernel and the types of its arrays. statement: of TOGETHER, with which the kernel reads float64 elements; None for random ones."""
+    is_integer = statement is None and random.random() < 0.5
+    x, y = (random.choice(INTEGERS if is_integer else TYPES) if statement is None else np.dtype("f8") for _ in range(2))
     result = random.choice([x, y, np.dtype("i8" if is_integer else "f8")])
     depth = random.choice([1, 2, 3])
     first = expression(["x[i]", "y[i]", "n"], depth, is_integer)
-    is_alone = random.random() < 0.5
+    is_alone = statement is None and random.random() < 0.5
     lines = ["i = cuda.grid(1)", "t = cuda.threadIdx.x"]
     if is_alone:
         lines += [f"r[i] = {first}"]
     else:
         kind = "np.int64" if is_integer else "np.float64"
         lines += [f"s = cuda.shared.array(32, {kind})", f"w = cuda.local.array(2, {kind})", f"v = {kind}(x[i] % 50 if x[i] == x[i] else 1) + y[i] * 0"]
-        lines += [line for _ in range(random.randrange(1, 5)) for part in together().split("; ") for line in part.split("\n")]
+        chosen = [statement] if statement is not None else random.choices(TOGETHER, k=random.randrange(1, 5))
+        lines += [line for one in chosen for part in one.split("; ") for line in part.split("\n")]
         lines += ["r[i] = v"]
     body = textwrap.indent("\n".join(lines), "    ")
-    text = f"def kernel(r, x, y, n, q, c):\n{body}\n"
+    text = f"def kernel(r, x, y, n, q, c, p, u, g):\n{body}\n"
     return text, (x, y, result)
 
 
@@ -108,7 +122,7 @@ def values(dtype):
         made = rng.integers(0, min(limits.max, 100), 2 * THREADS, dtype=dtype)
         made[rng.random(2 * THREADS) < 0.1] = limits.max
         return made
-    return rng.choice(np.array([0.0, 1.0, -1.5, 2.5, 3.75, -7.0, 100.125], dtype), 2 * THREADS)
+    return rng.choice(np.array([0.0, 1.0, -1.5, 2.5, 3.75, -7.0, 100.125, np.nan], dtype), 2 * THREADS)
 
 
 HEAD = """
@@ -128,7 +142,9 @@ def helper(a, b):
 
 def run(text, dtypes, simulated):
     x, y, result = dtypes
-    arguments = [np.zeros(2 * THREADS, result), values(x), values(y), random.randrange(1, 9), np.zeros(9, np.int64), np.ones(2 * THREADS, np.int64)]
+    arguments = [np.zeros(2 * THREADS, result), values(x), values(y), random.randrange(1, 9), np.zeros(15, np.int64), np.ones(2 * THREADS, np.int64),
+                 np.array([0.0, np.nan, 3.0, np.nan]), np.zeros(3, np.uint32), np.zeros(2 * THREADS)]
+    arguments[4][10] = -1
     space = {}
     exec(compile(HEAD + text, f"<kernel {simulated}>", "exec"), space)
     cuda.config.ENABLE_CUDASIM = int(simulated)
@@ -143,8 +159,8 @@ def run(text, dtypes, simulated):
 def compare_random():
     global rng
     ran = 0
-    for number in range(count):
-        text, dtypes = kernel()
+    for number in range(len(TOGETHER) + count):
+        text, dtypes = kernel(TOGETHER[number] if number < len(TOGETHER) else None)
         state, drawn = random.getstate(), number + seed
         found = []
         for simulated in (False, True):
@@ -155,7 +171,7 @@ def compare_random():
             except Exception as error:
                 found.append(error)
         if isinstance(found[0], Exception):
-            if isinstance(found[1], Exception) or "shifts" in str(found[0]):
+            if number >= len(TOGETHER) and (isinstance(found[1], Exception) or "shifts" in str(found[0])):
                 continue
             fail(f"{text}{[str(d) for d in dtypes]}: only the CPU target fails: {found[0]}")
             continue
@@ -163,11 +179,11 @@ def compare_random():
         if isinstance(found[1], Exception):
             fail(f"{text}{[str(d) for d in dtypes]}: only the simulator fails: {type(found[1]).__name__}: {found[1]}")
             continue
-        for name, a, b in zip("r x y n q c".split(), *found):
+        for name, a, b in zip("r x y n q c p u g".split(), *found):
             if not np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"):
                 fail(f"{text}{[str(d) for d in dtypes]}: {name} is {a} on the CPU target, {b} in the simulator")
                 break
-    assert ran > count // 3, ran
+    assert ran > len(TOGETHER) + count // 3, ran
     return ran
 
 
@@ -285,6 +301,31 @@ def with_words(r):
 def dividing(r):
     r[0] = 1 // r[1]
 
+class Own(Exception):
+    pass
+
+@cuda.jit(debug=True, opt=False)
+def own_exception(r):
+    i = cuda.grid(1)
+    if i == 3:
+        raise Own("too large", 7)
+
+@cuda.jit
+def placed(r, part):
+    a = cuda.local.array(3, np.uint8, alignment=256)
+    s = cuda.shared.array(5, np.float32, alignment=512)
+    t = cuda.shared.array(2, POINT)
+    v = cuda.float32x1(2.5)
+    t[0] = part[1]
+    r[0] = a.ctypes.data % 256 + s.ctypes.data % 512
+    r[1] = v.x * 2 + t[0].n + t[0].place[1]
+
+@cuda.jit
+def wrong_alignment(r):
+    s = cuda.shared.array(5, np.float32, alignment=24)
+
+POINT = cuda.types.from_dtype(np.dtype([("n", "i4"), ("place", "f4", 2)]))
+
 def main(name):
     if name == "plain":
         p = cuda.to_device(np.array([(1, 2), (3, 4)], np.dtype([("x", "f8"), ("n", "i4")], align=True)))
@@ -294,6 +335,12 @@ def main(name):
         outside[1, 8](d[::-1])
         print(d.copy_to_host().tolist())
         print(cuda.config.ENABLE_CUDASIM)
+        return
+    if name == "placed":
+        r, part = np.zeros(2), np.zeros(2, [("n", "i4"), ("place", "f4", 2)])
+        part[1] = 3, (1, 20)
+        placed[1, 1](r, part)
+        print(r.tolist(), cuda.device_array(3, POINT).dtype)
         return
     if name == "waits":
         r = np.zeros(2, np.int64)
@@ -309,6 +356,7 @@ def main(name):
         kernel[2, 8](np.zeros(10, np.int64))
     except Exception as error:
         print(type(error).__name__, error.args, getattr(error, "thread", None), getattr(error, "block", None), isinstance(error, ZeroDivisionError))
+        print(isinstance(error, kjit.KernelError), repr(str(error).splitlines()[-1]), error.line is not None)
         raise
 
 main(sys.argv[1] if len(sys.argv) > 1 else "@")
@@ -323,6 +371,12 @@ def check_kernels():
     expect("plain", run_kernels("plain"), "[(3.5, 6), (5.5, 12)]", "[1, 1, 1, 1, 1, 1, 1, 1]")
     expect("index", run_kernels("outside"), "IndexError", "(2, 0, 0) (1, 0, 0)", "r[i] = 1")
     expect("exception", run_kernels("raising"), "ValueError ('the fifth', 5) (5, 0, 0) (0, 0, 0)")
+    expect("placed", run_kernels("placed"), "[0.0, 28.0] [('n', '<i4'), ('place', '<f4', (2,))]")
+    expect("wrong alignment", run_kernels("wrong_alignment"), "ValueError", "Alignment must be a positive power of two, not 24")
+    # The exception has the same classes and arguments, and names the thread, as in a compiled kernel.
+    for device in ("python", "cpu"):
+        expect(f"own exception, {device}", run_kernels("own_exception", KJIT_DEVICE=device), "Own ('too large', 7) (3, 0, 0) (0, 0, 0) False\nTrue ",
+               "tid=[3, 0, 0] ctaid=[0, 0, 0]: ('too large', 7)", "True\n")
     expect("division", run_kernels("dividing"), "DivisionByZero ('division by zero',) (0, 0, 0) (0, 0, 0) True")
     expect("words of kjit.jit", run_kernels("with_words"), "NotImplementedError", "kjit.popc belongs to kjit.jit and is not simulated")
     found = program("import kjit\n@kjit.jit\ndef plain(r):\n    r[0] = 1\n")

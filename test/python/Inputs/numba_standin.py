@@ -351,6 +351,10 @@ def install():
         sys.modules["cffi"] = Extension("cffi")
         sys.modules["cffi"].FFI = Tolerant("cffi.FFI")
     cuda.vector_types = place("numba.cuda.vector_types", vector_types=cuda.types.VECTORS)
+    # The simulator's module has the same objects, and its jit is that of kjit.cuda.
+    place("numba.cuda.simulator", jit=cuda.jit, kernel=types.SimpleNamespace(BlockThread=type("BlockThread", (threading.Thread,), {})))
+    place("numba.cuda.simulator.vector_types", vector_types=cuda.types.VECTORS)
+    cuda.simulator = sys.modules["numba.cuda.simulator"]
     place("numba.cuda.libdevicefuncs", functions={}, create_signature=None)  # a table of Numba's
     place("numba.cuda.misc.special", literal_unroll=cuda.literal_unroll)
     cuda.utils = place("numba.cuda.utils", PYVERSION=sys.version_info[:2])

@@ -170,8 +170,12 @@ def _own_arguments(failure, place, text):
 
 def _failure_class(failure, place):
     raised = _find_raise(place)[0] if failure == _RAISE else FAILURES.get(failure)
-    if raised is None:
-        return KernelError
+    return KernelError if raised is None else _class_of_both(raised)
+
+
+def _class_of_both(raised):
+    """Returns the class that derives from KernelError and from another exception class. Returns
+    KernelError if the constructor of the other class needs arguments."""
     if raised not in _both:
         try:
             _both[raised] = type(
@@ -181,6 +185,24 @@ def _failure_class(failure, place):
         except TypeError:  # the constructor of the class needs arguments
             _both[raised] = KernelError
     return _both[raised]
+
+
+def of_simulated(raised, function, place, block, thread):
+    """Returns the exception for a thread of the simulator that has raised an exception: as for a
+    compiled kernel, a KernelError that also has the class, the arguments and the attributes of the
+    given exception. function: the kernel's name; place: the file and the line of the raise, or None."""
+    kind = _class_of_both(type(raised))
+    error = kind.__new__(kind)
+    error.__dict__.update(vars(raised))
+    error.args, error.status, error.message, error.text = raised.args, "KJIT_ERROR_KERNEL", str(raised), str(raised)
+    error.file, error.line = place or (None, None)
+    error.column, error.notes = None, ()
+    error.block, error.thread = block, thread
+    where = f"In function {function!r}" + (f", file {place[0]}, line {place[1]}" if place else "")
+    said = f": {error.message}" if error.message else ""
+    error._shown = f"{error.message or type(raised).__name__}\n{where}\ntid={list(thread)} ctaid={list(block)}{said}"
+    error.__cause__, error.__suppress_context__ = raised.__cause__ if kind is not KernelError else raised, True
+    return error.with_traceback(raised.__traceback__)
 
 
 def make(status, diagnostics):

@@ -362,8 +362,18 @@ def has_interface(thing):
     return hasattr(thing, "__cuda_array_interface__")
 
 
+def _numpy_dtype(kind):
+    own = getattr(kind, "dtype", None)  # of a record or a date
+    found = own if isinstance(own, numpy.dtype) else dtypes._NUMPY.get(kind.text)
+    if found is None:
+        raise NotImplementedError(f"kjit.cuda does not support arrays of {kind}: NumPy has no such type")
+    return numpy.dtype(found)
+
+
 def element_of(dtype):
-    dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
+    """Returns the NumPy dtype and kjit's name for the elements of an array. dtype: a type of kjit.cuda,
+    or a dtype in any form that NumPy accepts."""
+    dtype = _numpy_dtype(dtype) if isinstance(dtype, dtypes.DType) else numpy.dtype(dtype)
     text = _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
         raise NotImplementedError(

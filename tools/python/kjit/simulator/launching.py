@@ -1,6 +1,7 @@
 """Launches kernels of kjit.cuda in the Python interpreter."""
 
 import enum
+import math
 
 import numpy
 
@@ -120,8 +121,8 @@ class Configured:
         if self.dispatcher._is_device:
             raise configurations.is_no_kernel(self.dispatcher)
         self._check_extents()
-        function = self.dispatcher.py_func
-        args, keywords = rewriting.check_parameters(function, args, keywords)
+        function, rewritten = self.dispatcher.py_func, self._rewritten()
+        args, keywords = rewriting.check_parameters(function, rewritten.signature_of(function), args, keywords)
         if self.dispatcher._is_fixed and not keywords:
             args = fitting.fit(self.dispatcher._signatures, function, args)
         _check_homes(function, args, getattr(self.stream, "_own", None))
@@ -131,7 +132,6 @@ class Configured:
         for callback in self.pre_launch_callbacks:
             callback(self.dispatcher, self)
         _arrays.device().synchronize()
-        rewritten = self._rewritten()
         values = _Values(rewritten)
         taken = [values.take(a) for a in args]
         named = {name: values.take(a) for name, a in keywords.items()}
@@ -152,7 +152,7 @@ class Configured:
 
     def _check_extents(self):
         """Raises kjit.LaunchError for a configuration that GPUs do not support."""
-        count = int(numpy.prod(self.blockdim))
+        count = math.prod(self.blockdim)
         bounds = self.dispatcher.targetoptions.get("launch_bounds")
         most = min(_MOST_THREADS, bounds[0] if isinstance(bounds, (tuple, list)) else bounds or _MOST_THREADS)
         if min(*self.griddim, *self.blockdim) < 1 or count > most:

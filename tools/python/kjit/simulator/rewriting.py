@@ -3,7 +3,6 @@ program's file, so that debuggers show its lines."""
 
 import ast
 import builtins
-import copy
 import inspect
 import types
 
@@ -15,6 +14,17 @@ from ..frontend import source
 from . import arithmetic, words
 
 _PREFIX = "__kjit_"
+
+
+def _copied(node):
+    """Returns a copy of a syntax tree, which copy.deepcopy makes more slowly."""
+    if isinstance(node, list):
+        return [_copied(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    made = type(node).__new__(type(node))
+    made.__dict__.update((name, value if isinstance(value, (int, str)) else _copied(value)) for name, value in vars(node).items())
+    return made
 
 
 def _bound_names(node):
@@ -227,7 +237,12 @@ class Rewritten:
     when its function was rewritten."""
 
     def __init__(self):
-        self._known = {}
+        self._known, self._signatures = {}, {}
+
+    def signature_of(self, function):
+        if function not in self._signatures:
+            self._signatures[function] = inspect.signature(function)
+        return self._signatures[function]
 
     def of(self, function, given=None):
         """Returns the function in the form that the interpreter runs. given: the dispatcher of the
@@ -242,7 +257,7 @@ class Rewritten:
 
     def _make(self, function):
         found = source.of(function)
-        node = copy.deepcopy(source.find(function, found))
+        node = _copied(source.find(function, found))
         if isinstance(node, ast.Lambda):
             value = ast.copy_location(ast.Return(node.body), node.body)
             node = ast.copy_location(ast.FunctionDef("simulated", node.args, [value], [], None), node)
@@ -271,14 +286,12 @@ class Recursive:
         return self.made(*arguments, **keywords)
 
 
-def check_parameters(function, arguments, keywords):
+def check_parameters(function, signature, arguments, keywords):
     """Returns the arguments in the order of the parameters. Raises kjit.ArgumentError if they do
     not fit."""
     try:
-        bound = inspect.signature(function).bind(*arguments, **keywords)
+        bound = signature.bind(*arguments, **keywords)
     except TypeError as error:
         raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](f"{function.__name__}(): {error}", "KJIT_ERROR_ARGUMENT") from None
     bound.apply_defaults()
     return bound.args, bound.kwargs
-
-

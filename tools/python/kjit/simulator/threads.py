@@ -3,8 +3,8 @@ thread of the grid, and keeps its frames while other threads run. A thread that 
 the loop of its block, which chooses the next thread."""
 
 import collections
-import contextlib
 import contextvars
+import functools
 
 import numpy
 
@@ -15,6 +15,7 @@ try:
 except ImportError:
     raise ImportError("the simulator of kjit.cuda needs the package greenlet: pip install greenlet") from None
 
+_PACKAGE = __name__.rpartition(".")[0]
 WARP = 32
 # After this number of turns in which the threads of a block only yield, another block has its turn.
 _IDLE_TURNS = 64
@@ -198,7 +199,7 @@ def position(thing):
 def line_of(thread):
     """Returns the file and line of the program at which a thread waits."""
     frame = thread.greenlet.gr_frame
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(__name__.rpartition(".")[0]):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
@@ -207,6 +208,11 @@ def _positions(extents):
     """Yields all positions within the extents; x varies fastest."""
     x, y, z = extents
     return ((i, j, k) for k in range(z) for j in range(y) for i in range(x))
+
+
+@functools.lru_cache(16)
+def _thread_places(block):
+    return [Place(p) for p in _positions(block)]
 
 
 class Grid:
@@ -219,18 +225,18 @@ class Grid:
         self.function, self.arguments, self.keywords = function, arguments, keywords
         self.grid, self.block, self.answers = grid, block, answers
         self.grid_place, self.block_place = Place(grid), Place(block)
-        self.thread_places = [Place(p) for p in _positions(block)]
+        self.thread_places = _thread_places(tuple(block))
 
     def call(self, thread):
         try:
             self.function(*self.arguments, **self.keywords)
+            return
         except FloatingPointError as error:
-            made = DivisionByZero("division by zero")
-            tell_place(made, thread)
-            raise made.with_traceback(error.__traceback__) from None
+            raised = DivisionByZero("division by zero").with_traceback(error.__traceback__)
         except Exception as error:
-            tell_place(error, thread)
-            raise
+            raised = error
+        places = position(thread.block), position(thread)
+        raise _errors.of_simulated(raised, self.function.__name__, _place_of(raised.__traceback__), *places)
 
     def run(self):
         """Runs all threads. Raises the exception of the first thread that fails, or Deadlock."""
@@ -262,13 +268,14 @@ class Grid:
                 block.answer([t for t in block.threads if not t.is_done])
 
 
-def tell_place(error, thread):
-    """Adds the positions of the thread and the block to an exception that the thread has raised."""
-    with contextlib.suppress(AttributeError, TypeError):  # some exceptions do not accept attributes
-        error.thread, error.block = position(thread), position(thread.block)
-    note = f"tid={list(position(thread))} ctaid={list(position(thread.block))}"
-    if hasattr(error, "add_note"):  # since Python 3.11
-        error.add_note(note)
+def _place_of(trace):
+    """Returns the file and the line of the program at which a traceback ends, or None."""
+    found = None
+    while trace is not None:
+        if not trace.tb_frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+            found = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        trace = trace.tb_next
+    return found
 
 
 class DivisionByZero(ZeroDivisionError, FloatingPointError):

@@ -1,6 +1,7 @@
 """The functions and values of kjit.cuda, and functions of Python and NumPy, for the current thread."""
 
 import functools
+import math
 import operator
 import types
 
@@ -30,6 +31,8 @@ def place(thing):
 
 def _positions(count):
     n = NOW
+    if count == 1:
+        return _INT64(n.blockIdx.x) * n.blockDim.x + n.threadIdx.x
     found = (
         _INT64(n.blockIdx.x) * n.blockDim.x + n.threadIdx.x,
         _INT64(n.blockIdx.y) * n.blockDim.y + n.threadIdx.y,
@@ -53,12 +56,22 @@ def _first(count, found, name):
 # ---- shared and local arrays ----
 
 
-def _unset(shape, dtype):
+def _unset(shape, dtype, alignment=None):
     """Returns a new array with recognizable contents: NaN for floats, and the bytes 0xCD for all
-    other types."""
-    made = numpy.empty(shape, dtype)
-    made.view(numpy.uint8).reshape(-1)[...] = 0xFF if dtype.kind in "fc" else 0xCD
-    return records_by_name(made)
+    other types. alignment: of its address, a power of two, or None."""
+    count, step = math.prod(shape) * dtype.itemsize, _alignment(alignment)
+    memory = numpy.full(count + step - 1, 0xFF if dtype.kind in "fc" else 0xCD, numpy.uint8)
+    first = -memory.ctypes.data % step if step > 1 else 0
+    return records_by_name(memory[first : first + count].view(dtype).reshape(shape))
+
+
+def _alignment(alignment):
+    if alignment is None:
+        return 1  # that of NumPy, which suffices for all types
+    step = operator.index(alignment)
+    if step < 1 or step & (step - 1):
+        raise ValueError(f"Alignment must be a positive power of two, not {step}")
+    return step
 
 
 def records_by_name(array):
@@ -73,20 +86,20 @@ def _shape_of(shape):
 def _shared_array(site, shape, dtype, alignment=None):
     shared = NOW.thread.block.shared
     if site not in shared:
-        shared[site] = _new_shared(shared, _shape_of(shape), arrays.element_of(dtype)[0])
+        shared[site] = _new_shared(shared, _shape_of(shape), arrays.element_of(dtype)[0], alignment)
     return shared[site]
 
 
-def _new_shared(shared, shape, dtype):
+def _new_shared(shared, shape, dtype, alignment):
     if shape != (0,):
-        return _unset(shape, dtype)
+        return _unset(shape, dtype, alignment)
     # all arrays in dynamic shared memory begin at the same address
     memory = shared.setdefault("dynamic", numpy.full(NOW.thread.block.launch.shared_bytes, 0xCD, numpy.uint8))
     return memory[: len(memory) // dtype.itemsize * dtype.itemsize].view(dtype)
 
 
 def _local_array(shape, dtype, alignment=None):
-    return _unset(_shape_of(shape), arrays.element_of(dtype)[0])
+    return _unset(_shape_of(shape), arrays.element_of(dtype)[0], alignment)
 
 
 def needs_site(thing):
@@ -102,19 +115,19 @@ def _atomic(change):
     def apply(ary, index, value):
         index = tuple(index) if isinstance(index, tuple) else index
         old = ary[index]
-        with numpy.errstate(all="ignore"):
-            ary[index] = change(old, numpy.asarray(value).astype(ary.dtype)[()])
+        ary[index] = change(old, value if type(value) is type(old) else numpy.asarray(value).astype(ary.dtype)[()])
         return old
 
     return apply
 
 
+# A NaN stays in the array, and a NaN is not stored over a number, as by atomic.max on all targets.
 def _largest(old, value):
-    return old if old != old or old >= value else value
+    return value if value > old else old
 
 
 def _least(old, value):
-    return old if old != old or old <= value else value
+    return value if value < old else old
 
 
 _ATOMICS = {
@@ -244,8 +257,6 @@ class Vector:
 
 
 def _vector(kind):
-    if kind.num_elements == 1:
-        return _converter(_of_text(kind.base_type.text))
     return lambda *parts: Vector(kind, parts)
 
 
