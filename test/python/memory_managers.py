@@ -195,6 +195,9 @@ for answer, words in [
     (lambda made, size: cuda.MemoryPointer(None, made.handle, size // 2), "Liar.memalloc(80) returned only 40 bytes of memory"),
     (lambda made, size: cuda.MemoryPointer(None, 0, size), "returned the address 0"),
     (lambda made, size: 12345, "returned int, not a MemoryPointer"),
+    (lambda made, size: None, "returned NoneType, not a MemoryPointer"),
+    (lambda made, size: cuda.MemoryPointer(None, -8, size), "returned the address -8, where no memory of 80 bytes can be"),
+    (lambda made, size: cuda.MemoryPointer(None, 2**64 - 40, size), f"returned the address {2**64 - 40}, where no memory of 80 bytes can be"),
 ]:
     Liar.answer = staticmethod(answer)
     context.memory_manager = Liar(context=context)
@@ -203,7 +206,59 @@ for answer, words in [
         raise AssertionError(words)
     except cuda.errors.CudaAPIError as error:
         assert words in str(error), str(error)
+for make, words in [
+    (lambda: cuda.MemoryPointer(None, "abc", 8), "the address of memory is an integer, not 'abc'"),
+    (lambda: cuda.MemoryPointer(None, 1 << 40, 8.5), "the size of memory is an integer, not 8.5"),
+    (lambda: cuda.MemoryPointer(None, 1 << 40, 8, finalizer=5), "the finalizer of memory is a function, not int"),
+    (lambda: cuda.external_stream("x"), "external_stream takes the handle of a stream, an integer, not 'x'"),
+    (lambda: setattr(context, "memory_manager", 5), "derives from BaseCUDAMemoryManager, not int"),
+]:
+    try:
+        make()
+        raise AssertionError(words)
+    except TypeError as error:
+        assert words in str(error), str(error)
+
+# A manager that gives one address away twice, while the first array is in use; the address may come again after that.
+Liar.answer = staticmethod(lambda made, size: rmm.MemoryPointer(None, shared.ptr, size))
+shared = rmm.DeviceBuffer(100)
+context.memory_manager = Liar(context=context)
+array = cuda.device_array(10)
+try:
+    cuda.device_array(5)
+    raise AssertionError("one address twice")
+except cuda.errors.CudaAPIError as error:
+    assert f"Liar.memalloc(40) returned the address {shared.ptr:#x}, which it gave away before and which is still in use" in str(error), str(error)
+del array
+gc.collect()
+array = cuda.to_device(np.arange(5))
+array.gpu_data.owner.free()
+assert cuda.to_device(np.arange(7)).copy_to_host().tolist() == list(range(7))
+del array
+
+# kjit's own manager: memory that is freed twice, and information that is none.
+context.memory_manager = first
+memory = context.memalloc(64)
+memory.free()
+try:
+    memory.free()
+    raise AssertionError("freed twice")
+except RuntimeError as error:
+    assert "freed twice" in str(error)
+context.memory_manager = type("Unknowing", (rmm.RMMNumbaManager,), {"get_memory_info": lambda self: 5})(context=context)
+try:
+    context.get_memory_info()
+    raise AssertionError("no information")
+except cuda.errors.CudaAPIError as error:
+    assert "Unknowing.get_memory_info() returned 5, not (free, total)" in str(error), str(error)
+try:
+    context.memory_manager = type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0})(context=context)
+    raise AssertionError("version 0")
+except RuntimeError as error:
+    assert "Old has version 0 of the plug-in interface: version 1 required" in str(error)
 for wrong, kind, words in [
+    (5, TypeError, "set_memory_manager takes a class that derives from BaseCUDAMemoryManager, not 5"),
+    (int, TypeError, "derives from BaseCUDAMemoryManager, not <class 'int'>"),
     (type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0}), RuntimeError, "version 1 required"),
     (cuda.HostOnlyCUDAMemoryManager, TypeError, "abstract"),
 ]:

@@ -15,7 +15,7 @@ import operator
 import threading
 
 from .. import _arrays, _kjit, _state
-from . import config, driver, memory, streams
+from . import config, driver, errors, memory, streams
 
 MemoryInfo = memory.MemoryInfo
 
@@ -185,7 +185,11 @@ class Context:
     def get_memory_info(self):
         """Returns (free, total): the bytes of the device's memory, or of the machine's memory on
         the CPU."""
-        return self.memory_manager.get_memory_info()
+        manager = self.memory_manager
+        found = manager.get_memory_info()
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise errors.CudaAPIError(f"{type(manager).__name__}.get_memory_info() returned {found!r}, not (free, total)")
+        return memory.MemoryInfo(*found)
 
     def create_stream(self):
         return streams.stream()

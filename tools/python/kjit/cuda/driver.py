@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import operator
 import types
 import weakref
 
@@ -15,6 +16,13 @@ CudaAPIError = errors.CudaAPIError
 Stream = streams.Stream
 
 
+def _integer(value, name):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"the {name} of memory is an integer, not {value!r}") from None
+
+
 class MemoryPointer:
     """Device memory: `device_pointer_value` is its address and `size` its number of bytes.
 
@@ -25,9 +33,12 @@ class MemoryPointer:
     __cuda_memory__ = True
 
     def __init__(self, context, pointer, size, owner=None, finalizer=None, keeps=None):
-        self.context, self.size, self._keeps = context, size, keeps
+        self.context, self.size, self._keeps = context, _integer(size, "size"), keeps
         self.handle = pointer  # as given: an integer, or a ctypes object with a value
-        self.device_pointer_value = int(getattr(pointer, "value", pointer) or 0)
+        self.device_pointer_value = _integer(getattr(pointer, "value", pointer) or 0, "address")
+        if finalizer is not None and not callable(finalizer):
+            raise TypeError(f"the finalizer of memory is a function, not {type(finalizer).__name__}")
+        self.is_freed = False  # whether free() was called
         self._whole = owner.owner if isinstance(owner, MemoryPointer) else None
         self._owner = owner
         self._parts = weakref.WeakValueDictionary()  # the views of the whole memory that exist
@@ -56,10 +67,11 @@ class MemoryPointer:
         return self._finalizer is not None
 
     def free(self):
-        """Calls the finalizer, which frees the memory. Raises RuntimeError if the memory was freed
-        before."""
-        if self._finalizer is not None and not self._finalizer.alive:
+        """Calls the finalizer, which frees the memory. Memory without a finalizer is freed when nothing
+        refers to it. Raises RuntimeError if this function was called before."""
+        if self.is_freed:
             raise RuntimeError("memory was freed twice")
+        self.is_freed = True
         if self._finalizer is not None:
             self._finalizer()
 

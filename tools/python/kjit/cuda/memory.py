@@ -13,6 +13,7 @@ import functools
 import importlib
 import math
 import threading
+import weakref
 
 from .. import _arrays, _kjit, _state
 from . import config, driver, errors
@@ -187,6 +188,8 @@ class KjitMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
 _lock = threading.RLock()
 _plugin = None  # the class of managers; None means the one in the environment, or kjit's own
 _managers: dict[int, BaseCUDAMemoryManager] = {}  # by device number
+_given: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # (device number, address) -> the MemoryPointer of a manager
+_ADDRESSES = 1 << 64
 
 
 def set_memory_manager(mm_plugin):
@@ -197,13 +200,19 @@ def set_memory_manager(mm_plugin):
     of the interface.
     """
     global _plugin
-    version = mm_plugin(context=None).interface_version
-    if version != _VERSION:
-        raise RuntimeError(f"{mm_plugin.__name__} has version {version} of the plug-in interface: version {_VERSION} required")
+    if not isinstance(mm_plugin, type) or not issubclass(mm_plugin, BaseCUDAMemoryManager):
+        raise TypeError(f"set_memory_manager takes a class that derives from BaseCUDAMemoryManager, not {mm_plugin!r}")
+    _check_version(mm_plugin(context=None))
     with _lock:
         _plugin = mm_plugin
         _managers.clear()
         _use_for_work()
+
+
+def _check_version(manager):
+    version = manager.interface_version
+    if version != _VERSION:
+        raise RuntimeError(f"{type(manager).__name__} has version {version} of the plug-in interface: version {_VERSION} required")
 
 
 def _of_environment():
@@ -232,6 +241,9 @@ def manager_of(context):
 
 def put_manager(context, manager):
     """Sets the memory manager of a context's device."""
+    if not isinstance(manager, BaseCUDAMemoryManager):
+        raise TypeError(f"a memory manager is an object of a class that derives from BaseCUDAMemoryManager, not {type(manager).__name__}")
+    _check_version(manager)
     if not isinstance(manager, KjitMemoryManager):
         _use_for_work()
     manager.initialize()
@@ -266,16 +278,25 @@ def current_context(context):
 
 def take(manager, size, context):
     """Allocates memory of the context's device through a manager and checks the result. Raises
-    CudaAPIError if the result is not a MemoryPointer of at least `size` bytes."""
+    CudaAPIError if the result is not a MemoryPointer of at least `size` bytes, or if the manager has
+    given the same address away before and the memory is still in use."""
     with current_context(context):
         pointer = manager.memalloc(size)
     name = f"{type(manager).__name__}.memalloc({size})"
-    if not hasattr(pointer, "device_pointer_value"):
+    if not isinstance(pointer, driver.MemoryPointer):
         raise errors.CudaAPIError(f"{name} returned {type(pointer).__name__}, not a MemoryPointer")
-    if not pointer.device_pointer_value:
+    address = pointer.device_pointer_value
+    if not address:
         raise errors.CudaAPIError(f"{name} returned the address 0")
+    if not 0 < address < _ADDRESSES - size:
+        raise errors.CudaAPIError(f"{name} returned the address {address}, where no memory of {size} bytes can be")
     if pointer.size < size:
         raise errors.CudaAPIError(f"{name} returned only {pointer.size} bytes of memory")
+    with _lock:
+        before = _given.get((context.device.id, address))
+        if before is not None and not before.is_freed:
+            raise errors.CudaAPIError(f"{name} returned the address {address:#x}, which it gave away before and which is still in use")
+        _given[context.device.id, address] = pointer
     return pointer
 
 

@@ -179,6 +179,8 @@ def per_thread_default_stream():
 def external_stream(ptr):
     """Returns a stream for the handle of another library's stream. 0, 1 and 2 are the default, the
     legacy and the per-thread default stream."""
+    if not hasattr(getattr(ptr, "value", ptr), "__index__"):  # a ctypes object has its integer as `value`
+        raise TypeError(f"external_stream takes the handle of a stream, an integer, not {ptr!r}")
     if ptr in (0, 1, 2):
         return Stream(None, ("default", "legacy", "per-thread")[ptr])
     if ptr in _of_cpu:
