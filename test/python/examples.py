@@ -1,18 +1,26 @@
 # RUN: %kjit-python %s %examples/python
-"""Each program of examples/python, which compares itself with NumPy; on the CPU, two at once."""
+# RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %examples/python "numba_|captured" %}
+"""Each program of examples/python, which compares itself with NumPy: all on the CPU, or those whose names begin with a pattern on a GPU;
+two at once."""
 import concurrent.futures
 import glob
 import os
+import re
 import subprocess
 import sys
 
 programs = sorted(glob.glob(os.path.join(sys.argv[1], "*.py")))
 assert len(programs) >= 26
+device = "cpu"
+if len(sys.argv) > 2:
+    programs = [program for program in programs if re.match(sys.argv[2], os.path.basename(program))]
+    device = os.environ["KJIT_DEVICE"]
+    assert len(programs) >= 20
 
 
 def run(program):
     return program, subprocess.run([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200,
-                                   env=os.environ | {"KJIT_DEVICE": "cpu", "KJIT_CPU_DEVICES": "3" if "_on_gpus" in program else "1"})
+                                   env=os.environ | {"KJIT_DEVICE": device, "KJIT_CPU_DEVICES": "3" if "_on_gpus" in program else "1"})
 
 
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
