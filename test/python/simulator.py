@@ -311,6 +311,28 @@ def own_exception(r):
         raise Own("too large", 7)
 
 @cuda.jit
+def no_file(r):
+    raise FileNotFoundError(2, "no such file", "x.txt")
+
+@cuda.jit
+def in_slot(r):
+    error = Slotted("text")
+    error.detail = 41
+    raise error
+
+class Slotted(Exception):
+    __slots__ = ("detail",)
+
+@cuda.jit
+def whole(r):
+    kjit.sort(r)
+
+@cuda.jit
+def generator(r):
+    r[0] = 1
+    yield
+
+@cuda.jit
 def placed(r, part):
     a = cuda.local.array(3, np.uint8, alignment=256)
     s = cuda.shared.array(5, np.float32, alignment=512)
@@ -335,6 +357,13 @@ def main(name):
         outside[1, 8](d[::-1])
         print(d.copy_to_host().tolist())
         print(cuda.config.ENABLE_CUDASIM)
+        return
+    if name == "attributes":
+        for kernel in (no_file, in_slot):
+            try:
+                kernel[1, 1](np.zeros(1))
+            except Exception as error:
+                print(isinstance(error, FileNotFoundError), getattr(error, "errno", None), getattr(error, "filename", None), getattr(error, "detail", None))
         return
     if name == "placed":
         r, part = np.zeros(2), np.zeros(2, [("n", "i4"), ("place", "f4", 2)])
@@ -371,6 +400,9 @@ def check_kernels():
     expect("plain", run_kernels("plain"), "[(3.5, 6), (5.5, 12)]", "[1, 1, 1, 1, 1, 1, 1, 1]")
     expect("index", run_kernels("outside"), "IndexError", "(2, 0, 0) (1, 0, 0)", "r[i] = 1")
     expect("exception", run_kernels("raising"), "ValueError ('the fifth', 5) (5, 0, 0) (0, 0, 0)")
+    expect("attributes", run_kernels("attributes"), "True 2 x.txt None\nFalse None None 41\n")
+    expect("whole arrays", run_kernels("whole"), "NotImplementedError", "kjit.sort() works on whole arrays and is called outside of kernels")
+    expect("generator", run_kernels("generator"), "SourceError", "a kernel yields nothing: write to an array")
     expect("placed", run_kernels("placed"), "[0.0, 28.0] [('n', '<i4'), ('place', '<f4', (2,))]")
     expect("wrong alignment", run_kernels("wrong_alignment"), "ValueError", "Alignment must be a positive power of two, not 24")
     # The exception has the same classes and arguments, and names the thread, as in a compiled kernel.

@@ -187,13 +187,25 @@ def _class_of_both(raised):
     return _both[raised]
 
 
+def _copy_attributes(raised, error):
+    """Copies the attributes of an exception to an exception of a derived class. Attributes such as
+    errno, which exceptions of Python have outside of __dict__, come from their constructor."""
+    own = next(kind for kind in type(raised).__mro__ if kind.__module__ == "builtins")
+    own.__init__(error, *raised.__reduce__()[1])
+    error.__dict__.update(vars(raised))
+    for name in {name for kind in type(raised).__mro__ for name in kind.__dict__.get("__slots__", ())} - {"__dict__", "__weakref__"}:
+        if hasattr(raised, name):
+            setattr(error, name, getattr(raised, name))
+
+
 def of_simulated(raised, function, place, block, thread):
     """Returns the exception for a thread of the simulator that has raised an exception: as for a
     compiled kernel, a KernelError that also has the class, the arguments and the attributes of the
     given exception. function: the kernel's name; place: the file and the line of the raise, or None."""
     kind = _class_of_both(type(raised))
     error = kind.__new__(kind)
-    error.__dict__.update(vars(raised))
+    if kind is not KernelError:
+        _copy_attributes(raised, error)
     error.args, error.status, error.message, error.text = raised.args, "KJIT_ERROR_KERNEL", str(raised), str(raised)
     error.file, error.line = place or (None, None)
     error.column, error.notes = None, ()

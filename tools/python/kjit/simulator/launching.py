@@ -137,7 +137,7 @@ class Configured:
         named = {name: values.take(a) for name, a in keywords.items()}
         is_debug = jit_options.is_debug(self.dispatcher.targetoptions)
         extents = self.griddim, self.blockdim
-        threads.Grid(rewritten.of(function), taken, named, *extents, together.ANSWERS, self.sharedmem, is_debug).run()
+        threads.Grid(rewritten.of_kernel(function), taken, named, *extents, together.ANSWERS, self.sharedmem, is_debug).run()
         for finish in after:
             finish()
         self.dispatcher._remember(args)

@@ -244,6 +244,14 @@ class Rewritten:
             self._signatures[function] = inspect.signature(function)
         return self._signatures[function]
 
+    def of_kernel(self, function):
+        """Returns the kernel in the form that the interpreter runs. Raises SourceError for a generator,
+        whose code a launch would not run."""
+        if function.__code__.co_flags & inspect.CO_GENERATOR:
+            found = source.of(function)
+            raise found.error(source.find(function, found), "a kernel yields nothing: write to an array")
+        return self.of(function)
+
     def of(self, function, given=None):
         """Returns the function in the form that the interpreter runs. given: the dispatcher of the
         function, whose signature converts arguments and result."""

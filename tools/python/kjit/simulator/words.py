@@ -264,6 +264,10 @@ def _no_bfloat16(thing, *arguments):
     raise NotImplementedError(f"{thing!r}: bfloat16 is not simulated, because NumPy has no such type")
 
 
+def _no_function(thing, *arguments, **keywords):
+    raise NotImplementedError(f"kjit.{thing.__name__}() works on whole arrays and is called outside of kernels")
+
+
 def _no_word(thing, *arguments, **keywords):
     raise NotImplementedError(f"{thing!r} belongs to kjit.jit and is not simulated; use a function of kjit.cuda, math or NumPy")
 
@@ -415,6 +419,8 @@ def instead(thing):
     numpy_type = _numpy_type(thing)
     if numpy_type is not None:
         return _converter(numpy_type)
+    if isinstance(thing, types.FunctionType) and _is_of_host(thing):
+        return functools.partial(_no_function, thing)
     if _is_computed(thing):
         return _computed.setdefault(id(thing), Computed(thing))
     return thing
@@ -425,7 +431,18 @@ def function_of(thing):
     the program. Returns None for other objects."""
     inner = getattr(thing, "py_func", None)
     function = inner if isinstance(inner, types.FunctionType) else thing
-    is_programs = isinstance(function, types.FunctionType) and (function.__module__ or "").partition(".")[0] not in ("numpy", "math")
+    is_programs = isinstance(function, types.FunctionType) and _package(function) not in ("numpy", "math") and not _is_of_host(function)
     return function if is_programs else None
+
+
+def _package(function):
+    return (function.__module__ or "").partition(".")[0]
+
+
+def _is_of_host(function):
+    """Returns whether a function is kjit's own and called outside of kernels, such as kjit.sort. The
+    functions of kjit.cuda, such as those of random numbers, are Python code for kernels."""
+    module = function.__module__ or ""
+    return module.partition(".")[0] == "kjit" and not module.startswith("kjit.cuda")
 
 
