@@ -264,6 +264,10 @@ def _no_bfloat16(thing, *arguments):
     raise NotImplementedError(f"{thing!r}: bfloat16 is not simulated, because NumPy has no such type")
 
 
+def _no_float8(thing, *arguments, **keywords):
+    raise NotImplementedError(f"{thing.name}: a float of 8 bits is not simulated, because NumPy has no such type")
+
+
 def _no_function(thing, *arguments, **keywords):
     raise NotImplementedError(f"kjit.{thing.__name__}() works on whole arrays and is called outside of kernels")
 
@@ -414,6 +418,8 @@ def instead(thing):
         return _vector(thing)
     if getattr(thing, "text", None) == "bf16" or getattr(thing, "name", "").startswith("cuda.bf16."):
         return functools.partial(_no_bfloat16, thing)
+    if getattr(thing, "name", "").startswith("cuda.fp8."):
+        return functools.partial(_no_float8, thing)
     if isinstance(thing, language.Word):
         return functools.partial(_no_word, thing)
     numpy_type = _numpy_type(thing)
