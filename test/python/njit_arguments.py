@@ -541,3 +541,15 @@ for number in (1, 3):
     check(chosen_member, Color.RED, Color.BLUE, number > 1)
     check(constant_member, number)
 check(member_and_mass, Planet.VENUS)
+
+
+# records outside of the function are constants
+ROWS = np.array([(3, 1.5), (4, 2.5)], [("n", "i4"), ("v", "f8")])
+ROW, NAMED = ROWS[1], ROWS.view(np.recarray)[0]
+
+
+def of_records(number):
+    return ROW["n"] + number, NAMED.v * number, NAMED["n"] + ROWS[0]["v"]
+
+
+check(of_records, 3)

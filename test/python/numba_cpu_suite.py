@@ -27,11 +27,12 @@ VERSION = "0.61.2"
 
 # The files about numbers, arrays, tuples, records and control flow. Out are lists, sets, dictionaries, strings, classes, object mode,
 # generators, the extension API and Numba's insides.
-FILES = """annotations array_attr array_constants array_exprs array_iterators array_methods array_reductions array_return blackscholes
-    boundscheck builtins casting chained_assign closure complex comprehension conditions_as_predicates conversion dyn_array enums
+FILES = """annotations array_attr array_manipulation array_constants array_exprs array_iterators array_methods array_reductions array_return blackscholes
+    boundscheck builtins casting chained_assign closure complex comprehension conditions_as_predicates conversion dataflow dispatcher
+    dyn_array dyn_func enums getitem_on_types
     errormodels exceptions extended_arg fancy_indexing fastmath flow_control func_lifetime globals hashing indexing
     inlining interproc intwidth iteration literal_dispatch locals make_function_to_jit_function mandelbrot mathlib maxmin
-    mixed_tuple_unroller multi3 nan nested_calls np_functions npdatetime num_threads numberctor numbers operators optional overlap parfors
+    mixed_tuple_unroller multi3 nan nested_calls np_functions npdatetime num_threads numberctor numbers operators optional overlap parfors polynomial
     practical_lowering_issues python_int range recarray_usecases record_dtype recursion return_values slices sort ssa storeslice svml
     tuples typeof ufuncs unicode_names unpack_sequence usecases vectorization_type_inference
     npyufunc.test_dufunc npyufunc.test_gufunc npyufunc.test_ufunc npyufunc.test_vectorize_decor npyufunc.test_errors

@@ -57,6 +57,12 @@ _FOLDED = {
 }
 
 
+def _fields_of(thing):
+    """Returns the names of the fields of a NumPy record, and none for other objects."""
+    is_record = type(thing).__module__ == "numpy" and type(thing).__name__ in ("void", "record")
+    return is_record and thing.dtype.names or ()
+
+
 def _is_limits(thing):
     """Returns whether an object is NumPy's class finfo or iinfo."""
     return isinstance(thing, type) and thing.__module__.startswith("numpy") and thing.__name__ in ("finfo", "iinfo")
@@ -141,11 +147,15 @@ class Names:
                 return getattr(base, node.attr)
             if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):
                 return getattr(base, node.attr)
+            if node.attr in _fields_of(base):
+                return base[node.attr]
             if _is_limits(type(base)):
                 return getattr(base, node.attr, UNKNOWN)
             return UNKNOWN
         if isinstance(node, ast.Subscript):
             base, key = self.value(node.value), self.value(node.slice)
+            if isinstance(key, str) and key in _fields_of(base):
+                return base[key]
             is_member = isinstance(base, enum.EnumMeta) and isinstance(key, str)
             return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
         if isinstance(node, ast.Call) and node.args and not node.keywords:
