@@ -84,6 +84,8 @@ if pandas:
         assert "boolean value of NA is ambiguous" in str(error)
     else:
         raise AssertionError("NA has no truth")
+    table = kjit.table(pandas.DataFrame({"s": pandas.Series(["a", pandas.NA], dtype=object)}))
+    assert table.apply(lambda row: row.s == "a").tolist() == [True, pandas.NA]
     # Minima and maxima of categories are in the order of the categories.
     frame = pandas.DataFrame({"k": rng.integers(0, 5, 100), "c": rng.choice(["low", "mid", "high"], 100)})
     frame["c"] = pandas.Categorical(frame.c, ["low", "mid", "high"], ordered=True)

@@ -73,7 +73,10 @@ def _of_texts(series, dtype, count):
         raise Refused("Python objects are not supported: convert the column to a type of numbers, dates or texts")
     codes, texts = pandas.factorize(series)
     made = Data([_coded(codes, count)], "numpy", texts=[str(text) for text in texts])
-    made.has_none = getattr(dtype, "na_value", None) is not pandas.NA  # StringDtype has NA, and since pandas 3 also NaN
+    if dtype.kind == "O" and not hasattr(dtype, "na_value"):  # missing objects are None, NaN or NA
+        made.has_none = all(x is not pandas.NA for x in series.to_numpy()[codes < 0])
+    else:  # StringDtype has NA, and since pandas 3 also NaN
+        made.has_none = dtype.na_value is not pandas.NA
     return made
 
 
