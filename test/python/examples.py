@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s %examples/python
-# RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %examples/python "numba_|captured" %}
+# RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %examples/python "numba_|captured|ray_tracing" %}
 """Each program of examples/python, which compares itself with NumPy: all on the CPU, or those whose names begin with a pattern on a GPU;
 two at once."""
 import concurrent.futures

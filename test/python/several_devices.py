@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu KJIT_CPU_DEVICES=2 %kjit-python %s %srcdir
 # RUN: env KJIT_DEVICE=cpu KJIT_CPU_DEVICES=3 %kjit-python %s
+# RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %}
 """Several devices in one program, by Numba's names and by kjit's: the current device of each thread, arrays, streams, events and
 launches of each, copies, peer access, and mistakes. The devices are GPUs (KJIT_DEVICE=cuda, two of them at least) or CPU devices."""
 import copy
