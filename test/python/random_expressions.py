@@ -224,8 +224,8 @@ class Program:
         elif which == 3:
             a[places], x[own] = a[-places.size :] * number, x[-places.size :] * number
         else:
-            # kjit reads a view of the same memory before it writes; NumPy writes some elements before it reads others
-            a[places, ...], x[own, ...] = a[: places.size].copy(), x[: places.size]
+            # a copy: from a view of the same memory NumPy writes some elements before it has read others
+            a[places, ...], x[own, ...] = a[: places.size].copy(), x[: places.size].copy()
 
     def take_at(self):
         a, x, places, own = self.whole()

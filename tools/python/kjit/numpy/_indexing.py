@@ -429,8 +429,7 @@ def _few_set_by_numpy(x, key, value):
     if key is None:
         return False
     if isinstance(value, Array):
-        # NumPy writes some elements before it has read others
-        value = value.to_host() if value._relation(x) else _engine.host_view(value)
+        value = _engine.host_view(value)
     elif _dtypes.is_scalar(value):  # versions of NumPy differ in what they do with integers out of range
         value = _engine.typed_for_store(value, x.dtype.text)
     try:
