@@ -100,6 +100,14 @@ static inline uint32_t kj_spell_out_checks(uint32_t checks)
   return checks & ~(uint32_t)KJIT_CHECK_DIVISION;
 }
 
+/* Which plain code an answer may contain. Plain code is made with few optimizations, in much less
+ * time than the best code. Only the code of a kernel for a launch can be plain. */
+typedef enum kj_plain {
+  KJ_PLAIN_NONE,  /* only the best code */
+  KJ_PLAIN_EQUAL, /* plain code that computes the same bits as the best code */
+  KJ_PLAIN_ANY    /* plain code whose floats may be rounded in another way */
+} kj_plain;
+
 typedef struct kj_compile_request kj_compile_request;
 struct kj_compile_request {
   const kjit_module *module;
@@ -123,6 +131,8 @@ struct kj_compile_request {
   bool is_ahead;
   kjit_debug debug; /* debug information for debuggers and profilers */
   bool is_check;    /* TYPED: return only diagnostics and code.result, not the text */
+  /* if the target saves time with plain code of this kind, kj_code.is_plain is set */
+  kj_plain plain;
   /* every field is a number or KJIT_NO_LIMIT. In libkjit, size_bytes 0 means the limits of the
    * context, which kj_call_compiler fills in together with the fields below */
   kjit_compile_limits limits;
@@ -343,6 +353,7 @@ typedef struct kj_code {
   uint32_t interrupt_offset;
   bool has_debug; /* the code has at least line information */
   bool is_guest;  /* the module has untrusted declarations */
+  bool is_plain;  /* made with few optimizations, see kj_compile_request.plain; in no cache */
   /* lines that the kernel prints, see native/support_routines.h; malloc'd; NULL means none */
   char *prints;
   /* CPU: offset in the parameter block of the 8-byte address of a kn_print_sink; no kj_parameter

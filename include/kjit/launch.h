@@ -371,6 +371,8 @@ typedef struct kjit_specialization_info {
   /* CPU: memory that a block takes from the thread that runs it. It holds static shared arrays and
    * the state of threads that wait for each other. GPU: 0. */
   uint64_t block_bytes;
+  /* 1 if the code is plain code (kjit_plain_code); the best code is a specialization of its own */
+  int is_plain;
 } kjit_specialization_info;
 
 /* Returns a specialization of the kernel, in the order of compilation, or NULL if index is too

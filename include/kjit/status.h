@@ -329,6 +329,30 @@ typedef struct kjit_compile_limits {
 /* Value of a field of kjit_compile_limits that means no limit. */
 #define KJIT_NO_LIMIT UINT64_MAX
 
+/* Whether a launch that finds no code may run plain code. The compiler makes plain code with few
+ * optimizations, in a fifth of the time. The launch runs it at once, while a background thread
+ * compiles the best code. Later launches run the best code as soon as it is ready
+ * (kjit_wait_background). With KJIT_LAUNCH_NO_WAIT, launches run the first code that is ready.
+ *
+ * Plain code can take 100 times as long to run as the best code. The launch of a long kernel can
+ * therefore take longer with it than the compilation of the best code would have taken.
+ *
+ * Only CPU devices have plain code. There is none for launches that a stream captures, sealed
+ * kernels, and contexts with debug information or kjit_config.target. Disk caches and blobs never
+ * contain plain code. */
+typedef enum kjit_plain_code {
+  KJIT_PLAIN_DEFAULT, /* the same as KJIT_PLAIN_NEVER */
+  KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
+  /* Plain code for kernels whose results have the same bits in both codes, except for the payloads
+   * of NaNs. A kernel with products and sums of floats is not one of them, because the best code
+   * may compute both with one rounding; nor is a kernel with @fastmath, or with functions on
+   * floats such as sin, min or max. */
+  KJIT_PLAIN_EQUAL,
+  /* Plain code for all kernels. Until the best code is ready, floats can differ from it in the last
+   * bits, as they can between two machines. */
+  KJIT_PLAIN_ALWAYS
+} kjit_plain_code;
+
 /* Options of kjit_create_context. */
 typedef struct kjit_config {
   uint32_t size_bytes;           /* sizeof(kjit_config) */
@@ -448,15 +472,20 @@ typedef struct kjit_config {
    * They share the cores, and host memory can be used on each of them. The tensor of such an array
    * has DLPack's device type for extensions, 12. */
   uint32_t cpu_devices;
+  /* ignored; applications built with older headers have padding here */
+  uint32_t reserved_after_cpu_devices;
+  /* Whether launches may run plain code until the best code is compiled; default
+   * KJIT_PLAIN_DEFAULT. */
+  kjit_plain_code plain_code;
 } kjit_config;
 
 /* Creates a context; config NULL means the defaults. The call loads neither LLVM nor the CUDA
  * driver.
  *
  * Errors: MEMORY, MISUSE (an executor without run, a device_allocator without one of its functions,
- * a cache_store without load, unknown values of trust, debug or checks). After an error there is no
- * context with diagnostics, but on_diagnostic receives them. If size_bytes is 0, config is not read
- * at all, and there is no message. */
+ * a cache_store without load, unknown values of trust, debug, checks or plain_code). After an error
+ * there is no context with diagnostics, but on_diagnostic receives them. If size_bytes is 0, config
+ * is not read at all, and there is no message. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);
 
@@ -499,12 +528,22 @@ KJIT_API void kjit_interrupt(kjit_context *context);
  * a forked child, it does nothing. */
 KJIT_API void kjit_stop_background(kjit_context *context);
 
+/* Waits until no compilation runs or is queued in the background, such as the compilation of the
+ * best code (kjit_plain_code), of a variant for more facts, or of kjit_specialize_async. Launches
+ * of other threads can start further compilations meanwhile.
+ *
+ * Any thread can call it, but no callback of kjit. If a compilation fails, the launch that needs
+ * its code reports the error. Errors: MISUSE (context is NULL, or a background thread calls),
+ * FORKED. */
+KJIT_API kjit_status kjit_wait_background(kjit_context *context);
+
 /* Counters of a context since its creation. */
 typedef struct kjit_statistics {
-  uint32_t size_bytes;      /* sizeof(kjit_statistics), set by the application */
-  uint64_t launches;        /* launches */
-  uint64_t memory_hits;     /* launches that found their specialization in memory */
-  uint64_t compilations;    /* compiled specializations */
+  uint32_t size_bytes;  /* sizeof(kjit_statistics), set by the application */
+  uint64_t launches;    /* launches */
+  uint64_t memory_hits; /* launches that found their specialization in memory */
+  /* compiled specializations; plain code and the best code that replaces it count separately */
+  uint64_t compilations;
   uint64_t compile_time_ns; /* wall time of compilations, summed over threads */
   uint64_t disk_hits;       /* specializations loaded from the disk cache */
   /* specializations that the disk cache did not have, or that were not usable */

@@ -255,6 +255,11 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
   config->compile_limits = &made->compile_limits;
   KJ_TRY(ki_verify_checks(made, call, config->checks));
   KJ_TRY(ki_verify_debug(made, call, config->debug));
+  if ((unsigned)config->plain_code > KJIT_PLAIN_ALWAYS)
+    return ki_fail_call(made, KJIT_ERROR_MISUSE,
+                        "%s: plain_code %d is not a value of "
+                        "kjit_plain_code",
+                        call, (int)config->plain_code);
   if (ki_is_trust(config->trust)) return KJIT_OK;
   return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: trust %d is not a value of kjit_trust", call,
                       (int)config->trust);

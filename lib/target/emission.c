@@ -336,11 +336,23 @@ static void lower(kg_emission *e)
   kg_check_module(e->c, e->module);
 }
 
+/* Returns whether the request accepts plain code, and the target saves time with it. */
+static bool is_plain(const kg_emission *e)
+{
+  const kj_compile_request *request = e->c->request;
+  bool is_launched = request->stage == KJIT_STAGE_PTX || request->stage == KJIT_STAGE_OBJECT;
+  if (request->plain == KJ_PLAIN_NONE || !is_launched || request->symbol || kg_is_unoptimized(e) ||
+      !e->steps->saves_time || !e->steps->saves_time(e))
+    return false;
+  return request->plain == KJ_PLAIN_ANY || kg_has_one_result(e->module);
+}
+
 /* Takes a machine without optimization for code generation, if that is enough. It differs from the
  * machine for lowering only in its level. */
 static void select_emission(kg_emission *e)
 {
-  if (!kg_is_unoptimized(e) && !e->steps->is_emitted_unoptimized(e)) return;
+  if (!kg_is_unoptimized(e) && !e->c->code->is_plain && !e->steps->is_emitted_unoptimized(e))
+    return;
   if (!kg_is_unoptimized(e) && e->steps->prepare_unoptimized) e->steps->prepare_unoptimized(e);
   kg_return_machine(e->machines, e->machine);
   e->machine = NULL;
@@ -363,7 +375,9 @@ static void run(kg_emission *e)
     return;
   }
   kt_begin_stage(e->c, KJIT_STAGE_LLVM_OPT);
-  e->steps->optimize(e);
+  e->c->code->is_plain = is_plain(e);
+  if (e->c->code->is_plain) e->steps->optimize_little(e);
+  else e->steps->optimize(e);
   uint64_t optimized = kj_clock_ns();
   e->c->code->optimize_time_ns = optimized - lowered;
   if (stage == KJIT_STAGE_LLVM_OPT) {

@@ -15,6 +15,10 @@ typedef struct kg_emission_steps {
   /* Called after kl_lower. May be NULL. */
   void (*finish_lowering)(kg_emission *e);
   void (*optimize)(kg_emission *e);
+  /* Makes plain code in place of optimize: few passes, and then code generation without
+   * optimization. Called only if saves_time returns true. Both may be NULL. */
+  bool (*saves_time)(const kg_emission *e);
+  void (*optimize_little)(kg_emission *e);
   /* Called after optimize: returns whether code generation needs no optimization. Full debug
    * information never has any. */
   bool (*is_emitted_unoptimized)(const kg_emission *e);

@@ -88,6 +88,9 @@ kg_module_size kg_measure_function(LLVMValueRef function);
 /* Returns whether LLVM leaves the function unchanged (optnone). Such a function does not count in
  * the size of its module. */
 bool kg_is_settled(LLVMValueRef function);
+/* plain.c: returns whether the module computes the same bits however much it is optimized, except
+ * for the payloads of NaNs. */
+bool kg_has_one_result(LLVMModuleRef module);
 /* Returns whether a basic block has so many loads and stores that the scheduler, which compares
  * each with the others, would take most of the time. */
 bool kg_is_dense(LLVMModuleRef module);

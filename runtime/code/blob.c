@@ -314,9 +314,9 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
 }
 
 /* Exports a held specialization, unless no other process could use it: code with debug information,
- * whose files and lines belong to one program; code of a lost device; code that names lines of
- * sources without a text; and code of a target that belongs to a guest or uses math functions from
- * a file. */
+ * whose files and lines belong to one program; plain code; code of a lost device; code that names
+ * lines of sources without a text; and code of a target that belongs to a guest or uses math
+ * functions from a file. */
 static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
                                kj_diagnostics *diagnostics)
 {
@@ -326,7 +326,8 @@ static kjit_status export_held(kjit_specialization *specialization, kj_archive_w
     kj_make_request(specialization->kernel, device, &specialization->compiled_for,
                     kj_code_stage(device));
   kj_disk_key key = { 0 };
-  if (request.debug || specialization->generation != atomic_load(&device->generation) ||
+  if (request.debug || specialization->code.is_plain ||
+      specialization->generation != atomic_load(&device->generation) ||
       (device->is_target && request.module->has_guest))
     return KJIT_OK;
   if (!kj_make_device_key(disk, device, &request, &key)) return fail_memory(diagnostics);

@@ -1,5 +1,4 @@
-/* Specializations of a kernel: their keys, a hash table that threads read without a lock, and the
- * rule that each key is compiled once, however many threads request it.
+/* Specializations of a kernel: their keys, and a hash table that threads read without a lock.
  *
  * A key consists of 64-bit words and contains everything that the code may depend on. It contains
  * only facts that the kernel can use.
@@ -19,9 +18,11 @@
 
 /* ---- the key ---- */
 
-/* In key[1], the call facts are the low bits and bit BLOCK_AT tells whether the block is known. The
- * facts of an array are one byte of the array's word, from bit FACTS_AT on. */
-enum { BLOCK_AT = 32, FACTS_AT = 24 };
+/* In key[1], the call facts are the low bits, bit BLOCK_AT tells whether the block is known, and
+ * bit PLAIN_AT marks a specialization for plain code; no call has it. The facts of an array are one
+ * byte of the array's word, from bit FACTS_AT on. */
+enum { BLOCK_AT = 32, PLAIN_AT = 33, FACTS_AT = 24 };
+static const uint64_t plain_bit = (uint64_t)1 << PLAIN_AT;
 _Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8,
                "the key has room");
 
@@ -158,7 +159,7 @@ static bool has_relations(uint64_t wanted, uint64_t given)
 static key_match match_key(const kjit_kernel *kernel, const uint64_t *known, const uint64_t *key,
                            uint32_t count)
 {
-  uint64_t facts = KJ_CALL_FACTS, known_flags = known[1], flags = key[1];
+  uint64_t facts = KJ_CALL_FACTS, known_flags = known[1] & ~plain_bit, flags = key[1];
   if (known[0] != key[0] || ((known_flags ^ flags) & ~facts) || known[2] != key[2] ||
       known[3] != key[3])
     return KEY_OTHER;
@@ -228,9 +229,17 @@ kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, 
   return entry && kj_hold(entry) ? entry : NULL;
 }
 
+bool kj_is_for_plain(const kjit_specialization *specialization)
+{
+  return specialization->key[1] & plain_bit;
+}
+
+/* The best code for few facts is better than plain code for many. */
 static kjit_specialization *better_of(kjit_specialization *a, kjit_specialization *b)
 {
-  return !a || count_facts(b->key, b->key_count) > count_facts(a->key, a->key_count) ? b : a;
+  if (!a) return b;
+  if (kj_is_for_plain(a) != kj_is_for_plain(b)) return kj_is_for_plain(a) ? b : a;
+  return count_facts(b->key, b->key_count) > count_facts(a->key, a->key_count) ? b : a;
 }
 
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
@@ -245,7 +254,7 @@ kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
         atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_FAILED)
       continue;
     key_match match = match_key(call->kernel, entry->key, call->key, call->key_count);
-    *variants += match != KEY_OTHER;
+    *variants += match != KEY_OTHER && !kj_is_for_plain(entry);
     is_made = is_made || !memcmp(entry->key, call->key, call->key_count * sizeof *call->key);
     if (match == KEY_SERVES &&
         atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_READY)
@@ -290,7 +299,7 @@ static kj_table *make_room(kjit_kernel *kernel)
 
 /* ---- entries ---- */
 
-static kjit_specialization *make_entry(kj_call *call, uint64_t hash)
+static kjit_specialization *make_entry(const kj_call *call, uint64_t hash)
 {
   kjit_specialization *entry = calloc(1, sizeof *entry + call->key_count * sizeof *entry->key);
   if (!entry) return NULL;
@@ -334,8 +343,7 @@ static void free_entry(kjit_specialization *entry)
   free(entry);
 }
 
-/* Returns the entry for the call's key and creates it if necessary. */
-static kjit_specialization *get_entry(kj_call *call, uint64_t hash)
+kjit_specialization *kj_get_own_entry(const kj_call *call, uint64_t hash)
 {
   kjit_kernel *kernel = call->kernel;
   kjit_specialization *entry = find(kernel, call->key, call->key_count, hash);
@@ -345,6 +353,20 @@ static kjit_specialization *get_entry(kj_call *call, uint64_t hash)
   kj_table *table = entry ? NULL : make_room(kernel);
   if (table && (entry = make_entry(call, hash))) place(table, entry);
   kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
+  return entry;
+}
+
+kjit_specialization *kj_get_plain_entry(const kj_call *call, const kjit_specialization *best)
+{
+  kj_call own = *call;
+  own.key_count = best->key_count;
+  own.key = malloc(own.key_count * sizeof *own.key);
+  if (!own.key) return NULL;
+  memcpy(own.key, best->key, own.key_count * sizeof *own.key);
+  KJ_ASSERT(!(own.key[1] & plain_bit));
+  own.key[1] |= plain_bit;
+  kjit_specialization *entry = kj_get_own_entry(&own, kj_hash_key(own.key, own.key_count));
+  free(own.key);
   return entry;
 }
 
@@ -362,212 +384,4 @@ void kj_free_specializations(kjit_kernel *kernel)
     table = previous;
   }
   atomic_store(&kernel->table, NULL);
-}
-
-/* ---- one compilation for all threads that wait for the same key ---- */
-
-void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
-{
-  for (size_t i = 0; i < from->count; i++) {
-    const kjit_diagnostic *item = &from->items[i];
-    size_t known = to->count;
-    kj_report(to, NULL, (kj_location){ 0 }, item->severity, item->status, "%s", item->message);
-    if (to->count == known || !item->file) continue;
-    to->items[known].file = strdup(item->file);
-    to->items[known].line = item->line;
-    to->items[known].column = item->column;
-    to->items[known].source_line = item->source_line ? strdup(item->source_line) : NULL;
-  }
-  if (to->status == KJIT_OK) to->status = from->status;
-}
-
-/* Adds the entry to kernel->order, because a sealed kernel accepts only listed entries. Returns
- * false if out of memory. */
-static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
-{
-  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
-  if (!entry->is_listed && kernel->order_count == kernel->order_capacity) {
-    size_t wanted = KJ_GROWN(kernel->order_capacity, 8);
-    kjit_specialization **grown = realloc(kernel->order, wanted * sizeof *grown);
-    if (grown) {
-      kernel->order = grown;
-      kernel->order_capacity = wanted;
-    }
-  }
-  KJ_ASSERT(kernel->order_count <= kernel->order_capacity && entry->kernel == kernel);
-  if (!entry->is_listed && kernel->order_count < kernel->order_capacity) {
-    kernel->order[kernel->order_count++] = entry;
-    entry->is_listed = true;
-  }
-  bool is_listed = entry->is_listed;
-  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
-  return is_listed;
-}
-
-/* Begins a profiler range for the time in which the caller waits for code, compiled or loaded. */
-static void begin_code_range(const kjit_kernel *kernel)
-{
-  char name[256];
-  snprintf(name, sizeof name, "kjit: code of %s", kernel->function->decl->name);
-  (void)kjit_begin_range(kernel->context, name);
-}
-
-/* Compiles or loads the code of an entry that this thread has set to KJ_PENDING, and wakes the
- * waiting threads. The caller holds no lock. */
-kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagnostics *diagnostics)
-{
-  ki_counters *counters = &call->kernel->context->counters;
-  uint64_t start = kj_clock_ns();
-  kj_assert_no_locks();
-  KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING && entry->kernel == call->kernel);
-  begin_code_range(call->kernel);
-  kjit_status status = kj_compile_call(call, entry, diagnostics);
-  kjit_end_range(call->kernel->context);
-  bool is_compiled = !entry->is_from_disk && !entry->is_imported;
-  if (is_compiled)
-    atomic_fetch_add_explicit(&counters->compile_time_ns, kj_clock_ns() - start,
-                              memory_order_relaxed);
-  if (status == KJIT_OK && is_compiled)
-    atomic_fetch_add_explicit(&counters->compilations, 1, memory_order_relaxed);
-  if (status == KJIT_OK && !remember_order(call->kernel, entry)) {
-    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-    kj_unload_code(entry);
-  }
-  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* only the thread that began the attempt ends it */
-  KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
-  KJ_ASSERT(status != KJIT_OK || entry->device_code.function != KJ_UNLOADED);
-  if (status != KJIT_OK) kj_copy_diagnostics(diagnostics, &entry->failure);
-  if (status == KJIT_OK || status == KJIT_ERROR_INTERRUPTED) entry->is_hopeless = false;
-  atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,
-                        memory_order_release);
-  pthread_cond_broadcast(&entry->changed);
-  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  if (status == KJIT_OK) kj_note_loaded(entry);
-  return status;
-}
-
-void kj_abandon_entry(kjit_specialization *entry)
-{
-  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
-  entry->is_unreported = entry->is_hopeless = false;
-  atomic_store_explicit(&entry->state, KJ_FAILED, memory_order_release);
-  pthread_cond_broadcast(&entry->changed);
-  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-}
-
-/* The caller holds entry->mutex. */
-static void begin_attempt(kjit_specialization *entry)
-{
-  KJ_ASSERT(kj_is_locked_here(&entry->mutex) && atomic_load(&entry->state) == KJ_FAILED);
-  KJ_ASSERT(!entry->failure_slot && !entry->loaded && !entry->print_source);
-  entry->attempt++;
-  entry->is_unreported = false;
-  kj_free_diagnostics(&entry->failure);
-  atomic_store(&entry->state, KJ_PENDING);
-}
-
-void kj_upgrade_later(kj_call *call, uint64_t hash)
-{
-  kjit_specialization *entry = get_entry(call, hash);
-  if (!entry || atomic_load_explicit(&entry->state, memory_order_acquire) != KJ_FAILED) return;
-  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  bool begins = atomic_load(&entry->state) == KJ_FAILED && !entry->is_hopeless;
-  if (begins) begin_attempt(entry);
-  if (begins) entry->is_hopeless = true; /* cleared when a compilation succeeds */
-  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  if (begins && !kj_compile_later(call, entry)) kj_abandon_entry(entry);
-}
-
-/* Waits for a compilation that another thread started. The caller holds entry->mutex; the wait
- * releases it. If the job is still queued, this thread runs it. The other thread may not have
- * queued the job yet, so a background thread checks again every LOOK_AGAIN_NS, because it may be
- * the only thread left to run the job. */
-static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, uint64_t attempt)
-{
-  enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
-  bool is_worker = kj_is_in_background(runtime), has_looked = false;
-  KJ_ASSERT(kj_is_locked_here(&entry->mutex));
-  while (atomic_load(&entry->state) == KJ_PENDING && entry->attempt == attempt) {
-    if (!has_looked || is_worker) {
-      kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-      kj_hurry(runtime, entry);
-      kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-      has_looked = true;
-      if (atomic_load(&entry->state) != KJ_PENDING || entry->attempt != attempt) return;
-    }
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_AGAIN_NS;
-    if (until.tv_nsec >= SECOND_NS) until.tv_nsec -= SECOND_NS, until.tv_sec++;
-    if (is_worker) pthread_cond_timedwait(&entry->changed, &entry->mutex, &until);
-    else kj_wait_for(&entry->changed, &entry->mutex);
-  }
-}
-
-/* Compiles the entry or waits for the current attempt and returns its status. After a failed
- * attempt, the next caller tries again, because the cause may have been temporary. */
-static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
-                                kjit_specialization **specialization)
-{
-  kjit_specialization *entry = get_entry(call, hash);
-  if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  *specialization = entry;
-  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  int state = atomic_load(&entry->state);
-  if (state == KJ_FAILED) {
-    begin_attempt(entry);
-    kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-    return kj_compile_entry(call, entry, diagnostics);
-  }
-  uint64_t attempt = entry->attempt;
-  wait_for_attempt(call->runtime, entry, attempt);
-  /* An abandoned attempt has no message. */
-  bool is_settled = atomic_load(&entry->state) == KJ_READY ||
-                    (entry->attempt == attempt && entry->failure.status != KJIT_OK);
-  if (atomic_load(&entry->state) == KJ_FAILED && is_settled)
-    kj_copy_diagnostics(&entry->failure, diagnostics);
-  kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
-  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* Try again: the attempt was abandoned, or another one began before this thread woke up. */
-  return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
-}
-
-/* Starts the compilation on a background thread. The next launch with the key reports a failure,
- * and the launch after that tries again. */
-kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
-                                kjit_specialization **specialization)
-{
-  kjit_specialization *entry = get_entry(call, hash);
-  if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  *specialization = entry;
-  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  int state = atomic_load(&entry->state);
-  bool reports = state == KJ_FAILED && entry->is_unreported,
-       begins = state == KJ_FAILED && !reports;
-  if (reports) kj_copy_diagnostics(&entry->failure, diagnostics);
-  if (reports) entry->is_unreported = false;
-  if (begins) begin_attempt(entry);
-  if (begins) entry->is_unreported = true; /* cleared by the launch that reports the failure */
-  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  if (state == KJ_READY) return KJIT_OK;
-  if (reports) return diagnostics->status;
-  if (!begins || kj_compile_later(call, entry)) return KJIT_NOT_READY;
-  kj_abandon_entry(entry);
-  if (kj_is_background_stopped(call->runtime))
-    return join_attempt(call, hash, diagnostics, specialization);
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                  "out of memory, or the system gives no thread to compile on");
-}
-
-/* Disables cancellation: a cancelled thread would keep its locks and never end its attempt. */
-kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
-                          kjit_specialization **specialization)
-{
-  int state;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  kjit_status status = join_attempt(call, hash, diagnostics, specialization);
-  pthread_setcancelstate(state, NULL);
-  return status;
 }

@@ -160,6 +160,7 @@ struct kj_background {
   kj_large_thread threads[MOST_THREADS];
   uint32_t thread_count, idle, limit;
   size_t queued;
+  size_t running; /* jobs that a thread has taken from the queue and not ended */
   kj_job *first, **last;
   bool is_stopping;
   bool is_joining; /* a thread is joining the background threads */
@@ -228,13 +229,37 @@ static job *make_job(const kj_call *call, kjit_specialization *entry)
   return made;
 }
 
+/* Warns that launches keep their plain code, because no launch needs the entry and would report the
+ * error. */
+static void warn_of_plain(const job *job, kjit_status status, const kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = job->call.kernel;
+  kj_diagnostics warnings = { 0 };
+  const char *reason = "";
+  if (status == KJIT_ERROR_INTERRUPTED) return; /* the next launch tries again */
+  for (size_t i = diagnostics->count; i-- > 0;)
+    if (diagnostics->items[i].severity == KJIT_SEVERITY_ERROR)
+      reason = diagnostics->items[i].message;
+  kj_report(&warnings, &kernel->module->sources, kernel->function->decl->location,
+            KJIT_SEVERITY_WARNING, KJIT_OK,
+            "kernel `%s`: launches keep their plain code, because the best code cannot be "
+            "compiled: %s",
+            kernel->function->decl->name, reason);
+  (void)ki_finish_call(kernel->context, &warnings);
+  kj_free_diagnostics(&warnings);
+}
+
 static void run_job(kj_job *base, bool is_given_up)
 {
   job *job = (struct job *)base;
   kj_diagnostics diagnostics = { 0 };
+  kjit_status status = KJIT_NOT_READY;
+  bool has_plain = job->entry->plain; /* its compilation has reported warnings and remarks */
   if (is_given_up) kj_abandon_entry(job->entry);
-  else if (kj_compile_entry(&job->call, job->entry, &diagnostics) == KJIT_OK)
+  else status = kj_compile_entry(&job->call, job->entry, &diagnostics);
+  if (status == KJIT_OK && !has_plain)
     (void)ki_finish_call(job->call.kernel->context, &diagnostics);
+  if (status != KJIT_OK && has_plain && !is_given_up) warn_of_plain(job, status, &diagnostics);
   kj_free_diagnostics(&diagnostics); /* if the compilation failed, the next launch with this key
                                       * reports the error */
   kjit_module *module = job->module;
@@ -251,7 +276,7 @@ static kj_job *take_job(kj_background *background)
   background->idle--;
   kj_job *taken = background->is_stopping ? NULL : background->first;
   if (taken) background->first = taken->next;
-  if (taken) background->queued--;
+  if (taken) background->queued--, background->running++;
   if (taken && !background->first) background->last = &background->first;
   check_queue(background);
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
@@ -266,10 +291,20 @@ bool kj_is_in_background(const kj_runtime *runtime)
   return own_background && own_background->runtime == runtime;
 }
 
+/* Runs a job that was taken from the queue. */
+static void run_taken(kj_background *background, kj_job *job)
+{
+  job->run(job, false);
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
+  KJ_ASSERT(background->running);
+  if (!--background->running) pthread_cond_broadcast(&background->changed);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
+}
+
 static void *work(void *data)
 {
   own_background = data;
-  for (kj_job *job; (job = take_job(data));) job->run(job, false);
+  for (kj_job *job; (job = take_job(data));) run_taken(data, job);
   return NULL;
 }
 
@@ -330,7 +365,7 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
   background->last = &job->next;
   background->queued++;
   bool is_queued = provide_thread(background);
-  if (is_queued) pthread_cond_signal(&background->changed);
+  if (is_queued) pthread_cond_broadcast(&background->changed); /* waiters share the condition */
   if (!is_queued) {
     *(background->last = place) = NULL;
     background->queued--;
@@ -362,6 +397,7 @@ static kj_job *take_job_of(kj_background *background, const kjit_specialization 
     *at = taken->next;
     if (background->last == &taken->next) background->last = at;
     background->queued--;
+    background->running++;
   }
   check_queue(background);
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
@@ -374,7 +410,7 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
   kj_background *background = runtime->background;
   kj_unlock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   kj_job *taken = background ? take_job_of(background, entry) : NULL;
-  if (taken) taken->run(taken, false);
+  if (taken) run_taken(background, taken);
 }
 
 /* Ends the threads after their current jobs, and cancels the jobs that have not begun. One caller
@@ -421,6 +457,25 @@ void kjit_stop_background(kjit_context *context)
   if (!runtime || ki_is_forked(context)) return;
   kj_background *background = get_background(runtime);
   if (background) end_threads(background);
+}
+
+kjit_status kjit_wait_background(kjit_context *context)
+{
+  static const char name[] = "kjit_wait_background";
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  kj_runtime *runtime = __atomic_load_n(&context->runtime, __ATOMIC_ACQUIRE);
+  if (!runtime) return KJIT_OK;
+  if (kj_is_in_background(runtime))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s: a background thread cannot wait for itself", name);
+  kj_background *background = get_background(runtime);
+  if (!background) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
+  while (background->queued || background->running)
+    kj_wait_for(&background->changed, &background->mutex);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
+  return KJIT_OK;
 }
 
 static void stop_background(kj_runtime *runtime)

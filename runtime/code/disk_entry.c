@@ -144,9 +144,11 @@ static bool is_sound_bool(const bool *value)
 
 static bool has_sound_bools(const kj_code *code)
 {
-  const bool *const fields[] = { &code->uses_local,    &code->can_fail,  &code->is_interruptible,
-                                 &code->has_debug,     &code->is_guest,  &code->uses_dynamic_shared,
-                                 &code->is_range_only, &code->is_watched };
+  const bool *const fields[] = { &code->uses_local,       &code->can_fail,
+                                 &code->is_interruptible, &code->has_debug,
+                                 &code->is_guest,         &code->uses_dynamic_shared,
+                                 &code->is_range_only,    &code->is_watched,
+                                 &code->is_plain };
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
     if (!is_sound_bool(fields[i])) return false;
   return true;
@@ -213,7 +215,7 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   if (!read_texts(h, &at, code, &has_ends)) return KJ_ENTRY_OTHER;
   get(at, code->data, h->data_bytes);
   ((char *)code->data)[h->data_bytes] = 0;
-  return has_ends && kj_is_sound_code(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
+  return has_ends && kj_is_sound_code(code) && !code->is_plain ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
 /* Clears the locations where untyped numbers are converted, because they refer to other sources;

@@ -356,7 +356,8 @@ static bool make_key(kj_disk *disk, const kjit_device *device, const kj_compile_
   };
   roots r;
   /* see key_inputs.def: the disk cache is used for these values only */
-  KJ_ASSERT(!request->symbol && !request->has_record && !request->debug);
+  KJ_ASSERT(!request->symbol && !request->has_record && !request->debug &&
+            request->plain == KJ_PLAIN_NONE);
   KJ_ASSERT(request->is_check == request->is_ahead);
   if (!find_roots(request, &r)) return false;
   kj_identify_disk(disk);

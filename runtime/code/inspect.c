@@ -443,6 +443,7 @@ static void describe_code(const kjit_specialization *specialization, kjit_specia
   info->vector_bits = code->vector_bits;
   info->block_bytes = code->scratch_bytes;
   info->is_cooperative = code->is_cooperative;
+  info->is_plain = code->is_plain;
   memcpy(info->cluster, code->cluster, sizeof info->cluster);
   info->infer_time_ns = code->infer_time_ns;
   info->lower_time_ns = code->lower_time_ns;

@@ -183,7 +183,9 @@ typedef struct kj_call {
   uint32_t facts;   /* KJ_CALL_FACT_*, set by kj_make_key */
   bool is_sealed;   /* whether the kernel was sealed when the arguments were matched */
   bool is_general;  /* the key contains no facts */
-  bool is_fallback; /* the call runs code that relies on fewer facts than the call has */
+  bool is_fallback; /* the call runs code that relies on fewer facts than the call has, or plain
+                       code */
+  kj_plain plain;   /* which plain code a compilation for this call may give */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
   bool is_block_chosen; /* kjit chose the block, because no block was given */

@@ -46,6 +46,9 @@ struct kjit_specialization {
   /* A background compilation failed, and kjit does not start another one by itself. Protected by
    * mutex. */
   bool is_hopeless;
+  /* The specialization with plain code that launches run while this one is compiled, or NULL.
+   * Protected by mutex. */
+  kjit_specialization *plain;
   kjit_specialization *next_loaded; /* runtime->loaded */
   size_t compiled_bytes;            /* size of code.data */
   /* Protected by runtime->loaded_mutex. swept is the number of launches at the last sweep of the
@@ -136,37 +139,51 @@ void kj_note_loaded(kjit_specialization *specialization);
 /* Removes the specialization from the list of loaded code. Called before it is freed. */
 void kj_forget_loaded(kjit_specialization *specialization);
 
-/* ---- cache.c: finding and compiling ---- */
+/* ---- cache.c: finding ---- */
 
 /* Returns the READY specialization for the call's key, held, or NULL. Lock-free. */
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
                                 uint64_t hash);
+/* Returns a READY specialization for the same types whose facts all hold in this call, held, or
+ * NULL. Plain code is the last choice. *variants becomes the number of specializations for the same
+ * types without those for plain code. While the call's own variant is being compiled, *variants is
+ * 0. Lock-free. */
+kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
+/* Returns the entry for the call's key and creates it if necessary. Returns NULL if memory is
+ * exhausted. */
+kjit_specialization *kj_get_own_entry(const kj_call *call, uint64_t hash);
+/* Returns the entry for the plain code of a call, like kj_get_own_entry. best is the call's own
+ * entry. */
+kjit_specialization *kj_get_plain_entry(const kj_call *call, const kjit_specialization *best);
+
+/* ---- attempt.c: one compilation for all threads that wait for the same key ---- */
+
 /* Adds all messages of one list to another. */
 void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
-/* Returns a READY specialization for the same types whose facts all hold in this call, held, or
- * NULL. *variants becomes the number of specializations for the same types. While the call's own
- * variant is being compiled, *variants is 0. Lock-free. */
-kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Queues the compilation of a better variant, which no caller waits for. Does nothing if it is in
  * progress or has failed. */
 void kj_upgrade_later(kj_call *call, uint64_t hash);
 /* Compiles and loads the specialization, or waits for the thread that does. The result is not held.
- * Returns the errors of the compiler. */
+ * If call->plain allows it, the result may be a specialization with plain code, while the call's
+ * own one is compiled in the background. Returns the errors of the compiler. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization);
 /* Queues the compilation if there is none. Returns NOT_READY while the compilation is in progress,
  * and the compiler's errors once. */
 kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                 kjit_specialization **specialization);
-/* Compiles a PENDING entry. The caller is the thread that made it PENDING. kj_abandon_entry ends a
- * PENDING entry without a compilation. */
+/* Compiles a PENDING entry, also if call->plain is set. The caller is the thread that made it
+ * PENDING. kj_abandon_entry ends a PENDING entry without a compilation. */
 kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry,
                              kj_diagnostics *diagnostics);
 void kj_abandon_entry(kjit_specialization *entry);
 
 /* Fills in the compiler's description of an argument. Returns false if memory is exhausted. */
 bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
-/* Compiles the call's kernel and loads the code into the specialization. */
+/* Returns whether the specialization was made for plain code. Its key has one more bit. */
+bool kj_is_for_plain(const kjit_specialization *specialization);
+/* Compiles the call's kernel and loads the code into the specialization. Plain code is not
+ * loaded. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics);
 /* Returns the compile request for a specialization. The key of the disk cache is derived from it,
@@ -189,6 +206,9 @@ kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
  * disk cache, or for another process. */
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
                              kj_diagnostics *diagnostics, kj_code *code);
+/* Loads plain code into a specialization for plain code. Takes the code, also if it fails. */
+kjit_status kj_load_plain(kj_call *call, kjit_specialization *specialization, kj_code *code,
+                          kj_diagnostics *diagnostics);
 void kj_free_texts(kjit_specialization *specialization);
 
 /* ahead.c: loads code again that was unloaded. The specialization is held afterwards. */

@@ -88,18 +88,25 @@ static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *re
   return KJIT_OK;
 }
 
+typedef struct compile_mode {
+  kj_plain plain;
+  bool is_unseen; /* without messages and statistics */
+} compile_mode;
+
 static kjit_status compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
-                                  const kj_signature *signature, kjit_stage stage, bool is_seen,
-                                  kj_diagnostics *diagnostics, kj_code *code)
+                                  const kj_signature *signature, kjit_stage stage,
+                                  compile_mode mode, kj_diagnostics *diagnostics, kj_code *code)
 {
   kj_compile_request request = kj_make_request(kernel, device, signature, stage);
   kjit_module *linked;
+  request.plain = mode.plain;
   KJ_TRY(kj_get_compiler(device->runtime, diagnostics));
   KJ_TRY(link_kernel(kernel, &request, diagnostics, &linked));
-  kjit_status status = is_seen
-                         ? kj_call_compiler(device->runtime, &request, diagnostics, code)
-                         : kj_call_compiler_unseen(device->runtime, &request, diagnostics, code);
+  kjit_status status = mode.is_unseen
+                         ? kj_call_compiler_unseen(device->runtime, &request, diagnostics, code)
+                         : kj_call_compiler(device->runtime, &request, diagnostics, code);
   kjit_release_module(linked);
+  if (mode.plain == KJ_PLAIN_NONE) code->is_plain = false; /* a damaged child process may set it */
   return status;
 }
 
@@ -107,7 +114,7 @@ kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *devi
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code)
 {
-  return compile_kernel(kernel, device, signature, stage, true, diagnostics, code);
+  return compile_kernel(kernel, device, signature, stage, (compile_mode){ 0 }, diagnostics, code);
 }
 
 static void note_made(kj_code *code)
@@ -126,8 +133,8 @@ static void note_sources(kj_code *code, const kj_disk_key *key)
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
                              kj_diagnostics *diagnostics, kj_code *code)
 {
-  KJ_TRY(compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device), false,
-                        diagnostics, code));
+  KJ_TRY(compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
+                        (compile_mode){ .is_unseen = true }, diagnostics, code));
   note_made(code);
   return KJIT_OK;
 }
@@ -265,8 +272,8 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   return KJIT_OK;
 }
 
-/* Compiles and loads. The driver may need as long to translate PTX as the compiler needs to produce
- * it. */
+/* Compiles, and loads unless the code is plain. The driver may need as long to translate PTX as the
+ * compiler needs to produce it. */
 static kjit_status compile_and_load(kj_call *call, kjit_specialization *specialization,
                                     const kj_signature *signature, const kj_disk_key *key,
                                     kj_diagnostics *diagnostics)
@@ -274,8 +281,10 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   kjit_context *context = call->kernel->context;
   const char *name = call->kernel->function->decl->name;
   bool is_linked = kj_is_linked(call->device);
-  KJ_TRY(kj_compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
-                           diagnostics, &specialization->code));
+  KJ_TRY(compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
+                        (compile_mode){ .plain = call->plain }, diagnostics,
+                        &specialization->code));
+  if (specialization->code.is_plain) return KJIT_OK;
   note_made(&specialization->code);
   if (key) note_sources(&specialization->code, key);
   if (is_linked) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
@@ -320,7 +329,7 @@ static size_t count_before(const kjit_specialization *specialization)
   kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
   for (size_t i = 0; i < kernel->order_count && !specialization->is_listed; i++) {
     const kjit_specialization *other = kernel->order[i];
-    count += other->key[0] == specialization->key[0] &&
+    count += other->key[0] == specialization->key[0] && !kj_is_for_plain(other) &&
              !strcmp(other->signature, specialization->signature);
   }
   kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
@@ -515,43 +524,74 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
     status =
       kj_record_target(call, &request, has_key ? &key : NULL, &specialization->code, diagnostics);
   if (KJ_HAS_ASSERTIONS && is_found && source != NAMED) kj_recheck(call, specialization, &key);
+  kj_free_disk_key(&key);
+  if (status == KJIT_OK && specialization->code.is_plain) return KJIT_OK;
   if (status == KJIT_OK) status = open_code(call, specialization, diagnostics);
   if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
-  kj_free_disk_key(&key);
   specialization->compiled_bytes =
     specialization->code.size_bytes ? specialization->code.size_bytes : 1;
   return status;
 }
 
-/* Compiles for the signature. If the code was evicted before, the texts that the application may
+/* Prints signature and facts. If the code was evicted before, the texts that the application may
  * have borrowed stay the same. */
-static kjit_status compile_signature(kj_call *call, kjit_specialization *specialization,
-                                     const kj_signature *signature, kj_diagnostics *diagnostics)
+static kjit_status print_texts(const kj_call *call, kjit_specialization *specialization,
+                               kj_diagnostics *diagnostics)
 {
   if (!specialization->signature) specialization->signature = print_signature(call);
-  if (!specialization->facts) specialization->facts = kj_print_facts(call, signature);
-  if (!specialization->signature || !specialization->facts)
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  return find_code(call, specialization, signature, diagnostics);
+  if (!specialization->facts)
+    specialization->facts = kj_print_facts(call, &specialization->compiled_for);
+  return specialization->signature && specialization->facts
+           ? KJIT_OK
+           : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+/* Records the device and the signature of the call. */
+static kjit_status describe(const kj_call *call, kjit_specialization *specialization,
+                            kj_diagnostics *diagnostics)
+{
+  uint32_t generation = atomic_load(&call->device->generation);
+  /* written once, because other threads read it while the code is loaded again */
+  if (specialization->device != call->device) specialization->device = call->device;
+  if (specialization->generation != generation) specialization->generation = generation;
+  return specialization->compiled_for.arguments
+           ? KJIT_OK
+           : kj_describe_call(call, diagnostics, &specialization->compiled_for);
+}
+
+static kjit_status unload_failed(const kj_call *call, kjit_specialization *specialization,
+                                 kjit_status status)
+{
+  if (status == KJIT_OK) return KJIT_OK;
+  kj_unload_code(specialization);
+  kj_unload_listed(call->runtime);
+  return status;
 }
 
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics)
 {
-  kjit_status status = KJIT_OK;
-  uint32_t generation = atomic_load(&call->device->generation);
-  /* written once, because other threads read it while the code is loaded again */
-  if (specialization->device != call->device) specialization->device = call->device;
-  if (specialization->generation != generation) specialization->generation = generation;
-  if (!specialization->compiled_for.arguments)
-    status = kj_describe_call(call, diagnostics, &specialization->compiled_for);
+  kjit_status status = describe(call, specialization, diagnostics);
+  if (status == KJIT_OK) status = print_texts(call, specialization, diagnostics);
   if (status == KJIT_OK)
-    status = compile_signature(call, specialization, &specialization->compiled_for, diagnostics);
-  if (status != KJIT_OK) {
-    kj_unload_code(specialization);
-    kj_unload_listed(call->runtime);
-  }
-  return status;
+    status = find_code(call, specialization, &specialization->compiled_for, diagnostics);
+  return unload_failed(call, specialization, status);
+}
+
+kjit_status kj_load_plain(kj_call *call, kjit_specialization *specialization, kj_code *code,
+                          kj_diagnostics *diagnostics)
+{
+  KJ_ASSERT(code->is_plain && kj_is_for_plain(specialization) && !specialization->code.data);
+  specialization->code = *code;
+  *code = (kj_code){ 0 };
+  specialization->is_from_disk = specialization->is_imported = false;
+  kjit_status status = describe(call, specialization, diagnostics);
+  if (status == KJIT_OK) status = print_texts(call, specialization, diagnostics);
+  if (status == KJIT_OK) status = load_code(call, specialization, true, diagnostics);
+  if (status == KJIT_OK) status = open_code(call, specialization, diagnostics);
+  if (status == KJIT_OK) remark_silence(call->kernel, &specialization->code, diagnostics);
+  specialization->compiled_bytes = specialization->code.size_bytes;
+  return unload_failed(call, specialization, status);
 }
 
 void kj_free_texts(kjit_specialization *specialization)

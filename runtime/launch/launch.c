@@ -439,6 +439,29 @@ static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *d
   return is_missing && !is_general ? KJIT_ERROR_NO_COMPILER : status;
 }
 
+/* Decides which plain code a compilation for this call may give. A graph would keep plain code, and
+ * a sealed kernel and a context without background threads could never replace it. */
+static kj_plain choose_plain(const kj_call *call)
+{
+  static const kj_plain kinds[] = { [KJIT_PLAIN_DEFAULT] = KJ_PLAIN_NONE,
+                                    [KJIT_PLAIN_NEVER] = KJ_PLAIN_NONE,
+                                    [KJIT_PLAIN_EQUAL] = KJ_PLAIN_EQUAL,
+                                    [KJIT_PLAIN_ALWAYS] = KJ_PLAIN_ANY };
+  const kjit_config *config = &call->kernel->context->config;
+  kj_plain kind = kinds[config->plain_code];
+  bool needs_best = call->is_sealed || call->device->is_target ||
+                    config->debug != KJIT_DEBUG_NONE || kj_is_captured(call->stream);
+  if (kind == KJ_PLAIN_NONE || needs_best || kj_is_background_stopped(call->runtime))
+    return KJ_PLAIN_NONE;
+  return kind;
+}
+
+/* Returns whether the code that was found is plain and the call must not run it. */
+static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
+{
+  return found && kj_is_for_plain(found) && kj_is_captured(call->stream);
+}
+
 /* Runs code for fewer facts at once while better code is compiled in the background, up to the
  * limit of variants. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
@@ -451,6 +474,10 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
   call->is_miss = !*specialization;
   if (*specialization) return KJIT_OK;
   *specialization = kj_look_up_general(call, &variants);
+  if (is_too_plain(call, *specialization)) {
+    kj_release(*specialization, false);
+    *specialization = NULL;
+  }
   call->is_fallback = *specialization != NULL;
   bool is_full = variants >= variant_limit(call);
   if (*specialization && !is_full) kj_upgrade_later(call, hash);
@@ -460,7 +487,10 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
     kj_make_key(call);
     hash = kj_hash_key(call->key, call->key_count);
   }
-  return make_or_fetch(call, hash, diagnostics, specialization);
+  call->plain = choose_plain(call);
+  KJ_TRY(make_or_fetch(call, hash, diagnostics, specialization));
+  call->is_fallback = kj_is_for_plain(*specialization);
+  return KJIT_OK;
 }
 
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,

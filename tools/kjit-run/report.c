@@ -96,8 +96,9 @@ static void show_cpu_code(const kjit_specialization_info *i)
 {
   printf("  object %llu bytes, stack %u bytes, memory of a block %llu bytes, ",
          (unsigned long long)i->code_bytes, i->stack_bytes, (unsigned long long)i->block_bytes);
-  if (i->vector_bits) printf("vectors of up to %u bits\n", i->vector_bits);
-  else printf("no vectors\n");
+  if (i->vector_bits) printf("vectors of up to %u bits", i->vector_bits);
+  else printf("no vectors");
+  printf("%s\n", i->is_plain ? ", plain code" : "");
 }
 
 void run_show_info(const run_steps *steps, const kjit_device *device)

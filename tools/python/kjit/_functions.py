@@ -276,7 +276,8 @@ class Kernel(_Compiled, _kjit.Kernel):
     def specializations(self):
         """Returns a list of the compiled specializations, in order, followed by those for tuples and functions. Each is
         a dictionary with `signature`, `facts`, `target`, `registers`, `shared_bytes`, `local_bytes`, `max_threads`,
-        `launches`, `code_bytes` and `compile_time_ns`, and for the CPU `stack_bytes`, `vector_bits` and `block_bytes`.
+        `launches`, `code_bytes`, `compile_time_ns` and `is_plain`, and for the CPU `stack_bytes`, `vector_bits` and
+        `block_bytes`.
         """
         variants = [variant for variant in self.__dict__.get("_variants", {}).values() if variant._is_loaded]
         own = [] if variants and not self._is_loaded else _kjit.list_specializations(*self._loaded_module())

@@ -78,7 +78,7 @@ static PyObject *make_specialization(const kjit_specialization_info *info)
   compile_time_ns += info->lower_time_ns;
   compile_time_ns += info->optimize_time_ns;
   compile_time_ns += info->emit_time_ns;
-  return Py_BuildValue("{sssssssIsIsIsIsIsisKsKsKsIsIsK}", "signature", info->signature, "facts",
+  return Py_BuildValue("{sssssssIsIsIsIsIsisKsKsKsIsIsKsi}", "signature", info->signature, "facts",
                        info->facts, "target", info->target, "registers", info->registers,
                        "shared_bytes", info->shared_bytes, "local_bytes", info->local_bytes,
                        "constant_bytes", info->constant_bytes, "is_cooperative",
@@ -86,7 +86,8 @@ static PyObject *make_specialization(const kjit_specialization_info *info)
                        (unsigned long long)info->launches, "code_bytes",
                        (unsigned long long)info->code_bytes, "compile_time_ns", compile_time_ns,
                        "stack_bytes", info->stack_bytes, "vector_bits", info->vector_bits,
-                       "block_bytes", (unsigned long long)info->block_bytes);
+                       "block_bytes", (unsigned long long)info->block_bytes, "is_plain",
+                       info->is_plain);
 }
 
 /* list_specializations(module, name): returns a dictionary for each specialization, in the order of

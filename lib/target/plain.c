@@ -1,0 +1,94 @@
+/* Decides whether plain code, which the target makes with few optimizations, computes the same bits
+ * as the best code.
+ *
+ * Integer instructions and single operations on floats have one result. These do not:
+ *
+ *   contract       a product and a sum may become one fused operation, which rounds once. LLVM
+ *                  decides this in code generation, after passes that plain code does without.
+ *                  A quotient counts as a product, because x / 4 becomes x * 0.25
+ *   reassoc, nsz,  @fastmath: LLVM may use other formulas
+ *   arcp, afn
+ *   calls          vectors of floats go to other functions than single floats do (libmvec), and
+ *                  minnum and maxnum of 0 and -0 are either zero
+ *
+ * The sign and the payload of a NaN are not specified (docs/llvm-notes.md). The decision looks at
+ * the module that lowering has made, before any pass. */
+#include <llvm-c/Core.h>
+#include <string.h>
+
+#include "target/llvm.h"
+
+/* Intrinsics on floats that have one result. */
+static const char *const exact[] = {
+  "llvm.sqrt",         "llvm.fabs",        "llvm.floor",   "llvm.ceil",       "llvm.trunc",
+  "llvm.round",        "llvm.roundeven",   "llvm.rint",    "llvm.fma",        "llvm.copysign",
+  "llvm.fptosi.sat",   "llvm.fptoui.sat",  "llvm.minimum", "llvm.ldexp",      "llvm.maximum",
+  "llvm.masked.store", "llvm.masked.load", "llvm.frexp",   "llvm.is.fpclass",
+};
+
+static bool has_float(LLVMTypeRef type)
+{
+  LLVMTypeKind kind = LLVMGetTypeKind(type);
+  if (kind == LLVMVectorTypeKind || kind == LLVMArrayTypeKind)
+    return has_float(LLVMGetElementType(type));
+  unsigned count = kind == LLVMStructTypeKind ? LLVMCountStructElementTypes(type) : 0;
+  for (unsigned i = 0; i < count; i++)
+    if (has_float(LLVMStructGetTypeAtIndex(type, i))) return true;
+  return kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind || kind == LLVMFloatTypeKind ||
+         kind == LLVMDoubleTypeKind;
+}
+
+static bool is_exact(unsigned intrinsic)
+{
+  static const char instructions[] = "llvm.nvvm."; /* each is one instruction of PTX */
+  size_t length;
+  const char *name = LLVMIntrinsicGetName(intrinsic, &length);
+  if (!strncmp(name, instructions, sizeof instructions - 1)) return true;
+  for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+    if (!strcmp(name, exact[i])) return true;
+  return false;
+}
+
+/* Returns whether the call has the same result in plain code. Funcs of the module are examined with
+ * the module; inline PTX is not changed. */
+static bool is_call_exact(LLVMValueRef call)
+{
+  LLVMValueRef callee = LLVMGetCalledValue(call);
+  if (LLVMIsAInlineAsm(callee) || (LLVMIsAFunction(callee) && !LLVMIsDeclaration(callee)))
+    return true;
+  bool is_of_floats = has_float(LLVMTypeOf(call));
+  for (unsigned i = 0; i < LLVMGetNumArgOperands(call); i++)
+    is_of_floats = is_of_floats || has_float(LLVMTypeOf(LLVMGetOperand(call, i)));
+  if (!is_of_floats) return true;
+  return LLVMIsAFunction(callee) && LLVMGetIntrinsicID(callee) &&
+         is_exact(LLVMGetIntrinsicID(callee));
+}
+
+/* The operations of a module that LLVM may fuse. */
+typedef struct fusible {
+  bool has_product, has_sum;
+} fusible;
+
+static bool is_instruction_exact(LLVMValueRef instruction, fusible *found)
+{
+  const unsigned others = ~(unsigned)LLVMFastMathAllowContract;
+  LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+  unsigned flags =
+    LLVMCanValueUseFastMathFlags(instruction) ? LLVMGetFastMathFlags(instruction) : 0;
+  if (flags & others) return false;
+  if (opcode == LLVMCall) return is_call_exact(instruction);
+  if (!(flags & LLVMFastMathAllowContract)) return true;
+  found->has_product |= opcode == LLVMFMul || opcode == LLVMFDiv;
+  found->has_sum |= opcode == LLVMFAdd || opcode == LLVMFSub;
+  return !(found->has_product && found->has_sum);
+}
+
+bool kg_has_one_result(LLVMModuleRef module)
+{
+  fusible found = { 0 };
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        if (!is_instruction_exact(i, &found)) return false;
+  return true;
+}
