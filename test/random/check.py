@@ -142,24 +142,37 @@ def host_function(kernel):
     return lambda i, v: evaluate.poke(array, i, v)
 
 
+def compare_open(used, seed, kernel, given, checks):
+    """Of a kernel whose values depend on the roundings: plain code has to give the bits of the best code."""
+    if not used.compares or checks:
+        return "open", None, None
+    try:
+        used.run(kernel.text(), given, kernel.grid, kernel.block, host_function(kernel))
+    except library.Failure as failure:
+        if "plain code" in str(failure):
+            return "failed", describe(seed, kernel, [str(failure)]), None
+    return "open", None, None
+
+
 def run_kernel(libraries, seed, kernel, program):
     """A word for what happened, a text for a failure, and the outputs where all of them are to be as they are."""
     checks = checks_of(libraries.options, seed)
     arguments = [kernel.arrays[n] for n, _, _ in kernel.parameters]
+    given = [(t, a[0] if s is None and not isinstance(t, far.Pointer) else a) for a, (n, t, s) in zip(arguments, kernel.parameters) if kernel.is_argument(n)]
+    used = libraries.get(checks, is_interruptible(libraries.options, seed))
     evaluated = [to_list(a, t)[0] if s is None else to_list(a, t) for a, (_, t, s) in zip(arguments, kernel.parameters)]
     fresh = Program(kernel.functions, program.is_strict)
     try:
         open_, failing = evaluate.evaluate(kernel, fresh, evaluated, checks)
         has_open, open_ = bool(open_), open_elements(kernel, open_)
     except Ambiguous:
-        return "open", None, None
+        return compare_open(used, seed, kernel, given, checks)
     except TypeMismatch:
         return "refused", None, None
-    given = [(t, a[0] if s is None and not isinstance(t, far.Pointer) else a) for a, (n, t, s) in zip(arguments, kernel.parameters) if kernel.is_argument(n)]
     before = {n: a.copy() for n, a in kernel.arrays.items() if isinstance(a, np.ndarray)}
     found, has_failed = [], False
     try:
-        libraries.get(checks, is_interruptible(libraries.options, seed)).run(kernel.text(), given, kernel.grid, kernel.block, host_function(kernel))
+        used.run(kernel.text(), given, kernel.grid, kernel.block, host_function(kernel))
     except library.Failure as failure:
         if "the checks `uninitialized` and `races` do not" in str(failure):
             return "refused", None, None
@@ -176,7 +189,8 @@ def run_kernel(libraries, seed, kernel, program):
     if found:
         inputs = [f"# {n} = {to_list(a, next(t for m, t, _ in kernel.parameters if m == n))[:8]}" for n, a in before.items() if n[0] != "o"]
         return "failed", describe(seed, kernel, [f"checks: {','.join(checks) or 'none'}, interruptible: {is_interruptible(libraries.options, seed)}", *found, *inputs]), None
-    return "right" if not failing else "right, a thread fails", None, None if has_failed else with_wanted(kernel, evaluated, open_)
+    right = "right, and plain code" if not has_failed and used.plain_runs else "right"
+    return right if not failing else "right, a thread fails", None, None if has_failed else with_wanted(kernel, evaluated, open_)
 
 
 class Libraries:
@@ -188,7 +202,7 @@ class Libraries:
     def get(self, checks, interruptible):
         key = checks, interruptible
         if key not in self.known:
-            self.known[key] = library.Library(self.options.libdir, self.options.device, checks, self.options.debug, interruptible)
+            self.known[key] = library.Library(self.options.libdir, self.options.device, checks, self.options.debug, interruptible, self.options.plain)
         return self.known[key]
 
 
@@ -203,6 +217,7 @@ def main():
     parser.add_argument("--checks", default="none", help="none, usual, all, names with commas, or each: in turn every check and every two")
     parser.add_argument("--known", action="store_true", help="kernels with more numbers, which come as parameters, literals, const parameters, constants of the module, and mixed: the same bits each time")
     parser.add_argument("--debug", action="store_true", help="code that is not optimized")
+    parser.add_argument("--plain", default="never", choices=tuple(library.PLAIN), help="plain code: equal also compares its bits with the best code, in a second launch")
     parser.add_argument("--interruptible", default="some", choices=("some", "yes", "no"), help="code that can be interrupted: every third kernel, all, none")
     pool.add_options(parser, 300)
     parser.add_argument("--print", action="store_true", help="only print the kernels")
