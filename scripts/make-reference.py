@@ -179,6 +179,8 @@ def words_from_tables(name, include):
         return table("status.def", "", lambda row: row[1])
     if name == "kjit_error_code":
         return table("error_codes.def", "CODE_", lambda row: row[1])
+    if name == "kjit_phrase_code":
+        return table("phrases.def", "PHRASE_", lambda row: row[1])
     if name == "kjit_device_attribute":
         return table("device.def", "DEVICE_ATTRIBUTE_", lambda row: row[3])
     if name == "kjit_op":

@@ -120,6 +120,24 @@ typedef enum kjit_error_code {
   KJIT_CODE_COUNT
 } kjit_error_code;
 
+/* Phrases in error messages that a front end may replace by its own words. */
+typedef enum kjit_phrase_code {
+#define KJIT_ROW(name, text) KJIT_PHRASE_##name,
+#include <kjit/phrases.def>
+#undef KJIT_ROW
+  /* number of codes, which grows with versions */
+  KJIT_PHRASE_COUNT
+} kjit_phrase_code;
+
+/* A phrase in kjit_diagnostic.message. Phrases do not overlap and are sorted by position. */
+typedef struct kjit_phrase {
+  kjit_phrase_code code;      /* meaning */
+  uint32_t first, size_bytes; /* position in the message, in bytes */
+  /* position in the message and size: the argument inside the phrase, such as a variable's name; 0
+   * bytes if the phrase has no argument */
+  uint32_t argument_first, argument_bytes;
+} kjit_phrase;
+
 /* A message. Remarks give advice, such as "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
   uint32_t size_bytes; /* size of this struct; kjit sets it in its own diagnostics */
@@ -141,6 +159,9 @@ typedef struct kjit_diagnostic {
   /* for RAISE and ASSERT: message in the kernel, or NULL if the assert has no message */
   const char *failure_text;
   kjit_error_code code; /* code of an error, otherwise KJIT_CODE_NONE */
+  /* phrases in the message, or NULL if there are none */
+  const kjit_phrase *phrases;
+  size_t phrase_count; /* number of phrases */
 } kjit_diagnostic;
 
 /* Returns the library's version in the format of KJIT_VERSION_NUMBER, which is the version of the
@@ -154,6 +175,10 @@ KJIT_API const char *kjit_get_status_name(kjit_status status);
 /* Returns the name of a code, such as "ARRAY_AS_NUMBER", or NULL for an unknown number. The string
  * is static. It never fails. */
 KJIT_API const char *kjit_get_error_code_name(kjit_error_code code);
+
+/* Returns the name of a phrase, such as "LOOP_BOUND", or NULL for an unknown number. The string is
+ * static. It never fails. */
+KJIT_API const char *kjit_get_phrase_name(kjit_phrase_code code);
 
 /* Returns a diagnostic of this thread's last failed call on the context, in order, or NULL if index
  * is too large. Notes follow the message that they explain. The diagnostic is borrowed until the

@@ -143,7 +143,8 @@ static kd_entries count_loop_entries(kd_derivation *d, const kd_log *log, const 
   if (!trips)
     kd_refuse(d, stmt->location,
               "this loop changes the array `%s`, whose overwritten elements have to be kept, and "
-              "how often it runs is not known at compile time: write `@most(n)` after its head",
+              "how often it runs is not known at compile time: " KJ_PHRASE(
+                LOOP_BOUND, "write `@most(n)` after its head"),
               log->root->name);
   for (size_t i = 0; i < stmt->body.count; i++) may_leave |= kd_is_last_break(stmt->body.items[i]);
   made.is_sure &= is_sure;

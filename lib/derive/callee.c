@@ -23,7 +23,7 @@ static uint64_t infer_chosen(kt_scope *s, const ki_expr *expr)
     int64_t index = kt_infer_constant(s, number, "the number of a parameter");
     if (index < 0 || index >= MOST_CHOSEN)
       kt_fail(s->c, number->location, KJIT_ERROR_TYPE,
-              "the parameters of a func are numbered from 0, got %lld", (long long)index);
+              "the parameters of a function are numbered from 0, got %lld", (long long)index);
     chosen |= (uint64_t)1 << index;
   }
   return chosen;
@@ -39,7 +39,7 @@ static void check_kind(kt_scope *s, const ki_expr *first, const kt_derived *deri
             "`adjoint` takes the name of a kernel: the adjoint of a derivative is not supported");
   if (!derived->of.function->is_kernel)
     kt_fail(s->c, first->location, KJIT_ERROR_TYPE,
-            "`adjoint` takes a kernel, and `%s` is a func: write `vjp(%s)`", name, name);
+            "`adjoint` takes a kernel, and `%s` is a function: write `vjp(%s)`", name, name);
 }
 
 kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
@@ -49,11 +49,11 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
   kt_derived *derived = KJ_NEW(s->arena, kt_derived);
   derived->kind = kind->id;
   if (!kt_as_callee(s, first, &derived->of))
-    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a function",
             kind->name);
   if (derived->of.builtin)
     kt_fail(s->c, first->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` takes a func of the source: write a func that calls `%s`", kind->name,
+            "`%s` takes a function of the source: write a function that calls `%s`", kind->name,
             derived->of.builtin->name);
   check_kind(s, first, derived);
   derived->is_chosen = expr->args.count > 1;
@@ -64,7 +64,7 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
 kt_expr *kt_rule_derivative(kt_scope *s, const kt_operands *o)
 {
   kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-          "`%s` returns a func: call it, or pass it to a `func` parameter", o->builtin->name);
+          "`%s` returns a function: call it, or pass it to a `func` parameter", o->builtin->name);
 }
 
 kt_expr *kt_rule_no_diff(kt_scope *s, const kt_operands *o)
@@ -253,7 +253,7 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
   const kt_derived *derived = callee->derived;
   if (derived->of.derived && derived->of.captured)
     kt_fail(t->s->c, t->call->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s`: bind the values of the innermost func: `jvp(jvp(bind_back(f, a)))`",
+            "`%s`: bind the values of the innermost function: `jvp(jvp(bind_back(f, a)))`",
             kt_callee_text(t->s->c, callee));
   kt_inferred *of = take_arguments(t, &derived->of, variable);
   kt_vars chosen = list_chosen(t, callee);
@@ -263,10 +263,11 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
   if (derived->kind == KJ_BUILTIN_VJP && result.type != KJIT_VOID)
     hand_over(t, take_derivative(t, callee, &result), &values);
   if (derived->kind == KJ_BUILTIN_GRAD && !kt_is_float(t->s->c, result.type))
-    kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE,
-            "`%s` differentiates a func that returns one float, but `%s` returns %s: `vjp` accepts "
-            "any result",
-            kt_callee_text(t->s->c, callee), result.name, kt_type_text(t->s->c, result.type));
+    kt_fail(
+      t->s->c, t->call->location, KJIT_ERROR_TYPE,
+      "`%s` differentiates a function that returns one float, but `%s` returns %s: `vjp` accepts "
+      "any result",
+      kt_callee_text(t->s->c, callee), result.name, kt_type_text(t->s->c, result.type));
   for (size_t i = 0; i < chosen.count; i++)
     if (is_forward || t->is_adjoint || kt_is_array(t->s->c, chosen.items[i]->type))
       hand_over(t, take_derivative(t, callee, chosen.items[i]), &values);

@@ -116,8 +116,8 @@ static void derive(kd_derivation *d)
   }
   if (d->primal->instance->function->is_extern)
     kd_refuse(d, d->location,
-              "an extern func has no derivative: call it in a func that has a derivative rule, "
-              "`func f(x) @%s(g)`",
+              "an extern function has no derivative: call it in a function that has a derivative "
+              "rule, " KJ_PHRASE(DERIVATIVE_RULE, "`func f(x) @" KJ_PHRASE_ARGUMENT("%s") "(g)`"),
               kd_rule_word(d));
   kd_start(d);
   if (d->record->is_transpose) kd_check_linear(d);
@@ -137,8 +137,8 @@ static void check_size(kd_derivation *d)
   }
   if (bytes > KJ_LOCAL_BYTES_LIMIT)
     kd_refuse(d, d->location,
-              "the derivative keeps %llu bytes of values per thread; the limit is %llu: a smaller "
-              "`@most(n)` keeps less",
+              "the derivative keeps %llu bytes of values per thread; the limit is %llu: a "
+              "smaller " KJ_PHRASE(SMALLER_BOUND, "`@most(n)`") " keeps less",
               (unsigned long long)bytes, (unsigned long long)KJ_LOCAL_BYTES_LIMIT);
 }
 
@@ -160,7 +160,7 @@ static kt_inferred *get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind
   const char *name = of->instance->function->decl->name;
   if (!of->is_done)
     kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` of `%s` in `%s` itself: a func has no derivative before its body is complete",
+            "`%s` of `%s` in `%s` itself: a function has no derivative before its body is complete",
             ki_builtin_table[kind].name, name, name);
   kt_inferred *record = find_derived(s, of, kind, chosen, values, is_transpose);
   if (record) return record;

@@ -151,14 +151,16 @@ static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
   const ki_function *function = e->instance->function;
   const char *name = function->decl->name, *rule = kd_rule_word(d);
   if (function->is_extern)
-    kd_refuse(d, e->location,
-              "the extern func `%s` has no derivative: call it in a func that has a derivative "
-              "rule, `func f(x) @%s(g)`",
-              name, rule);
-  kd_refuse(d, e->location,
-            "`%s` calls itself, and recursion has no derivative: write a loop, or a rule, "
-            "`func %s(...) @%s(g)`",
-            name, name, rule);
+    kd_refuse(
+      d, e->location,
+      "the extern function `%s` has no derivative: call it in a function that has a derivative "
+      "rule, " KJ_PHRASE(DERIVATIVE_RULE, "`func f(x) @" KJ_PHRASE_ARGUMENT("%s") "(g)`"),
+      name, rule);
+  kd_refuse(
+    d, e->location,
+    "`%s` calls itself, and recursion has no derivative: write a loop, or a rule, " KJ_PHRASE(
+      DERIVATIVE_RULE, "`func %s(...) @" KJ_PHRASE_ARGUMENT("%s") "(g)`"),
+    name, name, rule);
 }
 
 static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const kt_expr *argument)

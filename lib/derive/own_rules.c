@@ -63,7 +63,7 @@ static void add_parameter(rule_call *r, const kt_inferred *of, size_t index, kt_
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
     kd_refuse(r->d, r->d->location,
-              "`%s` has a derivative rule and a func parameter, but rules support only values",
+              "`%s` has a derivative rule and a function parameter, but rules support only values",
               of->instance->function->decl->name);
   case KJ_BOUND_CONST:
     add_argument(r, *bound, make_constant(r->d, bound->type, bound->integer));
@@ -184,11 +184,12 @@ static kt_expr *take_item(kd_derivation *d, kt_expr *all, uint32_t index, uint32
        is_tuple = info->class_ == KJ_CLASS_TUPLE && info->count == count && !is_whole;
   kjit_type have = is_whole ? all->type : is_tuple ? info->items[index] : KJIT_VOID;
   if (have != type)
-    kd_refuse(d, location,
-              "the rule `%s` returns %s; it must return the same as `vjp` of the func, %u value%s, "
-              "of which number %u is %s",
-              rule->decl->name, kt_type_text(d->c, all->type), count, count == 1 ? "" : "s", index,
-              kt_type_text(d->c, type));
+    kd_refuse(
+      d, location,
+      "the rule `%s` returns %s; it must return the same as `vjp` of the function, %u value%s, "
+      "of which number %u is %s",
+      rule->decl->name, kt_type_text(d->c, all->type), count, count == 1 ? "" : "s", index,
+      kt_type_text(d->c, type));
   return is_whole ? all : kt_make_item(d->s, kd_copy(d, all), index, location);
 }
 
@@ -276,7 +277,7 @@ kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_ex
     kd_refuse(
       d, location,
       "`%s` has a derivative rule for `jvp`, from which kjit cannot compute a reverse derivative, "
-      "because the func takes arrays or returns nothing: write `func %s(...) @vjp(h)`",
+      "because the function takes arrays or returns nothing: write `func %s(...) @vjp(h)`",
       of->instance->function->decl->name, of->instance->function->decl->name);
   return call_transposed_rule(d, of, values, t, location);
 }

@@ -320,7 +320,8 @@ static void copy_jump(preparer *p, const kt_stmt *stmt)
     kt_expr *value = copy_expr(p, stmt->value);
     if (value && f->result) kd_assign(p->d, f->result, value);
     else if (value && f->array_result)
-      kd_refuse(p->d, stmt->location, "a func that returns one of several arrays is not supported");
+      kd_refuse(p->d, stmt->location,
+                "a function that returns one of several arrays is not supported");
     else if (value) f->array_result = freeze_array(p, value);
     set_flag(p, f->has_returned, true);
   }
@@ -506,7 +507,7 @@ void kd_prepare(kd_derivation *d)
   copy_body(&p);
   if (made.array_result)
     kd_refuse(d, d->location,
-              "a func that returns an array is not supported; let it store into a parameter");
+              "a function that returns an array is not supported; let it store into a parameter");
   d->s->out = outer;
   kd_name_repeated(d);
   d->result = made.result;

@@ -62,7 +62,8 @@ static void check_builtin(kd_derivation *d, const kt_expr *e)
   if (e->builtin->flags & KJ_ORDER && e->builtin->flags & KJ_PLACE) refuse_atomic(d, e);
   kd_refuse(d, e->location,
             "`%s` has no derivative, and its operand depends on a parameter: write `no_diff(x)` if "
-            "the operand is a constant, or call a func with a derivative rule, `func f(x) @%s(g)`",
+            "the operand is a constant, or call a function with a derivative rule, " KJ_PHRASE(
+              DERIVATIVE_RULE, "`func f(x) @" KJ_PHRASE_ARGUMENT("%s") "(g)`"),
             e->builtin->name, kd_rule_word(d));
 }
 
@@ -106,11 +107,11 @@ static void check_call(kd_derivation *d, const kt_expr *call)
     if (is_written) written = argument;
   }
   if (varies && written)
-    kd_refuse(
-      d, call->location,
-      "`%s` may store a value that depends on a parameter to `%s`, but its body is not "
-      "differentiated: extern funcs, recursive funcs and funcs with a rule can take only values",
-      call->instance->function->decl->name, name_of(written));
+    kd_refuse(d, call->location,
+              "`%s` may store a value that depends on a parameter to `%s`, but its body is not "
+              "differentiated: extern functions, recursive functions and functions with a rule can "
+              "take only values",
+              call->instance->function->decl->name, name_of(written));
 }
 
 static void check_expr(void *data, kt_expr **place)
@@ -141,7 +142,7 @@ static void check_store(kd_derivation *d, const kt_stmt *stmt)
   if (!root)
     kd_refuse(d, stmt->location,
               "a store through a pointer, or to one of several arrays, of a value that depends on "
-              "a parameter has no derivative: store to an array that is passed to the func");
+              "a parameter has no derivative: store to an array that is passed to the function");
   if (root->kind == KJ_V_PARAM && !d->variables[root->index].other)
     kd_refuse(d, stmt->location,
               "`%s` takes a value that depends on a parameter, but the call names no derivative of "

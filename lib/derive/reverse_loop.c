@@ -527,7 +527,8 @@ static void list_state(loop *l)
       if (!l->most)
         kd_refuse(d, l->source->location,
                   "the values of `%s` in this loop have to be kept, and how often it runs is not "
-                  "known at compile time: write `@most(n)` after its head",
+                  "known at compile time: " KJ_PHRASE(LOOP_BOUND,
+                                                      "write `@most(n)` after its head"),
                   var->name);
       KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
     } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
@@ -568,7 +569,7 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
   if (stmt->keeps_values && !l.most)
     kd_refuse(d, stmt->location,
               "the values of this loop have to be kept, and how often it runs is not known at "
-              "compile time: write `@most(n)` after its head");
+              "compile time: " KJ_PHRASE(LOOP_BOUND, "write `@most(n)` after its head"));
   if (stmt->keeps_values || (l.most && !has_inner_loop(d, stmt) && kd_must_keep(d, stmt))) {
     kt_stmts kept = { 0 };
     emit_kept(&l, &kept);

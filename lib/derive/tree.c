@@ -1,21 +1,19 @@
 /* Creates variables, statements and accesses of a derivative. */
 #include "derive/derive.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <stdarg.h>
+#include <string.h>
 
 void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
-  char *text = NULL;
-  int length = vasprintf(&text, format, list);
-  va_end(list);
-  if (length < 0) longjmp(*d->c->on_failure, KJ_JUMP_MEMORY);
-  const char *kept = kj_copy_string(d->arena, text, (size_t)length);
-  free(text);
-  kt_fail(d->c, location, KJIT_ERROR_UNSUPPORTED, "`%s` of `%s`: %s",
-          ki_builtin_table[d->kind].name, d->primal->instance->function->decl->name, kept);
+  const char *name = d->primal->instance->function->decl->name;
+  KJ_ASSERT(!strchr(name, '%'));
+  kt_fail_list(d->c, location, KJIT_ERROR_UNSUPPORTED,
+               kj_format(d->arena, "`%s` of `%s`: %s", ki_builtin_table[d->kind].name, name,
+                         format),
+               list);
 }
 
 static kt_var *instead_of(void *data, kt_var *var)

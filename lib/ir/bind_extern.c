@@ -208,21 +208,22 @@ kjit_status ki_check_extern(kjit_module *module, const char *name)
   const ki_decl *found = ki_find_decl(module, name);
   const char *source = module->sources.count ? module->sources.items[0].name : "the module";
   if (!found || !is_extern(found))
-    return ki_fail_call(module->context, KJIT_ERROR_NAME,
-                        found
-                          ? "`%s` in %s is not an extern func; declare it as `extern func %s(...)`"
-                          : "%2$s has no extern func `%1$s`",
-                        name, source, name);
+    return ki_fail_call(
+      module->context, KJIT_ERROR_NAME,
+      found ? "`%s` in %s is not an extern function; declare it as `extern func %s(...)`"
+            : "%2$s has no extern function `%1$s`",
+      name, source, name);
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
     if (decl == found || !is_meant(decl, found)) continue;
     kjit_status status = compare_types(decl, found);
     if (status == KJIT_ERROR_MEMORY) return ki_fail_call(module->context, status, "out of memory");
     if (status != KJIT_OK)
-      return ki_fail_call(module->context, status,
-                          "%s has two extern funcs `%s` with different types, which cannot be the "
-                          "same function; bind both before you link the modules",
-                          source, name);
+      return ki_fail_call(
+        module->context, status,
+        "%s has two extern functions `%s` with different types, which cannot be the "
+        "same function; bind both before you link the modules",
+        source, name);
   }
   return KJIT_OK;
 }

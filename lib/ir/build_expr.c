@@ -428,7 +428,8 @@ kjit_node kjit_build_function_value(kjit_builder *builder, const char *name)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!name)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_function_value needs the name of a func");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "kjit_build_function_value needs the name of a function");
   return ki_add_expr(builder, make_name(builder, name, strlen(name)));
 }
 

@@ -181,7 +181,7 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
 ki_open_block *ki_top_frame(kjit_builder *builder)
 {
   if (builder->frames.count == 0)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or function is open");
   return &builder->frames.items[builder->frames.count - 1];
 }
 
@@ -254,7 +254,7 @@ void kjit_build_begin_extern(kjit_builder *builder, const char *name, kjit_type 
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!name)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "an extern func needs a name, the name of the C function");
+                  "an extern function needs a name, the name of the C function");
   begin_function(builder, name, false, result == KJIT_ANY ? KJIT_VOID : result);
   builder->function->is_extern = true;
 }
@@ -264,7 +264,7 @@ static ki_decl *add_parameter(kjit_builder *builder, const char *name)
   ki_function *function = builder->function;
   if (!function || builder->frames.count != 1 || function->body.count)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "parameters must directly follow the beginning of a kernel or func");
+                  "parameters must directly follow the beginning of a kernel or function");
   ki_decl *param = new_decl(builder, KJ_DECL_PARAM, name, "p", function->params.count);
   param->index = (uint32_t)function->params.count;
   KJ_PUSH(ki_builder_arena(builder), &function->params, param);
@@ -302,7 +302,7 @@ static ki_attributes *find_attributes(kjit_builder *builder)
   if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;
   if (!last && frame->kind == KJ_FRAME_LOOP) return &frame->stmt->attributes;
   ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                "attributes must directly follow the beginning of a kernel, func or loop, or a "
+                "attributes must directly follow the beginning of a kernel, function or loop, or a "
                 "shared or local array");
 }
 

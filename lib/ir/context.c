@@ -32,6 +32,16 @@ const char *kjit_get_error_code_name(kjit_error_code code)
   return code >= 0 && code < KJIT_CODE_COUNT ? names[code] : NULL;
 }
 
+const char *kjit_get_phrase_name(kjit_phrase_code code)
+{
+  static const char *const names[] = {
+#define KJIT_ROW(name, text) #name,
+#include <kjit/phrases.def>
+#undef KJIT_ROW
+  };
+  return code >= 0 && code < KJIT_PHRASE_COUNT ? names[code] : NULL;
+}
+
 const char *kjit_get_status_name(kjit_status status)
 {
   static const char *const names[] = {
@@ -431,15 +441,22 @@ kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
   return status;
 }
 
-kjit_status ki_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
+kjit_status ki_fail_call_list(kjit_context *context, kjit_status status, const char *format,
+                              va_list list)
 {
   if (context && ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
+  kj_report_list(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, format, list);
+  return ki_finish_call(context, &diagnostics);
+}
+
+kjit_status ki_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
+{
   va_list list;
   va_start(list, format);
-  kj_report_list(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, format, list);
+  status = ki_fail_call_list(context, status, format, list);
   va_end(list);
-  return ki_finish_call(context, &diagnostics);
+  return status;
 }
 
 const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index)

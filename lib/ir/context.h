@@ -125,6 +125,8 @@ kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
  * status. */
 kjit_status ki_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
+kjit_status ki_fail_call_list(kjit_context *context, kjit_status status, const char *format,
+                              va_list list);
 
 /* ---- structs of the public API that may grow ----
  * The application's struct can be smaller than kjit's if its header is older, or larger if its

@@ -434,7 +434,7 @@ static void check_meaning(const kjit_module *module, const kjit_module *library,
   size_t declared = decl->function->params.count, taken = found->function->params.count;
   if (found->function->is_kernel)
     kj_report(diagnostics, &module->sources, decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE,
-              "`%s` is a kernel of the linked library, but only its funcs can be called",
+              "`%s` is a kernel of the linked library, but only its functions can be called",
               decl->name);
   else if (!takes(found->function, declared))
     kj_report(diagnostics, &module->sources, decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE,

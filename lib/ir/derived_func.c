@@ -247,11 +247,12 @@ static kjit_status check_func(kjit_module *module, const char *name, const ki_de
   if (!*decl && !reason) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   if (*decl && !(*decl)->function->builtin) return KJIT_OK;
   if (ki_find_builtin(name) && !ki_find_decl(module, name))
-    return ki_fail_call(module->context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_derive takes a func of the module, and `%s` is a built-in: write a "
-                        "func that calls it",
-                        name);
-  return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
+    return ki_fail_call(
+      module->context, KJIT_ERROR_UNSUPPORTED,
+      "kjit_derive takes a function of the module, and `%s` is a built-in: write a "
+      "function that calls it",
+      name);
+  return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no function `%s`%s",
                       module->sources.items[0].name, name, reason);
 }
 

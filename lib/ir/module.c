@@ -306,7 +306,7 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   if (!decl && !reason) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   const char *near = decl || *reason ? NULL : find_near_func(module, name);
   if (!decl)
-    return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s%s%s%s",
+    return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no function `%s`%s%s%s%s",
                         module->sources.items[0].name, name, reason, near ? "; did you mean `" : "",
                         near ? near : "", near ? "`?" : "");
   *function = (kjit_function *)decl;

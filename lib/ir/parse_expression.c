@@ -121,7 +121,7 @@ static kjit_status check_options(kjit_context *context, const kjit_expression_op
     return refuse(context, "function_name", options->function_name, "is not a valid name");
   if (options->function_name && means_built_in(options->function_name))
     return refuse(context, "function_name", options->function_name,
-                  "is the name of a built-in or type, which the func would hide");
+                  "is the name of a built-in or type, which the function would hide");
   if (options->parameter_count > MOST_PARAMETERS)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_expression_options.parameter_count is %u; the maximum is %d",

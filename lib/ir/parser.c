@@ -205,9 +205,10 @@ static void parse_defaults(ki_parser *parser)
     const ki_attribute *attribute = &parser->defaults.items[i];
     const unsigned places = KJ_PLACE_KERNEL | KJ_PLACE_FUNC;
     if ((attribute->info->places & places) != places || attribute->values.count)
-      ki_fail_parse(parser, attribute->location, KJIT_ERROR_SYNTAX,
-                    "`@%s` cannot be a default, because it does not apply to every kernel and func",
-                    attribute->info->name);
+      ki_fail_parse(
+        parser, attribute->location, KJIT_ERROR_SYNTAX,
+        "`@%s` cannot be a default, because it does not apply to every kernel and function",
+        attribute->info->name);
   }
 }
 

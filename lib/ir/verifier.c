@@ -10,7 +10,7 @@
 static const char *describe_place(unsigned place)
 {
   return place == KJ_PLACE_KERNEL  ? "a kernel"
-         : place == KJ_PLACE_FUNC  ? "a func"
+         : place == KJ_PLACE_FUNC  ? "a function"
          : place == KJ_PLACE_LOOP  ? "a loop"
          : place == KJ_PLACE_ARRAY ? "a shared or local array"
                                    : "a struct";
@@ -59,18 +59,19 @@ static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
   const ki_function *function = is_func ? value->decl->function : NULL;
   if (!function)
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@identity` must name a func with one parameter that returns the neutral "
+                   "`@identity` must name a function with one parameter that returns the neutral "
                    "element of the parameter's type");
   else if (ki_least_arguments(function) > 1 || function->params.count < 1)
-    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@identity` must name a func with one parameter, and `%s` has %zu parameter%s",
-                   value->decl->name, function->params.count,
-                   function->params.count == 1 ? "" : "s");
-  if (v->function->params.count < 2)
     ki_fail_verify(
-      v, attribute->location, KJIT_ERROR_TYPE,
-      "`@identity` is only for operators, funcs with two parameters, but `%s` has %zu parameter%s",
-      v->decl->name, v->function->params.count, v->function->params.count == 1 ? "" : "s");
+      v, value->location, KJIT_ERROR_TYPE,
+      "`@identity` must name a function with one parameter, and `%s` has %zu parameter%s",
+      value->decl->name, function->params.count, function->params.count == 1 ? "" : "s");
+  if (v->function->params.count < 2)
+    ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
+                   "`@identity` is only for operators, functions with two parameters, but `%s` has "
+                   "%zu parameter%s",
+                   v->decl->name, v->function->params.count,
+                   v->function->params.count == 1 ? "" : "s");
 }
 
 /* Verifies an attribute that names a handwritten derivative, `@jvp` or `@vjp`. */
@@ -81,7 +82,7 @@ static void verify_own_derivative(ki_verifier *v, const ki_attribute *attribute)
   if (value->kind == KJ_EXPR_NAME) return; /* reported */
   if (value->kind != KJ_EXPR_DECL || value->decl->kind != KJ_DECL_FUNCTION)
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@%s` must name a func that computes the derivative of `%s`",
+                   "`@%s` must name a function that computes the derivative of `%s`",
                    attribute->info->name, v->decl->name);
 }
 
@@ -299,7 +300,7 @@ static void verify_type_parameter(ki_verifier *v, ki_decl *param)
   if (v->function->is_extern)
     ki_fail_verify(
       v, param->location, KJIT_ERROR_UNSUPPORTED,
-      "`%s`: an extern func cannot have a type parameter; only a func of the module can",
+      "`%s`: an extern function cannot have a type parameter; only a function of the module can",
       param->name);
   if (!param->value) return;
   v->fixed = "a default";
@@ -327,7 +328,7 @@ static void verify_parameter(ki_verifier *v, ki_decl *param)
     v->fixed = NULL;
     if (param->is_func)
       ki_fail_verify(v, param->value->location, KJIT_ERROR_UNSUPPORTED,
-                     "a func parameter cannot have a default");
+                     "a function parameter cannot have a default");
   }
 }
 
@@ -348,8 +349,8 @@ void ki_verify_function(ki_verifier *v, ki_decl *decl)
     ki_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is not a valid name of a C function",
                    decl->name);
   if (function->is_extern && function->body.count)
-    ki_fail_verify(v, decl->location, KJIT_ERROR_MISUSE, "the extern func `%s` cannot have a body",
-                   decl->name);
+    ki_fail_verify(v, decl->location, KJIT_ERROR_MISUSE,
+                   "the extern function `%s` cannot have a body", decl->name);
   if (function->is_kernel && function->result)
     ki_fail_verify(v, function->result->location, KJIT_ERROR_TYPE,
                    "a kernel cannot return a value; it writes its results to array arguments");

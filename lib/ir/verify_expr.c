@@ -62,7 +62,7 @@ static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
   if (role == KJ_ROLE_ARGUMENT || role == KJ_ROLE_COMPARED) return;
   if (is_derivative && role == KJ_ROLE_CALLEE) return;
   ki_fail_verify(v, made->location, KJIT_ERROR_TYPE,
-                 "`%s` returns a func, which can only be %spassed to a `func` parameter",
+                 "`%s` returns a function, which can only be %spassed to a `func` parameter",
                  builtin->name, is_derivative ? "called or " : "");
 }
 
@@ -77,7 +77,8 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
   case KJ_EXPR_NAME: break;
   case KJ_EXPR_STRING:
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "a string is not a value; it can only be printed");
+                   "a string is not a value; strings can only be used in " KJ_PHRASE(
+                     STRING_USES, "`assert`, `raise` and `print`"));
     break;
   case KJ_EXPR_DECL: ki_verify_decl(v, expr, role); break;
   case KJ_EXPR_BUILTIN: ki_verify_builtin(v, expr, role); break;
@@ -246,9 +247,10 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
   bool has_parameters = bound->kind == KJ_EXPR_DECL && bound->decl->kind == KJ_DECL_FUNCTION;
   size_t most = has_parameters ? bound->decl->function->params.count : SIZE_MAX;
   if (!ki_is_func_value(bound) && bound->kind != KJ_EXPR_NAME)
-    ki_fail_verify(v, bound->location, KJIT_ERROR_TYPE,
-                   "the first argument of `bind_back` must be a func: `bind_back(f, x)` is f with "
-                   "x as its last argument");
+    ki_fail_verify(
+      v, bound->location, KJIT_ERROR_TYPE,
+      "the first argument of `bind_back` must be a function: `bind_back(f, x)` is f with "
+      "x as its last argument");
   else if (call->args.count - 1 > most)
     ki_fail_verify(v, call->location, KJIT_ERROR_TYPE,
                    "`%s` has %zu parameter%s, but %zu values are bound", bound->decl->name, most,
@@ -265,7 +267,7 @@ static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
   v->takes_kernel = false;
   if (!ki_is_func_value(operator_) && operator_->kind != KJ_EXPR_NAME)
     ki_fail_verify(v, operator_->location, KJIT_ERROR_TYPE,
-                   "the first argument of `%s` must be a func", call->x->builtin->name);
+                   "the first argument of `%s` must be a function", call->x->builtin->name);
 }
 
 static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
@@ -332,7 +334,7 @@ static void verify_function_call(ki_verifier *v, ki_expr *call)
                      param->name, callee->name, param->name);
     else if (param->is_func && !ki_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
       ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
-                     "parameter `%s` of `%s` must be a func", param->name, callee->name);
+                     "parameter `%s` of `%s` must be a function", param->name, callee->name);
     else if (!param->is_type && argument->kind == KJ_EXPR_TYPE)
       ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
                      "parameter `%s` of `%s` takes a value, not a type: declare it `%s: type`",
@@ -386,7 +388,7 @@ static void refuse_method(ki_verifier *v, const ki_expr *callee)
   else
     ki_fail_verify(
       v, callee->location, KJIT_ERROR_NAME,
-      "values have no methods, and there is no func `%s`: declare `func %s(%s)` in the module",
+      "values have no methods, and there is no function `%s`: declare `func %s(%s)` in the module",
       name, name, subject);
 }
 

@@ -77,10 +77,11 @@ static void walk_stmts(ki_verifier *v, const ki_stmts *body)
 static void walk_function(ki_verifier *v, const ki_function *function)
 {
   if (function->is_extern)
-    ki_fail_verify(v, function->decl->location, KJIT_ERROR_REFUSED,
-                   "guest code cannot declare an extern func; the application can declare `%s` in "
-                   "a trusted source that the guest imports",
-                   function->decl->name);
+    ki_fail_verify(
+      v, function->decl->location, KJIT_ERROR_REFUSED,
+      "guest code cannot declare an extern function; the application can declare `%s` in "
+      "a trusted source that the guest imports",
+      function->decl->name);
   for (size_t i = 0; i < function->params.count; i++) walk_decl(v, function->params.items[i]);
   walk_type(v, function->result);
   walk_attributes(v, &function->attributes);

@@ -194,12 +194,15 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
                    "`%s` is used outside the block that declares it", decl->name);
     return;
   }
-  if (role == KJ_ROLE_CALLEE && !decl->is_func)
+  bool is_wrong_call = role == KJ_ROLE_CALLEE && !decl->is_func;
+  if (is_wrong_call && decl->kind == KJ_DECL_PARAM)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   decl->kind == KJ_DECL_PARAM
-                     ? "`%s` is called, so it must be a func: declare the parameter as `%s: func`"
-                     : "`%s` is not a function%.0s",
+                   "`%s` is called, " KJ_PHRASE(
+                     FUNCTION_PARAMETER, "so it must be a function: declare the parameter as "
+                                         "`" KJ_PHRASE_ARGUMENT("%s") ": func`"),
                    decl->name, decl->name);
+  else if (is_wrong_call)
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is not a function", decl->name);
   if (decl->is_func && v->fixed)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a function and has no value in %s, because kjit evaluates that "
@@ -265,7 +268,7 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
   else if (!is_value && role == KJ_ROLE_ARGUMENT && !ki_can_hand_over(builtin))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` cannot be passed as a func; declare a func that calls it", name);
+                   "`%s` cannot be passed as a function; declare a function that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
            (role != KJ_ROLE_COMPARED || v->fixed))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,

@@ -155,7 +155,7 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt)
   p->location = stmt->location;
   if (l->c->request->symbol)
     kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "`print` works only in kernels and in funcs that kernels call; a C function has no "
+            "`print` works only in kernels and in functions that kernels call; a C function has no "
             "launch that delivers the printed lines");
   if (l->print_count == MOST_SITES)
     kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,

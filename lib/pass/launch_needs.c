@@ -402,10 +402,11 @@ static void refuse_trap(kt_compilation *c)
 {
   const kt_instance *root = c->instances.items[0];
   if (c->module->has_guest && !c->request->has_record && root->may_fail)
-    kt_fail(c, root->function->decl->location, KJIT_ERROR_REFUSED,
-            "guest func `%s` can fail, and a failing C function would abort the calling process; "
-            "use kjit_call_function, which returns the failure",
-            root->function->decl->name);
+    kt_fail(
+      c, root->function->decl->location, KJIT_ERROR_REFUSED,
+      "guest function `%s` can fail, and a failing C function would abort the calling process; "
+      "use kjit_call_function, which returns the failure",
+      root->function->decl->name);
 }
 
 void kp_check_c_function(kt_compilation *c)

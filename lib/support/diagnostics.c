@@ -55,6 +55,100 @@ static char *shorten(char *message)
   return message;
 }
 
+/* ---- phrases ---- */
+
+/* The format without marks, and the phrases with their positions in the message. */
+typedef struct marked_format {
+  char *format;
+  kjit_phrase *phrases;
+  size_t count;
+} marked_format;
+
+static kjit_phrase_code find_phrase(const char *name, size_t length)
+{
+  static const char *const names[] = {
+#define KJIT_ROW(name, text) #name,
+#include <kjit/phrases.def>
+#undef KJIT_ROW
+  };
+  for (int code = 0; code < KJIT_PHRASE_COUNT; code++)
+    if (strlen(names[code]) == length && !memcmp(names[code], name, length))
+      return (kjit_phrase_code)code;
+  KJ_ASSERT(!"a row of phrases.def");
+  return KJIT_PHRASE_NONE;
+}
+
+/* Returns the size of the message up to the end of `format`, which is the beginning of the whole
+ * format. */
+static uint32_t measure_message(const char *format, va_list list)
+{
+  va_list copy;
+  va_copy(copy, list);
+  int length = vsnprintf(NULL, 0, format, copy);
+  va_end(copy);
+  return length < 0 ? 0 : (uint32_t)length;
+}
+
+/* Removes the marks from a format. `to->format` and `to->phrases` have the capacity for all. */
+static void read_marks(const char *format, va_list list, marked_format *to)
+{
+  char *end = to->format;
+  *end = 0;
+  for (const char *at = format; *at; at++) {
+    kjit_phrase *phrase = &to->phrases[to->count];
+    const char *stop;
+    switch (*at) {
+    case KJ_PHRASE_MARK:
+      stop = strchr(at, '\x02');
+      phrase->code = find_phrase(at + 1, (size_t)(stop - at - 1));
+      phrase->first = measure_message(to->format, list);
+      at = stop;
+      break;
+    case '\x03':
+      phrase->size_bytes = measure_message(to->format, list) - phrase->first;
+      to->count++;
+      break;
+    case '\x04': phrase->argument_first = measure_message(to->format, list); break;
+    case '\x05':
+      phrase->argument_bytes = measure_message(to->format, list) - phrase->argument_first;
+      break;
+    default: *end++ = *at; *end = 0;
+    }
+  }
+}
+
+/* Returns whether there is enough memory. A format without marks is not copied. */
+static bool remove_marks(const char *format, va_list list, marked_format *marked)
+{
+  size_t count = 0;
+  for (const char *at = format; *at; at++) count += *at == KJ_PHRASE_MARK;
+  if (!count) return true;
+  marked->format = malloc(strlen(format) + 1);
+  marked->phrases = calloc(count + 1, sizeof *marked->phrases);
+  if (!marked->format || !marked->phrases) return false;
+  read_marks(format, list, marked);
+  KJ_ASSERT(marked->count == count);
+  return true;
+}
+
+/* Leaves out phrases after the end of a shortened message. */
+static void keep_phrases(marked_format *marked, const char *message)
+{
+  size_t length = strlen(message);
+  while (marked->count &&
+         marked->phrases[marked->count - 1].first + marked->phrases[marked->count - 1].size_bytes >
+           length)
+    marked->count--;
+}
+
+static void free_marked(marked_format *marked)
+{
+  free(marked->format);
+  free(marked->phrases);
+}
+
+/* ---- messages ---- */
+
 /* Returns a new element for a message. The message is allocated before the list grows, because a
  * caller that sees no messages does not free the list. When out of memory, frees the message and
  * returns NULL. */
@@ -85,14 +179,25 @@ void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_l
                     kjit_severity severity, kjit_status status, const char *format, va_list list)
 {
   count_message(diagnostics, severity, status);
-  char *message;
-  if (vasprintf(&message, format, list) < 0) return;
-  kjit_diagnostic *item = add_item(diagnostics, message);
-  if (!item) return;
+  marked_format marked = { 0 };
+  char *message = NULL;
+  kjit_diagnostic *item = NULL;
+  if (remove_marks(format, list, &marked) &&
+      vasprintf(&message, marked.format ? marked.format : format, list) >= 0)
+    item = add_item(diagnostics, message);
+  if (!item) {
+    free_marked(&marked);
+    return;
+  }
+  keep_phrases(&marked, shorten(message));
+  KJ_ASSERT(!marked.count || severity == KJIT_SEVERITY_ERROR);
+  free(marked.format);
   *item = (kjit_diagnostic){ .size_bytes = sizeof *item,
                              .severity = severity,
                              .status = status,
-                             .message = clean(shorten(message), "\n\t") };
+                             .message = clean(message, "\n\t"),
+                             .phrases = marked.phrases,
+                             .phrase_count = marked.count };
   if (sources && location.line && location.file < sources->count) {
     const kj_source *source = &sources->items[location.file];
     item->file = clean(strdup(source->name), "");
@@ -114,6 +219,12 @@ void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_locati
 
 static char *copy_text(const char *text) { return text ? strdup(text) : NULL; }
 
+static kjit_phrase *copy_phrases(const kjit_phrase *phrases, size_t count)
+{
+  kjit_phrase *copy = count ? malloc(count * sizeof *copy) : NULL;
+  return copy ? memcpy(copy, phrases, count * sizeof *copy) : NULL;
+}
+
 void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given)
 {
   count_message(diagnostics, given->severity, given->status);
@@ -126,6 +237,8 @@ void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given
   item->file = copy_text(given->file);
   item->source_line = copy_text(given->source_line);
   item->failure_text = copy_text(given->failure_text);
+  item->phrases = copy_phrases(given->phrases, given->phrase_count);
+  if (!item->phrases) item->phrase_count = 0; /* out of memory; the message is complete */
   diagnostics->count++;
 }
 
@@ -157,6 +270,7 @@ static void free_items(kj_diagnostics *diagnostics, size_t first)
     free((void *)diagnostics->items[i].message);
     free((void *)diagnostics->items[i].source_line);
     free((void *)diagnostics->items[i].failure_text);
+    free((void *)diagnostics->items[i].phrases);
   }
 }
 

@@ -16,6 +16,16 @@
     if (status_ != KJIT_OK) return status_; \
   } while (0)
 
+/* Marks a phrase in the format of an error message: KJ_PHRASE(LOOP_BOUND, "write `@most(n)`"). name
+ * is a row of phrases.def; kj_report_list does not print the marks. KJ_PHRASE_ARGUMENT marks the
+ * argument inside a phrase. Marks are read in formats only, so a text that a program contains
+ * cannot imitate them. */
+#define KJ_PHRASE(name, text) "\x01" #name "\x02" text "\x03"
+#define KJ_PHRASE_ARGUMENT(text) "\x04" text "\x05"
+/* The option `name` of a public call. */
+#define KJ_OPTION(name) KJ_PHRASE(OPTION, "options." KJ_PHRASE_ARGUMENT(name))
+#define KJ_PHRASE_MARK '\x01'
+
 /* A location in a source of a module. file is an index into the module's sources; line 0 means that
  * there is no location. */
 typedef struct kj_location {
@@ -54,7 +64,7 @@ typedef struct kj_diagnostics {
 } kj_diagnostics;
 
 /* Adds a message. sources may be NULL if location.line is 0. When out of memory, the text is lost,
- * but the status is kept. */
+ * but the status is kept. Formats of errors may contain phrases. */
 void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                kjit_severity severity, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 6, 7)));

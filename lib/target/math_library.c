@@ -353,7 +353,7 @@ static void check_calls(kg_emission *e, bool has_externs)
     if (!LLVMGetFirstUse(f)) continue;
     if (has_externs)
       kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
-              "the code bound to an extern func calls `%s`, which is not defined",
+              "the code bound to an extern function calls `%s`, which is not defined",
               kj_copy_string(e->c->arena, name, length));
     kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "the math library has no function `%s`", kj_copy_string(e->c->arena, name, length));

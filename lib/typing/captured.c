@@ -55,7 +55,7 @@ kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
   const ki_expr *first = call->args.items[0];
   if (!kt_as_callee(s, first, &callee))
     kt_fail(s->c, first->location, KJIT_ERROR_TYPE,
-            "the first argument of `bind_back` must be a func");
+            "the first argument of `bind_back` must be a function");
   size_t added = call->args.count - 1, had = captured_count(&callee);
   if (added == 0) return callee;
   kt_captured *captured = KJ_NEW(s->arena, kt_captured);
@@ -83,7 +83,7 @@ kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
 kt_expr *kt_rule_bind_back(kt_scope *s, const kt_operands *o)
 {
   kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-          "`bind_back` returns a func, which can only be passed to a `func` parameter");
+          "`bind_back` returns a function, which can only be passed to a `func` parameter");
 }
 
 /* ---- handing it to a func ---- */

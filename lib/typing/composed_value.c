@@ -481,10 +481,10 @@ kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_
   kjit_type type = ki_intern_tuple(s->c->types, items, count);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   if (count_values(s->c, type) > MOST_VALUES)
-    kt_fail(
-      s->c, location, KJIT_ERROR_UNSUPPORTED,
-      "a tuple can have at most %d numbers, including those of nested tuples; use a `local` array",
-      MOST_VALUES);
+    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "a tuple can have at most %d numbers, including those of nested tuples; use " KJ_PHRASE(
+              LOCAL_ARRAY, "a `local` array"),
+            MOST_VALUES);
   return type;
 }
 

@@ -232,11 +232,16 @@ static const char *describe_instances(kt_inference *inference, const ki_function
 void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location location)
 {
   bool is_numba = has_attribute(decl->function, KJ_ATTRIBUTE_NUMBA);
+  if (is_numba)
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "cannot type infer runaway recursion: `%s` calls itself here, and no other path "
+            "determines the return type; add a `return` that does not depend on this call",
+            decl->name);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "%s`%s` calls itself here, and no other path determines the return type; add a `return` "
-          "that does not depend on this call%s",
-          is_numba ? "cannot type infer runaway recursion: " : "", decl->name,
-          is_numba ? "" : kj_format(s->arena, ", or `func %s(...) -> i64 { ... }`", decl->name));
+          "`%s` calls itself here, and no other path determines the return type; add a `return` "
+          "that does not depend on this call, or " KJ_PHRASE(
+            RESULT_TYPE, "`func " KJ_PHRASE_ARGUMENT("%s") "(...) -> i64 { ... }`"),
+          decl->name, decl->name);
 }
 
 kjit_type kt_concrete_result(kjit_type guess)

@@ -296,8 +296,9 @@ static void infer_rounds(kt_scope *s)
       kt_fail_runaway(s, s->waits_for, s->waits_at);
     if (s->looks_inside)
       kt_fail(s->c, s->waits_at, KJIT_ERROR_TYPE,
-              "`%s` is read here, but no assignment gives it a type; declare it with a type, such "
-              "as `var %s: f32`",
+              "`%s` is read here, but no assignment gives it a type; " KJ_PHRASE(
+                FIRST_VALUE,
+                "declare it with a type, such as `var " KJ_PHRASE_ARGUMENT("%s") ": f32`"),
               name, name);
     s->looks_inside = true;
   } while (s->is_changed || s->waits_for);

@@ -69,7 +69,7 @@ static void check_binding(kt_scope *s, const ki_function *function, kj_location 
             "`%s` is linked code for GPUs (%s), which cannot run on the CPU", bound->symbol,
             bound->linked_count ? bound->linked[0].name : "the linked code");
   kt_fail(s->c, location, KJIT_ERROR_NAME,
-          "the extern func `%s` has no %s: use kjit_bind_extern to bind it to %s",
+          "the extern function `%s` has no %s: use kjit_bind_extern to bind it to %s",
           function->decl->name, is_cpu ? "function on the CPU" : "code for GPUs",
           is_cpu ? "a C function" : "PTX or LLVM IR, or kjit_bind_linked for other code");
 }
@@ -97,10 +97,11 @@ void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bou
   if (!s->c->request->is_check && kt_has_plain_symbol(s->c, function) &&
       kn_is_library_name(kt_is_linked(s->c, function) ? function->bound->symbol
                                                       : function->decl->name))
-    kt_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
-            "extern func `%s` has the name of a function that generated code calls, so a linker "
-            "could not tell the two apart; rename the extern func",
-            function->decl->name);
+    kt_fail(
+      s->c, function->decl->location, KJIT_ERROR_NAME,
+      "extern function `%s` has the name of a function that generated code calls, so a linker "
+      "could not tell the two apart; rename the extern function",
+      function->decl->name);
 }
 
 /* ---- conversions ---- */
@@ -327,7 +328,7 @@ kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builti
 {
   if (!(builtin->flags & KJ_NAME))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function: call it, or pass it to a func parameter", builtin->name);
+            "`%s` is a function: call it, or pass it to a function parameter", builtin->name);
   if (field && !(builtin->flags & KJ_XYZ))
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
   kt_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
@@ -691,7 +692,7 @@ void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location loca
 {
   if (function->is_kernel)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` is a kernel and cannot be called; only funcs can", function->decl->name);
+            "`%s` is a kernel and cannot be called; only functions can", function->decl->name);
 }
 
 kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,

@@ -182,7 +182,7 @@ static kt_expr *make_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kj_
     is_open ? KJ_WEAK_FLOAT : kt_join_values(s, x->value->type, y->value->type, location);
   if (type == KJIT_ANY)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "the two values of `?:` have no common type: %s and %s",
+            "the two values of " KJ_PHRASE(CONDITIONAL, "`?:`") " have no common type: %s and %s",
             kt_type_text(s->c, x->value->type), kt_type_text(s->c, y->value->type));
   return make_typed_cond(s, condition, x, y, type, location);
 }
@@ -257,11 +257,11 @@ static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
   if (!kt_as_callee(s, expr->x, &x)) return NULL;
   if (!kt_as_callee(s, expr->y, &y))
     kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
-            "a func can only be compared with a func: `op == %s`",
+            "a function can only be compared with a function: `op == %s`",
             x.builtin ? x.builtin->name : x.function->decl->name);
   if (has_values(&x) || has_values(&y))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "funcs made by `bind_back` cannot be compared, because they hold values");
+            "functions made by `bind_back` cannot be compared, because they hold values");
   bool is_same = kt_equal_callee(&x, &y);
   return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_OP_EQ), expr->location);
 }
@@ -290,7 +290,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   if (decl->kind == KJ_DECL_CONST) return kt_make_constant(s, decl, expr->location);
   if (decl->kind == KJ_DECL_FUNCTION)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function: call it, or pass it to a func parameter", decl->name);
+            "`%s` is a function: call it, or pass it to a function parameter", decl->name);
   if (!s->meanings)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is not known at compile time: only constants are allowed here", decl->name);
@@ -303,7 +303,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   }
   if (meaning->kind == KJ_MEANS_CALLEE)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function here: call it, or pass it to a func parameter", decl->name);
+            "`%s` is a function here: call it, or pass it to a function parameter", decl->name);
   if (meaning->kind == KJ_MEANS_FIELDS)
     kt_fail_code(
       s->c, expr->location, KJIT_ERROR_NAME, KJIT_CODE_ARRAY_OF_FIELDS,
@@ -362,7 +362,8 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   case KJ_EXPR_TUPLE: return infer_tuple(s, expr);
   case KJ_EXPR_STRING:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a string is not a value; strings can only be used in `assert`, `raise` and `print`");
+            "a string is not a value; strings can only be used in " KJ_PHRASE(
+              STRING_USES, "`assert`, `raise` and `print`"));
   case KJ_EXPR_TYPE:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "expected a value, found a type; to convert, write `f32(x)`");

@@ -62,7 +62,7 @@ static void check_part(void *data, kt_expr **part)
   const kt_expr *e = *part;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_LOAD: refuse(s, e, "loads an element of an array"); break;
-  case KJ_T_CALL: refuse(s, e, "calls a func"); break;
+  case KJ_T_CALL: refuse(s, e, "calls a function"); break;
   case KJ_T_VAR:
     if (e->var->index >= check->first_temporary) break;
     if (e->var->kind == KJ_V_VAR) refuse(s, e, "reads a variable that may change");
@@ -96,7 +96,8 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
     kt_fail(
       s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
       "a shared array whose extents depend on the launch must be declared in the kernel; pass it "
-      "to the func, or give the kernel a @block known at compile time if the extents use blockDim");
+      "to the function, or give the kernel a " KJ_PHRASE(
+        BLOCK_SIZE, "@block") " known at compile time if the extents use blockDim");
   for (size_t i = 0; i < extents->count; i++) {
     kt_stmts before = { 0 };
     extent_check check = { s, s->instance->params.count + s->instance->locals.count };
@@ -190,10 +191,11 @@ static kt_bound bound_of(kt_compilation *c, const ki_decl *param, const kj_argum
   bool is_function = argument->kind == KJ_ARGUMENT_FUNCTION,
        is_const = argument->kind == KJ_ARGUMENT_CONST;
   if (param->is_type)
-    kt_fail(c, param->location, KJIT_ERROR_UNSUPPORTED,
-            "parameter `%s` takes a type, which a launch cannot pass; only other funcs can call "
-            "this func",
-            param->name);
+    kt_fail(
+      c, param->location, KJIT_ERROR_UNSUPPORTED,
+      "parameter `%s` takes a type, which a launch cannot pass; only other functions can call "
+      "this function",
+      param->name);
   if (param->is_func != is_function)
     kt_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name,
             param->is_func ? "a function" : "a value, not a function");

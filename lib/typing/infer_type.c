@@ -289,7 +289,7 @@ static void check_dynamic(kt_scope *s, const ki_decl *decl)
   if (!s->instance->is_kernel)
     kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
             "shared memory whose size comes from the launch (`T[]`) must be declared in the "
-            "kernel; pass it to the func");
+            "kernel; pass it to the function");
 }
 
 void kt_declare_storage(kt_scope *s, const ki_decl *decl)

@@ -259,9 +259,8 @@ static const char *missing_indices(const kt_scope *s, kjit_type value, kjit_type
 {
   const ki_type_info *info = ki_type(s->c->types, value);
   if (!kt_is_array(s->c, value) || kt_is_array(s->c, type) || !info->rank) return "";
-  if (info->rank == 1) return ", which is an array: an index is missing";
-  return kj_format(s->c->arena, ", which is an array: %u indices are missing",
-                   (unsigned)info->rank);
+  if (info->rank == 1) return "; an index is missing";
+  return kj_format(s->c->arena, "; %u indices are missing", (unsigned)info->rank);
 }
 
 kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,

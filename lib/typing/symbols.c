@@ -93,21 +93,23 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
 {
   const ki_decl *decl = instance->function->decl;
   if (!first->function->is_extern)
-    kt_fail(c, decl->location, KJIT_ERROR_NAME,
-            "extern func `%s` has the same name as the %s that is compiled, so a linker could not "
-            "tell the two apart; rename one of them",
-            instance->symbol, first->is_kernel ? "kernel" : "C function");
+    kt_fail(
+      c, decl->location, KJIT_ERROR_NAME,
+      "extern function `%s` has the same name as the %s that is compiled, so a linker could not "
+      "tell the two apart; rename one of them",
+      instance->symbol, first->is_kernel ? "kernel" : "C function");
   if (kt_has_plain_symbol(c, instance->function) &&
       !has_same_binding(first->function->bound, instance->function->bound))
-    kt_fail(c, decl->location, KJIT_ERROR_NAME,
-            "two extern funcs `%s` are bound to different functions, but %s; rename one of them",
-            instance->symbol,
-            kt_is_linked(c, instance->function) ? "a linker knows both by this name"
-                                                : "code compiled ahead of time calls both by name");
+    kt_fail(
+      c, decl->location, KJIT_ERROR_NAME,
+      "two extern functions `%s` are bound to different functions, but %s; rename one of them",
+      instance->symbol,
+      kt_is_linked(c, instance->function) ? "a linker knows both by this name"
+                                          : "code compiled ahead of time calls both by name");
   if (!has_same_types(c, first, instance))
     kt_fail(
       c, decl->location, KJIT_ERROR_TYPE,
-      "two extern funcs `%s` are bound to the same function, but declared with different types",
+      "two extern functions `%s` are bound to the same function, but declared with different types",
       decl->name);
 }
 

@@ -49,7 +49,8 @@ static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg
     if (joined == KJIT_ANY)
       kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
               "the items of %s have different types, so the index must be known at compile time; "
-              "iterate with `for v in t` or `for i in range(len(t)) @static`",
+              "iterate with " KJ_PHRASE(TUPLE_LOOP,
+                                        "`for v in t` or `for i in range(len(t)) @static`"),
               kt_type_text(s->c, tuple->type));
   }
 }

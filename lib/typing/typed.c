@@ -21,7 +21,8 @@ static void report_chain(kt_compilation *c)
     if (place >= CHAIN_SHOWN && place + 1 < length) continue;
     const char *name = at->function->decl->name;
     report_note(c, at->call_location,
-                kj_format(c->arena, "in func `%s` called with %s, from here", name, at->made_for));
+                kj_format(c->arena, "in function `%s` called with %s, from here", name,
+                          at->made_for));
   }
 }
 
@@ -40,6 +41,12 @@ void kt_fail(kt_compilation *c, kj_location location, kjit_status status, const 
 {
   va_list list;
   va_start(list, format);
+  fail(c, location, status, KJIT_CODE_NONE, format, list);
+}
+
+void kt_fail_list(kt_compilation *c, kj_location location, kjit_status status, const char *format,
+                  va_list list)
+{
   fail(c, location, status, KJIT_CODE_NONE, format, list);
 }
 

@@ -94,6 +94,9 @@ struct kt_compilation {
  * to the current instance. */
 _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Like kt_fail, with the arguments of the format as a list. */
+_Noreturn void kt_fail_list(kt_compilation *c, kj_location location, kjit_status status,
+                            const char *format, va_list list);
 /* Like kt_fail, with an error code. */
 _Noreturn void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status,
                             kjit_error_code code, const char *format, ...)

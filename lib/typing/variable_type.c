@@ -161,7 +161,8 @@ static _Noreturn void fail_join(kt_scope *s, const ki_decl *decl, const kt_guess
   if (is_numeric(s->c, type) && is_numeric(s->c, guess->type) && !decl->is_open && !is_literal)
     kt_fail_twice(s->c, location, guess->location, KJIT_CODE_NONE, note,
                   "`%s` starts with a literal and is then assigned %s and %s, but no type can "
-                  "represent both; give it a type, `var %s: i64 = ...`",
+                  "represent both; give it a type, " KJ_PHRASE(
+                    VARIABLE_TYPE, "`var " KJ_PHRASE_ARGUMENT("%s") ": i64 = ...`"),
                   name, old, new, name);
   kt_fail_twice(s->c, location, guess->location, code_of(s, guess->type, type), note,
                 "`%s` is assigned %s here and %s elsewhere: %s", name, new, old,

@@ -148,6 +148,8 @@ _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ..
 /* Like ka_fail, for an error in a func of the application. The message shows its declaration. */
 _Noreturn void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Reports that memory is exhausted in the public function `name`. */
+kjit_status ka_fail_memory(kjit_context *context, const char *name);
 /* Leaves the call if status is not KJIT_OK. The public function that returned the status has
  * reported the error already. */
 void ka_try(ka_call *call, kjit_status status);
@@ -237,6 +239,8 @@ void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
 /* Refuses a kernel argument that is not a value of an element type or a number. Errors: ARGUMENT.
  */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
+/* The same for the option `initial`, which may be NULL. */
+void ka_check_initial(ka_call *call);
 /* map.c: whether a store can convert a value of type `from` to an element of type `to`. */
 bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
 /* Refuses an output that cannot store values of the computed type. Not checked if the caller has

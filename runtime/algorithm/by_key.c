@@ -285,7 +285,7 @@ static void build_scan(ka_call *call, const void *data)
   if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "an exclusive scan starts with the operator's identity, and this operator has none: "
-            "set options.initial");
+            "set " KJ_OPTION("initial"));
   finish_types(p);
   if (p->x.count) add_scan(p);
 }

@@ -211,7 +211,8 @@ static void read_format(ka_einsum *e)
   if (!flags) return;
   if (flags & (flags - 1))
     ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-            "options.flags can contain only one of KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2");
+            KJ_OPTION(
+              "flags") " can contain only one of KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2");
   e->format = flags == KJIT_ALGORITHM_E4M3 ? KA_E4M3 : KA_E5M2;
   if (e->element != KJIT_U8)
     ka_fail(e->call, KJIT_ERROR_TYPE,
@@ -245,11 +246,12 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
   ka_read_operator(e->call, &add, &operator_);
   if (e->call->options.accumulator == KJIT_BOOL)
     ka_fail(e->call, KJIT_ERROR_TYPE,
-            "`options.accumulator` is bool, but a product needs a number type");
+            KJ_OPTION("accumulator") " is bool, but a product needs a number type");
   if (ki_is_integral(e->call->options.accumulator) && !ki_is_integral(e->element))
     ka_fail(e->call, KJIT_ERROR_TYPE,
-            "`options.accumulator` is %s, but the products of operands with elements of type %s "
-            "are not integers",
+            KJ_OPTION(
+              "accumulator") " is %s, but the products of operands with elements of type %s "
+                             "are not integers",
             ka_type_text(e->call, e->call->options.accumulator), ka_type_text(e->call, e->element));
   /* FP8 is summed like half precision */
   return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);

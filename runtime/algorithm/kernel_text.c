@@ -149,10 +149,10 @@ const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t c
   ka_check_arity(call, function, count, what);
   if (decl->function->builtin) return decl->name;
   if (decl->function->is_extern && !decl->function->bound)
-    ka_fail(call, KJIT_ERROR_NAME, "the extern func `%s` is not linked; use kjit_link_module",
+    ka_fail(call, KJIT_ERROR_NAME, "the extern function `%s` is not linked; use kjit_link_module",
             decl->name);
   if (kernel->functions.count == KA_MOST_FUNCTIONS)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "a call can use at most %d funcs", KA_MOST_FUNCTIONS);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "a call can use at most %d functions", KA_MOST_FUNCTIONS);
   const char *name = kj_format(&call->arena, "hosts_%zu", kernel->functions.count);
   kj_append_format(kernel->funcs, "extern func %s(", name);
   for (size_t i = 0; i < count; i++) kj_append_format(kernel->funcs, "%sa%zu", i ? ", " : "", i);

@@ -51,7 +51,8 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
                                             ki_get_attribute(attributes, KJ_ATTRIBUTE_COMMUTES),
                                 .has_identity = ki_find_identity(decl->function) != NULL };
     if (decl->function->module->context != call->context)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "the operator is a func that belongs to another context");
+      ka_fail(call, KJIT_ERROR_ARGUMENT,
+              "the operator is a function that belongs to another context");
     ka_check_arity(call, given->function, 2, "two values");
     return;
   }
@@ -64,8 +65,9 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
   }
   const char *known = list_names(call, may_be_reduction ? SIZE_MAX : ROWS);
   if (ka_find_reduction(given))
-    ka_fail(call, KJIT_ERROR_NAME, "operator `%s` of two values does not exist; use %s, or a func",
-            given->name, known);
+    ka_fail(call, KJIT_ERROR_NAME,
+            "operator `%s` of two values does not exist; use %s, or a function", given->name,
+            known);
   ka_fail(call, KJIT_ERROR_NAME, "operator `%s` does not exist; use %s", given->name, known);
 }
 
@@ -134,7 +136,7 @@ static void check_initial(ka_call *call, kjit_type accumulator)
     type = kj_argument_number(initial).type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
   if (!ka_converts(call, type, accumulator))
     ka_fail(call, KJIT_ERROR_TYPE,
-            "options.initial, %s, cannot be converted to the type of the computation, %s",
+            KJ_OPTION("initial") ", %s, cannot be converted to the type of the computation, %s",
             initial->kind == KJIT_ARG_NUMBER ? "a number" : ka_type_text(call, type),
             ka_type_text(call, accumulator));
   ki_value value, fitted;
@@ -144,7 +146,8 @@ static void check_initial(ka_call *call, kjit_type accumulator)
     return;
   ki_print_value(value, false, &text);
   ka_fail(call, KJIT_ERROR_ARGUMENT,
-          "options.initial is %s, which cannot be represented as %s, the type of the computation",
+          KJ_OPTION(
+            "initial") " is %s, which cannot be represented as %s, the type of the computation",
           kj_keep_text(&call->arena, &text), ka_type_text(call, accumulator));
 }
 
@@ -241,7 +244,7 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
   if (given != KJIT_ANY) {
     if (given != element && !(ki_is_scalar(given) && ki_is_scalar(element)))
       ka_fail(call, KJIT_ERROR_TYPE,
-              "options.accumulator: %s does not consist of elements of type %s",
+              KJ_OPTION("accumulator") ": %s does not consist of elements of type %s",
               ka_type_text(call, given), ka_type_text(call, element));
     return given;
   }

@@ -150,14 +150,14 @@ static void infer_results(ka_map *map)
     map->result_count = count;
   if (count != map->result_count)
     ka_fail(call, KJIT_ERROR_TYPE,
-            "func returns %s for these operands, which is %zu result%s, but %zu %s",
+            "the function returns %s for these operands, which is %zu result%s, but %zu %s",
             count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
             map->result_count, map->result_count == 1 ? "is given" : "are given");
   map->result_types = KJ_NEW_ARRAY(&call->arena, kjit_type, count);
   for (size_t i = 0; i < count; i++) {
     map->result_types[i] = is_tuple ? info->items[i] : type;
     if (!ki_is_element(call->context->types, map->result_types[i]))
-      ka_fail(call, KJIT_ERROR_TYPE, "result %zu of func is %s, which no array holds", i,
+      ka_fail(call, KJIT_ERROR_TYPE, "result %zu of the function is %s, which no array holds", i,
               ka_type_text(call, map->result_types[i]));
   }
 }
@@ -193,7 +193,7 @@ static void check_types(ka_map *map)
   for (size_t i = 0; i < map->result_count && map->result_types; i++) {
     const ka_operand *result = &map->results[i].operand;
     if (result->function || ka_converts(map->call, map->result_types[i], result->element)) continue;
-    ka_fail(map->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but func returns %s",
+    ka_fail(map->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but the function returns %s",
             result->name, ka_type_text(map->call, result->element),
             ka_type_text(map->call, map->result_types[i]));
   }
@@ -215,7 +215,7 @@ static void read_operands(ka_map *map, const mapping *given)
   if (!where) return;
   if (map->has_signature)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED,
-            "options.where cannot be combined with options.signature");
+            KJ_OPTION("where") " cannot be combined with " KJ_OPTION("signature"));
   map->where = &map->operands[given->operand_count];
   ka_read_argument(call, "where", where, &map->where->operand);
   if (map->where->operand.element != KJIT_BOOL)
@@ -267,8 +267,9 @@ static void build_map(ka_call *call, const void *data)
   map.is_outer = (call->options.flags & KJIT_ALGORITHM_OUTER) != 0;
   if (map.is_outer && map.has_signature)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "KJIT_ALGORITHM_OUTER cannot be combined with options.signature, because the operands "
-            "of a signature broadcast");
+            "KJIT_ALGORITHM_OUTER cannot be combined with " KJ_OPTION(
+              "signature") ", because the operands "
+                           "of a signature broadcast");
   if (!given->function) ka_fail(call, KJIT_ERROR_MISUSE, "function is NULL");
   if (((const ki_decl *)given->function)->function->module->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "function belongs to another context");

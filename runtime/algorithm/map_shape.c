@@ -31,7 +31,7 @@ typedef struct reader {
 static _Noreturn void refuse_signature(const reader *r, const char *expected)
 {
   ka_fail(r->map->call, KJIT_ERROR_SYNTAX,
-          "options.signature: expected %s at character %zu of \"%s\"", expected,
+          KJ_OPTION("signature") ": expected %s at character %zu of \"%s\"", expected,
           (size_t)(r->at - r->text) + 1, r->text);
 }
 
@@ -55,7 +55,7 @@ static uint32_t read_size(reader *r)
   for (uint32_t i = 0; i < map->size_count; i++)
     if (map->sizes[i].length == length && !memcmp(map->sizes[i].name, start, length)) return i;
   if (map->size_count == KA_MOST_SIZES)
-    ka_fail(map->call, KJIT_ERROR_UNSUPPORTED, "options.signature: more than %d sizes",
+    ka_fail(map->call, KJIT_ERROR_UNSUPPORTED, KJ_OPTION("signature") ": more than %d sizes",
             KA_MOST_SIZES);
   ka_size *size = &map->sizes[map->size_count];
   *size = (ka_size){ start, length, -1 };
@@ -82,12 +82,13 @@ static void read_cores(reader *r, ka_mapped *mapped, size_t count, const char *w
   for (size_t i = 0; i < count; i++) {
     if (i && !skip(r, ","))
       ka_fail(r->map->call, KJIT_ERROR_ARGUMENT,
-              "options.signature \"%s\" has %zu %s, but the call has %zu", r->text, i, what, count);
+              KJ_OPTION("signature") " \"%s\" has %zu %s, but the call has %zu", r->text, i, what,
+              count);
     read_core(r, &mapped[i]);
   }
   if (skip(r, ","))
     ka_fail(r->map->call, KJIT_ERROR_ARGUMENT,
-            "options.signature \"%s\" has more than the call's %zu %s", r->text, count, what);
+            KJ_OPTION("signature") " \"%s\" has more than the call's %zu %s", r->text, count, what);
 }
 
 void ka_read_signature(ka_map *map, const char *text)
@@ -106,7 +107,8 @@ static void fit_core(ka_map *map, ka_mapped *mapped)
   if (!mapped->core_rank) return;
   if (operand->function)
     ka_fail(map->call, KJIT_ERROR_UNSUPPORTED,
-            "`%s` is a func, but an operand with core dimensions must be an array", operand->name);
+            "`%s` is a function, but an operand with core dimensions must be an array",
+            operand->name);
   if (operand->rank < mapped->core_rank)
     ka_fail(map->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes, but %u core dimensions",
             operand->name, operand->rank, mapped->core_rank);
@@ -287,7 +289,7 @@ static void view_mapped(ka_map *map, ka_mapped *mapped, bool is_written_by_func)
   if (!rank || (is_written_by_func && !mapped->core_rank)) {
     if (rank == KJ_MAX_RANK)
       ka_fail(map->call, KJIT_ERROR_UNSUPPORTED,
-              "`%s` has %d axes, which is too many for a call with options.signature",
+              "`%s` has %d axes, which is too many for a call with " KJ_OPTION("signature"),
               operand->name, KJ_MAX_RANK);
     extents[rank] = strides[rank] = 1;
     rank++;

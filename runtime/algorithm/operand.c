@@ -97,7 +97,7 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
   operand->array_count = 1;
   if (given->arrays || given->shape)
     ka_fail(call, KJIT_ERROR_MISUSE,
-            "`%s` is an array, but its fields arrays or shape are set; they are only for funcs",
+            "`%s` is an array, but its fields arrays or shape are set; they are only for functions",
             operand->name);
   bool is_read_only =
     given->argument.kind == KJIT_ARG_ARRAY && given->argument.value.array->is_read_only;
@@ -136,20 +136,32 @@ void ka_check_operand_arity(ka_call *call, const ka_operand *operand)
                            writes ? ", the value to store" : "", values));
 }
 
-void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument)
+/* Returns what is wrong with a value, or NULL. */
+static const char *find_fault(ka_call *call, const kjit_arg *argument)
 {
   bool has_type = ki_has_type(call->context->types, argument->type) &&
                   ki_is_element(call->context->types, argument->type);
   switch (argument->kind) {
-  case KJIT_ARG_NUMBER: return;
+  case KJIT_ARG_NUMBER: return NULL;
   case KJIT_ARG_VALUE: break;
   case KJIT_ARG_BY_ADDRESS:
-    if (!argument->value.address)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: expected a value, got the address NULL", name);
+    if (!argument->value.address) return "expected a value, got the address NULL";
     break;
-  default: ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: expected a value, got none", name);
+  default: return "expected a value, got none";
   }
-  if (!has_type) ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: the value has an unknown type", name);
+  return has_type ? NULL : "the value has an unknown type";
+}
+
+void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument)
+{
+  const char *fault = find_fault(call, argument);
+  if (fault) ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: %s", name, fault);
+}
+
+void ka_check_initial(ka_call *call)
+{
+  const char *fault = call->options.initial ? find_fault(call, call->options.initial) : NULL;
+  if (fault) ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("initial") ": %s", fault);
 }
 
 static bool is_array(const kjit_arg *argument)
@@ -186,7 +198,7 @@ static kjit_type infer_element(ka_call *call, const ka_operand *operand)
     types[operand->rank + i] = ka_argument_type(call, operand, &operand->arrays[i]);
   ka_try(call, ka_get_result_type(call, operand->function, types, count, &type));
   if (!ki_is_element(call->context->types, type))
-    ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s; expected an array element",
+    ka_fail(call, KJIT_ERROR_TYPE, "the function of `%s` returns %s; expected an array element",
             operand->name, type == KJIT_VOID ? "nothing" : "a value that no array can hold");
   return type;
 }
@@ -196,7 +208,7 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
   operand->function = given->argument.value.function;
   if (!operand->function) ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", operand->name);
   if (((const ki_decl *)operand->function)->function->module->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "the func of `%s` belongs to another context",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the function of `%s` belongs to another context",
             operand->name);
   if ((given->array_count && !given->arrays) || (given->rank && !given->shape))
     ka_fail(call, KJIT_ERROR_MISUSE, "`%s`: %s is NULL", operand->name,
@@ -220,7 +232,7 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
     if (is_array(&given->arrays[i])) (void)view_array(call, operand->name, &given->arrays[i]);
     else if (given->arrays[i].kind == KJIT_ARG_FUNCTION)
       ka_fail(call, KJIT_ERROR_UNSUPPORTED,
-              "`%s` is called with a func, but only arrays and values can be passed to it",
+              "`%s` is called with a function, but only arrays and values can be passed to it",
               operand->name);
     else ka_check_value(call, operand->name, &given->arrays[i]);
   }
@@ -237,7 +249,7 @@ static void read_operand(ka_call *call, const kjit_operand *given, ka_operand *o
   case KJIT_ARG_ARRAY: read_array(call, given, operand); break;
   case KJIT_ARG_FUNCTION: read_function(call, given, operand); break;
   default:
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a value: expected an array or a func",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a value: expected an array or a function",
             operand->name);
   }
   bool is_small = operand->count < (uint64_t)INT32_MAX - (1 << 20);

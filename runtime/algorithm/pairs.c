@@ -93,7 +93,7 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 {
   ka_call *call = p->call;
   if (given && given->argument.kind != KJIT_ARG_FUNCTION)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` is not a func");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` is not a function");
   ka_read_output(call, "func", given, &p->function);
   if (p->function.rank)
     ka_fail(call, KJIT_ERROR_ARGUMENT,

@@ -134,8 +134,7 @@ static kjit_status place_arguments(const ka_streaming *s, ka_share *share)
   if (!count) return KJIT_OK;
   share->arguments = calloc(count, sizeof *share->arguments);
   share->argument_arrays = calloc(count, sizeof(kjit_array *));
-  if (!share->arguments || !share->argument_arrays)
-    return ki_fail_call(s->context, KJIT_ERROR_MEMORY, "%s: out of memory", s->name);
+  if (!share->arguments || !share->argument_arrays) return ka_fail_memory(s->context, s->name);
   for (size_t i = 0; i < count; i++) {
     const kjit_arg *argument = &share->function.arrays[i];
     kj_view view;

@@ -20,18 +20,20 @@
 static void check_devices(ka_call *call)
 {
   const kjit_algorithm_options *o = &call->options;
-  if (!o->devices) ka_fail(call, KJIT_ERROR_MISUSE, "options.devices is NULL");
+  if (!o->devices) ka_fail(call, KJIT_ERROR_MISUSE, KJ_OPTION("devices") " is NULL");
   if (o->stream)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.stream: a call with options.devices takes the default stream of each");
+            KJ_OPTION("stream") ": a call with " KJ_OPTION(
+              "devices") " takes the default stream of each");
   for (size_t i = 0; i < o->device_count; i++) {
     const kjit_device *device = o->devices[i];
-    if (!device) ka_fail(call, KJIT_ERROR_MISUSE, "options.devices[%zu] is NULL", i);
+    if (!device) ka_fail(call, KJIT_ERROR_MISUSE, KJ_OPTION("devices") "[%zu] is NULL", i);
     if (device->context != call->context)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.devices[%zu] belongs to another context", i);
+      ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("devices") "[%zu] belongs to another context",
+              i);
     if (device->info.kind != o->devices[0]->info.kind)
       ka_fail(call, KJIT_ERROR_ARGUMENT,
-              "options.devices: a CPU and a GPU cannot share the rows of `x`");
+              KJ_OPTION("devices") ": a CPU and a GPU cannot share the rows of `x`");
   }
 }
 
@@ -39,15 +41,17 @@ static void check_devices(ka_call *call)
 static void check_is_array(ka_call *call, const ka_operand *operand, const char *option)
 {
   if (operand->function)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a func; with options.%s it must be an array",
-            operand->name, option);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`%s` is a function; with " KJ_OPTION("%s") " it must be an array", operand->name,
+            option);
 }
 
 static void check_is_no_plan(ka_call *call, const char *option)
 {
   const kjit_algorithm_options *o = &call->options;
   if (o->plan || o->work_bytes || o->work)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.%s: a call with options.%s cannot be prepared",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            KJ_OPTION("%s") ": a call with " KJ_OPTION("%s") " cannot be prepared",
             o->plan   ? "plan"
             : o->work ? "work"
                       : "work_bytes",
@@ -249,7 +253,7 @@ static kjit_status divide_rows(ka_streaming *s)
 {
   size_t count = s->is_shared ? s->options.device_count : 1;
   s->shares = calloc(count, sizeof *s->shares);
-  if (!s->shares) return ki_fail_call(s->context, KJIT_ERROR_MEMORY, "%s: out of memory", s->name);
+  if (!s->shares) return ka_fail_memory(s->context, s->name);
   for (size_t i = 0; i < count; i++) {
     uint64_t first = s->m / count * i + ka_least(i, s->m % count),
              rows = s->m / count + (i < s->m % count);

@@ -12,16 +12,25 @@
 
 /* ---- failures ---- */
 
+/* Returns a format that begins with the name of the public function, or NULL when out of memory.
+ * The caller frees it. */
+static char *add_name(const char *name, const char *format)
+{
+  char *made = NULL;
+  KJ_ASSERT(!strncmp(name, "kjit_", 5) && !strchr(name, '%'));
+  int length =
+    asprintf(&made, KJ_PHRASE(CALL, "kjit_" KJ_PHRASE_ARGUMENT("%s")) ": %s", name + 5, format);
+  return length < 0 ? NULL : made;
+}
+
 void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
-  char *text = NULL;
-  int length = vasprintf(&text, format, list);
+  char *full = add_name(call->name, format);
+  call->status = ki_fail_call_list(call->context, status, full ? full : "out of memory", list);
   va_end(list);
-  call->status =
-    ki_fail_call(call->context, status, "%s: %s", call->name, length < 0 ? "out of memory" : text);
-  if (length >= 0) free(text);
+  free(full);
   longjmp(call->on_failure, KJ_JUMP_ERROR);
 }
 
@@ -30,14 +39,20 @@ void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status, const ch
   kj_diagnostics diagnostics = { 0 };
   va_list list;
   va_start(list, format);
-  char *text = NULL;
-  int length = vasprintf(&text, format, list);
+  char *full = add_name(call->name, format);
+  kj_report_list(&diagnostics, &decl->function->module->sources, decl->location,
+                 KJIT_SEVERITY_ERROR, status, full ? full : "out of memory", list);
   va_end(list);
-  (void)kj_error_at(&diagnostics, decl->function->module, decl->location, status, "%s: %s",
-                    call->name, length < 0 ? "out of memory" : text);
-  if (length >= 0) free(text);
+  free(full);
   call->status = ki_finish_call(call->context, &diagnostics);
   longjmp(call->on_failure, KJ_JUMP_ERROR);
+}
+
+kjit_status ka_fail_memory(kjit_context *context, const char *name)
+{
+  return ki_fail_call(context, KJIT_ERROR_MEMORY,
+                      KJ_PHRASE(CALL, "kjit_" KJ_PHRASE_ARGUMENT("%s")) ": out of memory",
+                      name + 5);
 }
 
 void ka_try(ka_call *call, kjit_status status)
@@ -132,21 +147,24 @@ static void check_work(ka_call *call, const kj_view *view)
   unsigned long long needed = all_work_bytes(call), bytes = view->count;
   bytes *= view->element_bytes;
   if (given->object.device != call->device)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "the temporary storage, options.work, is on another device");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the temporary storage, " KJ_OPTION("work") ", is on another device");
   if (view->element_bytes != 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.work has elements of type %s; it must be an array of u8",
+            KJ_OPTION("work") " has elements of type %s; it must be an array of u8",
             ka_type_text(call, view->element));
   if (!kj_is_line(view) || view->count < needed)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.work must be a one-dimensional array of u8 with %llu bytes, got %llu", needed,
-            bytes);
+            KJ_OPTION("work") " must be a one-dimensional array of u8 with %llu bytes, got %llu",
+            needed, bytes);
   if (view->address % WORK_ALIGNMENT)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the temporary storage, options.work, must be aligned to %d bytes", WORK_ALIGNMENT);
+            "the temporary storage, " KJ_OPTION("work") ", must be aligned to %d bytes",
+            WORK_ALIGNMENT);
   for (size_t i = 0; i < call->given.count; i++)
     if (kj_do_overlap(view, &call->given.items[i].view))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "the temporary storage, options.work, overlaps `%s`",
+      ka_fail(call, KJIT_ERROR_ARGUMENT,
+              "the temporary storage, " KJ_OPTION("work") ", overlaps `%s`",
               call->given.items[i].name);
 }
 
@@ -394,7 +412,7 @@ bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
   if (!call->options.results) return false;
   if (index >= call->options.result_count)
     ka_fail(call, KJIT_ERROR_MISUSE,
-            "options.result_count is %zu, but the algorithm has more results",
+            KJ_OPTION("result_count") " is %zu, but the algorithm has more results",
             call->options.result_count);
   kjit_result_info *info = &call->options.results[index];
   *info = (kjit_result_info){ .element = element, .rank = rank };
@@ -431,7 +449,7 @@ static void refuse_others(ka_call *call, uint32_t takes)
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].is_given && !(takes & rows[i].option))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.%s is not an option of this algorithm",
+      ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("%s") " is not an option of this algorithm",
               rows[i].name);
 }
 
@@ -447,25 +465,28 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the %s belongs to another context",
             call->options.device ? "device" : "stream");
   if (stream && stream->object.device != call->device)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.stream is on another device than options.device");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            KJ_OPTION("stream") " is on another device than " KJ_OPTION("device"));
   const uint32_t known = KJIT_ALGORITHM_EXCLUSIVE | KJIT_ALGORITHM_DESCENDING |
                          KJIT_ALGORITHM_OUTER | KJIT_ALGORITHM_RIGHT | KJIT_ALGORITHM_TF32 |
                          KJIT_ALGORITHM_E4M3 | KJIT_ALGORITHM_E5M2;
   if (call->options.flags & ~known)
     ka_fail(call, KJIT_ERROR_MISUSE,
-            "options.flags: 0x%x contains bits that this version of kjit does not know",
+            KJ_OPTION("flags") ": 0x%x contains bits that this version of kjit does not know",
             call->options.flags);
   if (call->options.axis_count && !call->options.axes)
-    ka_fail(call, KJIT_ERROR_MISUSE, "options.axes is NULL, but options.axis_count is %u",
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            KJ_OPTION("axes") " is NULL, but " KJ_OPTION("axis_count") " is %u",
             call->options.axis_count);
   if (!ki_has_type(call->context->types, call->options.accumulator))
-    ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator is not a type of this context");
-  if (call->options.initial) ka_check_value(call, "options.initial", call->options.initial);
+    ka_fail(call, KJIT_ERROR_TYPE, KJ_OPTION("accumulator") " is not a type of this context");
+  ka_check_initial(call);
   if (call->options.epilogue_operand_count &&
       (!call->options.epilogue || !call->options.epilogue_operands))
     ka_fail(call, KJIT_ERROR_MISUSE,
-            "options.epilogue%s is NULL, but options.epilogue_operand_count is %zu",
-            call->options.epilogue ? "_operands" : "", call->options.epilogue_operand_count);
+            KJ_OPTION("%s") " is NULL, but " KJ_OPTION("epilogue_operand_count") " is %zu",
+            call->options.epilogue ? "epilogue_operands" : "epilogue",
+            call->options.epilogue_operand_count);
 }
 
 static bool is_first_of_kernel(const ka_call *call, size_t index)
@@ -594,7 +615,7 @@ kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t ta
     add_steps(&call, build, data, inputs);
     finish(&call);
   } else if (jump == KJ_JUMP_MEMORY) {
-    call.status = ki_fail_call(context, KJIT_ERROR_MEMORY, "%s: out of memory", name);
+    call.status = ka_fail_memory(context, name);
   }
   kjit_status status = call.status;
   end_call(&call);

@@ -52,7 +52,7 @@ void ka_read_epilogue(ka_einsum *e)
   ka_epilogue *epilogue = &e->epilogue;
   if (!o->epilogue) return;
   if (((const ki_decl *)o->epilogue)->function->module->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.epilogue belongs to another context");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("epilogue") " belongs to another context");
   if (o->epilogue_operand_count > KA_MOST_EXTRAS)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "the epilogue has %zu operands; the maximum is %d",
             o->epilogue_operand_count, KA_MOST_EXTRAS);

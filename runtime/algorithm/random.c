@@ -130,8 +130,9 @@ static void choose_type(filling *f)
   f->type = f->x.function ? (is_integers ? KJIT_I64 : KJIT_F32) : f->x.element;
   if (given != KJIT_ANY && !f->x.function && given != f->type)
     ka_fail(f->call, KJIT_ERROR_TYPE,
-            "`x` has elements of type %s, so options.accumulator, %s, cannot choose another type; "
-            "it is only for funcs",
+            "`x` has elements of type %s, so " KJ_OPTION(
+              "accumulator") ", %s, cannot choose another type; "
+                             "it is only for functions",
             ka_type_text(f->call, f->type), ka_type_text(f->call, given));
   if (given != KJIT_ANY) f->type = given;
   f->is_double = f->type == KJIT_F64 || f->type == KJIT_I64 || f->type == KJIT_U64;

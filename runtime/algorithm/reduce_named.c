@@ -68,14 +68,14 @@ kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type ele
     ka_fail(call, KJIT_ERROR_TYPE, "`%s` is not defined for elements of type %s", r->name,
             ka_type_text(call, element));
   if (call->options.initial)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` takes no initial value; options.initial must be NULL",
-            r->name);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`%s` takes no initial value; " KJ_OPTION("initial") " must be NULL", r->name);
   bool averages = r->elements == MEANS || r->elements == SPREADS;
   if (given != KJIT_ANY) {
     ki_type_class computed = ki_type(call->context->types, given)->class_;
     bool is_fit = averages && computed == (class_ == KJ_CLASS_COMPLEX ? class_ : KJ_CLASS_FLOAT);
     if (!is_fit)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.accumulator: `%s` cannot be computed in %s",
+      ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("accumulator") ": `%s` cannot be computed in %s",
               r->name, ka_type_text(call, given));
     return given;
   }

@@ -34,7 +34,7 @@ static const char *value_of_nothing(const ka_reduce *r, ka_kernel *kernel, const
             "`x` is empty, and the operator of `%s` has no identity element", result->operand.name);
   if (!result->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`x` is empty and the operator has no identity element; set options.initial");
+            "`x` is empty and the operator has no identity element; set " KJ_OPTION("initial"));
   return ka_use_identity(kernel, &result->operator_, result->accumulator);
 }
 

@@ -245,7 +245,7 @@ static uint32_t read_axis(ka_call *call, const ka_operand *x)
   if (!call->options.axes) return x->rank - 1;
   uint32_t found = ka_read_axes(call, x->rank);
   if (__builtin_popcount(found) != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes names %d axes; a scan takes one",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("axes") " names %d axes; a scan takes one",
             __builtin_popcount(found));
   return (uint32_t)__builtin_ctz(found);
 }
@@ -283,7 +283,7 @@ static void build_scan(ka_call *call, const void *data)
   if (is_exclusive && !call->options.initial && !operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "an exclusive scan starts with the operator's identity, and this operator has none: "
-            "set options.initial");
+            "set " KJ_OPTION("initial"));
   kjit_type accumulator =
     ka_accumulator(call, &operator_, x.element, result.function ? KJIT_ANY : result.element);
   ka_check_stored(call, &result, accumulator);

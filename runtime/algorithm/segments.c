@@ -367,7 +367,7 @@ static void build_scan(ka_call *call, const void *data)
   if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "an exclusive scan starts with the operator's identity, and this operator has none: "
-            "set options.initial");
+            "set " KJ_OPTION("initial"));
   uint32_t bytes = finish_types(p);
   if (p->segments) add_scan(p, bytes);
 }

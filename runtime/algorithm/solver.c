@@ -271,8 +271,9 @@ static void check_options(ka_call *call, const kjit_solve_options *o)
                { (double)o->iteration_limit, "iteration_limit" } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!(rows[i].number >= 0) || isinf(rows[i].number))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.%s is %g, but must be finite and not negative",
-              rows[i].name, rows[i].number);
+      ka_fail(call, KJIT_ERROR_ARGUMENT,
+              KJ_OPTION("%s") " is %g, but must be finite and not negative", rows[i].name,
+              rows[i].number);
 }
 
 static void check_matrix(ka_solver *solver, const kjit_csr *matrix, uint64_t rows, uint64_t columns)

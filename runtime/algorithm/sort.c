@@ -35,7 +35,8 @@ void ka_read_order(ka_sort *s, kjit_function *function)
     ka_check_decides(call, function, s->x.element, KA_ORDER);
     if (options->begin_bit || options->end_bit)
       ka_fail(call, KJIT_ERROR_ARGUMENT,
-              "options.begin_bit and options.end_bit cannot be combined with `less`");
+              KJ_OPTION("begin_bit") " and " KJ_OPTION(
+                "end_bit") " cannot be combined with `less`");
     return;
   }
   if (!is_number(s))
@@ -46,8 +47,9 @@ void ka_read_order(ka_sort *s, kjit_function *function)
   s->end = options->end_bit ? options->end_bit : bits;
   if (s->begin >= s->end || s->end > bits)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.begin_bit and options.end_bit select the bits %u to %u, but the elements of "
-            "`x` have %u bits",
+            KJ_OPTION("begin_bit") " and " KJ_OPTION(
+              "end_bit") " select the bits %u to %u, but the elements of "
+                         "`x` have %u bits",
             s->begin, s->end, bits);
 }
 
@@ -56,7 +58,7 @@ uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank)
   if (!call->options.axes) return rank ? rank - 1 : 0;
   uint32_t given = ka_read_axes(call, rank);
   if (!given || given & (given - 1))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes names %d axes; a sort takes one",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, KJ_OPTION("axes") " names %d axes; a sort takes one",
             __builtin_popcount(given));
   return (uint32_t)__builtin_ctz(given);
 }

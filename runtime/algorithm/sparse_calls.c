@@ -9,7 +9,7 @@ void ka_begin_calls(ka_call *call)
   const char *given = o->work_bytes ? "work_bytes" : o->work ? "work" : NULL;
   if (given)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.%s is not an option of this algorithm, which consists of several calls",
+            KJ_OPTION("%s") " is not an option of this algorithm, which consists of several calls",
             given);
   ka_choose_device(call);
 }

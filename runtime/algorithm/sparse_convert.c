@@ -60,10 +60,10 @@ static void build_check(ka_call *call, const void *data)
   ka_read_csr(call, given->a, &csr);
   if (call->options.results)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.results is not an option of this algorithm, which has no results");
+            KJ_OPTION("results") " is not an option of this algorithm, which has no results");
   if (call->options.plan)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "options.plan is not supported, because the call waits for the device");
+            KJ_OPTION("plan") " is not supported, because the call waits for the device");
   ka_begin_calls(call);
   c.shape[0] = given->a->shape[0];
   c.shape[1] = given->a->shape[1];

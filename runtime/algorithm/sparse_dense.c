@@ -186,7 +186,8 @@ static void build_to_dense(ka_call *call, const void *given)
   ka_read_csr(call, d.csr, &csr);
   if (ka_describe(call, 0, csr.data.element, 2, d.csr->shape)) return;
   ka_read_output(call, "result", d.x, &result);
-  if (result.function) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a func; expected an array");
+  if (result.function)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a function; expected an array");
   if (result.rank != 2 || result.shape[0] != d.csr->shape[0] || result.shape[1] != d.csr->shape[1])
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape (%lld, %lld)",
             (long long)d.csr->shape[0], (long long)d.csr->shape[1]);

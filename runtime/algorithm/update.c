@@ -140,7 +140,7 @@ static void read_operands(update *u, const update_given *given)
   ka_read_output(call, "x", given->x, &u->x);
   if (u->x.function)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`x` is a func, but must be an array, because the call reads and writes it");
+            "`x` is a function, but must be an array, because the call reads and writes it");
   if (!u->x.rank)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "`x` has no axes, but `places` are indices into the first axis");

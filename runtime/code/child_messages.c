@@ -98,11 +98,17 @@ static const kj_field request_outline_fields[] = {
 };
 static KJ_OUTLINE(request_outline, kj_child_request);
 
+static const kj_outline phrase_outline = { .size_bytes = sizeof(kjit_phrase) };
+
 static const kj_field diagnostic_outline_fields[] = {
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, file) },
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, message) },
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, source_line) },
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, failure_text) },
+  { .kind = KJ_FIELD_ITEMS,
+    .offset = offsetof(kjit_diagnostic, phrases),
+    .outline = &phrase_outline,
+    KJ_FIELD_COUNT_OF(kjit_diagnostic, phrase_count) },
 };
 static KJ_OUTLINE(diagnostic_outline, kjit_diagnostic);
 
@@ -224,12 +230,29 @@ static bool copy_code(const kj_code *from, kj_code *to)
   return has_memory;
 }
 
+static bool has_sound_phrases(const kjit_diagnostic *diagnostic)
+{
+  uint64_t length = strlen(diagnostic->message), end = 0;
+  for (size_t i = 0; i < diagnostic->phrase_count; i++) {
+    const kjit_phrase *phrase = &diagnostic->phrases[i];
+    uint64_t stop = (uint64_t)phrase->first + phrase->size_bytes,
+             argument_stop = (uint64_t)phrase->argument_first + phrase->argument_bytes;
+    if (phrase->code < KJIT_PHRASE_NONE || phrase->code >= KJIT_PHRASE_COUNT ||
+        phrase->first < end || stop > length)
+      return false;
+    if (phrase->argument_bytes && (phrase->argument_first < phrase->first || argument_stop > stop))
+      return false;
+    end = stop;
+  }
+  return true;
+}
+
 static bool is_sound_message(const kjit_diagnostic *diagnostic)
 {
   return diagnostic->message && diagnostic->severity >= KJIT_SEVERITY_ERROR &&
          diagnostic->severity <= KJIT_SEVERITY_NOTE && diagnostic->status >= KJIT_OK &&
          diagnostic->status < KJIT_STATUS_COUNT && diagnostic->code >= KJIT_CODE_NONE &&
-         diagnostic->code < KJIT_CODE_COUNT &&
+         diagnostic->code < KJIT_CODE_COUNT && has_sound_phrases(diagnostic) &&
          (diagnostic->severity != KJIT_SEVERITY_ERROR || diagnostic->status != KJIT_OK);
 }
 

@@ -265,7 +265,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
 {
   const ki_decl *decl = expr->decl;
   if (decl->kind == KJ_DECL_CONST) return evaluate_constant(scope, expr, k);
-  if (decl->kind == KJ_DECL_FUNCTION) return refuse(scope, expr, "is a func");
+  if (decl->kind == KJ_DECL_FUNCTION) return refuse(scope, expr, "is a function");
   if (decl->kind != KJ_DECL_PARAM) return evaluate_let(scope, expr, wanted, k);
   if (!scope->bound || decl->index >= scope->bound_count)
     return refuse(scope, expr, "is not known here");
@@ -273,7 +273,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
   if (bound->kind == KJ_ARGUMENT_ARRAY) return refuse(scope, expr, "is an array");
   if (bound->kind == KJ_ARGUMENT_FUNCTION)
     return refuse(scope, expr,
-                  bound->function ? "is a func" : "is an argument that only a launch has");
+                  bound->function ? "is a function" : "is an argument that only a launch has");
   if (bound->value.type == KJIT_ANY) return refuse(scope, expr, "is complex");
   *k = (known){ .value = bound->value, .is_constant = bound->kind == KJ_ARGUMENT_CONST };
   k->is_open = ki_is_weak(bound->value.type) && !k->is_constant;
@@ -379,7 +379,7 @@ static bool evaluate_cast(kj_scope *scope, const ki_expr *expr, known *k)
 static bool evaluate_call(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   if (expr->x->kind == KJ_EXPR_TYPE) return evaluate_cast(scope, expr, k);
-  if (expr->x->kind != KJ_EXPR_BUILTIN) return refuse(scope, expr, "calls a func");
+  if (expr->x->kind != KJ_EXPR_BUILTIN) return refuse(scope, expr, "calls a function");
   switch ((int)expr->x->builtin->id) {
   case KJ_BUILTIN_LEN: return extent_of(scope, expr, expr->args.items[0], 0, false, k);
   case KJ_BUILTIN_MIN:

@@ -431,7 +431,7 @@ kjit_status kjit_get_function_parameter_info(kjit_function *function, size_t ind
                         decl->function->builtin ? "a built-in" : "extern");
   const kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
   if (!known) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
-  return tell_parameter("kjit_get_function_parameter_info", known, "func", index, info);
+  return tell_parameter("kjit_get_function_parameter_info", known, "function", index, info);
 }
 
 /* ---- calls ---- */
@@ -465,7 +465,7 @@ void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffe
   case KJ_ARGUMENT_ARRAY: print_array(call, bound, buffer); return;
   case KJ_ARGUMENT_CONST: ki_print_value(bound->value, true, buffer); return;
   case KJ_ARGUMENT_FUNCTION:
-    kj_append_text(buffer, bound->function ? bound->function->name : "a func");
+    kj_append_text(buffer, bound->function ? bound->function->name : "a function");
     return;
   case KJ_ARGUMENT_NUMBER: kj_append_text(buffer, kj_number_text(bound->type)); return;
   case KJ_ARGUMENT_VALUE: ki_print_type(call->kernel->module->types, bound->type, buffer); return;

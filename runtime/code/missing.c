@@ -25,7 +25,7 @@ static const part_row parts[] = {
   { KJ_KEY_INTERRUPTIBLE, "kjit_config.interruptible was ", "" },
   { KJ_KEY_ARGUMENTS, "it is for (", ")" },
   { KJ_KEY_FACTS, NULL, NULL }, /* see append_facts */
-  { KJ_KEY_EXTERNS, "other functions were bound to its extern funcs", NULL },
+  { KJ_KEY_EXTERNS, "other functions were bound to its extern functions", NULL },
   { KJ_KEY_TEXT, "it was compiled from another source", NULL },
 };
 enum { PARTS = sizeof parts / sizeof *parts };

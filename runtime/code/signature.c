@@ -127,7 +127,7 @@ static kjit_status read_function(reader *r, uint32_t index, const char *text)
   if (!decl)
     return kj_error_at(r->diagnostics, r->kernel->module,
                        r->kernel->parameters[index].decl->location, KJIT_ERROR_NAME,
-                       "parameter `%s`: expected the name of a func, got `%s`%s",
+                       "parameter `%s`: expected the name of a function, got `%s`%s",
                        r->kernel->parameters[index].decl->name, text, reason);
   r->arguments[index] =
     (kj_argument){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = decl };

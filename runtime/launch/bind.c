@@ -38,7 +38,7 @@ static const char *name_kind(const kjit_arg *argument)
   case KJIT_ARG_NUMBER: return "a number";
   case KJIT_ARG_TENSOR:
   case KJIT_ARG_ARRAY: return "an array";
-  case KJIT_ARG_FUNCTION: return "a func";
+  case KJIT_ARG_FUNCTION: return "a function";
   case KJIT_ARG_TUPLE: return "a tuple";
   default: return "an argument of no known kind";
   }
@@ -261,12 +261,12 @@ static kjit_status bind_function(kj_call *call, uint32_t index, const kjit_arg *
                                  kj_diagnostics *diagnostics)
 {
   if (argument->kind != KJIT_ARG_FUNCTION)
-    return mismatch(call, index, "a func", name_kind(argument), diagnostics);
-  if (!argument->value.function) return mismatch(call, index, "a func", "NULL", diagnostics);
+    return mismatch(call, index, "a function", name_kind(argument), diagnostics);
+  if (!argument->value.function) return mismatch(call, index, "a function", "NULL", diagnostics);
   const ki_decl *function = kj_function_of(argument->value.function);
   if (function->function->module != call->kernel->module)
-    return mismatch(call, index, "a func of the kernel's module", "a func of another module",
-                    diagnostics);
+    return mismatch(call, index, "a function of the kernel's module",
+                    "a function of another module", diagnostics);
   call->bound[index] =
     (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = function };
   return KJIT_OK;
@@ -306,9 +306,10 @@ static kjit_status bind_one(kj_call *call, uint32_t index, const kjit_arg *argum
   case KJIT_ARG_NUMBER:
   case KJIT_ARG_BY_ADDRESS: return bind_scalar(call, index, argument, diagnostics);
   case KJIT_ARG_FUNCTION:
-    return mismatch(call, index,
-                    "a value or an array, because only a parameter declared `: func` takes a func",
-                    "a func", diagnostics);
+    return mismatch(
+      call, index,
+      "a value or an array, because only a parameter declared `: func` takes a function",
+      "a function", diagnostics);
   default: return mismatch(call, index, "an argument", name_kind(argument), diagnostics);
   }
 }

@@ -44,9 +44,9 @@ static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *functi
 {
   return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                       kj_function_of(function)->function->builtin
-                        ? "`%s` is a built-in; call a func that calls it"
-                        : "`%s` is an extern func, whose function the application already has; "
-                          "call a func that calls it",
+                        ? "`%s` is a built-in; call a function that calls it"
+                        : "`%s` is an extern function, whose function the application already has; "
+                          "call a function that calls it",
                       kj_function_of(function)->name);
 }
 
@@ -243,7 +243,7 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
   ki_print_type(kernel->module->types, type, &text);
   kjit_status status = kj_error_at(
     diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-    "func `%s` returns %s; pass a KJIT_ARG_BY_ADDRESS as result that points to the destination",
+    "function `%s` returns %s; pass a KJIT_ARG_BY_ADDRESS as result that points to the destination",
     decl->name, text.text ? text.text : "several values");
   kj_free_buffer(&text);
   return status;
@@ -303,8 +303,8 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
   if (ffi_prep_cif(&foreign.interface, FFI_DEFAULT_ABI, f->count,
                    is_composed ? &ffi_type_void : ffi_type_of(code->code.result),
                    f->types) != FFI_OK)
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "func `%s`: libffi cannot make this call",
-                    kernel->function->decl->name);
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "function `%s`: libffi cannot make this call", kernel->function->decl->name);
   if (is_interruptible) {
     KJ_TRY(kj_begin_interruptible(device, 0, 0, diagnostics, &begun));
     call.call.word = (const kj_interrupt_word *)(uintptr_t)begun.word;
@@ -317,7 +317,7 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
   ki_leave_host(&host_code);
   if (!has_run)
     return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                    "func `%s`: out of memory: it needs %u bytes of stack",
+                    "function `%s`: out of memory: it needs %u bytes of stack",
                     kernel->function->decl->name, code->code.stack_bytes);
   if (record.state == KJ_FAILURE_WRITTEN)
     return kj_report_failure(kernel, &code->code, true, &record, diagnostics);
@@ -411,7 +411,7 @@ static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const
     return KJIT_OK;
   return kj_error_at(
     diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
-    "func `%s`: %s has a type that a C function cannot pass or return; use a pointer to it",
+    "function `%s`: %s has a type that a C function cannot pass or return; use a pointer to it",
     decl->name, what);
 }
 
@@ -426,8 +426,8 @@ static kjit_status divide_signature(const kjit_kernel *kernel, const char *text,
   bool is_closed = start && end && end > start && end[1 + strspn(end + 1, " ")] == 0;
   if (!is_closed)
     return kj_error(diagnostics, KJIT_ERROR_SYNTAX,
-                    "func `%s`: expected a signature such as \"f64(f64, i32)\", got \"%s\"", name,
-                    text);
+                    "function `%s`: expected a signature such as \"f64(f64, i32)\", got \"%s\"",
+                    name, text);
   while (start > text && start[-1] == ' ') start--;
   char *type = strndup(text + strspn(text, " "), (size_t)(start - (text + strspn(text, " "))));
   start = strchr(start, '(') + 1;
@@ -451,8 +451,8 @@ static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kji
   const ki_decl *decl = kernel->function->decl;
   kjit_status status =
     kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_TYPE,
-                "func `%s` returns %s for these arguments, but the signature says %s", decl->name,
-                has == KJIT_VOID ? "nothing" : returns.text,
+                "function `%s` returns %s for these arguments, but the signature says %s",
+                decl->name, has == KJIT_VOID ? "nothing" : returns.text,
                 wanted == KJIT_VOID ? "void" : wants.text);
   kj_free_buffer(&wants);
   kj_free_buffer(&returns);
@@ -476,10 +476,11 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
   KJ_TRY(check_result(kernel, result, code->code.result, diagnostics));
   KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
   if (code->code.can_fail)
-    return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
-                       "func `%s` can fail (`raise`, or recursion that may be too deep), which a C "
-                       "function cannot report; use kjit_call_function",
-                       decl->name);
+    return kj_error_at(
+      diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
+      "function `%s` can fail (`raise`, or recursion that may be too deep), which a C "
+      "function cannot report; use kjit_call_function",
+      decl->name);
   *pointer = code->entry;
   return KJIT_OK;
 }

@@ -208,7 +208,7 @@ static void describe(const kj_failing *failing, const site *site, const kj_failu
 /* Returns "kernel" or "func". */
 static const char *kind_of(const kj_failing *failing)
 {
-  return failing->is_func ? "func" : "kernel";
+  return failing->is_func ? "function" : "kernel";
 }
 
 kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record *record,
@@ -219,20 +219,21 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
   if (!find_site(failing->code, record->site, &site))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s `%s` failed at an unknown position",
                     kind_of(failing), failing->name);
-  kj_buffer text = { 0 };
-  kj_append_format(&text, "%s `%s`", kind_of(failing), failing->name);
+  kj_buffer where = { 0 }, text = { 0 };
+  kj_append_format(&where, "%s `%s`", kind_of(failing), failing->name);
   if (!failing->is_func)
-    kj_append_format(&text, ", block (%u, %u, %u)", block[0], block[1], block[2]);
+    kj_append_format(&where, ", block (%u, %u, %u)", block[0], block[1], block[2]);
   if (!failing->is_func && thread[0] != (uint32_t)KJ_NO_THREAD)
-    kj_append_format(&text, ", thread (%u, %u, %u)", thread[0], thread[1], thread[2]);
-  kj_append_text(&text, ": ");
+    kj_append_format(&where, ", thread (%u, %u, %u)", thread[0], thread[1], thread[2]);
   KJ_ASSERT(site.at.kind < KJ_FAILURE_KIND_COUNT && say[site.at.kind]);
   say[site.at.kind](&text, &site, record);
   kjit_status status =
     site.at.kind == KJ_FAILURE_INTERRUPTED ? KJIT_ERROR_INTERRUPTED : KJIT_ERROR_KERNEL;
-  (void)kj_error_at(diagnostics, failing->module, site.at.location, status, "%s",
-                    text.text ? text.text : failing->name);
+  (void)kj_error_at(diagnostics, failing->module, site.at.location, status,
+                    KJ_PHRASE(FAILED_THREAD, "%s") ": %s", where.text ? where.text : failing->name,
+                    text.text ? text.text : "out of memory");
   describe(failing, &site, record, diagnostics);
+  kj_free_buffer(&where);
   kj_free_buffer(&text);
   return status;
 }

@@ -207,7 +207,7 @@ static void test_misuse(kjit_module *module)
     kjit_status status;
     const char *message;
   } rows[] = {
-    { "none", KJIT_JVP, { 0 }, 0, KJIT_ERROR_NAME, "no func `none`" },
+    { "none", KJIT_JVP, { 0 }, 0, KJIT_ERROR_NAME, "no function `none`" },
     { "own", KJIT_JVP, { 0 }, 0, KJIT_ERROR_NAME, "`own`" },
     { "sin", KJIT_GRAD, { 0 }, 0, KJIT_ERROR_UNSUPPORTED, "`sin` is a built-in" },
     { "wave", (kjit_derivative)3, { 0 }, 0, KJIT_ERROR_MISUSE, "3 is not a kjit_derivative" },

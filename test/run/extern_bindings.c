@@ -236,7 +236,7 @@ static void test_open(void)
   linked = link(parse(MAIN), parse("extern func f(x: f64) -> i32\n"
                                    "func g(x: f64) -> f64 { return f(x) }\n"));
   EXPECT(kjit_bind_extern(linked, "f", (code)plus1, NULL, 0, &bound) == KJIT_ERROR_TYPE);
-  EXPECT(says("two extern funcs `f` with different types"));
+  EXPECT(says("two extern functions `f` with different types"));
   kjit_release_module(linked);
   close_context();
 }
@@ -422,8 +422,8 @@ static void test_ir(void)
                                            "func g(x) { return f(i32(x)) }\n"),
                                      "f", IR("double", "helper", "fadd", "3.0")));
   EXPECT(compile(linked, "k", "sm_80", KJIT_STAGE_PTX, &text) == KJIT_ERROR_TYPE);
-  EXPECT(
-    says("two extern funcs `f` are bound to the same function, but declared with different types"));
+  EXPECT(says(
+    "two extern functions `f` are bound to the same function, but declared with different types"));
   kjit_release_module(linked);
   close_context();
 }
@@ -450,13 +450,13 @@ static void test_ahead(void)
   open_context("");
   expect_refused(link(bind(parse(MAIN), "f", (code)plus1),
                       bind(parse(LIBRARY), "f", (code)times10)),
-                 "k", "two extern funcs `f` are bound to different functions");
+                 "k", "two extern functions `f` are bound to different functions");
   expect_refused(link(parse(MAIN), parse("extern func f(x: i32) -> i32\n"
                                          "func g(x) { return f(i32(x)) }\n")),
-                 "k", "two extern funcs `f` are bound to the same function, but declared with");
+                 "k", "two extern functions `f` are bound to the same function, but declared with");
   expect_refused(link(parse("extern func g(x: f64) -> f64\nkernel f(r) { r[0] = g(1.0) }\n"),
                       bind(parse(LIBRARY), "f", (code)plus1)),
-                 "f", "extern func `f` has the same name as the kernel that is compiled");
+                 "f", "extern function `f` has the same name as the kernel that is compiled");
   kjit_module *linked = link(parse(MAIN), parse(LIBRARY));
   EXPECT(compile(linked, "k", "sm_80", KJIT_STAGE_PTX, &text) == KJIT_OK);
   EXPECT(strstr(text, ".extern .func  (.param .b64 func_retval0) f\n") && !strstr(text, "$extern"));

@@ -225,7 +225,7 @@ static void test_failures(kjit_module *module)
           says("the recursion of `endless` is too deep"));
   REQUIRE(kjit_call_function(find(module, "root"), &good, 1, &r) == KJIT_OK && r.value.f64 == 3);
   REQUIRE(kjit_call_function(find(module, "root"), &bad, 1, &r) == KJIT_ERROR_KERNEL &&
-          says("func `root`: a negative number") && says("functions.kir:20"));
+          says("function `root`: a negative number") && says("functions.kir:20"));
   REQUIRE(kjit_call_function(find(module, "root"), &good, 1, &r) == KJIT_OK && r.value.f64 == 3);
   float x[3] = { 1, 2, 3 };
   int64_t length = 3;
@@ -234,11 +234,11 @@ static void test_failures(kjit_module *module)
   REQUIRE(kjit_call_function(find(module, "at"), at, 2, &r) == KJIT_OK && r.value.f32 == 3);
   at[1] = kjit_arg_i64(3); /* the context checks bounds */
   REQUIRE(kjit_call_function(find(module, "at"), at, 2, &r) == KJIT_ERROR_KERNEL &&
-          says("func `at`: index 3 of 0..2"));
+          says("function `at`: index 3 of 0..2"));
   REQUIRE(kjit_call_function(find(module, "position"), &n, 1, &r) == KJIT_ERROR_UNSUPPORTED &&
           says("`threadIdx` cannot be used in a function that is called outside of a kernel"));
   REQUIRE(kjit_call_function(find(module, "pair"), &n, 1, &r) == KJIT_ERROR_ARGUMENT &&
-          says("func `pair` returns (i32, i32); pass a KJIT_ARG_BY_ADDRESS"));
+          says("function `pair` returns (i32, i32); pass a KJIT_ARG_BY_ADDRESS"));
   REQUIRE(kjit_call_function(find(module, "pair"), &n, 1, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_call_function(find(module, "half"), &n, 0, &r) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_call_function(find(module, "half"), NULL, 1, &r) == KJIT_ERROR_MISUSE);
@@ -277,7 +277,7 @@ static void test_pointers(kjit_module *module)
           pointer.is_even(2) && !pointer.is_even(3));
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f32(f64)", &pointer.any) ==
             KJIT_ERROR_TYPE &&
-          says("func `half` returns f64 for these arguments, but the signature says f32"));
+          says("function `half` returns f64 for these arguments, but the signature says f32"));
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f64 f64", &pointer.any) ==
           KJIT_ERROR_SYNTAX);
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f64(f64", &pointer.any) ==

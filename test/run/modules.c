@@ -26,7 +26,7 @@ static void test_externs(void)
               *first = NULL, *second = NULL, *both = NULL;
   kjit_arg r, x = kjit_arg_f64(2);
   REQUIRE(kjit_call_function(find(open_module, "twice"), &x, 1, &r) == KJIT_ERROR_NAME &&
-          says("the extern func `step` has no function on the CPU"));
+          says("the extern function `step` has no function on the CPU"));
   REQUIRE(kjit_bind_extern(open_module, "step", (void (*)(void))scaled, NULL, 0, &first) ==
           KJIT_OK);
   REQUIRE(kjit_bind_extern(open_module, "step", (void (*)(void))shifted, NULL, 0, &second) ==
@@ -59,12 +59,12 @@ static void test_externs(void)
   void (*pointer)(void);
   kjit_arg step[2] = { kjit_arg_f64(1), kjit_arg_i32(2) };
   REQUIRE(kjit_call_function(find(both, "step"), step, 2, &r) == KJIT_ERROR_ARGUMENT &&
-          says("`step` is an extern func"));
+          says("`step` is an extern function"));
   REQUIRE(kjit_get_function_pointer(find(both, "step"), "f64(f64, i32)", &pointer) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_bind_extern(both, "twice", (void (*)(void))scaled, NULL, 0, &none) ==
             KJIT_ERROR_NAME &&
-          says("is not an extern func"));
+          says("is not an extern function"));
   REQUIRE(kjit_bind_extern(both, "nothing", (void (*)(void))scaled, NULL, 0, &none) ==
           KJIT_ERROR_NAME);
   REQUIRE(kjit_bind_extern(both, "step", NULL, NULL, 0, &none) == KJIT_ERROR_MISUSE);
@@ -118,7 +118,7 @@ static void test_builder(void)
   REQUIRE(kjit_set_constant(bound, "weights", &value, &changed) == KJIT_OK);
   REQUIRE(kjit_call_function(find(changed, "caller"), &x, 1, &r) == KJIT_OK && r.value.f64 == 112);
   REQUIRE(!build_caller("no name", 0) && says("`no name` is not a valid name of a C function"));
-  REQUIRE(!build_caller("step", 1) && says("the extern func `step` cannot have a body"));
+  REQUIRE(!build_caller("step", 1) && says("the extern function `step` cannot have a body"));
   kjit_release_module(built);
   kjit_release_module(bound);
   kjit_release_module(changed);

@@ -135,7 +135,7 @@ static void test_refused_funcs(const operands *o)
   shaped.rank = 1;
   REQUIRE(pairs_of(o, &shaped, "add") == KJIT_ERROR_ARGUMENT &&
           says("`func` must not have a shape"));
-  REQUIRE(pairs_of(o, &o->of_x, "add") == KJIT_ERROR_ARGUMENT && says("`func` is not a func"));
+  REQUIRE(pairs_of(o, &o->of_x, "add") == KJIT_ERROR_ARGUMENT && says("`func` is not a function"));
   REQUIRE(pairs_of(o, NULL, "add") == KJIT_ERROR_MISUSE && says("`func` is NULL"));
   REQUIRE(pairs_of(o, &o->squared, "sum") == KJIT_ERROR_NAME &&
           says("operator `sum` does not exist"));
@@ -316,7 +316,7 @@ static void test_refused_pieces(const operands *o)
   options.work_bytes = NULL;
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &twice, 1, &min, &options) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`y0` is a func; with options.chunk it must be an array"));
+  REQUIRE(says("`y0` is a function; with options.chunk it must be an array"));
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &none, &options) ==
           KJIT_ERROR_NAME);
   REQUIRE(kjit_reduce(context, &o->of_r, &o->of_x, &min, &options) == KJIT_ERROR_ARGUMENT);
@@ -384,7 +384,7 @@ static void test_refused_shares(const operands *o)
                 "options.devices[0] belongs to another context");
   options.devices = &device;
   refuse_shares(o, &twice, &options, KJIT_ERROR_ARGUMENT,
-                "`x` is a func; with options.devices it must be an array");
+                "`x` is a function; with options.devices it must be an array");
   options.stream = stream;
   refuse_shares(o, &o->of_x, &options, KJIT_ERROR_ARGUMENT,
                 "options.stream: a call with options.devices takes the default stream of each");

@@ -106,7 +106,7 @@ static void test_refused(kjit_module *module)
     kjit_status status;
     const char *text;
   } rows[] = {
-    { &item, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` is a func, but must be an array" },
+    { &item, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` is a function, but must be an array" },
     { &of_none, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` has no axes" },
     { &of_x, &of_f, &of_p, &add, KJIT_ERROR_TYPE,
       "`places` has elements of type f64; expected integers" },

@@ -414,7 +414,7 @@ static void test_function_parameter_info(void **state)
   assert_true(info.is_read && !info.is_written);
   assert_int_equal(kjit_get_function_parameter_info(func, 2, &info), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "func `twice` has 2 parameters, but parameter 2 was requested");
+                      "function `twice` has 2 parameters, but parameter 2 was requested");
   assert_int_equal(kjit_get_function_parameter_info(NULL, 0, &info), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_get_function(module, "max", &func), KJIT_OK);
   assert_int_equal(kjit_get_function_parameter_info(func, 0, &info), KJIT_ERROR_ARGUMENT);

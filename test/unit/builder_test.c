@@ -523,7 +523,7 @@ static void wrong_calls(void **state)
   fixture *f = *state;
   kjit_builder *b = f->b;
   kjit_build_let(b, "a", kjit_build_integer(b, 1));
-  expect_error(f, KJIT_ERROR_MISUSE, "no kernel or func is open");
+  expect_error(f, KJIT_ERROR_MISUSE, "no kernel or function is open");
   kjit_build_begin_kernel(b, "k");
   expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_end is missing");
   kjit_build_begin_kernel(b, "k");

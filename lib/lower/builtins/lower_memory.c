@@ -86,10 +86,11 @@ LLVMValueRef kl_lower_nanosleep(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_trap(kl_lowering *l, const kt_expr *expr)
 {
   if (l->c->request->target.kind == KJ_TARGET_CPU)
-    kt_fail(l->c, expr->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` is not supported on the CPU, where it would end the process; write `raise`, or "
-            "put it under `if target == gpu`",
-            expr->builtin->name);
+    kt_fail(
+      l->c, expr->location, KJIT_ERROR_UNSUPPORTED,
+      "`%s` is not supported on the CPU, where it would end the process; write `raise`" KJ_PHRASE(
+        TARGET_CONDITION, ", or put it under `if target == gpu`"),
+      expr->builtin->name);
   kl_intrinsic(l, expr->builtin->id == KJ_BUILTIN_TRAP ? "llvm.trap" : "llvm.debugtrap", NULL, 0,
                NULL, 0);
   return NULL;

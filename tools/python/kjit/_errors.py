@@ -21,6 +21,7 @@ class Error(Exception):
     block = thread = text = code = None
     _shown = None  # result of str() if args belong to the program
     _unresolved = None  # the compiler's message about a func that has no implementation yet, see kjit._overloading
+    _where = None  # words of the message for the kernel and the thread that failed
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
@@ -68,8 +69,11 @@ class KjitWarning(UserWarning):
 
 def name_element(error, name, element):
     """Returns the same error for an elementwise function that a kernel of kjit called. element is its index, or None."""
-    error.message = _phrases.of_element(error.message, name, element)
-    error._replace_text(lambda text: _phrases.of_element(text, name, element))
+    where, words = error._where, _phrases.of_element(name, element)
+    if where is not None:
+        error.message = error.message.replace(where, words, 1)
+        error._replace_text(lambda text: text.replace(where, words, 1))
+        error._where = words
     return error
 
 
@@ -220,24 +224,27 @@ def of_simulated(raised, function, place, block, thread):
 def make(status, diagnostics):
     """Returns the exception for a status and diagnostics of libkjit; the extension calls this function.
 
-    Each diagnostic is a tuple (severity, file, line, column, message, source line, code). For a failing thread, (failure
+    Each diagnostic is a tuple (severity, file, line, column, message, source line, code). The message is a list of strings
+    and phrases, as _phrases.in_python takes it. For a failing thread, (failure
     number, block, thread, text) follows; thread is None if a whole block failed.
     """
-    texts, first, failure, first_code = [], None, None, None
-    unresolved = next((row[4] for row in diagnostics if _UNRESOLVED in row[4]), None)
-    for severity, file, line, column, message, quoted, code, *thread in _at_call(diagnostics):
+    texts, first, failure, first_code, where = [], None, None, None, None
+    own_messages = (_phrases.as_in_libkjit(row[4]) for row in diagnostics)
+    unresolved = next((message for message in own_messages if _UNRESOLVED in message), None)
+    for severity, file, line, column, parts, quoted, code, *thread in _at_call(diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
             # Python's messages
-            message = "range() arg 3 must not be zero" if "`range`" in message else "slice step cannot be zero"
+            is_range = "`range`" in _phrases.as_in_libkjit(parts)
+            parts = ["range() arg 3 must not be zero" if is_range else "slice step cannot be zero"]
         if unresolved and severity == 0:
-            message = "a function defined by overload is supported only in njit functions and kernels of kjit.cuda"
-        message = _phrases.in_python(message, not thread and status != "KJIT_ERROR_SYNTAX")
+            parts = ["a function defined by overload is supported only in njit functions and kernels of kjit.cuda"]
+        message = _phrases.in_python(parts, not thread and status != "KJIT_ERROR_SYNTAX")
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
-            first, failure, first_code = (message, place, quoted), thread, code
+            first, failure, first_code, where = (message, place, quoted), thread, code, _phrases.failed_thread(parts)
     message, place, quoted = first or (status, None, None)
     kind = CLASSES.get(status, Error)
     if kind is KernelError and failure:
@@ -245,7 +252,7 @@ def make(status, diagnostics):
     text = "\n".join(texts) or status
     error = kind(text)
     error.status, error.code, error.message, error.notes = status, first_code, message, tuple(texts[1:])
-    error._unresolved = unresolved
+    error._unresolved, error._where = unresolved, where
     error.file, error.line, error.column = (
         (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
     )
@@ -269,7 +276,7 @@ def _at_call(diagnostics):
         rows = rows[calls[0] :]
         called = _called(rows[0][5], rows[0][3]) if len(rest) == 1 else None
         if called:
-            message = f"`{called}` with these arguments: {message}"
+            message = [f"`{called}` with these arguments: ", *message]
         rows[0] = [0, *rows[0][1:4], message, rows[0][5], *rest]
     return rows
 
@@ -283,7 +290,7 @@ def _called(line, column):
 
 def warn(file, line, column, message, quoted):
     """Issues a warning of libkjit; the extension calls this function."""
-    message = _phrases.in_python(message)
+    message = _phrases.in_python([message])
     if file and line:
         warnings.warn_explicit(show("warning", message, (file, line, column), quoted), KjitWarning, file, line)
     else:

@@ -1,6 +1,5 @@
-"""Translates messages of libkjit, which refer to the kernel IR, into Python's terms."""
-
-import re
+"""Messages of libkjit in Python's terms. libkjit marks the phrases of its messages that refer to the kernel IR or to the C
+API, and this module has Python's words for them."""
 
 # Names in the kernel IR that differ from the names in Python -> the name in Python, or None if
 # several names are possible.
@@ -13,39 +12,48 @@ _FUNCTIONS = {
     "csr_to_dense": "CSR.to_dense", "csr_to_coo": "CSR.to_coo", "csr_from_coo": "csr", "csr_from_dense": "csr",
 }  # fmt: skip
 
+# Options of the C API that are parameters of the functions in Python -> the name of the parameter.
+_PARAMETERS = {"axes": "axis"} | {
+    name: name
+    for name in ("initial", "accumulator", "where", "signature", "devices", "begin_bit", "end_bit", "stream", "device", "plan", "epilogue")
+}  # fmt: skip
 
-def _function(found):
+
+def _function(text, name):
     from . import _LATER
 
-    name = _FUNCTIONS.get(found[1], found[1])
-    return f"kjit.{name}: " if name.partition(".")[0] in _LATER else found[0]
+    name = _FUNCTIONS.get(name, name)
+    return f"kjit.{name}" if name.partition(".")[0] in _LATER else text
 
 
-# Patterns in messages that refer to the kernel IR, and their replacements, applied in this order.
-RULES: list = [
-    (r", or `func (\w+)\(\.\.\.\) -> i64 \{ \.\.\. \}`", r", or an annotation, `def \1(...) -> kjit.i64`"),
-    (r"use a `local` array", "use a local array"),
-    (r"iterate with `for v in t` or `for i in range\(len\(t\)\) @static`", "iterate with `for v in t`"),
-    (r"the two values of `\?:` have", "the two values of a conditional expression have"),
-    (r"`(\w+)` is called, so it must be a func: declare the parameter as `\1: func`", r"`\1` is called, but it is a value, not a function"),
-    (r"no assignment gives it a type; declare it with a type, such as `var (\w+): f32`", r"no assignment gives it a type; assign a value to `\1` first"),
-    (r"`(\w+)` starts with a literal and is then assigned (.*); give it a type, `var \1: i64 = \.\.\.`", r"`\1` starts with a number and is then assigned \2; give it a type, `\1: kjit.i64 = ...`"),
-    (r"expected a value, found a type; to convert, write `f32\(x\)`", "expected a value, found a type; to convert, write `kjit.f32(x)`"),
-    (r"a string is not a value; strings can only be used in `assert`, `raise` and `print`", "a string is not a value; strings can only be used in assert, raise and print()"),
-    (r"or give the kernel a @block known", "or give the kernel a `block=` known"),
-    (r"write `raise`, or put it under `if target == gpu`", "write `raise`"),
-    (r"write `@most\(n\)` after its head", "write `for i in range(100)`, with a constant, and leave the loop with `break`"),
-    (r"a smaller `@most\(n\)` keeps less", "a smaller range keeps less"),
-    (r"`func \w+\([^()]*\) @(jvp|vjp)\(g\)`", r"`@kjit.func(\1=g)`"),
-    (r"^kjit_([a-z_]+): ", _function),
-    (r", which is an array: an index is missing", "; an index is missing"),
-    (r"`?\boptions\.axes\b`?", "`axis`"),
-    (r"`?\boptions\.(initial|accumulator|where|signature|devices|begin_bit|end_bit|stream|device|plan|epilogue)\b`?", r"`\1`"),
-    (r"(?<![\w.@`])func(s?)\b(?!`)", r"function\1"),
-]
-_rules = [(re.compile(pattern), words) for pattern, words in RULES]
-_quoted = re.compile(r"`(\w+)`")
-_count = re.compile(r"kernel `\w+`, block \([^)]*\), (?:thread \([^)]*\)|all threads): ")
+def _option(text, name):
+    return f"`{_PARAMETERS[name]}`" if name in _PARAMETERS else text
+
+
+def _failed_thread(text, name):
+    return _with_own_names(text)
+
+
+# Phrases of include/kjit/phrases.def -> Python's words, or a function that returns them for the text of the phrase and its
+# argument. {} stands for the argument.
+PHRASES = {
+    "CALL": _function,
+    "OPTION": _option,
+    "FAILED_THREAD": _failed_thread,
+    "RESULT_TYPE": "an annotation, `def {}(...) -> kjit.i64`",
+    "LOCAL_ARRAY": "a local array",
+    "TUPLE_LOOP": "`for v in t`",
+    "CONDITIONAL": "a conditional expression",
+    "FUNCTION_PARAMETER": "but it is a value, not a function",
+    "FIRST_VALUE": "assign a value to `{}` first",
+    "VARIABLE_TYPE": "`{}: kjit.i64 = ...`",
+    "STRING_USES": "assert, raise and print()",
+    "BLOCK_SIZE": "`block=`",
+    "TARGET_CONDITION": "",
+    "LOOP_BOUND": "write `for i in range(100)`, with a constant, and leave the loop with `break`",
+    "SMALLER_BOUND": "range",
+    "DERIVATIVE_RULE": "`@kjit.func({}=g)`",
+}
 
 
 def remember_name(symbol, name):
@@ -54,16 +62,46 @@ def remember_name(symbol, name):
         _names[symbol] = name if _names.get(symbol, name) == name else None
 
 
-def in_python(message, has_types=True):
-    """Returns the message in Python's terms. has_types: whether names of types in it are the kernel
-    IR's; in the text of a program's own exception they are not."""
-    for pattern, words in _rules:
-        message = pattern.sub(words, message)
+def _own_name(symbol):
+    return _names.get(symbol) or symbol
+
+
+def _with_own_names(text):
+    """Returns text in which quoted names of the kernel IR are the names in Python."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return text
+    parts[1::2] = [_own_name(part) for part in parts[1::2]]
+    return "`".join(parts)
+
+
+def _translate(part, has_types):
+    if isinstance(part, tuple):
+        name, text, argument = part
+        words = PHRASES[name]
+        return words.format(_own_name(argument)) if isinstance(words, str) else words(text, argument)
     if has_types:
         from . import _type_words
 
-        message = _type_words.in_python(message)
-    return _quoted.sub(lambda found: f"`{_names.get(found[1]) or found[1]}`", message)
+        part = _type_words.in_python(part)
+    return _with_own_names(part)
+
+
+def in_python(parts, has_types=True):
+    """Returns a message in Python's terms. parts is a list of strings and phrases; a phrase is a tuple (name, text, argument).
+    has_types: whether names of types in the strings are the kernel IR's; in the text of a program's own exception they are
+    not."""
+    return "".join(_translate(part, has_types) for part in parts)
+
+
+def as_in_libkjit(parts):
+    """Returns a message as libkjit has it."""
+    return "".join(part[1] if isinstance(part, tuple) else part for part in parts)
+
+
+def failed_thread(parts):
+    """Returns the words of a message for the kernel and the thread that failed, or None."""
+    return next((_translate(part, False) for part in parts if part[:1] == ("FAILED_THREAD",)), None)
 
 
 def is_of_library(place):
@@ -71,8 +109,8 @@ def is_of_library(place):
     return place is not None and place[0].startswith("<kjit ")
 
 
-def of_element(text, name, element):
-    """Returns the message of a kernel that kjit has generated for an elementwise function, with the
-    function's name and the index of the element in place of the kernel's."""
+def of_element(name, element):
+    """Returns the words for a failed element of an elementwise function. They take the place of the words for the kernel and
+    the thread, because kjit has generated that kernel."""
     of = "" if element is None else f", element {element[0] if len(element) == 1 else tuple(element)}"
-    return _count.sub(lambda _: f"function `{name}`{of}: ", text, count=1)
+    return f"function `{name}`{of}"

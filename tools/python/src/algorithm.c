@@ -109,7 +109,7 @@ int binding_get_pair(context_object *context, PyObject *object, kjit_function **
   module_object *module;
   const char *name;
   if (!PyTuple_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "a func is a pair of a module and a name, not %R",
+    PyErr_Format(PyExc_TypeError, "a function is a pair of a module and a name, not %R",
                  (PyObject *)Py_TYPE(object));
     return -1;
   }
@@ -130,7 +130,7 @@ static int read_computed(algorithm_call *call, PyObject *object, kjit_operand *o
   Py_ssize_t count = PyTuple_Size(arrays);
   const kjit_arg *first = &call->values[call->object_count];
   for (Py_ssize_t i = 0; i < count; i++)
-    if (!add_object(call, PyTuple_GetItem(arrays, i), "of a func")) return -1;
+    if (!add_object(call, PyTuple_GetItem(arrays, i), "of a function")) return -1;
   int64_t *extents = call->shapes[operand - call->operands];
   uint32_t rank = 0;
   if (shape != Py_None && binding_parse_shape(shape, extents, &rank)) return -1;

@@ -20,17 +20,54 @@ static PyObject *make_position(const uint32_t at[3])
   return Py_BuildValue("(III)", at[0], at[1], at[2]);
 }
 
+static PyObject *make_text(const char *text, size_t size)
+{
+  return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
+}
+
+/* Appends an object to a list and releases it. Returns -1 if the object is NULL, or out of memory.
+ */
+static int append_new(PyObject *list, PyObject *item)
+{
+  int outcome = item ? PyList_Append(list, item) : -1;
+  Py_XDECREF(item);
+  return outcome;
+}
+
+/* Returns a message as a list of strings and phrases; a phrase is a tuple (name, text, argument).
+ */
+static PyObject *make_parts(const kjit_diagnostic *d)
+{
+  PyObject *parts = PyList_New(0);
+  size_t at = 0, length = strlen(d->message);
+  for (size_t i = 0; parts && i < d->phrase_count; i++) {
+    const kjit_phrase *phrase = &d->phrases[i];
+    const char *text = d->message + phrase->first;
+    if (phrase->first > at && append_new(parts, make_text(d->message + at, phrase->first - at)))
+      Py_CLEAR(parts);
+    at = phrase->first + phrase->size_bytes;
+    if (parts && append_new(parts, Py_BuildValue("(sNN)", kjit_get_phrase_name(phrase->code),
+                                                 make_text(text, phrase->size_bytes),
+                                                 make_text(d->message + phrase->argument_first,
+                                                           phrase->argument_bytes))))
+      Py_CLEAR(parts);
+  }
+  if (parts && (at < length || !at) && append_new(parts, make_text(d->message + at, length - at)))
+    Py_CLEAR(parts);
+  return parts;
+}
+
 /* Returns a diagnostic in the form that kjit._errors.make takes. */
 static PyObject *make_row(const kjit_diagnostic *d)
 {
   const char *code = d->code == KJIT_CODE_NONE ? NULL : kjit_get_error_code_name(d->code);
   if (d->failure == KJIT_FAILURE_NONE)
-    return Py_BuildValue("iziizzz", (int)d->severity, d->file, (int)d->line, (int)d->column,
-                         d->message, d->source_line, code);
+    return Py_BuildValue("iziiNzz", (int)d->severity, d->file, (int)d->line, (int)d->column,
+                         make_parts(d), d->source_line, code);
   PyObject *thread = d->is_whole_block ? Py_NewRef(Py_None) : make_position(d->thread);
-  return Py_BuildValue("iziizzziNNz", (int)d->severity, d->file, (int)d->line, (int)d->column,
-                       d->message, d->source_line, code, (int)d->failure, make_position(d->block),
-                       thread, d->failure_text);
+  return Py_BuildValue("iziiNzziNNz", (int)d->severity, d->file, (int)d->line, (int)d->column,
+                       make_parts(d), d->source_line, code, (int)d->failure,
+                       make_position(d->block), thread, d->failure_text);
 }
 
 /* Returns the diagnostics of this thread. */
@@ -76,7 +113,7 @@ PyObject *binding_fail(kjit_status status, const char *format, ...)
   va_end(list);
   if (!text) return NULL;
   PyObject *row =
-    Py_BuildValue("[(iOiiNOO)]", KJIT_SEVERITY_ERROR, Py_None, 0, 0, text, Py_None, Py_None);
+    Py_BuildValue("[(iOii[N]OO)]", KJIT_SEVERITY_ERROR, Py_None, 0, 0, text, Py_None, Py_None);
   return raise_made(status, row);
 }
 
@@ -139,6 +176,17 @@ int binding_look_up(PyObject *object, const char *name, PyObject **found)
 
 int binding_is_error(void) { return error_class && PyErr_ExceptionMatches(error_class); }
 
+/* phrase_names(): returns the names of all phrases of messages in order. */
+static PyObject *phrase_names(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int i = KJIT_PHRASE_NONE + 1; list && i < KJIT_PHRASE_COUNT; i++)
+    if (append_new(list, PyUnicode_FromString(kjit_get_phrase_name((kjit_phrase_code)i))))
+      Py_CLEAR(list);
+  return list;
+}
+
 /* status_names(): returns the names of all error statuses in order. */
 static PyObject *status_names(PyObject *module, PyObject *unused)
 {
@@ -161,6 +209,7 @@ static PyObject *version(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
   { "set_error_factory", set_error_factory, METH_VARARGS, NULL },
+  { "phrase_names", phrase_names, METH_NOARGS, NULL },
   { "status_names", status_names, METH_NOARGS, NULL },
   { "version", version, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL },
