@@ -21,7 +21,7 @@ extern "C" {
 
 /* ---- operands ---- */
 
-/* Input or output of an algorithm: an array with any strides, or a func that computes each element
+/* An algorithm's input or output: an array with any strides, or a func that computes each element
  * on demand.
  *
  * Element (i, j) of an input func f with arrays a and b is f(i, j, a, b). An output func f is
@@ -32,11 +32,11 @@ extern "C" {
 typedef struct kjit_operand {
   /* from kjit_arg_array, kjit_arg_tensor, kjit_arg_elements or kjit_arg_function */
   kjit_arg argument;
-  const kjit_arg *arrays; /* last arguments of a func: arrays and scalars */
+  const kjit_arg *arrays; /* a func's last arguments: arrays and scalars */
   /* number of arrays */
   size_t array_count;
-  const int64_t *shape; /* extents of a func, rank numbers */
-  /* number of extents of a func, 0 to 8 */
+  const int64_t *shape; /* a func's extents, rank numbers */
+  /* how many extents a func has, 0 to 8 */
   uint32_t rank;
 } kjit_operand;
 
@@ -77,7 +77,7 @@ static inline kjit_operand kjit_operand_function(kjit_function *function, const 
 typedef struct kjit_operator {
   const char *name;        /* NULL if function is set */
   kjit_function *function; /* NULL if name is set */
-  /* Nonzero means that f(a, b) equals f(b, a), like the attribute `@commutes` of a func. A
+  /* Nonzero means that f(a, b) equals f(b, a), like a func's attribute `@commutes`. A
    * reduction may then change the order of elements, which is a little faster. kjit knows which
    * built-in operators commute. */
   int commutes;
@@ -96,7 +96,7 @@ static inline kjit_operator kjit_operator_function(kjit_function *function)
   kjit_operator operator_ = { NULL, function, 0 };
   return operator_;
 }
-/* Returns the name of the built-in operator with this index, or NULL after the last operator. The
+/* Returns the built-in operator's name for this index, or NULL after the last operator. The
  * order is that of docs/algorithms.md; operators that only kjit_reduce takes come last. */
 KJIT_API const char *kjit_get_operator_name(size_t index);
 
@@ -106,11 +106,11 @@ KJIT_API const char *kjit_get_operator_name(size_t index);
  * time. */
 typedef struct kjit_plan kjit_plan;
 
-/* Queues the work of the prepared call. If stream is NULL, the stream of the options is used.
+/* Queues the prepared call's work. If stream is NULL, the stream in the options is used.
  *
  * The function never waits for the device and can be captured into a graph. A plan has its own
  * temporary storage, so the application must order runs of the same plan on different streams. The
- * first run clears part of the temporary storage. After a kernel of the device has failed
+ * first run clears part of the temporary storage. After a kernel on the device has failed
  * (KJIT_ERROR_KERNEL), the next run clears it again. A graph that captured an earlier run must then
  * be captured again. Errors: see kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream);
@@ -119,15 +119,15 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stre
 KJIT_API void kjit_destroy_plan(kjit_plan *plan);
 /* Returns the context that the plan belongs to. */
 KJIT_API kjit_context *kjit_get_plan_context(const kjit_plan *plan);
-/* Returns the number of launches in a run. */
+/* Returns how many launches a run has. */
 KJIT_API size_t kjit_get_plan_size(const kjit_plan *plan);
-/* Returns a launch of the plan for kjit_get_prepared_specialization, or NULL if index is too large.
+/* Returns a plan's launch for kjit_get_prepared_specialization, or NULL if index is too large.
  * The launch is borrowed from the plan. Do not run or change it. */
 KJIT_API const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index);
 
 /* ---- results that are not there yet ---- */
 
-/* Element type and shape of the result array that an algorithm would create, as NumPy does. */
+/* Element type and shape for the result array that an algorithm would create, as NumPy does. */
 typedef struct kjit_result_info {
   /* element type, or KJIT_ANY if it is not known */
   kjit_type element;
@@ -139,7 +139,7 @@ typedef struct kjit_result_info {
 
 /* ---- options ---- */
 
-/* Options of an algorithm. Zero or NULL means the default. Each algorithm takes some of the
+/* An algorithm's options. Zero or NULL means the default. Each algorithm takes some of the
  * options. It rejects the others if they are set. */
 typedef struct kjit_algorithm_options {
   uint32_t size_bytes; /* sizeof(kjit_algorithm_options) */
@@ -152,7 +152,7 @@ typedef struct kjit_algorithm_options {
   /* number of axes; default 0 */
   uint32_t axis_count;
   /* Type in which a reduction or scan computes. The default (KJIT_ANY) is the result type if it is
-   * wider. Otherwise the rules of NumPy apply: sums and products of small integers use 64 bits, and
+   * wider. Otherwise NumPy's rules apply: sums and products of small integers use 64 bits, and
    * those of f16 and bf16 use f32.
    *
    * If the operator is a func and the result array has numbers as elements, the default is the
@@ -160,13 +160,13 @@ typedef struct kjit_algorithm_options {
    * before the func receives them. With accumulator KJIT_F32 the func computes in f32, and only the
    * result is truncated. */
   kjit_type accumulator;
-  /* Initial value of a reduction or scan, combined before all elements. Default NULL: no initial
+  /* Initial value for a reduction or scan, combined before all elements. Default NULL: no initial
    * value. */
   const kjit_arg *initial;
   uint32_t flags; /* see kjit_algorithm_flags */
   /* If not NULL, the call does not run. It prepares a plan and stores it in *plan. */
   kjit_plan **plan;
-  /* If not NULL, the call neither runs nor prepares. It stores the size of its temporary storage in
+  /* If not NULL, the call neither runs nor prepares. It stores its temporary storage size in
    * *work_bytes. */
   uint64_t *work_bytes;
   /* Temporary storage provided by the application: a u8 array on the device with at least
@@ -182,32 +182,32 @@ typedef struct kjit_algorithm_options {
   /* Range of bits that a sort of numbers compares: begin_bit to end_bit - 1, or to the last bit if
    * end_bit is 0. The default (0, 0) compares all bits. */
   uint32_t begin_bit, end_bit;
-  /* Options of kjit_map. where (default NULL) is a bool operand that broadcasts to the results;
+  /* Options for kjit_map. where (default NULL) is a bool operand that broadcasts to the results;
    * elements for which it is false stay unchanged. signature (default NULL) names the core
    * dimensions, for example "(m,n),(n)->(m)". */
   const kjit_operand *where;
   /* see where */
   const char *signature;
-  /* Option of kjit_pairs: number of rows of y to read at a time. Default 0: all rows. If y is in
+  /* Option for kjit_pairs: number of y rows to read at a time. Default 0: all rows. If y is in
    * host memory, its rows are copied to the device through two buffers while the kernels work on
    * the preceding rows. Such a call returns when the work is done and cannot be prepared. */
   uint64_t chunk;
-  /* Option of kjit_pairs: devices of one kind that share the rows of x. Default NULL: only
+  /* Option for kjit_pairs: devices of one kind that share x's rows. Default NULL: only
    * `device`. Each device reads all of y. The array may name a device several times.
    *
    * x, y and the results are arrays in any memory. kjit copies them to the devices and back if
-   * necessary. Each device works in the order of its default stream. Work that is queued for the
+   * necessary. Each device works in its default stream's order. Work that is queued for the
    * arrays must be on the default streams of their devices or done. The call returns when the work
    * is done and cannot be prepared. */
   kjit_device *const *devices;
   /* number of devices; default 0 */
   size_t device_count;
-  /* Option of products: a func that is applied to each sum before it is stored. Default NULL: no
+  /* Option for products: a func that is applied to each sum before it is stored. Default NULL: no
    * func.
    *
    * The func receives the sum in the accumulator type and one element of each operand in
    * epilogue_operands, for example epilogue(sum, bias). These operands broadcast to the result's
-   * shape and are of the same kinds as the operands of kjit_map. The value that the func returns is
+   * shape and are the same kinds as kjit_map's operands. The value that the func returns is
    * converted to the result's element type. Messages call the operands e0, e1. An operand can be
    * the result itself, because kjit reads an element before it writes it: alpha * sum + beta *
    * old. */
@@ -218,12 +218,12 @@ typedef struct kjit_algorithm_options {
   size_t epilogue_operand_count;
 } kjit_algorithm_options;
 
-/* Flags of kjit_algorithm_options. */
+/* Flags for kjit_algorithm_options. */
 typedef enum kjit_algorithm_flags {
-  /* Scan: element i of the result combines the elements before i, without i itself. */
+  /* Scan: result element i combines the elements before i, without i itself. */
   KJIT_ALGORITHM_EXCLUSIVE = 1,
   KJIT_ALGORITHM_DESCENDING = 2, /* Sort in descending order. */
-  /* Map: combine each element of the first operand with each element of the second, and so on. The
+  /* Map: combine each element in the first operand with each one in the second, and so on. The
    * result shape is the concatenated operand shapes. */
   KJIT_ALGORITHM_OUTER = 8,
   KJIT_ALGORITHM_RIGHT = 16, /* Search: return the index after equal elements. */
@@ -238,7 +238,7 @@ typedef enum kjit_algorithm_flags {
 
 /* ---- reduce ---- */
 
-/* Combines the elements of x with an operator and writes the value to result.
+/* Combines x's elements with an operator and writes the value to result.
  *
  * The reduction covers all elements (result has rank 0 or one element) or the axes in options.axes.
  * In the second case, result has x's shape without these axes, or with extent 1 there. Elements are
@@ -258,7 +258,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_op
 /* Computes several reductions and reads x only once. results[i] receives the reduction with
  * operators[i]. Both arrays have count elements.
  *
- * Each reduction uses the accumulator type of kjit_reduce. Sums of floats can differ from
+ * Each reduction uses kjit_reduce's accumulator type. Float sums can differ from
  * kjit_reduce in rounding. options.initial is not supported. Messages call the results r0, r1.
  * Errors: see kjit_reduce; also UNSUPPORTED if the accumulators need more than 128 bytes
  * together. */
@@ -270,18 +270,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
 
 /* ---- reduce and scan by segments and by key ---- */
 
-/* The operands of these functions have one axis; options.axes is not supported. */
+/* These functions' operands have one axis; options.axes is not supported. */
 
 /* Reduces each segment of x. Segment i has the elements offsets[i] to offsets[i + 1] - 1, and
  * result[i] receives its reduction.
  *
- * offsets has one more element than there are segments, like the row pointers of a CSR matrix, and
+ * offsets has one more element than there are segments, like a CSR matrix's row pointers, and
  * must not decrease. Elements before the first segment and after the last segment are ignored. The
- * result of an empty segment is options.initial, or the operator's identity, or the result of
+ * an empty segment's result is options.initial, or the operator's identity, or the result of
  * kjit_reduce for an empty array.
  *
  * If there is no such value, or if offsets decrease or are out of bounds, the call raises a kernel
- * error (KERNEL) after all threads have finished. The contents of result are then undefined. The
+ * error (KERNEL) after all threads have finished; result is then undefined. The
  * call does not access any other memory. An array for the result (options.results) has the element
  * type of kjit_reduce. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce_segments(kjit_context *context,
@@ -291,7 +291,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce_segments(kjit_context *context,
                                                      const kjit_operator *operator_,
                                                      const kjit_algorithm_options *options);
 /* Scans each segment separately, like kjit_scan. Each segment starts with options.initial or the
- * identity. Elements of result outside all segments stay unchanged. */
+ * identity. Elements in result outside all segments stay unchanged. */
 KJIT_API KJIT_CHECK kjit_status kjit_scan_segments(kjit_context *context,
                                                    const kjit_operand *result,
                                                    const kjit_operand *x,
@@ -341,7 +341,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kji
                                                 const kjit_operand *x, const kjit_operand *values,
                                                 kjit_function *less,
                                                 const kjit_algorithm_options *options);
-/* Writes the indices that would sort x along the axis to result, an array of integers. An array for
+/* Writes the indices that would sort x along the axis to result, an integer array. An array for
  * the result (options.results) has i64 elements. */
 KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *x, kjit_function *less,
@@ -353,26 +353,26 @@ KJIT_API KJIT_CHECK kjit_status kjit_merge(kjit_context *context, const kjit_ope
                                            kjit_function *less,
                                            const kjit_algorithm_options *options);
 
-/* Writes the first k elements of the sorted order along one axis, options.axes or by default the
+/* Writes the first k elements in sorted order along one axis, options.axes or by default the
  * last axis.
  *
  * These are the k smallest elements, or the k largest with KJIT_ALGORITHM_DESCENDING. result_places
- * receives their indices along the axis, as integers. One of the two results can be NULL. Both have
- * the shape of x with extent k along the axis, and overlap neither x nor each other. Arrays for
- * them (options.results) have the element type of x and i64. Errors: see kjit_sort; also ARGUMENT
+ * receives their indices along the axis, as integers. One result can be NULL. Both have
+ * x's shape with extent k along the axis, and overlap neither x nor each other. Arrays for
+ * them (options.results) have x's element type and i64. Errors: see kjit_sort; also ARGUMENT
  * if k is negative or larger than the extent. */
 KJIT_API KJIT_CHECK kjit_status kjit_top_k(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *result_places, const kjit_operand *x,
                                            int64_t k, kjit_function *less,
                                            const kjit_algorithm_options *options);
 
-/* Sorts each segment of x separately. Segment i has the elements offsets[i] to offsets[i + 1] - 1.
+/* Sorts each segment in x separately. Segment i has the elements offsets[i] to offsets[i + 1] - 1.
  *
  * x has one axis. offsets holds integers along one axis, one more than there are segments; segments
  * can be empty. Elements before the first segment and after the last segment keep their positions.
  * values and result_values have the same meaning as in kjit_sort_pairs; both can be NULL. Results
  * can be their own inputs. If offsets decrease or are out of bounds, the call raises a kernel error
- * (KERNEL), and the contents of the results are undefined. Errors: see kjit_sort. */
+ * (KERNEL), and the results are undefined. Errors: see kjit_sort. */
 KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
   kjit_context *context, const kjit_operand *result, const kjit_operand *result_values,
   const kjit_operand *x, const kjit_operand *values, const kjit_operand *offsets,
@@ -383,23 +383,23 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
 /* Calls func for the corresponding elements of all operands and writes its value to the results. A
  * func for several results returns a tuple with one value for each result.
  *
- * Operands are arrays, funcs with arrays, or single values. A value of kjit_arg_number takes the
- * type of the other operands, like a Python number in NumPy. Operands broadcast to the shape of the
+ * Operands are arrays, funcs with arrays, or single values. A kjit_arg_number value takes the
+ * other operands' type, like a Python number in NumPy. Operands broadcast to the shape in the
  * results. All results have the same shape. Messages call the results r0, r1 and the operands x0,
  * x1. A result can be an operand if both have identical elements.
  *
  * With options.signature, for example "(n),(n)->()", func writes the results, which are its last
- * arguments. The signature names the core dimensions, the last dimensions of each operand and
+ * arguments. The signature names the core dimensions, each operand's last dimensions and
  * result. kjit calls func with views of the core dimensions for each index of the other dimensions,
  * which broadcast. An operand with the signature `()` is passed as an element, a result with `()`
  * as an array with one element. Operands and results must not overlap.
  *
  * options.results reports the types that func returns and the broadcast shape, for the actual
- * number of results; result_count is ignored. For results that func writes, the element type is
+ * result count; result_count is ignored. For results that func writes, the element type is
  * KJIT_ANY.
  *
  * Errors: ARGUMENT (shapes that do not broadcast, operands that overlap or cannot be written, a
- * signature that does not match), TYPE (type that func returns), SYNTAX (of the signature),
+ * signature that does not match), TYPE (type that func returns), SYNTAX (in the signature),
  * UNSUPPORTED, and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_map(kjit_context *context, const kjit_operand *results,
                                          size_t result_count, kjit_function *function,
@@ -408,12 +408,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_map(kjit_context *context, const kjit_opera
 
 /* ---- scan ---- */
 
-/* Computes the running reduction of x along one axis, options.axes or by default the last axis.
+/* Computes x's running reduction along one axis, options.axes or by default the last axis.
  *
  * Element i of result combines all elements up to i. With KJIT_ALGORITHM_EXCLUSIVE it combines the
  * elements before i and starts with options.initial or the operator's identity. Without the flag,
  * options.initial is combined before all elements. The operator must be associative. The grouping
- * of elements is the same in every run on the same device. result has the shape of x and can be x
+ * of elements is the same in every run on the same device. result has x's shape and can be x
  * itself. If options is NULL, all options have their defaults. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_operand *result,
                                           const kjit_operand *x, const kjit_operator *operator_,
@@ -440,7 +440,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_partition(kjit_context *context, const kjit
                                                const kjit_operand *rest, const kjit_operand *count,
                                                const kjit_operand *x, const kjit_operand *flags,
                                                const kjit_algorithm_options *options);
-/* Distributes the elements of x by their class: class 0 to first, class 1 to second, class 2 to
+/* Distributes x's elements by their class: class 0 to first, class 1 to second, class 2 to
  * rest.
  *
  * classes has the same number of integers as x has elements. It is an array or a func of the index.
@@ -450,7 +450,7 @@ KJIT_API KJIT_CHECK kjit_status
 kjit_partition_three(kjit_context *context, const kjit_operand *first, const kjit_operand *second,
                      const kjit_operand *rest, const kjit_operand *counts, const kjit_operand *x,
                      const kjit_operand *classes, const kjit_algorithm_options *options);
-/* Writes the indices of the nonzero elements of x, starting at 0. */
+/* Writes the indices where x is nonzero, starting at 0. */
 KJIT_API KJIT_CHECK kjit_status kjit_nonzero(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *count, const kjit_operand *x,
                                              const kjit_algorithm_options *options);
@@ -460,13 +460,13 @@ KJIT_API KJIT_CHECK kjit_status kjit_unique(kjit_context *context, const kjit_op
                                             const kjit_operand *count, const kjit_operand *x,
                                             kjit_function *equal,
                                             const kjit_algorithm_options *options);
-/* Like kjit_unique, and writes the corresponding elements of values to result_values. */
+/* Like kjit_unique, and writes values' corresponding elements to result_values. */
 KJIT_API KJIT_CHECK kjit_status kjit_unique_pairs(kjit_context *context, const kjit_operand *result,
                                                   const kjit_operand *result_values,
                                                   const kjit_operand *count, const kjit_operand *x,
                                                   const kjit_operand *values, kjit_function *equal,
                                                   const kjit_algorithm_options *options);
-/* Like kjit_unique, and writes the length of each run to lengths and its first index to starts.
+/* Like kjit_unique, and writes each run's length to lengths and its first index to starts.
  * starts can be NULL. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kjit_operand *result,
                                                  const kjit_operand *lengths,
@@ -485,8 +485,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kj
  *
  * Repeated elements are handled as by C++'s std::set_union. If an element occurs m times in x and n
  * times in y, it occurs max(m, n) times in the union, min(m, n) times in the intersection, max(m -
- * n, 0) times in the difference and abs(m - n) times in the symmetric difference. Elements of x
- * come first; surplus elements are the last ones of the input that has more.
+ * n, 0) times in the difference and abs(m - n) times in the symmetric difference. Elements from x
+ * come first; surplus elements are the last ones in the input that has more.
  *
  * result needs a capacity for the largest possible result: x.size + y.size for the union and
  * symmetric difference, min(x.size, y.size) for the intersection and x.size for the difference.
@@ -530,7 +530,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
  * x is an array. places holds integer indices into x's first axis and can have any shape. Negative
  * indices count from the end. It is an array or a func. values is an array, a func or a single
  * value. Its shape is places.shape + x[0].shape, or is an array that broadcasts to this shape. The
- * values are converted to the type of x, in which the operator computes. The operator must commute.
+ * values are converted to x's type, in which the operator computes. The operator must commute.
  *
  * An index out of bounds raises a kernel error (KERNEL). The CPU applies the values in order. A GPU
  * applies them in any order, so floating-point results can differ in rounding.
@@ -550,8 +550,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
 /* Computes the product sum that expression describes, like numpy.einsum; "ij,jk->ik" is a matrix
  * product.
  *
- * Each axis of an operand has a letter, A to Z or a to z, or is part of "...". Axes of "..."
- * broadcast from the last one backwards; axes of extent 1 broadcast. A letter that an operand
+ * Each operand axis has a letter, A to Z or a to z, or belongs to "...". Axes in "..."
+ * broadcast from the last one backwards; axes with extent 1 broadcast. A letter that an operand
  * repeats selects the diagonal. Letters that the result does not have are summed. Without "->" the
  * result has the ellipsis followed by the letters that occur once, in alphabetical order. There are
  * 1 to 10 operands with the same number type; messages call them x0, x1.
@@ -560,9 +560,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
  * intermediate results in temporary storage. Sums are computed in options.accumulator. By default
  * this is the result type if it is wider, or f32 for f16 and bf16. With options.epilogue the result
  * type has no influence, and the epilogue is applied once to each sum. An array for the result
- * (options.results) has the type that the epilogue returns, or the type of the operands.
+ * (options.results) has the type that the epilogue returns, or the operands' type.
  *
- * Tensor cores of GPUs multiply f16, bf16, f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and FP8
+ * GPUs' tensor cores multiply f16, bf16, f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and FP8
  * with KJIT_ALGORITHM_E4M3 or KJIT_ALGORITHM_E5M2.
  *
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (expression, shapes,
@@ -589,22 +589,22 @@ KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_op
  * x and the y_count operands y (1 to 8) have one or two axes. With one axis, the func receives
  * elements; with two axes, it receives rows as arrays whose extents are known at compile time. i
  * and j are i64. function is a kjit_operand_function without a shape. Its arguments follow i and j.
- * operator_ can be every operator of kjit_reduce. logaddexp keeps the largest value and the sum of
+ * operator_ can be every kjit_reduce operator. logaddexp keeps the largest value and the sum of
  * exp(value - largest).
  *
  * Values are combined in the order of j, in chunks that are the same in every run on the same
  * device. If y has no rows, the result is the operator's identity; without an identity the call
- * fails. Messages call the operands of y y0, y1. The result type and options.accumulator are as in
+ * fails. Messages call y's operands y0, y1. The result type and options.accumulator are as in
  * kjit_reduce. Errors: ARGUMENT (shapes, operands that overlap or cannot be written, too little
  * temporary storage), TYPE (type that the func returns, or an operator that does not support it),
- * NAME, UNSUPPORTED (rows of more than 4096 bytes, or 8192 bytes in all of y), and errors from
+ * NAME, UNSUPPORTED (rows with more than 4096 bytes, or 8192 bytes in all y rows), and errors from
  * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *function, const kjit_operand *x,
                                            const kjit_operand *y, size_t y_count,
                                            const kjit_operator *operator_,
                                            const kjit_algorithm_options *options);
-/* Reduces several values of each pair in one pass. function returns a tuple with result_count
+/* Reduces several values for each pair in one pass. function returns a tuple with result_count
  * values, 1 to 16, and the operator reduces each of them to the result with its index. With one
  * result, function can return a single value. The results have one axis and must not overlap.
  * Messages call the results r0, r1.
@@ -618,7 +618,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
                                                    const kjit_operand *x, const kjit_operand *y,
                                                    size_t y_count, const kjit_operator *operator_,
                                                    const kjit_algorithm_options *options);
-/* What `by` of kjit_pairs_gradient can hold beside numbers of parameters. */
+/* Values in kjit_pairs_gradient's `by` that are no parameter indices. */
 enum {
   KJIT_PAIRS_VALUE = 0x7fffffff /* the result of kjit_pairs itself */
 };
@@ -629,8 +629,8 @@ enum {
  * function.
  *
  * by holds `count` parameter indices, 1 to 16, in ascending order: 0 is the row of x, 1 to y_count
- * are the rows of y, and y_count + 3 is the first of the function's last arguments. gradients[k]
- * belongs to parameter by[k]. For x and y it has the shape of that operand. For a number it has one
+ * are y's rows, and y_count + 3 is the first of the function's last arguments. gradients[k]
+ * belongs to parameter by[k]. For x and y it has that operand's shape. For a number it has one
  * element for each row of x, and for an array with one axis of up to 64 elements it has a row of
  * that length; the derivative is their sum over the rows. The derivatives by x and the last
  * arguments are computed in one pass over the pairs, and those by y in another pass. Messages call
@@ -643,7 +643,7 @@ enum {
  * result of kjit_pairs. For "max" and "min" it is the result of "argmax" and "argmin", integers;
  * the first of equal values has the derivative.
  *
- * With options.chunk, kjit reads this number of rows of y at a time. For derivatives by y it reads
+ * With options.chunk, kjit reads this many y rows at a time. For derivatives by y it reads
  * this number of rows of x for each chunk of rows of y. options.devices share the rows of x, and
  * for derivatives by y the rows of y.
  *
@@ -656,7 +656,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_gradient(
   const kjit_algorithm_options *options);
 /* Writes the k smallest values for each row i of x to row i of result, in ascending order.
  *
- * k is 1 to 64 and at most the number of rows of y. result_places, integers or NULL, receives the
+ * k is 1 to 64 and at most y's row count. result_places, integers or NULL, receives the
  * index j of each value. Among equal values the first ones are chosen; NaN comes after all numbers.
  * An array for result_places (options.results) has i64 elements. Errors: see kjit_pairs. */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
@@ -675,7 +675,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
  * kjit_csr_transpose returns the transposed matrix, which is the same matrix in compressed sparse
  * column format. */
 typedef struct kjit_csr {
-  /* value and column of each entry, and first entry of each row followed by the end */
+  /* each entry's value and column, and each row's first entry followed by the end */
   const kjit_operand *data, *columns, *offsets;
   int64_t shape[2]; /* rows and columns */
 } kjit_csr;
@@ -684,17 +684,17 @@ typedef struct kjit_csr {
  * rows[k] and column columns[k]. Entries are in any order; entries with the same row and column are
  * added. */
 typedef struct kjit_coo {
-  const kjit_operand *data, *rows, *columns; /* value, row and column of each entry */
+  const kjit_operand *data, *rows, *columns; /* each entry's value, row and column */
   int64_t shape[2];                          /* rows and columns */
 } kjit_coo;
 
 /* Properties that kjit_csr_check checks in addition to index ranges. */
 typedef enum kjit_csr_flags {
-  KJIT_CSR_SORTED = 1, /* columns of a row never decrease */
+  KJIT_CSR_SORTED = 1, /* columns in a row never decrease */
   KJIT_CSR_UNIQUE = 2  /* no column occurs twice in a row; includes KJIT_CSR_SORTED */
 } kjit_csr_flags;
 
-/* Conversions and checks are sequences of several calls that take temporary storage from the
+/* Conversions and checks consist of several calls that take temporary storage from the
  * device's pool; options.work and work_bytes are not supported. A plan of a conversion reads the
  * entries and their number in each run. kjit_csr_check does not support plans. Conversions write
  * the operands of their result; messages call them `result_data`, `result_columns`,
@@ -704,7 +704,7 @@ typedef enum kjit_csr_flags {
 /* Checks a matrix and waits for the device. flags are kjit_csr_flags. options.plan is not
  * supported. Errors: ARGUMENT (offsets that decrease or are out of bounds, columns outside the
  * matrix, and violations of flags. The message names the operand and the first index), and the
- * errors of kjit_spmv. */
+ * kjit_spmv errors. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,
                                                uint32_t flags,
                                                const kjit_algorithm_options *options);
@@ -719,7 +719,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit
 KJIT_API KJIT_CHECK kjit_status kjit_csr_from_coo(kjit_context *context, const kjit_csr *result,
                                                   const kjit_coo *a,
                                                   const kjit_algorithm_options *options);
-/* Writes the row of each entry to rows, an array of i32 or i64. Together with data and columns of
+/* Writes each entry's row to rows, an i32 or i64 array. Together with data and columns of
  * a, rows is the matrix in coordinate format. Elements of rows that belong to no entry stay
  * unchanged. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_to_coo(kjit_context *context, const kjit_operand *rows,
@@ -728,15 +728,15 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_to_coo(kjit_context *context, const kji
 /* Transposes a matrix. The result, with shape[1] rows, is also a in compressed sparse column
  * format.
  *
- * Each row of the result is sorted by column. Entries are not added. data and columns need the same
- * capacity as those of a. A column outside the matrix raises a kernel error (KERNEL). */
+ * Each result row is sorted by column. Entries are not added. data and columns need the same
+ * capacity as in a. A column outside the matrix raises a kernel error (KERNEL). */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_transpose(kjit_context *context, const kjit_csr *result,
                                                    const kjit_csr *a,
                                                    const kjit_algorithm_options *options);
 /* Converts the nonzero elements of x, an operand with two axes, to a CSR matrix. data and columns
  * of the result need capacity for all nonzero elements. If there are more, the call raises a kernel
  * error (KERNEL), but the offsets are correct. Arrays for data and columns (options.results) have
- * capacity for all elements of x. */
+ * capacity for all x elements. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_from_dense(kjit_context *context, const kjit_csr *result,
                                                     const kjit_operand *x,
                                                     const kjit_algorithm_options *options);
@@ -759,7 +759,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const k
  * not check columns: a column outside the matrix reads outside x. kjit_csr_check and kernels with
  * bounds checks find such columns.
  *
- * If options is NULL, all options have their defaults. Messages call the operands of the matrix
+ * If options is NULL, all options have their defaults. Messages call the matrix operands
  * `data`, `columns` and `offsets`. Errors: ARGUMENT (shapes, operands that overlap or cannot be
  * written, too little temporary storage), TYPE (operands of different types, elements that are not
  * numbers, indices that are not i32 or i64), UNSUPPORTED, and errors from kjit_launch. */
@@ -782,7 +782,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_spmm(kjit_context *context, const kjit_oper
 typedef kjit_status kjit_multiply(void *user, const kjit_operand *result, const kjit_operand *x,
                                   const kjit_algorithm_options *options);
 
-/* The matrix of a linear system, given by its entries or by a function that multiplies. */
+/* A linear system's matrix, given by its entries or by a function that multiplies. */
 typedef struct kjit_linear_operator {
   const kjit_csr *matrix; /* NULL if multiply is set */
   /* for kjit_lsmr: transpose of matrix; NULL means that the call computes it once */
@@ -793,18 +793,18 @@ typedef struct kjit_linear_operator {
   int64_t shape[2];                   /* shape, if matrix is NULL */
 } kjit_linear_operator;
 
-/* Options of a solver; 0 means the default. */
+/* A solver's options; 0 means the default. */
 typedef struct kjit_solve_options {
   uint32_t size_bytes; /* sizeof(kjit_solve_options) */
   double damp;         /* for kjit_lsmr: damping factor, not negative; default 0 */
-  /* For kjit_lsmr: relative errors of the matrix and of b that a solution may explain; default
+  /* For kjit_lsmr: relative errors in the matrix and b that a solution may explain; default
    * 1e-6. Values below the rounding error have the same effect as the rounding error. */
   double matrix_tolerance, b_tolerance;
   /* for kjit_lsmr: stop if the estimated condition exceeds this limit; default 1e8 */
   double condition_limit;
   /* for kjit_cg: stop if |b - A x| is at most this factor times |b|; default 1e-5 */
   double residual_tolerance;
-  /* Maximum number of iterations. Default: the smaller extent for kjit_lsmr, 10 per row for
+  /* Maximum iteration count. Default: the smaller extent for kjit_lsmr, 10 per row for
    * kjit_cg. */
   int64_t iteration_limit;
   kjit_device *device; /* as in kjit_algorithm_options */
@@ -827,7 +827,7 @@ typedef enum kjit_solve_status {
 typedef struct kjit_solution {
   uint32_t size_bytes;      /* sizeof(kjit_solution); set by the application */
   kjit_solve_status status; /* why the solver stopped */
-  int64_t iterations;       /* number of iterations */
+  int64_t iterations;       /* iteration count */
   double residual_norm;     /* norm of b - A x; kjit_cg computes it from x */
   /* norm of A^T (b - A x) - damp^2 x, Frobenius norm of the matrix, and its condition; kjit_lsmr
    * only */
@@ -835,7 +835,7 @@ typedef struct kjit_solution {
   double solution_norm; /* norm of x */
 } kjit_solution;
 
-/* Returns a description of a status, for example "the residual is within the tolerances". The
+/* Returns a status description, for example "the residual is within the tolerances". The
  * string is static. Returns NULL if the status is unknown. */
 KJIT_API const char *kjit_get_solve_status_text(kjit_solve_status status);
 
@@ -868,7 +868,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_oper
  * With KJIT_ALGORITHM_RIGHT, equal elements count as well.
  *
  * sorted has one axis. If less is NULL, it is in ascending numeric order with NaNs last. Otherwise
- * less(a, b) returns whether a comes before b. result holds integers and has the shape of values.
+ * less(a, b) returns whether a comes before b. result holds integers and has values' shape.
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, operands that
  * overlap or cannot be written), TYPE (elements that cannot be compared, a result that is not an
  * integer), and errors from kjit_launch. */
@@ -879,9 +879,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_search_sorted(kjit_context *context,
                                                    const kjit_algorithm_options *options);
 
 /* Counts how many elements of x equal i, for i from 0 to bins - 1, and writes the counts to result.
- * With weights, result[i] is the total weight of these elements.
+ * With weights, result[i] is these elements' total weight.
  *
- * x holds integers and can have any shape. weights is NULL or has the shape of x. An element
+ * x holds integers and can have any shape. weights is NULL or has x's shape. An element
  * outside 0 to bins - 1 raises a kernel error (KERNEL). Sums of weights are computed in i64, u64 or
  * f64. On a GPU the order of floating-point additions is not deterministic. Errors: ARGUMENT
  * (shapes, bins, operands that overlap or cannot be written), TYPE (elements that are not integers,
@@ -913,11 +913,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_histogram_edges(
  * fill parts of an array, and a call has no state. For types up to 32 bits, number i is computed
  * from word i; for 64-bit types it is computed from the words 2 * i and 2 * i + 1. Uniform numbers
  * and integers have the same bits on every device. Normal and exponential numbers differ in the
- * rounding of log, sqrt and sincospi.
+ * rounding in log, sqrt and sincospi.
  *
  * options.accumulator is the number type that an output func receives, by default f32, or i64 for
  * integers. If options is NULL, all options have their defaults. Errors: ARGUMENT (numbers that are
- * not finite or too large, an x that cannot be written), TYPE (elements that are not floats of at
+ * not finite or too large, an x that cannot be written), TYPE (elements that are not floats with at
  * least 16 bits, or not integers for kjit_random_integers), and errors from kjit_launch. */
 
 /* Fills x with uniformly distributed numbers in [low, high). With bounds other than 0 and 1,
@@ -939,7 +939,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_random_exponential(kjit_context *context,
                                                         uint64_t offset, double scale,
                                                         const kjit_algorithm_options *options);
 /* Fills x with integers from least to greatest, inclusive, all with the same probability. Both
- * bounds must be valid for the type of x; for u64 they are reinterpreted as unsigned. */
+ * bounds must be valid for x's type; for u64 they are reinterpreted as unsigned. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_integers(kjit_context *context, const kjit_operand *x,
                                                      uint64_t seed, uint64_t offset, int64_t least,
                                                      int64_t greatest,
@@ -951,10 +951,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_random_integers(kjit_context *context, cons
 KJIT_API KJIT_CHECK kjit_status kjit_random_permutation(kjit_context *context,
                                                         const kjit_operand *x, uint64_t seed,
                                                         const kjit_algorithm_options *options);
-/* Permutes the rows of x (or its elements, for one axis) with the permutation p from
- * kjit_random_permutation: result[i] is x[p[i]]. result has the shape and type of x and must not
+/* Permutes x's rows (or its elements, for one axis) with the permutation p from
+ * kjit_random_permutation: result[i] is x[p[i]]. result has x's shape and type and must not
  * overlap it. Errors: ARGUMENT (shapes, operands that overlap or cannot be written), TYPE, and the
- * errors of kjit_launch. */
+ * kjit_launch errors. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_shuffle(kjit_context *context,
                                                     const kjit_operand *result,
                                                     const kjit_operand *x, uint64_t seed,

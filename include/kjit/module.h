@@ -12,9 +12,9 @@ extern "C" {
 /* parsed text or the result of a builder; never changes */
 typedef struct kjit_module kjit_module;
 typedef struct kjit_builder kjit_builder; /* a module under construction */
-/* an untyped kernel of a module; owns its specializations */
+/* a module's untyped kernel; owns its specializations */
 typedef struct kjit_kernel kjit_kernel;
-/* a func of a module, which can be an argument of a kernel */
+/* a module's func, which can be a kernel argument */
 typedef struct kjit_function kjit_function;
 
 /* ---- types: small values; equal types have equal values within a context ---- */
@@ -27,7 +27,7 @@ enum {
 #define KJIT_ROW(name, text, size, class_, code, bits) KJIT_##name,
 #include <kjit/types.def>
 #undef KJIT_ROW
-  KJIT_SCALAR_COUNT, /* number of scalar types plus one */
+  KJIT_SCALAR_COUNT, /* scalar type count plus one */
   /* no value: the result of a func without a result, and of a function that failed */
   KJIT_VOID = KJIT_SCALAR_COUNT,
   KJIT_FUNC,            /* a func parameter */
@@ -49,49 +49,49 @@ KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element,
                                        kjit_layout layout, int read_only);
 
 /* Returns a type for a pointer to one or more elements, `f32*`. element and errors are as for
- * arrays. As an argument of a kernel, the pointer is a device address, or an address of this
+ * arrays. As a kernel argument, the pointer is a device address, or an address of this
  * process on the CPU. kjit neither checks nor copies the memory. */
 KJIT_API kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only);
 
-/* A field of a struct. This struct never grows. */
+/* A struct field. This struct never grows. */
 typedef struct kjit_field {
   const char *name; /* copied */
   kjit_type type;   /* scalar, vector, struct or pointer type */
   uint32_t rank;    /* 0 for one value, otherwise rank of a row-major array in the struct */
-  int64_t shape[8]; /* extents of the array */
+  int64_t shape[8]; /* array extents */
 } kjit_field;
 
-/* Flags of a struct type. */
+/* Struct type flags. */
 enum {
   KJIT_STRUCT_PACKED = 1 /* no padding, alignment 1 */
 };
-/* Returns a struct type with these fields in order and the layout of C.
+/* Returns a struct type with these fields in order and C layout.
  *
- * Two types with the same name, fields and flags are the same type, also if one of them comes from
- * a `struct` declaration. All names must be identifiers of the language. flags is 0 or
+ * Two types with the same name, fields and flags are the same type, also if one comes from
+ * a `struct` declaration. All names must be kernel IR identifiers. flags is 0 or
  * KJIT_STRUCT_PACKED (no padding, alignment 1). Returns KJIT_VOID with a diagnostic if a parameter
  * is invalid. */
 KJIT_API kjit_type kjit_get_struct_type(kjit_context *context, const char *name,
                                         const kjit_field *fields, size_t count, unsigned flags);
 
-/* Size and alignment of a type in memory. */
+/* A type's size and alignment in memory. */
 typedef struct kjit_type_layout {
   uint32_t size_bytes;                  /* sizeof(kjit_type_layout), set by the application */
   uint32_t type_bytes, alignment_bytes; /* size and alignment */
-  uint32_t field_count;                 /* number of fields of a struct, otherwise 0 */
+  uint32_t field_count;                 /* number of struct fields, otherwise 0 */
 } kjit_type_layout;
 /* Returns size and alignment of a scalar, vector, struct or pointer type. Errors: ARGUMENT for
  * other types. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type,
                                                      kjit_type_layout *layout);
-/* Returns name, type and offset of a struct field. For an array in a struct, the type is its
+/* Returns a struct field's name, type and offset. For an array in a struct, the type is its
  * element type. The name is borrowed from the context. Either result can be NULL. Errors: ARGUMENT
  * for other types, or if index is too large. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_type_field(kjit_context *context, kjit_type type,
                                                     uint32_t index, kjit_field *field,
                                                     uint32_t *offset_bytes);
 
-/* Parses a type: "f32[:, :] C", "const u8[:]", "f32*", or the name of a struct of this context.
+/* Parses a type: "f32[:, :] C", "const u8[:]", "f32*", or the name of a struct in this context.
  * Errors: SYNTAX, NAME, UNSUPPORTED. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_type(kjit_context *context, const char *text,
                                                 kjit_type *type);
@@ -102,48 +102,48 @@ KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 
 /* ---- modules ---- */
 
-/* Parses kernel IR text with size_bytes bytes. name is the name of the source in diagnostics. The
+/* Parses kernel IR text with size_bytes bytes. name is the source's name in diagnostics. The
  * compiler is not loaded.
  *
  * `import "file"` adds the declarations of another source, at most once. kjit looks for the source
  * with kjit_config.find_import, or else in the importing source's folder and in
- * kjit_config.import_path. The folder of text that the application passes is the folder of name.
+ * kjit_config.import_path. The folder of text that the application passes is name's folder.
  * Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, IO (an import that cannot be read), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name,
                                                   const char *text, size_t size_bytes,
                                                   kjit_module **module);
 /* Parses text like kjit_parse_module, with a trust.
  *
- * Text of a guest (KJIT_TRUST_GUEST) can import only modules of kjit and sources from
+ * A guest's text (KJIT_TRUST_GUEST) can import only kjit's modules and sources from
  * kjit_config.find_import, but no files. Imported sources are untrusted as well, unless find_import
- * says otherwise. If a module has declarations of a guest, all its kernels are compiled with
+ * says otherwise. If a module has a guest's declarations, all its kernels are compiled with
  * KJIT_CHECK_BOUNDS. Errors: see kjit_parse_module; REFUSED (code that guests may not use); MISUSE
  * (an unknown trust). */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module_as(kjit_context *context, kjit_trust trust,
                                                      const char *name, const char *text,
                                                      size_t size_bytes, kjit_module **module);
-/* Source text of a front end, from which messages quote lines. This struct never grows. */
+/* A front end's source text, from which messages quote lines. This struct never grows. */
 typedef struct kjit_quoted_text {
-  const char *file;  /* file name, as in line directives and locations of builders */
+  const char *file;  /* file name, as in line directives and builder locations */
   const char *text;  /* any text, used only in messages; NULL only if it is empty */
-  size_t text_bytes; /* length of text */
+  size_t text_bytes; /* text length */
 } kjit_quoted_text;
 
-/* Rules for all kernels and funcs of a source, like attributes of each of them. */
+/* Rules for all kernels and funcs in a source, like attributes on each one. */
 enum {
   KJIT_RULE_WRAP = 1, /* `@wrap`: negative indices and slices as in Python */
-  KJIT_RULE_NUMBA = 2 /* `@numba`: types of Numba, and indices of `@wrap` */
+  KJIT_RULE_NUMBA = 2 /* `@numba`: Numba's types, and indices as with `@wrap` */
 };
 
-/* Options of kjit_parse_module_with. With all fields 0 it is kjit_parse_module. */
+/* Options for kjit_parse_module_with. With all fields 0 it is kjit_parse_module. */
 typedef struct kjit_parse_options {
   uint32_t size_bytes; /* sizeof(kjit_parse_options), set by the application */
   kjit_trust trust;    /* as in kjit_parse_module_as */
-  /* Sources of line directives such as `@line(12, 5, "prog.py")`. A message about code after a
+  /* Sources for line directives such as `@line(12, 5, "prog.py")`. A message about code after a
    * directive names its location. If the file is in this array, the message quotes the line with a
    * caret. kjit reads the array until the call returns. Default: none. */
   const kjit_quoted_text *quoted;
-  size_t quoted_count; /* number of quoted sources */
+  size_t quoted_count; /* quoted source count */
   /* KJIT_RULE_... combined with |. The text is parsed as if it began with `default` and these
    * attributes; imported sources are not affected. Default 0. */
   uint32_t rules;
@@ -155,35 +155,35 @@ KJIT_API KJIT_CHECK kjit_status kjit_parse_module_with(kjit_context *context,
                                                        const kjit_parse_options *options,
                                                        const char *name, const char *text,
                                                        size_t size_bytes, kjit_module **module);
-/* Options of kjit_parse_expression. */
+/* Options for kjit_parse_expression. */
 typedef struct kjit_expression_options {
   uint32_t size_bytes; /* sizeof(kjit_expression_options), set by the application */
   /* trust in the author of the text; KJIT_TRUST_DEFAULT means KJIT_TRUST_GUEST */
   kjit_trust trust;
-  const char *name; /* name of the text in messages; default NULL: "expression" */
-  /* Name of the func, which appears in messages and in the text of kernels. Default NULL:
+  const char *name; /* the text's name in messages; default NULL: "expression" */
+  /* The func's name, which appears in messages and in kernel texts. Default NULL:
    * "expression". The text cannot use this name. It must not be the name of a built-in or a
    * type. */
   const char *function_name;
-  /* Names of the parameters, in order. Each must be an identifier of the kernel IR, without
+  /* Names of the parameters, in order. Each must be a kernel IR identifier, without
    * duplicates. A parameter hides a built-in with the same name. */
   const char *const *parameters;
-  /* Type of each parameter; KJIT_ANY accepts any type. Default NULL: all parameters accept any
+  /* Parameter types; KJIT_ANY accepts any type. Default NULL: all parameters accept any
    * type. */
   const kjit_type *types;
-  uint32_t parameter_count; /* number of parameters; default 0 */
+  uint32_t parameter_count; /* parameter count; default 0 */
   uint32_t reserved;        /* 0 */
 } kjit_expression_options;
 
 /* Parses a single expression, such as a formula from a user, and returns a func that computes it.
  * For example, `a * x + b` with the parameters a, x and b. The func can be used in maps and as an
  * operator of algorithms. A kernel takes it for a func parameter after kjit_link_module with the
- * module of the kernel.
+ * kernel's module.
  *
  * The text is never inserted into other text, so it cannot end the func and add other code. It is
- * one expression of the kernel IR and can have several lines. It cannot contain statements,
+ * one kernel IR expression and can have several lines. It cannot contain statements,
  * declarations, comments or line directives. It can use the parameters and call built-ins without
- * side effects. Messages have lines and columns of the text.
+ * side effects. Messages have the text's lines and columns.
  *
  * options can be NULL for an expression without parameters. kjit reads options and text until the
  * call returns. module receives a new module with this func, which the caller releases
@@ -192,7 +192,7 @@ typedef struct kjit_expression_options {
  *
  * Any number of threads can call it at the same time. Errors: SYNTAX (not a single expression),
  * NAME (unknown name), TYPE, REFUSED (a built-in with a side effect, or code that guests may not
- * use), LIMIT (memory limit of kjit_config.compile_limits), MISUSE (a parameter name that is
+ * use), LIMIT (memory limit in kjit_config.compile_limits), MISUSE (a parameter name that is
  * invalid or occurs twice, a func name that is invalid or belongs to a built-in, a type that
  * parameters cannot have, an unknown trust, text, module or function is NULL), MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_expression(kjit_context *context,
@@ -216,27 +216,27 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char 
 KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name,
                                                 kjit_kernel **kernel);
 /* Returns a func by name, borrowed from the module. If the module has no func with this name, the
- * function returns the built-in with this name, for example `max`, for use as an argument of
- * kernels of this module. Built-ins with a type or string parameter, or built-ins that change an
+ * function returns the built-in with this name, for example `max`, for use as an argument to
+ * kernels in this module. Built-ins with a type or string parameter, or built-ins that change an
  * argument, cannot be passed as funcs. Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name,
                                                   kjit_function **function);
 /* Returns the context that the kernel's module belongs to. */
 KJIT_API kjit_context *kjit_get_kernel_context(const kjit_kernel *kernel);
-/* Returns the context of the module from which the func was obtained. */
+/* Returns the context to which the func's module belongs. */
 KJIT_API kjit_context *kjit_get_function_context(const kjit_function *function);
 
-/* Links two modules: creates a module with the declarations of module and of library.
+/* Links two modules: creates a module with the declarations in module and library.
  *
  * If module declares `extern func name(...)` without a binding or `extern const name: type` without
- * a value, it uses the func or constant of library with that name. All other declarations keep
+ * a value, it uses library's func or constant with that name. All other declarations keep
  * their meaning: two funcs, kernels, structs or bound extern funcs with the same name stay
- * separate. If the application looks up a name, it finds the declaration of module. Errors: TYPE
+ * separate. If the application looks up a name, it finds module's declaration. Errors: TYPE
  * (different numbers of parameters), ARGUMENT (different contexts), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_module *library,
                                                  kjit_module **linked);
 
-/* Creates a copy of a module in which `extern func name` is bound to a function of the application.
+/* Creates a copy of a module in which `extern func name` is bound to an application function.
  *
  * host_function is a C function with the declared types. The CPU calls it from any thread.
  * device_code is code for GPUs: size_bytes of PTX or LLVM IR (bitcode or text, of LLVM 22 or older)
@@ -244,7 +244,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_modul
  * NULL, which leaves an earlier binding unchanged. An array is passed as a pointer, an int64_t for
  * each extent and, if no layout is declared, an int64_t for each stride in elements.
  *
- * The name of an extern func has no meaning in compiled code. Linked modules can have extern funcs
+ * An extern func's name has no meaning in compiled code. Linked modules can have extern funcs
  * with the same name and different bindings, and a kernel, a built-in or a C library function can
  * have the same name. Other functions and variables in the GPU code are private. Extern funcs with
  * this name that linked modules left unbound are bound as well.
@@ -257,24 +257,24 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char
                                                  const void *device_code, size_t size_bytes,
                                                  kjit_module **bound);
 
-/* Formats of code for GPUs that kjit_bind_linked links. The values are stable. */
+/* GPU code formats that kjit_bind_linked links. The values are stable. */
 typedef enum kjit_link_format {
   KJIT_LINK_DETECT = 0,  /* recognized by its first bytes; other text is CUDA C */
   KJIT_LINK_CUDA_C = 1,  /* text that NVRTC compiles */
-  KJIT_LINK_PTX = 2,     /* text of relocatable PTX, of nvcc -rdc=true --ptx */
-  KJIT_LINK_CUBIN = 3,   /* relocatable machine code of one architecture */
+  KJIT_LINK_PTX = 2,     /* relocatable PTX text, from nvcc -rdc=true --ptx */
+  KJIT_LINK_CUBIN = 3,   /* relocatable machine code for one architecture */
   KJIT_LINK_FATBIN = 4,  /* code for several architectures */
-  KJIT_LINK_OBJECT = 5,  /* host object file of nvcc -rdc=true */
-  KJIT_LINK_ARCHIVE = 6, /* archive of such object files */
-  KJIT_LINK_LTOIR = 7    /* code of nvcc -dlto or NVRTC, which nvJitLink links */
+  KJIT_LINK_OBJECT = 5,  /* host object file from nvcc -rdc=true */
+  KJIT_LINK_ARCHIVE = 6, /* archive with such object files */
+  KJIT_LINK_LTOIR = 7    /* code from nvcc -dlto or NVRTC, which nvJitLink links */
 } kjit_link_format;
 
 /* One file that a GPU's linker puts together with a kernel. */
 typedef struct kjit_link_input {
-  kjit_link_format format; /* format of data */
+  kjit_link_format format; /* data format */
   const char *name;        /* the file's name in messages; NULL means "the linked code" */
-  const void *data;        /* content of the file */
-  size_t data_bytes;       /* size of the content; a 0 byte after text may be counted or not */
+  const void *data;        /* file content */
+  size_t data_bytes;       /* content size; a 0 byte after text may be counted or not */
   /* CUDA C only: options for NVRTC, one on each line, for example "-I/opt/include". NULL means
    * none. kjit sets the architecture, relocatable code, debug information and the folders of the
    * toolkit's headers. */
@@ -294,7 +294,7 @@ typedef struct kjit_link_input {
  * finds both libraries in a CUDA toolkit, on the loader's path, or in the Python packages
  * nvidia-cuda-nvrtc and nvidia-nvjitlink that are installed beside the package kjit.
  *
- * The code is part of every key and is trusted like the application. The key of the disk cache has
+ * The code is part of every key and is trusted like the application. The disk cache's key has
  * a digest of the files that CUDA C includes, so a changed file is compiled again. The cache does
  * not keep kernels whose CUDA C includes files by a macro, or uses __has_include. Errors: NAME
  * (no such extern func, or symbol is no identifier), ARGUMENT (no inputs, an unknown format, or an
@@ -306,17 +306,17 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_linked(kjit_module *module, const char
 
 /* The kinds of derivatives of a func f. See docs/derivatives.md. */
 typedef enum kjit_derivative {
-  /* forward: takes the parameters of f and a derivative for each chosen parameter, and returns the
-   * value of f and its directional derivative */
+  /* forward: takes f's parameters and a derivative for each chosen parameter, and returns the
+   * f's value and its directional derivative */
   KJIT_JVP,
-  /* reverse: takes the parameters of f and the derivative with respect to its result, and returns
-   * the value of f and the derivative with respect to each chosen parameter */
+  /* reverse: takes f's parameters and the derivative with respect to its result, and returns
+   * f's value and the derivative with respect to each chosen parameter */
   KJIT_VJP,
   /* reverse, for a func that returns a single float: returns only the derivatives */
   KJIT_GRAD
 } kjit_derivative;
 
-/* Creates a module in which a func computes the derivative of a func of the module.
+/* Creates a module in which a func computes the derivative of one func in the module.
  *
  * For a func f it is called `jvp_f`, `vjp_f` or `grad_f`, or, if the module has this name, the
  * first free name among `jvp_f_2`, `jvp_f_3` and so on. The func can be used like any other func:
@@ -328,13 +328,13 @@ typedef enum kjit_derivative {
  * yet: for KJIT_JVP a parameter is chosen unless its declared type holds no floats, and a call that
  * passes an integer for it fails (TYPE).
  *
- * A reverse derivative has, after the other parameters, another array for each chosen array of
+ * A reverse derivative has, after the other parameters, another array for each chosen array in
  * floats, and adds the derivatives to it. A parameter without a type counts as an array if f
  * indexes it or passes it to a derivative. A vector or number that f uses in this way needs a type.
  *
  * derived receives the new module, which the caller releases (kjit_release_module). function
  * receives its new func, borrowed from derived. After an error neither is set. Only the first
- * compilation of the func shows whether f has a derivative.
+ * compiling the func shows whether f has a derivative.
  *
  * Any thread may call it. Errors: NAME (the module has no such func), UNSUPPORTED (a built-in),
  * MISUSE (a NULL, an unknown kind, a parameter that does not exist, occurs twice or is const, a
@@ -354,7 +354,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
  * kernel: k, whose body is loops over a grid_range. parameters: the numbers, from 0, of the
  * count chosen parameters, which include the arrays that k stores to; read during the call only.
  * The derivative of a scalar is an array of one element. If count is 0, all arrays that may hold
- * floats are chosen. An array of integers needs a declared type in this case. A parameter without a
+ * floats are chosen. An integer array needs a declared type in this case. A parameter without a
  * type counts as an array if k indexes it.
  *
  * derived: the new module, which the application releases (kjit_release_module). adjoint: its new
@@ -368,27 +368,27 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint
                                                  size_t count, kjit_module **derived,
                                                  kjit_kernel **adjoint);
 
-/* Returns the name of a kernel of the module, in order, borrowed, or NULL if index is too large. */
+/* Returns the name of a kernel in the module, in order, borrowed, or NULL if index is too large. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
-/* Returns the name of a func for kjit_get_function, including extern funcs, like
- * kjit_get_kernel_name. Here and below, imported declarations follow those of the module. */
+/* Returns a func name for kjit_get_function, including extern funcs, like
+ * kjit_get_kernel_name. Here and below, imported declarations follow the module's own. */
 KJIT_API const char *kjit_get_function_name(kjit_module *module, size_t index);
-/* Returns the name of a constant for kjit_set_constant, like kjit_get_kernel_name. */
+/* Returns a constant's name for kjit_set_constant, like kjit_get_kernel_name. */
 KJIT_API const char *kjit_get_constant_name(kjit_module *module, size_t index);
 
-/* Returns the type of a struct that the module declares or imports. Errors: NAME. */
+/* Returns the type for a struct that the module declares or imports. Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_struct(kjit_module *module, const char *name,
                                                 kjit_type *type);
-/* Returns the name of a struct for kjit_get_struct, like kjit_get_kernel_name. */
+/* Returns a struct name for kjit_get_struct, like kjit_get_kernel_name. */
 KJIT_API const char *kjit_get_struct_name(kjit_module *module, size_t index);
 
-/* Properties of a parameter from the declaration of its kernel. */
+/* A parameter's properties in its kernel's declaration. */
 typedef struct kjit_parameter_info {
   uint32_t size_bytes; /* sizeof(kjit_parameter_info), set by the application */
   /* KJIT_ANY without an annotation, or if the annotation depends on another parameter */
   kjit_type annotation;
   const char *name;    /* borrowed from the module */
-  uint8_t is_const;    /* compile-time value, which is part of the key */
+  uint8_t is_const;    /* compile-time value, which the key contains */
   uint8_t has_default; /* can be omitted at the end of the arguments */
   uint8_t is_function; /* func parameter */
   /* for arrays: whether the kernel, and funcs that it calls, may read and write elements;
@@ -397,19 +397,19 @@ typedef struct kjit_parameter_info {
   uint8_t reserved[3]; /* 0 */
 } kjit_parameter_info;
 
-/* Describes a parameter of a kernel, for front ends and tools that bind arguments by name. Errors:
+/* Describes a kernel parameter, for front ends and tools that bind arguments by name. Errors:
  * ARGUMENT if index is too large. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index,
                                                         kjit_parameter_info *info);
-/* Describes a parameter of a func, like kjit_get_parameter_info. Errors: ARGUMENT also for
+/* Describes a func parameter, like kjit_get_parameter_info. Errors: ARGUMENT also for
  * built-ins and extern funcs, because their bodies are not known. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function_parameter_info(kjit_function *function,
                                                                  size_t index,
                                                                  kjit_parameter_info *info);
 
-/* ---- builder: builds the tree of the text form, with a call for each node ----
+/* ---- builder: builds the text form's tree, with a call for each node ----
  *
- * Functions that create parts of the module are called kjit_build_*; create, destroy, finish, get
+ * Functions that create parts in the module are called kjit_build_*; create, destroy, finish, get
  * and set functions manage the builder.
  *
  * Errors. The functions do not return errors. The builder records the first error with its
@@ -431,7 +431,7 @@ typedef enum kjit_op {
 #define KJIT_ROW(name, text, precedence, class_) KJIT_OP_##name,
 #include <kjit/ops.def>
 #undef KJIT_ROW
-  /* number of operators, which grows with versions */
+  /* operator count, which grows with versions */
   KJIT_OP_COUNT
 } kjit_op;
 
@@ -442,24 +442,24 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_builder(kjit_context *context, const
 /* Destroys a builder, which can be NULL, and discards its unfinished module. Finished modules stay
  * valid. */
 KJIT_API void kjit_destroy_builder(kjit_builder *builder);
-/* Returns the context of the builder, which must still exist. */
+/* Returns the builder's context, which must still exist. */
 KJIT_API kjit_context *kjit_get_builder_context(const kjit_builder *builder);
 /* Verifies and creates the module. Afterwards the builder is empty and can be used again, also
- * after an error. Errors: the first recorded error, or errors of the verifier. */
+ * after an error. Errors: the first recorded error, or the verifier's errors. */
 KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module);
-/* Sets the trust of the module under construction, until it is finished. DEFAULT means
+/* Sets the trust in the module under construction, until it is finished. DEFAULT means
  * kjit_config.trust. A front end for guests sets GUEST, and kjit_finish_builder then rejects code
  * that guests may not use (REFUSED). Recorded error: MISUSE (unknown trust). */
 KJIT_API void kjit_set_builder_trust(kjit_builder *builder, kjit_trust trust);
-/* Returns the status of the first recorded error, or KJIT_OK, so that a long front end can stop
+/* Returns the first recorded error's status, or KJIT_OK, so that a long front end can stop
  * early. */
 KJIT_API kjit_status kjit_get_builder_status(const kjit_builder *builder);
-/* Sets the location of the following nodes in the front end's source; diagnostics name it. file is
+/* Sets the following nodes' location in the front end's source; diagnostics name it. file is
  * copied. NULL means the module's name. */
 KJIT_API void kjit_set_builder_location(kjit_builder *builder, const char *file, uint32_t line,
                                         uint32_t column);
 
-/* Sets the text of a source that kjit_set_builder_location names, so that diagnostics quote its
+/* Sets the text for a source that kjit_set_builder_location names, so that diagnostics quote its
  * lines with a caret. It can be called before or after the locations are set. The text, size_bytes
  * bytes of any content, is copied and used only in messages. If file is NULL, it is the source with
  * the module's name. Nodes without a location stay without a location. */
@@ -515,15 +515,15 @@ KJIT_API kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type,
                                         const kjit_node *parts, size_t count);
 /* Returns a type for the other calls of this builder, which may use it any number of times. For a
  * type parameter this is the type passed by the caller; for any other name x it is `dtype(x)`. To
- * pass a type as an argument of a call, pass the node of the type parameter, or
+ * pass a type as a call's argument, pass the type parameter's node, or
  * kjit_build_function_value(b, "f32") for a fixed type. Returns KJIT_VOID if node is not a name. */
 KJIT_API kjit_type kjit_build_type_of(kjit_builder *builder, kjit_node node);
-/* Returns a call of a built-in, func or func parameter by name, or `T(x)` for a type parameter. It
+/* Returns a call to a built-in, func or func parameter by name, or `T(x)` for a type parameter. It
  * also returns thread indices: kjit_build_call(b, "threadIdx.x", NULL, 0), "laneid". A func can be
  * called before it is begun. */
 KJIT_API kjit_node kjit_build_call(kjit_builder *builder, const char *function,
                                    const kjit_node *arguments, size_t count);
-/* Returns the func called name as a value, for use as an argument of a call. */
+/* Returns the func called name as a value, for use as an argument to a call. */
 KJIT_API kjit_node kjit_build_function_value(kjit_builder *builder, const char *name);
 /* Returns `array[indices]`: an element, or a view if an index is a slice. It can be the target of
  * kjit_build_assign. */
@@ -533,8 +533,8 @@ KJIT_API kjit_node kjit_build_index(kjit_builder *builder, kjit_node array,
  * omits a part. */
 KJIT_API kjit_node kjit_build_slice(kjit_builder *builder, kjit_node first, kjit_node stop,
                                     kjit_node step);
-/* Returns a field: "shape", "strides", "size", "ndim" or "T" of an array, a field of a struct, or
- * "x" of a vector. It can be the target of kjit_build_assign. */
+/* Returns a field: "shape", "strides", "size", "ndim" or "T" for an array, a struct field, or
+ * "x" for a vector. It can be the target of kjit_build_assign. */
 KJIT_API kjit_node kjit_build_select_field(kjit_builder *builder, kjit_node x, const char *field);
 /* Returns `(items)`; without items `()`. */
 KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
@@ -542,23 +542,23 @@ KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *item
 /* Adds `let name = value` and returns the name. This and the following functions add statements. */
 KJIT_API kjit_node kjit_build_let(kjit_builder *builder, const char *name, kjit_node value);
 /* Adds `var name`. If type is KJIT_ANY, the value determines it. value 0 means `var x` without a
- * value; with KJIT_ANY its type is then the common type of all assignments. */
+ * value; with KJIT_ANY its type is then the assignments' common type. */
 KJIT_API kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type,
                                   kjit_node value);
 /* Adds a shared array with compile-time extents. With rank 1 and extents NULL it is the dynamic
- * shared memory of the launch. */
+ * the launch's shared memory. */
 KJIT_API kjit_node kjit_build_shared(kjit_builder *builder, const char *name, kjit_type element,
                                      const kjit_node *extents, size_t rank);
 /* Adds `local name: element[extents]`: an array for each thread, with compile-time extents. */
 KJIT_API kjit_node kjit_build_local(kjit_builder *builder, const char *name, kjit_type element,
                                     const kjit_node *extents, size_t rank);
 /* Adds an assignment. place is an index node, a field of an element or a var, or a var. op is
- * KJIT_OP_STORE or the operator of a compound assignment. */
+ * KJIT_OP_STORE or a compound assignment's operator. */
 KJIT_API void kjit_build_assign(kjit_builder *builder, kjit_node place, kjit_op op,
                                 kjit_node value);
 /* Adds a call as a statement. Its result is discarded. */
 KJIT_API void kjit_build_evaluate(kjit_builder *builder, kjit_node call);
-/* Adds `print(items)`: one line of values and strings. */
+/* Adds `print(items)`: one line with values and strings. */
 KJIT_API void kjit_build_print(kjit_builder *builder, const kjit_node *items, size_t count);
 /* Adds `assert condition, message`, which is compiled if KJIT_CHECK_ASSERT is on. message can be
  * NULL. */
@@ -567,7 +567,7 @@ KJIT_API void kjit_build_assert(kjit_builder *builder, kjit_node condition, cons
 KJIT_API void kjit_build_raise(kjit_builder *builder, const char *message);
 /* Begins `if condition`. kjit_build_end ends it; kjit_build_else begins its else branch. */
 KJIT_API void kjit_build_if(kjit_builder *builder, kjit_node condition);
-/* Begins the else branch of the innermost open if. */
+/* Begins the else branch for the innermost open if. */
 KJIT_API void kjit_build_else(kjit_builder *builder);
 /* Begins `while condition`. The condition is evaluated before each iteration. */
 KJIT_API void kjit_build_while(kjit_builder *builder, kjit_node condition);
@@ -576,7 +576,7 @@ KJIT_API void kjit_build_while(kjit_builder *builder, kjit_node condition);
  * the loop variable is a tuple. */
 KJIT_API kjit_node kjit_build_for_range(kjit_builder *builder, const char *name, kjit_node first,
                                         kjit_node stop, kjit_node step);
-/* Begins `for name in value` and returns the loop variable. The loop runs over the items of a
+/* Begins `for name in value` and returns the loop variable. The loop runs over the items in a
  * tuple, with a copy of the body for each item, or along the first dimension of an array. */
 KJIT_API kjit_node kjit_build_for_items(kjit_builder *builder, const char *name, kjit_node value);
 /* Begins a grid_range over 1 to 3 extents and writes the loop variables to variables[rank]. */
@@ -589,7 +589,7 @@ KJIT_API void kjit_build_for_block(kjit_builder *builder, const kjit_node *exten
 KJIT_API void kjit_build_end(kjit_builder *builder);
 /* Leaves the innermost loop. */
 KJIT_API void kjit_build_break(kjit_builder *builder);
-/* Continues with the next iteration of the innermost loop. */
+/* Continues with the innermost loop's next iteration. */
 KJIT_API void kjit_build_continue(kjit_builder *builder);
 KJIT_API void kjit_build_return(kjit_builder *builder, kjit_node value); /* 0 means no value */
 

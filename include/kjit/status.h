@@ -4,13 +4,13 @@
  *
  * Errors. A function that can fail returns kjit_status and writes results through its last
  * parameters, only with KJIT_OK. The diagnostics of a failed call are kept for each context and
- * thread until the next failing call of that thread on the context. No function prints, exits or
+ * thread until the thread's next failing call on the context. No function prints, exits or
  * aborts.
  *
  * Ownership. Objects with create and destroy have a single owner, and destroy(NULL) has no effect.
  * Objects with retain and release are reference counted and thread safe. A get function returns a
  * borrowed pointer, which is valid as long as the object that it came from. The caller frees the
- * result of a copy function with kjit_free. kjit copies strings and arrays that are passed in,
+ * a copy function's result with kjit_free. kjit copies strings and arrays that are passed in,
  * unless the parameter is described as "kept".
  *
  * Threads. Any number of threads can use a context, module, kernel, function, specialization,
@@ -18,14 +18,14 @@
  * Do not cancel a thread (pthread_cancel) during a call, because other threads could wait for its
  * work.
  *
- * Contexts. kjit_get_module_context and similar functions return the context of an object, so that
+ * Contexts. kjit_get_module_context and similar functions return an object's context, so that
  * a program can read its diagnostics. The context is borrowed. They return NULL for NULL and for an
  * object whose context no longer exists, and never fail.
  *
  * Structs. A struct that can grow starts with size_bytes, which the application sets to the
  * struct's sizeof. All other fields default to 0: `kjit_config config = { .size_bytes = sizeof
  * config };`. kjit reads and writes only this number of bytes, so an application built with older
- * headers still works. Fields that this version of kjit does not know must be 0 in inputs and are
+ * headers still works. Fields that this kjit version does not know must be 0 in inputs and are
  * set to 0 in outputs. Functions that take such a struct return MISUSE if size_bytes is 0 or
  * smaller than the struct's oldest form. In structs that kjit passes to the application
  * (kjit_diagnostic, kjit_cache_entry, kjit_import_source), kjit sets size_bytes, and fields after
@@ -51,7 +51,7 @@
 #define KJIT_API
 #endif
 
-/* Major version of these headers. Another major version can lack parts of this interface. */
+/* These headers' major version. Another major version can lack parts of this interface. */
 #define KJIT_VERSION_MAJOR 0
 /* Minor version. It increases when the interface grows. */
 #define KJIT_VERSION_MINOR 2
@@ -65,21 +65,21 @@
 extern "C" {
 #endif
 
-/* owns all other objects; objects of different contexts cannot be combined */
+/* owns all other objects; objects from different contexts cannot be combined */
 typedef struct kjit_context kjit_context;
 typedef struct kjit_device kjit_device; /* a GPU, or the CPU */
-typedef struct kjit_stream kjit_stream; /* a queue of launches and copies on a device */
+typedef struct kjit_stream kjit_stream; /* a queue for launches and copies on a device */
 
-/* Result of a function: KJIT_OK, KJIT_NOT_READY, or the kind of error. */
+/* A function's result: KJIT_OK, KJIT_NOT_READY, or the kind of error. */
 typedef enum kjit_status {
 #define KJIT_ROW(name, text) KJIT_##name,
 #include <kjit/status.def>
 #undef KJIT_ROW
-  /* number of status codes, which grows with versions */
+  /* status code count, which grows with versions */
   KJIT_STATUS_COUNT
 } kjit_status;
 
-/* Severity of a message. */
+/* Message severity. */
 typedef enum kjit_severity {
   /* the call failed */
   KJIT_SEVERITY_ERROR,
@@ -91,14 +91,14 @@ typedef enum kjit_severity {
   KJIT_SEVERITY_NOTE
 } kjit_severity;
 
-/* Why a thread of a kernel failed. */
+/* Why a kernel's thread failed. */
 typedef enum kjit_failure {
   KJIT_FAILURE_NONE = 0,     /* the message is not about a failing thread */
   KJIT_FAILURE_RAISE = 1,    /* `raise` */
-  KJIT_FAILURE_ASSERT = 2,   /* the condition of an `assert` is false */
+  KJIT_FAILURE_ASSERT = 2,   /* an `assert` condition is false */
   KJIT_FAILURE_BOUNDS = 3,   /* an index or a slice is out of bounds */
   KJIT_FAILURE_DIVISION = 4, /* a division by zero */
-  /* the thread passed a barrier at which other threads of the block wait */
+  /* the thread passed a barrier at which other threads in the block wait */
   KJIT_FAILURE_BARRIER = 5,
   KJIT_FAILURE_UNINITIALIZED = 6, /* a read of uninitialized memory */
   KJIT_FAILURE_RACE = 7,          /* a data race with another thread */
@@ -110,7 +110,7 @@ typedef enum kjit_failure {
   KJIT_FAILURE_WAIT = 13          /* the thread waits in a loop for a thread that does not run */
 } kjit_failure;
 
-/* Errors that a front end may handle in its own way. The text of a message can change with each
+/* Errors that a front end may handle in its own way. A message's text can change with each
  * version, but the code stays. */
 typedef enum kjit_error_code {
 #define KJIT_ROW(name, text) KJIT_CODE_##name,
@@ -140,7 +140,7 @@ typedef struct kjit_phrase {
 
 /* A message. Remarks give advice, such as "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
-  uint32_t size_bytes; /* size of this struct; kjit sets it in its own diagnostics */
+  uint32_t size_bytes; /* this struct's size; kjit sets it in its own diagnostics */
   /* severity */
   kjit_severity severity;
   /* error, or KJIT_OK if nothing failed */
@@ -152,44 +152,44 @@ typedef struct kjit_diagnostic {
   const char *source_line; /* source line for a caret, or NULL */
   /* If not NONE, the message is about a failing thread, and the following fields are set. */
   kjit_failure failure;
-  /* index of the block, and index of the thread in it, x first; all 0 in a func that the
+  /* the block's index, and the thread's index in it, x first; all 0 in a func that the
    * application called */
   uint32_t block[3], thread[3];
   int32_t is_whole_block; /* not 0 if the whole block failed; `thread` is then undefined */
   /* for RAISE and ASSERT: message in the kernel, or NULL if the assert has no message */
   const char *failure_text;
-  kjit_error_code code; /* code of an error, otherwise KJIT_CODE_NONE */
+  kjit_error_code code; /* an error's code, otherwise KJIT_CODE_NONE */
   /* phrases in the message, or NULL if there are none */
   const kjit_phrase *phrases;
-  size_t phrase_count; /* number of phrases */
+  size_t phrase_count; /* phrase count */
 } kjit_diagnostic;
 
-/* Returns the library's version in the format of KJIT_VERSION_NUMBER, which is the version of the
+/* Returns the library's version in KJIT_VERSION_NUMBER format, which is the version in the
  * headers. It never fails. */
 KJIT_API uint32_t kjit_get_version(void);
 
-/* Returns the name of a status, such as "KJIT_ERROR_TYPE", or "KJIT_STATUS_UNKNOWN" for an unknown
+/* Returns a status name, such as "KJIT_ERROR_TYPE", or "KJIT_STATUS_UNKNOWN" for an unknown
  * number. The string is static. It never fails. */
 KJIT_API const char *kjit_get_status_name(kjit_status status);
 
-/* Returns the name of a code, such as "ARRAY_AS_NUMBER", or NULL for an unknown number. The string
+/* Returns a code's name, such as "ARRAY_AS_NUMBER", or NULL for an unknown number. The string
  * is static. It never fails. */
 KJIT_API const char *kjit_get_error_code_name(kjit_error_code code);
 
-/* Returns the name of a phrase, such as "LOOP_BOUND", or NULL for an unknown number. The string is
+/* Returns a phrase's name, such as "LOOP_BOUND", or NULL for an unknown number. The string is
  * static. It never fails. */
 KJIT_API const char *kjit_get_phrase_name(kjit_phrase_code code);
 
 /* Returns a diagnostic of this thread's last failed call on the context, in order, or NULL if index
  * is too large. Notes follow the message that they explain. The diagnostic is borrowed until the
- * next failing call of this thread. */
+ * thread's next failing call. */
 KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index);
 
 /* Returns all diagnostics as text with source lines and carets, as the tools print them. Free the
  * text with kjit_free. Returns NULL only if memory is exhausted. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
-/* Prints what failed, the name of the status and all diagnostics to stderr, for programs that
+/* Prints what failed, the status name and all diagnostics to stderr, for programs that
  * report errors in this way. action says what the program tried, for example "vector_add". action
  * and context can be NULL. If status is KJIT_OK, the function prints nothing. It keeps the
  * diagnostics. */
@@ -202,7 +202,7 @@ KJIT_API char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic);
 /* Frees memory that a copy function returned. Both parameters can be NULL. */
 KJIT_API void kjit_free(kjit_context *context, void *memory);
 
-/* Runs CPU launches on threads of the application.
+/* Runs CPU launches on application threads.
  *
  * run must call body(data, index) exactly once for each index below count before it returns.
  * Otherwise the launch returns MISUSE. Several launches can call run at the same time. Small
@@ -210,27 +210,27 @@ KJIT_API void kjit_free(kjit_context *context, void *memory);
  * be called from any thread. Do not leave body with longjmp or an exception. */
 typedef struct kjit_executor {
   uint32_t size_bytes;  /* sizeof(kjit_executor) */
-  uint32_t concurrency; /* number of bodies that run at the same time; 0 counts as 1 */
-  void *user;           /* first argument of run */
-  /* The threads need a stack of 128 KiB. kjit provides a larger stack for code that needs it. */
+  uint32_t concurrency; /* bodies that run at the same time; 0 counts as 1 */
+  void *user;           /* run's first argument */
+  /* The threads need a 128 KiB stack. kjit provides a larger stack for code that needs it. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
-/* Provides device memory of the application in place of kjit's pool, for example from RMM or a
+/* Provides the application's device memory in place of kjit's pool, for example from RMM or a
  * framework.
  *
  * kjit calls both functions from any thread, several at the same time, for GPUs only. stream is the
  * stream in whose order the memory can be used and is released. NULL means the default stream. The
- * functions must not call functions of kjit that launch, allocate, release or wait. allocate
+ * functions must not call kjit functions that launch, allocate, release or wait. allocate
  * returns at least size_bytes, aligned to 256 bytes, or NULL. After NULL, kjit may release pending
- * memory and call allocate again. If this fails as well, the call of kjit returns DEVICE_MEMORY.
+ * memory and call allocate again. If this fails as well, the kjit call returns DEVICE_MEMORY.
  *
  * kjit does not call allocate for a capturing stream; creating an array on such a stream returns
  * MISUSE. Memory that is lost with its device (kjit_reset_device) is released as well. Pinned,
  * mapped, managed and shared arrays always come from the driver. */
 typedef struct kjit_device_allocator {
   uint32_t size_bytes; /* sizeof(kjit_device_allocator) */
-  void *user;          /* first argument of both functions */
+  void *user;          /* both functions' first argument */
   /* returns memory or NULL */
   void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
   /* receives memory from allocate and the same size */
@@ -247,7 +247,7 @@ typedef struct kjit_device_allocator {
  * store can be NULL if entries need no release or cannot be added. */
 typedef struct kjit_cache_store {
   uint32_t size_bytes; /* sizeof(kjit_cache_store) */
-  void *user;          /* first argument of all functions */
+  void *user;          /* all functions' first argument */
   /* returns 1 if it finds the key; data must stay valid until release */
   int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes);
   /* releases data from load; can be NULL */
@@ -263,12 +263,12 @@ enum {
   KJIT_CHECK_NONE = 0,
   /* array indices */
   KJIT_CHECK_BOUNDS = 1,
-  /* divisions of integers and floats by 0, and a `range` with step 0 */
+  /* integer and float divisions by 0, and a `range` with step 0 */
   KJIT_CHECK_DIVISION = 2,
   /* `assert` */
   KJIT_CHECK_ASSERT = 4,
   KJIT_CHECK_USUAL = 7, /* bounds, division and assert */
-  /* A barrier that some threads of the block do not reach although they have not left the kernel.
+  /* A barrier that some threads in the block do not reach although they have not left the kernel.
    * This check and the next two exist only on the CPU. A GPU returns UNSUPPORTED. */
   KJIT_CHECK_BARRIER = 8,
   KJIT_CHECK_UNINITIALIZED = 16, /* reads of shared and local elements that were not written */
@@ -280,16 +280,16 @@ enum {
   /* The integer half of KJIT_CHECK_DIVISION: integer divisions by 0, which return 0 without the
    * check, and a `range` with step 0, which has no iterations without the check. */
   KJIT_CHECK_INTEGER_DIVISION = 64,
-  /* The floating-point half of KJIT_CHECK_DIVISION: divisions of floats and complex numbers by 0,
+  /* The floating-point half of KJIT_CHECK_DIVISION: float and complex divisions by 0,
    * which return an infinity or NaN without the check. */
   KJIT_CHECK_FLOAT_DIVISION = 128
 };
 
-/* Trust in the author of a source, which decides what the source may do
+/* Trust in a source's author, which decides what the source may do
  * (docs/architecture/guests.md). */
 typedef enum kjit_trust {
-  /* The value of kjit_config.trust. As kjit_config.trust it means HOST; for an import it means the
-   * trust of the importing source. */
+  /* The value in kjit_config.trust. As kjit_config.trust it means HOST; for an import it means the
+   * importing source's trust. */
   KJIT_TRUST_DEFAULT = 0,
   /* trusted like the application: the whole language is allowed */
   KJIT_TRUST_HOST = 1,
@@ -301,14 +301,14 @@ typedef enum kjit_trust {
 /* The source for an import. kjit sets size_bytes and clears the other fields, and the application
  * fills them in. The strings must stay valid until the call of kjit_parse_module returns. */
 typedef struct kjit_import_source {
-  uint32_t size_bytes; /* size of this struct, set by kjit */
-  /* Name of the source in diagnostics, which also identifies it. kjit does not read a source again
+  uint32_t size_bytes; /* this struct's size, set by kjit */
+  /* The source's name in diagnostics, which also identifies it. kjit does not read a source again
    * if the module already has a source with this name. */
   const char *name;
   /* text in UTF-8 */
   const char *text;
-  size_t text_bytes; /* length of text without a terminating 0 */
-  kjit_trust trust;  /* default: trust of the importing source */
+  size_t text_bytes; /* text length without a terminating 0 */
+  kjit_trust trust;  /* default: the importing source's trust */
 } kjit_import_source;
 
 /* Debug information in compiled kernels. FULL adds lines and variables for gdb and cuda-gdb and
@@ -327,7 +327,7 @@ typedef enum kjit_debug {
  *
  * A compilation that exceeds a limit returns KJIT_ERROR_LIMIT, with the limit, the value and the
  * location in the diagnostic, and has no other effect. 0 means the default, KJIT_NO_LIMIT means no
- * limit. limits.def has the names of the limits in the tools.
+ * limit. limits.def has the limits' names in the tools.
  *
  * kjit checks each limit when the value grows. It checks the time, and kjit_interrupt, between
  * statements and expressions, between passes, and before LLVM generates code, but not inside an
@@ -335,7 +335,7 @@ typedef enum kjit_debug {
  * instructions. */
 typedef struct kjit_compile_limits {
   uint32_t size_bytes; /* sizeof(kjit_compile_limits) */
-  uint64_t time_ns;    /* processor time of the compiling thread; default 20 s */
+  uint64_t time_ns;    /* the compiling thread's processor time; default 20 s */
   /* Function instances. Each function has an instance for each combination of argument types,
    * literals and funcs. Default 4096. */
   uint64_t instances;
@@ -346,12 +346,12 @@ typedef struct kjit_compile_limits {
   /* LLVM instructions at the same time, including all copies of unrolled loops; default
    * 1,000,000 */
   uint64_t instructions;
-  /* memory of kjit for the typed kernel IR and related data; default 4 GiB. Memory of LLVM depends
-   * on the number of instructions. */
+  /* kjit's memory for the typed kernel IR and related data; default 4 GiB. LLVM's memory depends
+   * on the instruction count. */
   uint64_t memory_bytes;
-  uint64_t code_bytes; /* size of the PTX, assembly or object; default 64 MiB */
+  uint64_t code_bytes; /* PTX, assembly or object size; default 64 MiB */
 } kjit_compile_limits;
-/* Value of a field of kjit_compile_limits that means no limit. */
+/* A kjit_compile_limits value that means no limit. */
 #define KJIT_NO_LIMIT UINT64_MAX
 
 /* Whether a launch that finds no code may run plain code. The compiler makes plain code with few
@@ -381,40 +381,40 @@ typedef enum kjit_plain_code {
 /* Options of kjit_create_context. */
 typedef struct kjit_config {
   uint32_t size_bytes;           /* sizeof(kjit_config) */
-  const kjit_executor *executor; /* default NULL: threads of kjit; copied */
-  /* default NULL: libkjit-compiler next to libkjit, then the search path of the loader; loaded at
+  const kjit_executor *executor; /* default NULL: kjit's threads; copied */
+  /* default NULL: libkjit-compiler next to libkjit, then the loader's search path; loaded at
    * the first cache miss */
   const char *compiler_path;
-  /* Math functions for GPUs: a file of LLVM bitcode, or "libclc", which is part of the compiler
-   * library and the same on every machine. The default NULL means libdevice of an installed CUDA
+  /* Math functions for GPUs: an LLVM bitcode file, or "libclc", which is part of the compiler
+   * library and the same on every machine. The default NULL means libdevice from an installed CUDA
    * toolkit, or "libclc" without a toolkit. */
   const char *libdevice_path;
   /* Receives diagnostics, including warnings and remarks, as they arise. kjit calls it from any
    * thread, several at the same time. It must not call functions that launch, wait, release or
    * destroy. Default NULL. */
   void (*on_diagnostic)(void *user, const kjit_diagnostic *diagnostic);
-  void *user;      /* first argument of on_diagnostic; kept */
+  void *user;      /* on_diagnostic's first argument; kept */
   uint32_t checks; /* KJIT_CHECK_* for kernels; default KJIT_CHECK_NONE */
-  /* Directory of the disk cache, see cache.h. The default NULL means $XDG_CACHE_HOME/kjit or
+  /* The disk cache's directory, see cache.h. The default NULL means $XDG_CACHE_HOME/kjit or
    * $HOME/.cache/kjit, if it is an absolute path, otherwise no disk cache. "" means no disk
    * cache. */
   const char *cache_directory;
-  /* Maximum size of the disk cache. The least recently used entries are removed first. Default 0: 1
+  /* The disk cache's maximum size. The least recently used entries are removed first. Default 0: 1
    * GiB. */
   uint64_t cache_limit_bytes;
   /* Receives the lines that kernels `print`: one or several whole lines in UTF-8, each with a
    * newline, and a terminating 0. Default NULL: the lines are dropped.
    *
-   * kjit calls it from threads that are in a call of kjit, one thread at a time and without holding
-   * a lock. For a CPU launch the call comes before the launch returns, in the order of the blocks.
+   * kjit calls it from threads that are in a kjit call, one thread at a time and without holding
+   * a lock. For a CPU launch the call comes before the launch returns, in block order.
    * For a GPU it comes from kjit_synchronize_*, kjit_copy, kjit_fill, kjit_export_array and
-   * kjit_destroy_context, in the order of the threads. If another thread is in on_print, that
-   * thread receives the lines. on_print must not call functions of the context. */
+   * kjit_destroy_context, in thread order. If another thread is in on_print, that
+   * thread receives the lines. on_print must not call functions on the context. */
   void (*on_print)(void *user, const char *text, size_t size_bytes);
-  /* Buffer of a GPU for printed lines. A warning counts the lines that did not fit. Default 0: 1
+  /* A GPU's buffer for printed lines. A warning counts the lines that did not fit. Default 0: 1
    * MiB. */
   uint64_t print_buffer_bytes;
-  /* Folders, separated by `:`, that `import "file"` searches after the folder of the importing
+  /* Folders, separated by `:`, that `import "file"` searches after the importing source's folder
    * source. Default NULL: none. */
   const char *import_path;
   /* Resolves imports in place of files. It fills in the source that `import "name"` in the source
@@ -422,15 +422,15 @@ typedef struct kjit_config {
    * files. Applications that run kernels of others set it, so that imports cannot open files. */
   int (*find_import)(void *user, const char *importer, const char *name,
                      kjit_import_source *import);
-  /* Number of threads that compile in the background. Default 0: the number of cores, at most 8. */
+  /* Threads that compile in the background. Default 0: the core count, at most 8. */
   uint32_t compile_threads;
   /* Maximum number of specializations of a kernel that differ only in facts. Further launches run a
    * specialization without facts. Default 0: 16. */
   uint32_t variant_limit;
-  /* Maximum size of the loaded machine code. kjit unloads code that was not launched recently and
+  /* The loaded machine code's maximum size. kjit unloads code that was not launched recently and
    * loads it again on demand. Default 0: 256 MiB. */
   uint64_t code_limit_bytes;
-  /* default NULL: the pool of each device, see memory.h; copied */
+  /* default NULL: each device's pool, see memory.h; copied */
   const kjit_device_allocator *device_allocator;
   const kjit_cache_store *cache_store; /* default NULL: cache_directory; copied */
   /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
@@ -445,25 +445,25 @@ typedef struct kjit_config {
   int32_t interruptible;
   /* ignored; applications built with older headers have padding here */
   uint32_t reserved;
-  /* trust of modules that are parsed or built without an explicit trust; default KJIT_TRUST_HOST */
+  /* trust in modules that are parsed or built without an explicit trust; default KJIT_TRUST_HOST */
   kjit_trust trust;
-  /* path of the program that compiles in a child process; default NULL: kjit-compile-child, which
+  /* path to the program that compiles in a child process; default NULL: kjit-compile-child, which
    * is installed with libkjit */
   const char *compile_child_path;
-  /* Maximum time of a compilation in a child process. kjit then kills the process, and the
+  /* Maximum time for a compilation in a child process. kjit then kills the process, and the
    * compilation fails. Default 0: 600 s. KJIT_NO_LIMIT means no limit. */
   uint64_t compile_child_limit_ns;
-  /* If not 0, LLVM and the assembler of the CUDA driver run in child processes, one for each
-   * concurrent compilation. A crash is then the error KJIT_ERROR_COMPILER_LOST of one compilation,
+  /* If not 0, LLVM and the CUDA driver's assembler run in child processes, one for each
+   * concurrent compilation. A crash is then one compilation's error KJIT_ERROR_COMPILER_LOST,
    * and the next compilation uses a new child. LLVM is not loaded into the application, and
    * debuggers do not see code compiled for the CPU. The application receives SIGCHLD when a child
    * ends. Default 0. */
   int32_t compile_in_child;
   /* for each compilation; default NULL: all limits have their defaults; copied */
   const kjit_compile_limits *compile_limits;
-  /* Reports the progress of compilations. Default NULL.
+  /* Reports how compilations progress. Default NULL.
    *
-   * kjit calls it at the start of each stage with the name of the kernel or func and the name of
+   * kjit calls it when each stage starts with the name of the kernel or func and the name of
    * the stage from KJIT_STAGES: "typed", "llvm", "llvm-opt", then the requested stage, or "object"
    * or "ptx" for launches, and "cubin" if a driver generates machine code. stage is NULL at the
    * end, after success or failure. For child processes (compile_in_child) only "typed" and the end
@@ -471,13 +471,13 @@ typedef struct kjit_config {
    * at the same time. The strings are valid until it returns. It must not call functions of the
    * context. */
   void (*on_stage)(void *user, const char *name, const char *stage);
-  /* The machine that the context compiles for. NULL (default) means the devices of this machine.
+  /* The machine that the context compiles for. NULL (default) means this machine's devices.
    * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" (on aarch64 "armv8-a")
    * create a context for kjit_export_cache and kjit_export_code. It has one GPU of that
-   * architecture, or a CPU of that level, and needs no driver.
+   * architecture, or a CPU at that level, and needs no driver.
    *
    * A launch or an algorithm on this device compiles the kernels that it would run, and runs
-   * nothing. The arrays of such a GPU have no values, and copying them to the host returns
+   * nothing. Such a GPU's arrays have no values, and copying them to the host returns
    * KJIT_ERROR_UNSUPPORTED. For any other name, kjit_get_device returns KJIT_ERROR_ARGUMENT. */
   const char *target;
   /* The path of a file of compiled kernels, see kjit_open_cache. Launches search the file after the
@@ -485,16 +485,16 @@ typedef struct kjit_config {
    * cache is on; "" means no file. If the file cannot be used, the first compilation has a remark
    * and no error. */
   const char *shipped_cache;
-  /* With a GPU as target, the path of ptxas, the assembler of a CUDA toolkit; "" means the one that
+  /* With a GPU as target, the path to ptxas, a CUDA toolkit's assembler; "" means the one that
    * kjit finds as kjit_compile does. kjit_export_cache then also has machine code for exactly that
    * architecture, which a launch prefers to the PTX. The PTX stays for drivers that are older than
    * ptxas. If there is no ptxas, a launch returns KJIT_ERROR_NO_COMPILER. NULL (default) means that
    * only PTX is kept. Without target, the field has no effect. */
   const char *ptxas;
-  /* Number of CPU devices; 0 (default) means 1, and at most 64 are possible. More devices behave
+  /* CPU device count; 0 (default) means 1, and at most 64 are possible. More devices behave
    * like several GPUs, so that programs for several GPUs can be tested without any: an array
    * belongs to one device, and a launch on another device rejects it unless peer access is on.
-   * They share the cores, and host memory can be used on each of them. The tensor of such an array
+   * They share the cores, and host memory can be used on each of them. Such an array's tensor
    * has DLPack's device type for extensions, 12. */
   uint32_t cpu_devices;
   /* ignored; applications built with older headers have padding here */
@@ -518,7 +518,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
 KJIT_API kjit_context *kjit_retain_context(kjit_context *context);
 /* Removes an owner of a context, which can be NULL. The last owner destroys the context.
  *
- * The call then waits for running launches and calls of kjit_call_function; for interruptible code,
+ * The call then waits for running launches and kjit_call_function calls; for interruptible code,
  * kjit_interrupt ends them earlier. It frees all devices, memory, code and threads of the context.
  * Objects that the application still holds (modules, arrays, streams, events, graphs, prepared
  * launches, plans, interrupters) can only be released or destroyed afterwards. Each of them
@@ -531,13 +531,13 @@ KJIT_API kjit_context *kjit_retain_context(kjit_context *context);
 KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
 
 /* Interrupts everything launched in the context so far on all devices, including queued launches:
- * launches of interruptible code (kjit_config.interruptible) and calls of kjit_call_function.
+ * launches with interruptible code (kjit_config.interruptible) and kjit_call_function calls.
  *
- * Each launch ends with KJIT_ERROR_INTERRUPTED, which is reported like a failure of a kernel.
+ * Each launch ends with KJIT_ERROR_INTERRUPTED, which is reported like a kernel failure.
  * Arrays keep the values written so far, and all objects stay usable. Running compilations end with
  * the same status where they poll (see kjit_compile_limits), in any context, but not in child
  * processes (compile_in_child). Later launches and compilations are not affected. The next
- * compilation of the same kernel starts again.
+ * compilation for the same kernel starts again.
  *
  * The call returns immediately. Any thread and signal handlers can call it while the context
  * exists. */
@@ -549,7 +549,7 @@ KJIT_API void kjit_interrupt(kjit_context *context);
  * first: the compiler must not run while exit() destroys its data. kjit_interrupt shortens the
  * wait.
  *
- * Any thread can call it, but no signal handler and no callback of kjit. If context is NULL, and in
+ * Any thread can call it, but no signal handler and no kjit callback. If context is NULL, and in
  * a forked child, it does nothing. */
 KJIT_API void kjit_stop_background(kjit_context *context);
 
@@ -578,7 +578,7 @@ typedef struct kjit_statistics {
   uint64_t imports;
 } kjit_statistics;
 
-/* Returns the counters of a context. Errors: MISUSE. */
+/* Returns a context's counters. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
 
 #ifdef __cplusplus
