@@ -274,9 +274,9 @@ const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **
   if (!builtin) *reason = decl ? ": it is the name of a kernel or constant" : "";
   else if (builtin->flags & KJ_NAME) *reason = ": it is the name of a built-in value";
   else if (!ki_can_hand_over(builtin))
-    *reason = ": this built-in cannot be passed as a func; declare a func that calls it";
+    *reason = ": this built-in cannot be passed as a function; declare a function that calls it";
   else if (ki_is_writer(builtin))
-    *reason = ": this built-in modifies its arguments; declare a func that calls it";
+    *reason = ": this built-in modifies its arguments; declare a function that calls it";
   else return get_builtin_func(module, builtin);
   return NULL;
 }

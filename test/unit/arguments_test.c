@@ -204,7 +204,7 @@ static void test_const_and_func(void **state)
   arguments[2] = kjit_arg_function(foreign);
   expect_failure(
     kernel, arguments, 3,
-    "parameter `f`: expected a func of the kernel's module, got a func of another module");
+    "parameter `f`: expected a function of the kernel's module, got a function of another module");
   kjit_function *minimum, *again;
   assert_int_equal(kjit_get_function(module, "min", &minimum), KJIT_OK);
   assert_int_equal(kjit_get_function(module, "min", &again), KJIT_OK);
@@ -216,13 +216,13 @@ static void test_const_and_func(void **state)
   arguments[2] = kjit_arg_function(foreign);
   expect_failure(
     kernel, arguments, 3,
-    "parameter `f`: expected a func of the kernel's module, got a func of another module");
+    "parameter `f`: expected a function of the kernel's module, got a function of another module");
   kjit_arg result;
   assert_int_equal(kjit_call_function(minimum, arguments, 2, &result), KJIT_ERROR_ARGUMENT);
   arguments[2] = kjit_arg_number(1);
-  expect_failure(kernel, arguments, 3, "parameter `f`: expected a func, got a number");
+  expect_failure(kernel, arguments, 3, "parameter `f`: expected a function, got a number");
   arguments[2] = kjit_arg_function(NULL);
-  expect_failure(kernel, arguments, 3, "parameter `f`: expected a func, got NULL");
+  expect_failure(kernel, arguments, 3, "parameter `f`: expected a function, got NULL");
   float complex_number[2] = { 1, 2 };
   arguments[1] = kjit_arg_value(KJIT_C64, complex_number);
   expect_failure(kernel, arguments, 3,
@@ -234,7 +234,7 @@ static void test_const_and_func(void **state)
   arguments[0] = kjit_arg_function(function);
   expect_failure(kernel, arguments, 3,
                  "parameter `r`: expected a value or an array, because only a parameter declared "
-                 "`: func` takes a func, got a func");
+                 "`: func` takes a function, got a function");
 }
 
 static kjit_layout layout_of(kjit_context *context)

@@ -821,7 +821,7 @@ static void test_compile_signatures(void **state)
     { "f32[:], f32, i32, g, 1, 2, 3", KJIT_ERROR_ARGUMENT,
       "kernel `k`: expected 5 arguments in the signature, got 7" },
     { "f32[:], f32, i32, h", KJIT_ERROR_NAME,
-      "parameter `f`: expected the name of a func, got `h`" },
+      "parameter `f`: expected the name of a function, got `h`" },
     { "f32[:], f32, f32[:], g", KJIT_ERROR_ARGUMENT, "parameter `n`: expected i32, got `f32[:]`" },
     { "f32[:], f32, i32, g, f32", KJIT_ERROR_ARGUMENT,
       "parameter `t`: expected a value, because the parameter is const, got `f32`" },
