@@ -262,9 +262,10 @@ def learn(error):
     """Reads the argument types in the error of a func without an implementation, and chooses the
     implementation. Returns whether the caller has to translate and compile again; False for any
     other error. Raises the error with another message if the program has no implementation."""
-    if error._unresolved is None:
+    unresolved = getattr(error, "_unresolved", None)  # a KeyboardInterrupt, for example, has none
+    if unresolved is None:
         return False
-    number, listed = _TYPES.search(error._unresolved).groups()
+    number, listed = _TYPES.search(unresolved).groups()
     call, texts = _calls[int(number)], tuple(split(listed))
     texts = tuple(_without_layout(text) for text in texts)
     if any(known == texts for known, _ in call.chosen):
