@@ -90,10 +90,12 @@ for x in (0.0, 2.5, 2.6, 7.999, np.float32(3.5)):
     assert njit(whole)(a, x) == whole(a, float(x)), x
 assert njit(lambda x: math.floor(x) + 1)(2.0**53 + 2) == 2**53 + 3
 assert njit(lambda x: math.floor(x))(7) == 7
-for rounding in (np.floor, np.ceil, np.trunc, np.rint):  # floats of all integers, other than NumPy has them
+for rounding in (np.floor, np.ceil, np.trunc, np.rint):  # floats for integers before NumPy 2.1
     for value in (np.uint64(2**60 + 1), np.int64(-(2**60) - 1), np.int32(7), np.uint8(200), np.float32(2.5), -3.7):
         got = njit(lambda x, rounding=rounding: rounding(x))(value)
-        assert isinstance(got, (float, np.floating)) and got == rounding(float(value)), (rounding, value, got)
+        is_integer = isinstance(rounding(value), np.integer)
+        expected = int(value) if is_integer else rounding(float(value))
+        assert isinstance(got, (int, np.integer) if is_integer else (float, np.floating)) and got == expected, (rounding, value, got)
 # Numba converts an integer to float64 for them, and so does kjit.
 for n in (2**62 + 1, -(2**53) - 1, 2**53 + 1, random.randrange(-(2**62), 2**62)):
     assert njit(lambda x: (math.floor(x), math.ceil(x), math.trunc(x)))(n) == (int(float(n)),) * 3
