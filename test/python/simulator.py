@@ -80,8 +80,8 @@ TOGETHER = [
     "cuda.atomic.max(q, 6 + t % 3, np.int64(v) % 1000)",
     "cuda.atomic.min(q, 9, -(np.int64(v) % 1000))",
     "cuda.atomic.and_(q, 10, np.int64(v)); cuda.atomic.or_(q, 11, np.int64(v)); cuda.atomic.xor(q, 12, np.int64(v))",
-    # Numbers of elements of p and of x are NaN. The results do not depend on the order of the threads.
-    *(f"cuda.atomic.{name}(p, t % 4, np.float64(x[i]))" for name in ("max", "min", "nanmax", "nanmin")),
+    # Elements of p and of x are NaN. Each operation has elements of its own, so that the results do not depend on the order of the threads.
+    *(f"cuda.atomic.{name}(p, {4 * k} + t % 4, np.float64(x[i]))" for k, name in enumerate(("max", "min", "nanmax", "nanmin"))),
     "cuda.atomic.inc(u, t % 2, 9); cuda.atomic.dec(u, 2, 7)",
     "cuda.atomic.cas(q, 13 + t % 2, 0, t % 2 + 5)",
     "if t % 2 == 0:\n    cuda.atomic.add(q, 5, 1)\ncuda.syncthreads()",
@@ -143,7 +143,7 @@ def helper(a, b):
 def run(text, dtypes, simulated):
     x, y, result = dtypes
     arguments = [np.zeros(2 * THREADS, result), values(x), values(y), random.randrange(1, 9), np.zeros(15, np.int64), np.ones(2 * THREADS, np.int64),
-                 np.array([0.0, np.nan, 3.0, np.nan]), np.zeros(3, np.uint32), np.zeros(2 * THREADS)]
+                 np.array(4 * [0.0, np.nan, 3.0, np.nan]), np.zeros(3, np.uint32), np.zeros(2 * THREADS)]
     arguments[4][10] = -1
     space = {}
     exec(compile(HEAD + text, f"<kernel {simulated}>", "exec"), space)
@@ -389,7 +389,8 @@ def main(name):
         kernel[2, 8](np.zeros(10, np.int64))
     except Exception as error:
         print(type(error).__name__, error.args, getattr(error, "thread", None), getattr(error, "block", None), isinstance(error, ZeroDivisionError))
-        print(isinstance(error, kjit.KernelError), repr(str(error).splitlines()[-1]), error.line is not None)
+        print(isinstance(error, kjit.KernelError), repr(str(error).splitlines()[-1]), error.line is not None,
+              all(type(value).__module__ == "builtins" for value in error.args))
         raise
 
 main(sys.argv[1] if len(sys.argv) > 1 else "@")
@@ -413,7 +414,7 @@ def check_kernels():
     # The exception has the same classes and arguments, and names the thread, as in a compiled kernel.
     for device in ("python", "cpu"):
         expect(f"own exception, {device}", run_kernels("own_exception", KJIT_DEVICE=device), "Own ('too large', 7) (3, 0, 0) (0, 0, 0) False\nTrue ",
-               "tid=[3, 0, 0] ctaid=[0, 0, 0]: ('too large', 7)", "True\n")
+               "tid=[3, 0, 0] ctaid=[0, 0, 0]: ('too large', 7)", "True True\n")
     expect("division", run_kernels("dividing"), "DivisionByZero ('division by zero',) (0, 0, 0) (0, 0, 0) True")
     expect("words of kjit.jit", run_kernels("with_words"), "NotImplementedError", "kjit.popc belongs to kjit.jit and is not simulated")
     found = program("import kjit\n@kjit.jit\ndef plain(r):\n    r[0] = 1\n")

@@ -202,12 +202,18 @@ def _copy_attributes(raised, error):
             setattr(error, name, getattr(raised, name))
 
 
+def _as_python(value):
+    """Returns a Python number for a NumPy scalar, with which the simulator computes."""
+    return value.item() if hasattr(value, "dtype") and getattr(value, "shape", None) == () and value.dtype.kind in "biufc" else value
+
+
 def of_simulated(raised, function, place, block, thread):
     """Returns the exception for a thread of the simulator that has raised an exception: as for a
     compiled kernel, a KernelError that also has the class, the arguments and the attributes of the
     given exception. function: the kernel's name; place: the file and the line of the raise, or None."""
     kind = _class_of_both(type(raised))
     error = kind.__new__(kind)
+    raised.args = tuple(_as_python(value) for value in raised.args)
     if kind is not KernelError:
         _copy_attributes(raised, error)
     error.args, error.status, error.message, error.text = raised.args, "KJIT_ERROR_KERNEL", str(raised), str(raised)
