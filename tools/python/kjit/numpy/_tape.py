@@ -14,6 +14,7 @@ import itertools
 import numpy
 
 from .. import _pullbacks
+from .._arrays import array
 from .._pullback_arrays import element_name, zeros_as
 from .._traced import begin, is_traced, raw
 from ._engine import Array
@@ -128,6 +129,20 @@ def _collect(parents, derivatives):
             yield x, g
 
 
+def _beside(x, g):
+    """Returns a derivative on the device of the value x. Derivatives can be on another one, because
+    operations with a NumPy array run on the host or on the default device."""
+    value = x.value
+    if is_traced(value) or not isinstance(value, (numpy.ndarray, Array)) or not isinstance(g, (numpy.ndarray, Array)):
+        return g
+    place, other = getattr(value, "device", "cpu"), getattr(g, "device", "cpu")
+    if place == other:
+        return g
+    if isinstance(value, numpy.ndarray):
+        return g.to_host()
+    return as_array(g).to_device(place) if isinstance(g, Array) else array(g, device=place)
+
+
 def go_back(results):
     """Returns the derivatives by all values from which the results were computed, by the number of
     the value. results: pairs of a traced value and the derivative by it, all of one level."""
@@ -143,6 +158,7 @@ def go_back(results):
         derivatives = node.back(_completed(node, found.pop(number)))
         for x, g in _collect(node.parents, derivatives):
             if x.level == node.level:
+                g = _beside(x, g)
                 found[x.number] = _sum(found[x.number], g) if x.number in found else g
                 waiting[x.number] = x
     return found
