@@ -32,7 +32,8 @@ def tile_of(rng):
 
 
 def sizes_around(rng, tile):
-    return [1, 2, 31, 33, tile - 1, tile, tile + 1, 3 * tile + 5, int(rng.integers(1, 20 * tile))]
+    """Different sizes: an array of a row is named by its size."""
+    return list(dict.fromkeys([1, 2, 31, 33, tile - 1, tile, tile + 1, 3 * tile + 5, int(rng.integers(1, 20 * tile))]))
 
 
 def reduce_all(r, target, name, m, x, index, commutes, grid, tile):
