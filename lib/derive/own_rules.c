@@ -26,8 +26,9 @@ const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj
   const ki_function *own = find_rule(function, KJ_ATTRIBUTE_JVP);
   if (!own && kd_has_rule(function))
     kd_refuse(d, location,
-              "`%s` has a derivative rule for `vjp` but none for `jvp`: write `func %s(...) "
-              "@jvp(g)`, too, or use `vjp`",
+              "`%s` has a derivative rule for `vjp` but none for `jvp`: write " KJ_PHRASE(
+                DERIVATIVE_RULE,
+                "`func %s(...) @" KJ_PHRASE_ARGUMENT("jvp") "(g)`") ", too, or use `vjp`",
               function->decl->name, function->decl->name);
   return own;
 }
@@ -277,7 +278,8 @@ kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_ex
     kd_refuse(
       d, location,
       "`%s` has a derivative rule for `jvp`, from which kjit cannot compute a reverse derivative, "
-      "because the function takes arrays or returns nothing: write `func %s(...) @vjp(h)`",
+      "because the function takes arrays or returns nothing: write " KJ_PHRASE(
+        DERIVATIVE_RULE, "`func %s(...) @" KJ_PHRASE_ARGUMENT("vjp") "(h)`"),
       of->instance->function->decl->name, of->instance->function->decl->name);
   return call_transposed_rule(d, of, values, t, location);
 }
