@@ -46,7 +46,7 @@ ROWS = {
     "has_identity": row("r[i] = has_identity(plus) and not has_identity(max) ? 7 : 9", r"\b7;", types="i32", before=WITH_IDENTITY),
     "jvp": row("r[i] = jvp(square)(x[i], y[i])[1]", r"fma\.rn\.f32|add\.(rn\.)?f32", before="func square(v) { return v * v }"),
     "vjp": row("r[i] = vjp(square)(x[i], y[i])[1]", r"fma\.rn\.f32|add\.(rn\.)?f32", before="func square(v) { return v * v }"),
-    "grad": row("r[i] = grad(square)(x[i])", r"(mul|fma)\.rn\.f32.*0f40000000", before="func square(v) { return v * v }"),
+    "grad": row("r[i] = grad(square)(x[i])", r"add(?:\.rn)?\.f32\s+%\w+, (%\w+), \1;", before="func square(v) { return v * v }"),
     "no_diff": row("r[i] = grad(held)(x[i])", r"mov|st\.global", before="func held(v) { return v * no_diff(v) }"),
     "adjoint": row("adjoint(squares)(y, x, z, r)", r"fma\.rn\.f32|add\.(rn\.)?f32",
                    before="kernel squares(y, x) { for j in grid_range(y.size) { y[j] = x[j] * x[j] } }"),

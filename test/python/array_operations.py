@@ -172,6 +172,8 @@ for round_ in range(60):
         expected = x[key]
     except IndexError:
         continue
+    if expected.ndim > 8:  # the most that an array of kjit has
+        continue
     same(own[own_key(key)], expected, ("get", key))
     if any(isinstance(item, np.ndarray) and item.dtype != bool for item in key):
         value = choice.randrange(100)  # an element may be selected twice
