@@ -172,7 +172,8 @@ void tool_date_text(int64_t count, tool_date_unit unit, char *buffer)
                      (int)(seconds / 3600), (int)(seconds / 60 % 60), (int)(seconds % 60));
   if (number == 1) return;
   char fraction[24]; /* a digit before those of the fraction keeps their zeros */
-  snprintf(fraction, sizeof fraction, "%lld", (long long)(number + rest % number));
+  const long long beside = number + rest % number;
+  snprintf(fraction, sizeof fraction, "%lld", beside);
   snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, ".%s", fraction + 1);
 }
 
