@@ -40,7 +40,7 @@ def names_of_api(root):
     """What stands in the headers; of what the tables there make names of, the names."""
     text = "".join(path.read_text() for path in sorted(path for path in (root / "include/kjit").rglob("*") if path.is_file()))
     text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE "  # variables of the environment, of the package for Python
-    options = (path.read_text() for path in (root / "CMakeLists.txt", *root.glob("*/*/CMakeLists.txt")))
+    options = (path.read_text() for path in (*root.glob("CMakeLists.txt"), *root.glob("*/*/CMakeLists.txt")))
     text += " ".join(re.findall(r"^\s*(?:set|option)\((KJIT_\w+)", "".join(options), re.MULTILINE))
     rows = re.findall(r"^\s*(?:KJIT_)?ROW\((\w+)", text, re.MULTILINE)
     made = {prefix + row for prefix in ("KJIT_", "KJIT_OP_", "KJIT_STAGE_", "KJIT_DEVICE_ATTRIBUTE_") for row in rows}
