@@ -460,7 +460,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_unique(kjit_context *context, const kjit_op
                                             const kjit_operand *count, const kjit_operand *x,
                                             kjit_function *equal,
                                             const kjit_algorithm_options *options);
-/* Like kjit_unique, and writes values' corresponding elements to result_values. */
+/* Like kjit_unique, and writes the corresponding elements of values to result_values. */
 KJIT_API KJIT_CHECK kjit_status kjit_unique_pairs(kjit_context *context, const kjit_operand *result,
                                                   const kjit_operand *result_values,
                                                   const kjit_operand *count, const kjit_operand *x,
@@ -618,7 +618,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
                                                    const kjit_operand *x, const kjit_operand *y,
                                                    size_t y_count, const kjit_operator *operator_,
                                                    const kjit_algorithm_options *options);
-/* Values in kjit_pairs_gradient's `by` that are no parameter indices. */
+/* Values for `by` of kjit_pairs_gradient that are not the number of a parameter. */
 enum {
   KJIT_PAIRS_VALUE = 0x7fffffff /* the result of kjit_pairs itself */
 };
@@ -804,7 +804,7 @@ typedef struct kjit_solve_options {
   double condition_limit;
   /* for kjit_cg: stop if |b - A x| is at most this factor times |b|; default 1e-5 */
   double residual_tolerance;
-  /* Maximum iteration count. Default: the smaller extent for kjit_lsmr, 10 per row for
+  /* Maximum number of iterations. Default: the smaller extent for kjit_lsmr, 10 per row for
    * kjit_cg. */
   int64_t iteration_limit;
   kjit_device *device; /* as in kjit_algorithm_options */
@@ -827,7 +827,7 @@ typedef enum kjit_solve_status {
 typedef struct kjit_solution {
   uint32_t size_bytes;      /* sizeof(kjit_solution); set by the application */
   kjit_solve_status status; /* why the solver stopped */
-  int64_t iterations;       /* iteration count */
+  int64_t iterations;       /* number of iterations */
   double residual_norm;     /* norm of b - A x; kjit_cg computes it from x */
   /* norm of A^T (b - A x) - damp^2 x, Frobenius norm of the matrix, and its condition; kjit_lsmr
    * only */
@@ -868,7 +868,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_oper
  * With KJIT_ALGORITHM_RIGHT, equal elements count as well.
  *
  * sorted has one axis. If less is NULL, it is in ascending numeric order with NaNs last. Otherwise
- * less(a, b) returns whether a comes before b. result holds integers and has values' shape.
+ * less(a, b) returns whether a comes before b. result holds integers and has the shape of values.
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, operands that
  * overlap or cannot be written), TYPE (elements that cannot be compared, a result that is not an
  * integer), and errors from kjit_launch. */

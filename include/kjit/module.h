@@ -27,7 +27,7 @@ enum {
 #define KJIT_ROW(name, text, size, class_, code, bits) KJIT_##name,
 #include <kjit/types.def>
 #undef KJIT_ROW
-  KJIT_SCALAR_COUNT, /* scalar type count plus one */
+  KJIT_SCALAR_COUNT, /* number of scalar types plus one */
   /* no value: the result of a func without a result, and of a function that failed */
   KJIT_VOID = KJIT_SCALAR_COUNT,
   KJIT_FUNC,            /* a func parameter */
@@ -143,7 +143,7 @@ typedef struct kjit_parse_options {
    * directive names its location. If the file is in this array, the message quotes the line with a
    * caret. kjit reads the array until the call returns. Default: none. */
   const kjit_quoted_text *quoted;
-  size_t quoted_count; /* quoted source count */
+  size_t quoted_count; /* number of quoted sources */
   /* KJIT_RULE_... combined with |. The text is parsed as if it began with `default` and these
    * attributes; imported sources are not affected. Default 0. */
   uint32_t rules;
@@ -171,7 +171,7 @@ typedef struct kjit_expression_options {
   /* Parameter types; KJIT_ANY accepts any type. Default NULL: all parameters accept any
    * type. */
   const kjit_type *types;
-  uint32_t parameter_count; /* parameter count; default 0 */
+  uint32_t parameter_count; /* number of parameters; default 0 */
   uint32_t reserved;        /* 0 */
 } kjit_expression_options;
 
@@ -306,7 +306,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_linked(kjit_module *module, const char
 
 /* The kinds of derivatives of a func f. See docs/derivatives.md. */
 typedef enum kjit_derivative {
-  /* forward: takes f's parameters and a derivative for each chosen parameter, and returns the
+  /* forward: takes f's parameters and a derivative for each chosen parameter, and returns
    * f's value and its directional derivative */
   KJIT_JVP,
   /* reverse: takes f's parameters and the derivative with respect to its result, and returns
@@ -431,7 +431,7 @@ typedef enum kjit_op {
 #define KJIT_ROW(name, text, precedence, class_) KJIT_OP_##name,
 #include <kjit/ops.def>
 #undef KJIT_ROW
-  /* operator count, which grows with versions */
+  /* number of operators, which grows with versions */
   KJIT_OP_COUNT
 } kjit_op;
 

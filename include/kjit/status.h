@@ -75,7 +75,7 @@ typedef enum kjit_status {
 #define KJIT_ROW(name, text) KJIT_##name,
 #include <kjit/status.def>
 #undef KJIT_ROW
-  /* status code count, which grows with versions */
+  /* number of status codes, which grows with versions */
   KJIT_STATUS_COUNT
 } kjit_status;
 
@@ -161,7 +161,7 @@ typedef struct kjit_diagnostic {
   kjit_error_code code; /* an error's code, otherwise KJIT_CODE_NONE */
   /* phrases in the message, or NULL if there are none */
   const kjit_phrase *phrases;
-  size_t phrase_count; /* phrase count */
+  size_t phrase_count; /* number of phrases */
 } kjit_diagnostic;
 
 /* Returns the library's version in KJIT_VERSION_NUMBER format, which is the version in the
