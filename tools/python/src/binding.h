@@ -1,15 +1,31 @@
-/* Declarations that the files of the extension kjit._kjit share. Each subject has its own file:
- * module.c (the module, errors, forks), context.c (contexts, devices, modules of kernel IR),
- * array.c and array_view.c (kjit's arrays), exchange.c, import.c and direct.c (memory shared with
- * other libraries), place.c (the devices of threads and launches), message_queue.c (printed lines
- * and warnings), argument.c (Python objects as arguments), record.c (records), stream.c and
- * follow.c (streams, events, graphs), memory.c (device properties, memory of other processes),
- * parameter.c (arguments in the order of parameters), kernel.c and launcher.c (kernels and their
- * launches), code.c (inspection of compiled code), configured.c, route.c, form.c, number.c and
- * numpy_layout.c (launches of kjit.cuda), function.c (calls of funcs), recorded_sources.c (the
- * source of functions that exec creates), algorithm.c and the files that algorithm.h names
- * (algorithms over whole arrays), progress.c and interrupt.c (long calls), and the files that
- * expression.h names (lazily evaluated array operators).
+/* Declarations that the files of the extension kjit._kjit share. The files by subject:
+ *
+ *   module.c                     the module, errors, forks
+ *   context.c                    contexts, devices, modules of kernel IR
+ *   array.c, array_view.c        kjit's arrays
+ *   exchange.c, import.c,        memory shared with other libraries
+ *   direct.c
+ *   place.c                      the devices of threads and launches
+ *   message_queue.c              printed lines and warnings
+ *   argument.c, parameter.c      Python objects as arguments, in the order of parameters
+ *   record.c                     records
+ *   stream.c, follow.c,          streams, events, graphs, callbacks of streams
+ *   callback.c
+ *   memory.c                     device properties, memory of other processes
+ *   kernel.c, launcher.c         kernels and their launches
+ *   code.c                       inspection of compiled code
+ *   configured.c, route.c,       launches of kjit.cuda
+ *   form.c, number.c,
+ *   numpy_layout.c
+ *   function.c                   calls of funcs
+ *   formula.c                    formulas of users
+ *   figure.c                     plots
+ *   recorded_sources.c           the source of functions that exec creates
+ *   random_state.c               random numbers of njit
+ *   progress.c, interrupt.c      long calls
+ *
+ * algorithm.h names the files of algorithms over whole arrays, and expression.h those of array
+ * operators, which compute an expression when its value is needed.
  *
  * Lifetimes: each object holds a reference to the Python object of its context, so a kjit_context
  * ends after all objects made from it. Contexts hold no references to these objects. */

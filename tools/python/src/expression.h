@@ -1,7 +1,7 @@
 /* Declarations that the files of array expressions share: block.c (memory that arrays share, and
  * the expressions that read it), expression.c (recording operations), collect.c (selecting the
- * operations of one kernel), evaluate.c (computing them) and operator.c (array operators, and
- * functions for kjit.numpy).
+ * operations of one kernel), evaluate.c (computing them), line.c (C functions for small arrays on
+ * the CPU) and operator.c (array operators, and functions for kjit.numpy).
  *
  * An array whose `pending` is not NULL has no memory yet: it is the result of a recorded operation.
  * The operands of the operation are numbers and arrays, computed or pending, so pending arrays form

@@ -18,9 +18,16 @@ MOST_FUNCTIONS = 1000
 
 
 class Made:
-    """A finished module. name: the kernel or func in it; title: the module name in libkjit's messages; text: kernel IR with line
-    directives; plain: the text without directives; sources: the sources that directives name; arrays: name -> constant array; lines: for
-    each line of the plain text the Python location (file, line, column), or None."""
+    """A finished module.
+
+    name: the kernel or func in it
+    title: the name of the module in libkjit's messages
+    text: kernel IR with line directives
+    plain: the text without directives
+    sources: the sources that directives name
+    arrays: name -> constant array
+    lines: the Python location (file, line, column) of each line of the plain text, or None
+    """
 
     def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False, returned=()):
         self.returns_optional = returns_optional  # whether the func returns (value, whether a value exists)

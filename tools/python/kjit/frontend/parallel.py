@@ -14,8 +14,13 @@ from .temporaries import Temporaries
 from .whole_arrays import WholeArrays
 
 class Loop:
-    """A loop that becomes compiled code. node: the compiled function; inputs: names whose values the loop reads; outputs: names that it
-    assigns; parts: the data for the kernel of a loop over prange; bounds: its start, stop and step; temporaries: the arrays that it makes.
+    """A loop that becomes compiled code.
+
+    node: the compiled function
+    inputs, outputs: names whose values the loop reads, and names that it assigns
+    parts: the data for the kernel of a loop over prange
+    bounds: the start, stop and step of the loop
+    temporaries: the arrays that the loop makes
     """
 
     def __init__(self, statement, node, inputs, outputs, parts=None, bounds=None, temporaries=()):
