@@ -38,7 +38,7 @@ typedef struct fake_driver {
   /* fault: what every call gives after a launch went wrong, until a reset */
   int devices, fault;
   bool fault_next_launch, refuse_ptx, refuse_reset, refuse_cubin;
-  char image[4]; /* how the last code that was loaded begins */
+  _Atomic bool is_machine_code; /* whether the last code that was loaded is an ELF file */
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
   size_t limit;                     /* of one allocation */
   _Atomic bool is_starved, is_full; /* no call gets memory: until some is given back, or ever */
@@ -302,10 +302,8 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned co
   for (unsigned i = 0; i < count && cuda.refuse_ptx; i++)
     if (options[i] == 5) snprintf(values[i], 64, "ptxas fatal   : bad PTX\n");
   if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
-  memset(cuda.image, 0, sizeof cuda.image);
-  for (size_t i = 0; i < sizeof cuda.image && ((const char *)image)[i]; i++)
-    cuda.image[i] = ((const char *)image)[i]; /* a text of a test may be shorter */
-  if (cuda.refuse_cubin && !memcmp(cuda.image, "\177ELF", sizeof cuda.image)) return CUDA_NO_BINARY;
+  cuda.is_machine_code = !strncmp(image, "\177ELF", 4); /* PTX ends with 0, as strings do */
+  if (cuda.refuse_cubin && cuda.is_machine_code) return CUDA_NO_BINARY;
   cuda.modules++;
   cuda.load_debug = fake_debug_option(count, options, values);
   *module = (void *)image;

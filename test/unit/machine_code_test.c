@@ -108,7 +108,7 @@ static uint64_t compile_with_file(const char *cache)
   return counts.compilations;
 }
 
-static bool has_loaded_machine_code(void) { return !memcmp(cuda.image, "\177ELF", 4); }
+static bool has_loaded_machine_code(void) { return cuda.is_machine_code; }
 
 static void test_found(void **state)
 {
