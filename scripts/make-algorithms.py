@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what callers of algorithms need from the table runtime/algorithm/algorithms.def: the C++ functions in
-include/kjit/cpp/algorithms.hpp, and the calls of the Python package in tools/python/src/algorithm_calls.inc. With --check,
-exits 1 if a file is not what would be made, or if a row does not agree with kjit/algorithm.h."""
+include/kjit/cpp/algorithms.hpp, the calls of the Python package in tools/python/src/algorithm_calls.inc, and the rows of
+`kjit-run --call` in tools/kjit-run/algorithm_calls.inc. With --check, exits 1 if a file is not what would be made, or if a row does not agree with kjit/algorithm.h."""
 
 import argparse
 import re
@@ -46,6 +46,7 @@ def algorithms():
 C_TYPES = {
     "result": "const kjit_operand *",
     "results": "const kjit_operand *",
+    "written": "const kjit_operand *",
     "update": "const kjit_operand *",
     "input": "const kjit_operand *",
     "inputs": "const kjit_operand *",
@@ -55,6 +56,7 @@ C_TYPES = {
     "operators": "const kjit_operator *",
     "func": "kjit_function *",
     "integer": "int64_t ",
+    "element": "int64_t ",
     "seed": "uint64_t ",
     "flags": "uint32_t ",
     "real": "double ",
@@ -102,6 +104,7 @@ def gaps(table):
 CPP_TYPES = {
     "result": "const target &",
     "results": "const targets &",
+    "written": "const target &",
     "update": "const target &",
     "input": "const operand &",
     "inputs": "const operands &",
@@ -110,6 +113,7 @@ CPP_TYPES = {
     "operators": "const std::vector<operation> &",
     "func": "const callable &",
     "integer": "std::int64_t ",
+    "element": "std::int64_t ",
     "seed": "std::uint64_t ",
     "flags": "std::uint32_t ",
     "real": "double ",
@@ -149,7 +153,7 @@ def cpp_value(each, a, results):
         return f"{name}.data()"
     if a.kind == "csr":
         return f"&{name}_c"
-    return f"{name}.get()" if a.kind in ("result", "results", "update", "input", "inputs", "called") else name
+    return f"{name}.get()" if a.kind in ("result", "results", "written", "update", "input", "inputs", "called") else name
 
 
 def signature(arguments, defaults):
@@ -287,6 +291,7 @@ def squeeze(text):
 LETTERS = {
     "result": "r",
     "results": "R",
+    "written": "r",
     "update": "r",
     "input": "x",
     "inputs": "X",
@@ -295,6 +300,7 @@ LETTERS = {
     "operators": "O",
     "func": "f",
     "integer": "i",
+    "element": "i",
     "seed": "i",
     "flags": "i",
     "real": "d",
@@ -341,7 +347,98 @@ def make_python(table):
     return HEAD + "/* clang-format off */\n#ifdef CALL\n" + "\n".join(calls) + "\n#else\n" + "\n".join(found) + "\n#endif\n"
 
 
-FILES = {"include/kjit/cpp/algorithms.hpp": make_cpp, "tools/python/src/algorithm_calls.inc": make_python}
+# ---- the shell ----
+
+# The role of an argument in a call of the shell, and the field of run_argument that contains its value.
+ROLES = {
+    "result": ("RESULT", "operands"),
+    "results": ("RESULT", "operands"),
+    "written": ("WRITTEN", "operands"),
+    "update": ("IN_PLACE", "operands"),
+    "input": ("INPUT", "operands"),
+    "inputs": ("INPUT", "operands"),
+    "called": ("CALLED", "operands"),
+    "operator": ("OPERATOR", "operator_"),
+    "operators": ("OPERATOR", "operators"),
+    "func": ("FUNCTION", "function"),
+    "integer": ("INTEGER", "integer"),
+    "element": ("ELEMENT", "integer"),
+    "seed": ("BITS", "integer"),
+    "flags": ("INTEGER", "integer"),
+    "real": ("REAL", "real"),
+    "text": ("TEXT", "text"),
+    "csr": ("MATRIX", "matrix"),
+}
+SHELL_NAMES = {"function": "func", "operators": "operator"}
+REPEATED = ("results", "inputs", "operators")
+# The shell's `pairs` has any number of results. Its `sort`, which also does what sort_pairs does, is written by hand. It has
+# no csr_to_coo, because the arrays of a matrix that the shell converted can have more elements than the matrix has entries.
+SHELL_ROWS = {"pairs_several": "pairs", "pairs": None, "sort": None, "sort_pairs": None, "csr_to_coo": None}
+
+
+def has_shell_call(each):
+    """Whether the shell can write all arguments of the algorithm."""
+    return SHELL_ROWS.get(each.name, each.name) and all(a.kind in ROLES or a.kind == "count" for a in each.arguments)
+
+
+def shell_parameters(each):
+    """The arguments in the order of the shell: inputs that take all remaining arguments come last."""
+    taken = [a for a in each.arguments if a.kind != "count"]
+    return [a for a in taken if a.kind != "inputs"] + [a for a in taken if a.kind == "inputs"]
+
+
+def is_optional_in_shell(a, first, following):
+    """Results are matched from left to right: the first one is required, and any before a required result."""
+    if a.is_result():
+        return a is not first and a.is_optional and all(b.is_optional for b in following if b.is_result())
+    return a.is_optional or bool(a.default) or a.kind == "inputs"
+
+
+def shell_value(a, at):
+    """An argument of the C call. at: the index of its parameter, which for a count is the counted array."""
+    if a.kind == "count":
+        return f"a[{at}].count"
+    value = f"a[{at}].{ROLES[a.kind][1]}"
+    if a.kind in ("operator", "csr"):
+        return "&" + value
+    if a.kind == "real" and a.default not in ("", "0"):  # a missing number is 0
+        return f"(a[{at}].count ? {value} : {a.default})"
+    return CASTS.get(a.kind, "") + value
+
+
+def shell_options(each):
+    names = set(each.options) - {"in_place", "waits"}
+    if "axes" in names:
+        names.add("axis")
+    if any(a.kind in ("operator", "operators") for a in each.arguments):
+        names.add("commutes")
+    return " | ".join(f"1u << RUN_{name.upper()}" for name in sorted(names)) or "0"
+
+
+def make_shell(table):
+    calls, found = [], []
+    for each in table:
+        if not has_shell_call(each):
+            continue
+        parameters = shell_parameters(each)
+        places = {a.name: at for at, a in enumerate(parameters)}
+        values = [shell_value(a, places[a.name]) for a in each.arguments]
+        name = SHELL_ROWS.get(each.name, each.name)
+        calls.append(f"CALL({name}, kjit_{each.name}(context, {', '.join(values)}, options))")
+        rows = []
+        for at, a in enumerate(parameters):
+            flags = is_optional_in_shell(a, parameters[0], parameters[at + 1 :]), a.kind in REPEATED
+            rows.append(f'{{ "{SHELL_NAMES.get(a.name, a.name)}", RUN_{ROLES[a.kind][0]}, {", ".join(str(flag).lower() for flag in flags)} }}')
+        facts = ", ".join(str(fact in each.options).lower() for fact in ("in_place", "waits"))
+        found.append(f"ROW({name}, {shell_options(each)}, {facts}, {', '.join(rows)})")
+    return HEAD + "/* clang-format off */\n#ifdef CALL\n" + "\n".join(calls) + "\n#else\n" + "\n".join(found) + "\n#endif\n"
+
+
+FILES = {
+    "include/kjit/cpp/algorithms.hpp": make_cpp,
+    "tools/python/src/algorithm_calls.inc": make_python,
+    "tools/kjit-run/algorithm_calls.inc": make_shell,
+}
 
 
 def main():

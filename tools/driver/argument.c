@@ -342,8 +342,7 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
   scanner->at += length;
   if (found->sparse)
     return tool_scan_fail(
-      scanner, at,
-      "'%s' is a sparse matrix; only csr_check, csr_to_dense, spmv, spmm, cg and lsmr accept one",
+      scanner, at, "'%s' is a sparse matrix; only calls such as spmv and csr_to_dense accept one",
       found->name);
   *argument = *found;
   if (found->is_array) return tool_scan_view(scanner, &argument->array);

@@ -86,31 +86,7 @@ bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, 
   return true;
 }
 
-/* ---- the C functions, each with the arguments in the order of its row ---- */
-
-kjit_status run_call_spmv(kjit_context *context, const run_argument *a,
-                          const kjit_algorithm_options *options)
-{
-  return kjit_spmv(context, a[0].operands, &a[1].matrix, a[2].operands, options);
-}
-
-kjit_status run_call_spmm(kjit_context *context, const run_argument *a,
-                          const kjit_algorithm_options *options)
-{
-  return kjit_spmm(context, a[0].operands, &a[1].matrix, a[2].operands, options);
-}
-
-kjit_status run_call_csr_check(kjit_context *context, const run_argument *a,
-                               const kjit_algorithm_options *options)
-{
-  return kjit_csr_check(context, &a[0].matrix, (uint32_t)a[1].integer, options);
-}
-
-kjit_status run_call_csr_to_dense(kjit_context *context, const run_argument *a,
-                                  const kjit_algorithm_options *options)
-{
-  return kjit_csr_to_dense(context, a[0].operands, &a[1].matrix, options);
-}
+/* ---- the solvers ---- */
 
 /* Describes the solution: a vector of the matrix's element type with one element for each
  * column. */

@@ -12,14 +12,6 @@ bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, 
 void run_silence_solvers(void);
 
 /* Functions for the table of algorithms. */
-kjit_status run_call_spmv(kjit_context *context, const run_argument *a,
-                          const kjit_algorithm_options *options);
-kjit_status run_call_spmm(kjit_context *context, const run_argument *a,
-                          const kjit_algorithm_options *options);
-kjit_status run_call_csr_check(kjit_context *context, const run_argument *a,
-                               const kjit_algorithm_options *options);
-kjit_status run_call_csr_to_dense(kjit_context *context, const run_argument *a,
-                                  const kjit_algorithm_options *options);
 kjit_status run_call_cg(kjit_context *context, const run_argument *a,
                         const kjit_algorithm_options *options);
 kjit_status run_call_lsmr(kjit_context *context, const run_argument *a,

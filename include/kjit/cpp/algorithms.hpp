@@ -1283,6 +1283,8 @@ inline void csr_check(const csr &a, std::uint32_t flags, const options &given = 
   const kjit_csr a_c = a.get();
   call_.run([&] { return kjit_csr_check(call_.context(), &a_c, flags, call_.given()); });
 }
+/* The same call with defaults for the last arguments. */
+inline void csr_check(const csr &a, const options &given = {}) { csr_check(a, 0, given); }
 
 /* Writes the row of each entry (kjit_csr_to_coo). */
 inline any_array csr_to_coo(const csr &a, const options &given = {})
