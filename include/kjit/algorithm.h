@@ -419,6 +419,23 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_oper
                                           const kjit_operand *x, const kjit_operator *operator_,
                                           const kjit_algorithm_options *options);
 
+/* Writes the running maximum or minimum along one axis, options.axes or by default the last axis,
+ * and its index along the axis.
+ *
+ * The operator is "max" or "min". Of equal elements the first one counts, and of elements with NaN
+ * the first NaN, as with "argmax" and "argmin" of kjit_reduce. result has elements of x's type or a
+ * type to which they convert, result_places has integers. Both have x's shape. One of them can be
+ * NULL, and either can be x itself. Arrays for them (options.results) have x's element type and
+ * i64. Errors: ARGUMENT (axes, shapes, operands that overlap), TYPE (elements without an order,
+ * indices that are not integers), UNSUPPORTED (another operator), MISUSE (both results are NULL),
+ * and errors from kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_scan_with_index(kjit_context *context,
+                                                     const kjit_operand *result,
+                                                     const kjit_operand *result_places,
+                                                     const kjit_operand *x,
+                                                     const kjit_operator *operator_,
+                                                     const kjit_algorithm_options *options);
+
 /* ---- select ---- */
 
 /* These functions write the selected elements to the start of a result, in the row-major order of

@@ -224,6 +224,8 @@ void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand 
 /* Refuses an output array of integers that are too small for positions below count. Funcs, and
  * arrays of other types, which receive converted positions, are not checked. Errors: ARGUMENT. */
 void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
+/* Like ka_check_positions, for a result that must have integers. Errors: also TYPE. */
+void ka_check_index_result(ka_call *call, const ka_operand *result, uint64_t count);
 /* known_operators.c: refuses a func of the application that does not return a bool for two such
  * elements. meaning: the meaning of the bool, for the message. Errors: TYPE. */
 #define KA_ORDER "a bool, whether the first one comes before the second"

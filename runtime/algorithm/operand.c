@@ -354,6 +354,15 @@ void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count)
             result->name, ka_type_text(call, result->element), (unsigned long long)(count - 1));
 }
 
+void ka_check_index_result(ka_call *call, const ka_operand *result, uint64_t count)
+{
+  if (result->function) return;
+  if (!ka_is_integer(call, result->element) || result->element == KJIT_BOOL)
+    ka_fail(call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, but positions are integers",
+            result->name, ka_type_text(call, result->element));
+  ka_check_positions(call, result, count);
+}
+
 /* ---- axes ---- */
 
 uint32_t ka_read_axes(ka_call *call, uint32_t rank)

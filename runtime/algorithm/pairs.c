@@ -194,15 +194,6 @@ static void check_k(const ka_pairs *p, int64_t k)
             (unsigned long long)p->total);
 }
 
-static void check_places(const ka_pairs *p)
-{
-  ki_type_class class_ = ki_type(p->call->context->types, p->result_places.element)->class_;
-  if (p->result_places.function || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED) return;
-  ka_fail(p->call, KJIT_ERROR_TYPE,
-          "`result_places` has elements of type %s, but positions are integers",
-          ka_type_text(p->call, p->result_places.element));
-}
-
 static void read_results(ka_pairs *p, const ka_pairing *given)
 {
   ka_call *call = p->call;
@@ -219,8 +210,7 @@ static void read_results(ka_pairs *p, const ka_pairing *given)
   p->has_places = given->result_places != NULL;
   if (!p->has_places) return;
   read_result(p, "result_places", given->result_places, p->k, &p->result_places);
-  check_places(p);
-  ka_check_positions(call, &p->result_places, p->total);
+  ka_check_index_result(call, &p->result_places, p->total);
   ka_check_overlap(call, &p->result_places, &p->values[0].result, false);
 }
 

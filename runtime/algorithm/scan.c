@@ -1,12 +1,14 @@
-/* kjit_scan, with scan.kir of lib/library. If x has only one axis longer than 1, the kernel is a
- * decoupled look-back scan over tiles. If the scanned elements are adjacent, a warp or a block
- * scans each row. Otherwise the kernel scans down columns. */
+/* kjit_scan and kjit_scan_with_index, with scan.kir and scan_found.kir of lib/library. If x has
+ * only one axis longer than 1, the kernel is a decoupled look-back scan over tiles. If the scanned
+ * elements are adjacent, a warp or a block scans each row. Otherwise the kernel scans down
+ * columns. */
 #include <stdlib.h>
 
 #include "algorithm/algorithm.h"
 
+/* result_places: only for kjit_scan_with_index */
 typedef struct scan {
-  const kjit_operand *result, *x;
+  const kjit_operand *result, *result_places, *x;
   const kjit_operator *operator_;
 } scan;
 
@@ -15,8 +17,11 @@ typedef struct parts {
   ka_call *call;
   const ka_operator *operator_;
   kjit_type accumulator;
-  uint32_t bytes; /* size of a value of the accumulator type */
-  ka_operand *result, *x;
+  uint32_t bytes;               /* size of a scanned value */
+  ka_operand *result, *x;       /* result: NULL if the caller does not want it */
+  ka_operand *places;           /* the indices of the values, or NULL */
+  const ka_carried *carried;    /* the struct of a value and its index, or NULL */
+  const char *carried_operator; /* the operator of such structs */
   bool is_exclusive;
 } parts;
 
@@ -95,30 +100,61 @@ static const char *use_start(const parts *p, texts *t)
   return ka_use_identity(&t->kernel, p->operator_, p->accumulator);
 }
 
-static void begin(const parts *p, const char *after, texts *t)
+/* Begins a kernel with its load func and its operator. shape: the end of the names of the funcs in
+ * scan_found.kir. */
+static void begin_load(const parts *p, const char *shape, texts *t)
 {
   ka_call *call = p->call;
-  ka_begin_kernel(call, "scan", &t->kernel);
+  ka_begin_kernel(call, p->carried ? "scan_found" : "scan", &t->kernel);
   t->load = ka_use_input(&t->kernel, p->x, p->accumulator);
-  const char *put = ka_use_output(&t->kernel, p->result);
-  t->op = ka_use_operator(&t->kernel, p->operator_, p->accumulator);
-  const char *start = use_start(p, t);
-  if (call->options.initial && !p->is_exclusive)
-    put = kj_format(&call->arena, "bind_back(%s, %s, %s, %s)", after, put, t->op, start);
+  t->op =
+    p->carried ? p->carried_operator : ka_use_operator(&t->kernel, p->operator_, p->accumulator);
+  if (!p->carried) return;
+  const char *found = ka_use_carried(&t->kernel, p->carried, p->accumulator);
+  t->load = kj_format(&call->arena, "bind_back(scan_found%s, %s, %s)", shape, t->load, found);
+}
+
+/* Returns the store func of a result, which may be NULL. */
+static const char *use_result(const parts *p, const ka_operand *result, const char *shape, texts *t)
+{
+  return result ? ka_use_output(&t->kernel, result)
+                : kj_format(&p->call->arena, "scan_put_nothing%s", shape);
+}
+
+static void begin(const parts *p, const char *shape, texts *t)
+{
+  ka_call *call = p->call;
+  begin_load(p, shape, t);
+  const char *put = use_result(p, p->result, shape, t), *start = use_start(p, t);
+  if (p->carried)
+    put = kj_format(&call->arena, "bind_back(scan_put_found%s, %s, %s)", shape, put,
+                    use_result(p, p->places, shape, t));
+  else if (call->options.initial && !p->is_exclusive)
+    put = kj_format(&call->arena, "bind_back(scan_after%s, %s, %s, %s)", shape, put, t->op, start);
   t->operands = kj_format(&call->arena, "%s, %s, %s, %s", t->load, put, t->op, start);
 }
 
 static const char *way_of(const parts *p) { return p->is_exclusive ? "true" : "false"; }
 
+/* Adds temporary storage for the totals of pieces, and returns it as a kernel sees it. */
+static uint32_t add_total_work(const parts *p, uint64_t pieces)
+{
+  return p->carried ? ka_add_carried(p->call, p->carried, pieces)
+                    : ka_add_work(p->call, p->accumulator, pieces, false);
+}
+static const char *use_total_work(const parts *p, ka_kernel *kernel, uint32_t work, uint64_t pieces)
+{
+  return p->carried ? ka_view_carried(kernel, work, pieces) : ka_use_work(kernel, work);
+}
+
 /* Adds the launch that precedes the scan on the CPU and computes the total of each piece. */
 static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
 {
   texts t;
-  ka_begin_kernel(p->call, "scan", &t.kernel);
-  const char *load = ka_use_input(&t.kernel, p->x, p->accumulator),
-             *op = ka_use_operator(&t.kernel, p->operator_, p->accumulator),
-             *n = ka_use_count(&t.kernel, p->x->count), *totals = ka_use_work(&t.kernel, work);
-  ka_launch(&t.kernel, 1, pieces, "scan_totals(%s, %s, %s, %s)", load, op, n, totals);
+  begin_load(p, "", &t);
+  const char *n = ka_use_count(&t.kernel, p->x->count),
+             *totals = use_total_work(p, &t.kernel, work, pieces);
+  ka_launch(&t.kernel, 1, pieces, "scan_totals(%s, %s, %s, %s)", t.load, t.op, n, totals);
 }
 
 static void scan_all(const parts *p)
@@ -131,17 +167,19 @@ static void scan_all(const parts *p)
     uint64_t cores = ka_core_count(call);
     /* a single core scans the pieces in order and needs no totals in advance */
     blocks = cores > 1 ? ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * cores), 1) : 1;
-    work = ka_add_work(call, p->accumulator, blocks, false);
+    work = add_total_work(p, blocks);
     if (blocks > 1) add_totals(p, work, blocks);
   } else {
     blocks = ka_divide_up(n, (uint64_t)s.threads * s.items * s.chunks);
     work = ka_add_work(call, KJIT_U64, ka_look_back_size(p->bytes, blocks, 1), true);
   }
   texts t;
-  begin(p, "scan_after", &t);
-  if (s.chunks > 1 && p->operator_->name)
+  begin(p, "", &t);
+  if (s.chunks > 1 && (p->carried || p->operator_->name))
     t.kernel.blocks = s.chunks > GPU_CHUNKS ? GPU_BLOCKS - 1 : GPU_BLOCKS;
-  const char *count = ka_use_count(&t.kernel, n), *name = ka_use_work(&t.kernel, work),
+  const char *count = ka_use_count(&t.kernel, n),
+             *name = ka_is_cpu(call) ? use_total_work(p, &t.kernel, work, blocks)
+                                     : ka_use_work(&t.kernel, work),
              *items = ka_use_constant(&t.kernel, s.items),
              *neighbours = ka_use_constant(&t.kernel, s.neighbours),
              *chunks = ka_use_constant(&t.kernel, s.chunks);
@@ -171,7 +209,7 @@ static void scan_rows(const parts *p, uint64_t rows, uint64_t n)
   }
   uint32_t work = ka_add_work(call, KJIT_U64, work_size, work_size > 1);
   texts t;
-  begin(p, "scan_after_in_row", &t);
+  begin(p, "_in_row", &t);
   const char *height = ka_use_count(&t.kernel, rows), *width = ka_use_count(&t.kernel, n),
              *name = ka_use_work(&t.kernel, work), *items = ka_use_constant(&t.kernel, s.items),
              *neighbours = ka_use_constant(&t.kernel, s.neighbours);
@@ -192,7 +230,7 @@ static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t in
       threads *= 2;
   }
   texts t;
-  begin(p, "scan_after_in_column", &t);
+  begin(p, "_in_column", &t);
   const char *o = ka_use_count(&t.kernel, outer), *i = ka_use_count(&t.kernel, n),
              *c = ka_use_count(&t.kernel, inner), *each = ka_use_constant(&t.kernel, items);
   ka_launch(&t.kernel, threads, blocks, "scan_columns(%s, %s, %s, %s, %s, THREADS, %s)", t.operands,
@@ -213,7 +251,7 @@ static uint64_t step_of(const ka_operand *x, uint32_t axis)
  * one, the scanned axis, the other axes. */
 static void scan_along(const parts *p, uint32_t axis)
 {
-  ka_operand *operands[] = { p->x, p->result };
+  ka_operand *operands[] = { p->x, p->result, p->places };
   uint32_t axes[KJ_MAX_RANK], ranks[3] = { 0, 1, 0 };
   uint64_t extents[3] = { 1, (uint64_t)p->x->shape[axis], 1 };
   for (int inside = 0; inside < 2; inside++) {
@@ -228,12 +266,9 @@ static void scan_along(const parts *p, uint32_t axis)
   }
   bool is_line = extents[0] == 1 && extents[2] == 1;
   if (extents[2] == 1) ranks[1] += ranks[2]; /* axes of extent 1 */
-  for (int i = 0; i < 2; i++)
-    ka_arrange(p->call, operands[i], axes,
-               is_line           ? 1
-               : extents[2] == 1 ? 2
-                                 : 3,
-               is_line ? &p->x->rank : ranks);
+  uint32_t groups = is_line ? 1 : extents[2] == 1 ? 2 : 3;
+  for (int i = 0; i < 3; i++)
+    if (operands[i]) ka_arrange(p->call, operands[i], axes, groups, is_line ? &p->x->rank : ranks);
   if (is_line) scan_all(p);
   else if (extents[2] == 1) scan_rows(p, extents[0], extents[1]);
   else scan_columns(p, extents[0], extents[1], extents[2]);
@@ -260,6 +295,15 @@ static bool has_shape_of(const ka_operand *result, const ka_operand *x)
   return true;
 }
 
+static void read_result(ka_call *call, const char *name, const kjit_operand *given,
+                        const ka_operand *x, ka_operand *result)
+{
+  ka_read_output(call, name, given, result);
+  ka_check_overlap(call, result, x, true);
+  if (!has_shape_of(result, x))
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` must have the shape of `x`", name);
+}
+
 static void build_scan(ka_call *call, const void *data)
 {
   const scan *given = data;
@@ -276,10 +320,7 @@ static void build_scan(ka_call *call, const void *data)
     (void)ka_describe(call, 0, element, x.rank, x.shape);
     return;
   }
-  ka_read_output(call, "result", given->result, &result);
-  ka_check_overlap(call, &result, &x, true);
-  if (!has_shape_of(&result, &x))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`");
+  read_result(call, "result", given->result, &x, &result);
   if (is_exclusive && !call->options.initial && !operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "an exclusive scan starts with the operator's identity, and this operator has none: "
@@ -289,16 +330,89 @@ static void build_scan(ka_call *call, const void *data)
   ka_check_stored(call, &result, accumulator);
   ka_choose_device(call);
   if (!x.count) return;
-  parts p = { call,    &operator_, accumulator, kj_element_bytes(call->context->types, accumulator),
-              &result, &x,         is_exclusive };
+  const parts p = { .call = call,
+                    .operator_ = &operator_,
+                    .accumulator = accumulator,
+                    .bytes = kj_element_bytes(call->context->types, accumulator),
+                    .result = &result,
+                    .x = &x,
+                    .is_exclusive = is_exclusive };
   scan_along(&p, axis);
 }
 
 kjit_status kjit_scan(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                       const kjit_operator *operator_, const kjit_algorithm_options *options)
 {
-  const scan given = { result, x, operator_ };
+  const scan given = { result, NULL, x, operator_ };
   const ka_inputs inputs = { { result, x }, .operator_ = operator_ };
   return ka_perform_kept(context, "kjit_scan", KA_AXES | KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
                          options, build_scan, &given, &inputs);
+}
+
+/* ---- the call with indices ---- */
+
+/* Returns the operator of structs for max or min. */
+static const char *read_extremum(ka_call *call, const kjit_operator *given, const ka_operand *x)
+{
+  ka_operator operator_;
+  ka_read_operator(call, given, &operator_);
+  bool is_max = operator_.name && !strcmp(operator_.name, "max");
+  if (!is_max && !(operator_.name && !strcmp(operator_.name, "min")))
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "the operator %s%s%s has no index; use max or min",
+            operator_.name ? "`" : "is a function, and its result",
+            operator_.name ? operator_.name : "", operator_.name ? "`" : "");
+  if (!ki_is_scalar(x->element) || x->element >= KJIT_C64)
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, which have no order",
+            ka_type_text(call, x->element));
+  return is_max ? "operator_argmax" : "operator_argmin";
+}
+
+static void build_scan_with_index(ka_call *call, const void *data)
+{
+  const scan *given = data;
+  ka_operand result, places, x;
+  ka_read_input(call, "x", given->x, &x);
+  uint32_t axis = read_axis(call, &x);
+  const char *name = read_extremum(call, given->operator_, &x);
+  if (ka_describe(call, 0, x.element, x.rank, x.shape)) {
+    (void)ka_describe(call, 1, KJIT_I64, x.rank, x.shape);
+    return;
+  }
+  if (!given->result && !given->result_places)
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "`result` and `result_places` are both NULL; pass at least one");
+  if (given->result) {
+    read_result(call, "result", given->result, &x, &result);
+    ka_check_stored(call, &result, x.element);
+  }
+  if (given->result_places) {
+    read_result(call, "result_places", given->result_places, &x, &places);
+    ka_check_index_result(call, &places, (uint64_t)x.shape[axis]);
+  }
+  if (given->result && given->result_places) ka_check_overlap(call, &places, &result, false);
+  ka_choose_device(call);
+  if (!x.count) return;
+  kjit_type index = call->is_wide ? KJIT_I64 : KJIT_I32;
+  const ka_carried carried =
+    ka_carry(call, "index", index, "", kj_element_bytes(call->context->types, x.element));
+  const parts p = { .call = call,
+                    .accumulator = x.element,
+                    .bytes = carried.bytes,
+                    .result = given->result ? &result : NULL,
+                    .places = given->result_places ? &places : NULL,
+                    .x = &x,
+                    .carried = &carried,
+                    .carried_operator = name };
+  scan_along(&p, axis);
+}
+
+kjit_status kjit_scan_with_index(kjit_context *context, const kjit_operand *result,
+                                 const kjit_operand *result_places, const kjit_operand *x,
+                                 const kjit_operator *operator_,
+                                 const kjit_algorithm_options *options)
+{
+  const scan given = { result, result_places, x, operator_ };
+  const ka_inputs inputs = { { result, result_places, x }, .operator_ = operator_ };
+  return ka_perform_kept(context, "kjit_scan_with_index", KA_AXES, options, build_scan_with_index,
+                         &given, &inputs);
 }

@@ -23,10 +23,6 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
   for (uint32_t i = 0; is_same && i < result->rank; i++)
     is_same = result->shape[i] == values->shape[i];
   if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `values`");
-  if (result->function) return;
-  if (!ka_is_integer(call, result->element) || result->element == KJIT_BOOL)
-    ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s, but positions are integers",
-            ka_type_text(call, result->element));
 }
 
 static void build_search(ka_call *call, const void *data)
@@ -45,7 +41,7 @@ static void build_search(ka_call *call, const void *data)
   if (ka_describe(call, 0, KJIT_I64, values.rank, values.shape)) return;
   ka_read_output(call, "result", given->result, &result);
   check_result(call, &result, &values);
-  ka_check_positions(call, &result, sorted.count + 1);
+  ka_check_index_result(call, &result, sorted.count + 1);
   ka_check_overlap(call, &result, &sorted, false);
   ka_check_overlap(call, &result, &values, true);
   for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;

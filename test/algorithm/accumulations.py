@@ -6,6 +6,7 @@ import numpy as np
 import operators
 import values
 from cases import Case, cases, large_case, some_cases
+from orders import KEYS, keys
 
 IDENTITY = {"add": 0, "mul": 1, "or": 0, "xor": 0}
 
@@ -111,6 +112,66 @@ def options(rng):
     yield Case("in place", "scan({x}, add)", x=x).expect("x", np.cumsum(x, axis=1))
     yield Case("of a func", "{r} = scan(square[3000], add)").expect("r", np.cumsum(np.arange(3000, dtype="i8") ** 2))
     yield Case("empty", "{r} = scan({x}, add)", x=np.zeros((4, 0), "f8")).expect("r", np.zeros((4, 0)))
+
+
+# ---- the running maximum and minimum with their indices ----
+
+
+def found_so_far(name, x, axis):
+    """(values, indices): an index counts the elements that are better than all before, or the first NaN."""
+    line = np.moveaxis(x, axis, -1)
+    best = operators.NAMED[name].accumulate(line, axis=-1)
+    before = best[..., :-1]
+    is_better = line[..., 1:] > before if name == "max" else line[..., 1:] < before
+    is_better |= (line[..., 1:] != line[..., 1:]) & (before == before)
+    first = np.zeros((*line.shape[:-1], 1), bool)
+    steps = np.where(np.concatenate([first, is_better], axis=-1)[..., : line.shape[-1]], np.arange(line.shape[-1]), 0)
+    return np.moveaxis(best, -1, axis), np.moveaxis(np.maximum.accumulate(steps, axis=-1), -1, axis)
+
+
+def index_case(rng, kind, shape, axis, label, view=False):
+    name = ("max", "min")[rng.integers(2)]
+    x = keys(rng, shape, kind)
+    if x.dtype.kind == "f" and rng.random() < 0.5:
+        x[rng.random(shape) < 1 / max(x.size, 1)] = np.nan
+    text, seen = values.random_view(rng, x) if view else ("", x)
+    case = Case(f"{label} index {name} {kind} {shape}{text} {axis}", f"{{r}}, {{p}} = scan_with_index({{x}}{text}, {name}, axis={axis})")
+    best, places = found_so_far(name, seen, axis)
+    return case.array("x", x, values.as_kind(kind)).expect("r", best, kind=values.as_kind(kind)).expect("p", places)
+
+
+@some_cases(20)
+def indices_of_types(rng):
+    for kind in KEYS:
+        yield index_case(rng, kind, (int(rng.integers(1, 4000)),), -1, "type")
+        yield index_case(rng, kind, (int(rng.integers(1, 60)), int(rng.integers(1, 60))), int(rng.integers(2)), "type")
+
+
+@cases
+def indices_of_sizes(rng):
+    for n in values.BORDERS + values.LARGE:
+        yield index_case(rng, ("i4", "f8", "u1")[rng.integers(3)], (n,), 0, "size")
+    for shape, axis in (((3, 70001), 1), ((2, 5000), 1), ((70001, 3), 0), ((2000, 40), 0), ((500, 60), 1)):
+        yield index_case(rng, "f4", shape, axis, "rows")
+
+
+@some_cases(24)
+def indices_of_axes(rng):
+    for _ in range(40):
+        shape = tuple(max(e, 1) for e in values.random_shape(rng, int(rng.integers(1, 5))))
+        yield index_case(rng, ("i2", "f8", "f2")[rng.integers(3)], shape, int(rng.integers(-len(shape), len(shape))), "axes", rng.random() < 0.5)
+
+
+@cases
+def indices_by_options(rng):
+    x = values.small_numbers(rng, (50, 70), "f4")
+    best, places = found_so_far("max", x, 1)
+    yield Case("value only", "{r} = scan_with_index({x}, max)", x=x).expect("r", best)
+    yield Case("into f64 and i16", "{r}, {p} = scan_with_index({x}, max)", x=x, r=np.zeros((50, 70)), p=np.zeros((50, 70), "i2")) \
+        .expect("r", best.astype("f8")).expect("p", places.astype("i2"))
+    yield Case("into x", "{x}, {p} = scan_with_index({x}, max)", x=x).expect("x", best).expect("p", places)
+    yield Case("index of a func", "{r}, {p} = scan_with_index(square[3000], min)").expect("r", np.zeros(3000, "i8")).expect("p", np.zeros(3000, "i8"))
+    yield Case("empty with index", "{r}, {p} = scan_with_index({x}, max)", x=np.zeros((4, 0), "f8")).expect("r", np.zeros((4, 0))).expect("p", np.zeros((4, 0), "i8"))
 
 
 @large_case

@@ -138,6 +138,12 @@ equal(sorted_n, n[order]), equal(moved, order)
 equal(kjit.merge(np.sort(n), np.sort(n[:100])), np.sort(np.r_[n, n[:100]]))
 values, where = kjit.top_k(x, 4, descending=True)
 equal(values, -np.sort(-x, -1)[:, :4]), equal(np.take_along_axis(x, where, -1), values)
+best, where = kjit.scan_with_index(x, "min", axis=0)
+equal(best, np.minimum.accumulate(x, axis=0)), equal(np.take_along_axis(x, where, 0), best)
+equal(kjit.scan_with_index(np.array([1, 5, 5, 2], "i4"))[1], [0, 1, 1, 1])
+indices = np.zeros(x.shape, "i4")
+assert kjit.scan_with_index(x, out=(None, indices))[0] is None
+equal(indices, kjit.scan_with_index(x)[1])
 only = np.zeros((20, 3))
 assert kjit.top_k(x, 3, out=(only, None))[0] is only
 equal(only, np.sort(x, -1)[:, :3])

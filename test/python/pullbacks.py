@@ -115,6 +115,9 @@ check(kjit.bincount, rng.integers(0, 9, 40), 9, y[:40])
 for descending in (False, True):
     check(kjit.sort, y, descending=descending), check(kjit.sort, cube, axis=1, descending=descending), check(kjit.sort, x, axis=0)
     check(kjit.top_k, y, 5, descending=descending, call=lambda x, k: kjit.top_k(x, k, descending=descending)[0])
+    way = "max" if descending else "min"
+    check(kjit.scan_with_index, y, way, call=lambda x, way: kjit.scan_with_index(x, way)[0])
+    check(kjit.scan_with_index, cube, way, axis=1, call=lambda x, way: kjit.scan_with_index(x, way, axis=1)[0])
     check(kjit.top_k, cube, 4, axis=1, descending=descending, call=lambda x, k: kjit.top_k(x, k, axis=1, descending=descending)[0])
 # Arrays of kjit, as on a GPU.
 for algorithm, operands in (

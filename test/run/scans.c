@@ -201,9 +201,44 @@ static void test_refused(kjit_module *module)
   for (int i = 0; i < 5; i++) kjit_release_array(arrays[i]);
 }
 
+static void test_index_refused(kjit_module *module)
+{
+  int64_t shape[] = { 300 };
+  kjit_array *array = make_array(KJIT_I32, shape, 1), *reals = make_array(KJIT_F32, shape, 1),
+             *bytes = make_array(KJIT_I8, shape, 1), *complex = make_array(KJIT_C64, shape, 1);
+  kjit_operand x = kjit_operand_array(array), r = kjit_operand_array(reals),
+               b = kjit_operand_array(bytes), c = kjit_operand_array(complex);
+  kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max"),
+                last = kjit_operator_function(find(module, "last"));
+  kjit_result_info infos[2];
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
+  options.results = infos;
+  options.result_count = 2;
+  REQUIRE(kjit_scan_with_index(context, NULL, NULL, &r, &max, &options) == KJIT_OK);
+  REQUIRE(infos[0].element == KJIT_F32 && infos[1].element == KJIT_I64 && infos[1].shape[0] == 300);
+  REQUIRE(kjit_scan_with_index(context, NULL, NULL, &x, &max, NULL) == KJIT_ERROR_MISUSE);
+  REQUIRE(says("`result` and `result_places` are both NULL"));
+  REQUIRE(kjit_scan_with_index(context, &x, NULL, &x, &add, NULL) == KJIT_ERROR_UNSUPPORTED);
+  REQUIRE(says("the operator `add` has no index; use max or min"));
+  REQUIRE(kjit_scan_with_index(context, &x, NULL, &x, &last, NULL) == KJIT_ERROR_UNSUPPORTED);
+  REQUIRE(says("the operator is a function, and its result has no index; use max or min"));
+  REQUIRE(kjit_scan_with_index(context, NULL, &x, &c, &max, NULL) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`x` has elements of type c64, which have no order"));
+  REQUIRE(kjit_scan_with_index(context, NULL, &r, &x, &max, NULL) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`result_places` has elements of type f32, but positions are integers"));
+  REQUIRE(kjit_scan_with_index(context, NULL, &b, &x, &max, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(
+    says("`result_places` has elements of type i8, which cannot represent positions up to 299"));
+  REQUIRE(kjit_scan_with_index(context, &x, &x, &x, &max, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("overlaps"));
+  kjit_array *arrays[] = { array, reals, bytes, complex };
+  for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
+}
+
 static void test_all(void)
 {
   kjit_module *module = parse(funcs);
+  test_index_refused(module);
   test_arrays(module);
   test_strides();
   test_funcs(module);

@@ -460,6 +460,31 @@ inline void scan_into(const target &result, const operand &x, const operation &o
   call_.run([&] { return kjit_scan(call_.context(), result.get(), x.get(), op_c, call_.given()); });
 }
 
+/* Writes the running maximum or minimum along one axis, and its index (kjit_scan_with_index). */
+inline results<2> scan_with_index(const operand &x, const operation &op, const options &given = {})
+{
+  detail::call call_("kjit::scan_with_index", given);
+  call_.start(x, op);
+  const kjit_operator *const op_c = call_.of(op);
+  const created made =
+    call_.create(2, nullptr, [&](const kjit_operand *const *r, const kjit_operand *, std::size_t) {
+      return kjit_scan_with_index(call_.context(), r[0], r[1], x.get(), op_c, call_.given());
+    });
+  return { { made[0], made[1] } };
+}
+/* Like kjit::scan_with_index, but writes to existing arrays. */
+inline void scan_with_index_into(const target &result, const target &result_places,
+                                 const operand &x, const operation &op, const options &given = {})
+{
+  detail::call call_("kjit::scan_with_index_into", given);
+  call_.start(result, result_places, x, op);
+  const kjit_operator *const op_c = call_.of(op);
+  call_.run([&] {
+    return kjit_scan_with_index(call_.context(), result.get(), result_places.get(), x.get(), op_c,
+                                call_.given());
+  });
+}
+
 /* Writes the elements whose flag is not 0 to the start of result (kjit_select). */
 inline results<2> select(const operand &x, const operand &flags, const options &given = {})
 {

@@ -141,6 +141,11 @@ static void check_scans(const setting &s)
   kjit::array<std::int32_t> place = s.put(x);
   kjit::scan_into(place, place, kjit::max);
   EXPECT(place.to_vector() == highest);
+  longs first(n);
+  for (std::size_t i = 1; i < n; i++)
+    first[i] = highest[i] == highest[i - 1] ? first[i - 1] : std::int64_t(i);
+  const auto [best, index] = kjit::scan_with_index(a, kjit::max);
+  EXPECT(best.to_vector<std::int32_t>() == highest && index.to_vector<std::int64_t>() == first);
 }
 
 /* Segments with random bounds. */

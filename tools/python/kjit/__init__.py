@@ -37,7 +37,7 @@ _LATER = {
         "_derivatives": "Derivative hessian hvp jacobian value_and_grad",
         "_gradcheck": "GradientError gradcheck",
         "_folds": "bincount histogram reduce reduce_by_key reduce_segments reduce_several scan scan_by_key scan_segments "
-        "search_sorted update_at",
+        "scan_with_index search_sorted update_at",
         "_njit": "get_num_threads njit prange set_num_threads",
         "_orders": "argsort merge nonzero partition partition_three run_lengths select_where set_difference set_intersection "
         "set_symmetric_difference set_union sort sort_pairs sort_segments top_k unique unique_consecutive",

@@ -360,6 +360,16 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
     return tuple(finished(result) for result in results) if is_made else results
 
 
+def perform_with_omitted(name, arguments, out, **keywords):
+    """Like `perform`, for two results, one of which can be None in out. Returns out if it is given."""
+    if out is None:
+        return perform(name, 2, arguments, None, **keywords)
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise TypeError(f"{name}: out must be a tuple of 2 arrays, one of which can be None")
+    outcome = perform(name, 0, (*(perhaps(result) for result in out), *arguments), (), **keywords)
+    return outcome if isinstance(outcome, Plan) else out
+
+
 def one(outcome):
     """Returns the result of an algorithm with one result."""
     return outcome if isinstance(outcome, Plan) else outcome[0]

@@ -12,6 +12,7 @@ from ._algorithms import (
     one,
     operator_of,
     perform,
+    perform_with_omitted,
     perhaps,
 )
 from ._traced import recorded
@@ -70,6 +71,17 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
     flags = EXCLUSIVE if exclusive else 0
     arguments = x, Plain(operator_of(operator, commutes))
     return one(perform("scan", 1, arguments, listed(out), axes=axes_of(axis), flags=flags, initial=initial, options=options))
+
+
+@recorded
+def scan_with_index(x, operator="max", *, axis=None, out=None, **options):
+    """Computes the running maximum or minimum along one axis, by default the last, and its index along the axis.
+    Returns (values, indices), both in the shape of x; the indices are i64. operator is "max" or "min". Of equal
+    elements the first one counts, and of NaNs the first NaN. out is a tuple of two arrays, one of which can be None.
+    options: see `kjit.reduce`. Raises ArgumentError for axes or shapes, TypingError for elements without an order, and
+    UnsupportedError for another operator."""
+    arguments = x, Plain(operator_of(operator, False))
+    return perform_with_omitted("scan_with_index", arguments, out, axes=axes_of(axis), options=options)
 
 
 # ---- segments and keys ----

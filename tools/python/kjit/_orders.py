@@ -1,7 +1,7 @@
 """Sorts, selections and set operations on whole arrays, with Python functions for orders."""
 
 from . import dtypes
-from ._algorithms import DESCENDING, Plain, Plan, axes_of, computed, equal_of, less_of, listed, numpy_array, one, perform, perhaps
+from ._algorithms import DESCENDING, Plain, Plan, axes_of, computed, equal_of, less_of, listed, numpy_array, one, perform, perform_with_omitted, perhaps
 from ._folds import counted, search_sorted
 from ._traced import recorded
 
@@ -57,11 +57,7 @@ def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0
     are the largest elements. out must be a tuple of two arrays, one of which can be None. Raises ArgumentError if k is
     negative or too large. Other parameters: see `kjit.sort`."""
     arguments = x, Plain(k), Plain(less_of(less))
-    if out is not None:
-        arguments = *(perhaps(result) for result in out), *arguments
-        outcome = perform("top_k", 0, arguments, (), axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
-        return outcome if isinstance(outcome, Plan) else out
-    return perform("top_k", 2, arguments, None, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
+    return perform_with_omitted("top_k", arguments, out, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
 
 
 def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0, **options):

@@ -361,6 +361,13 @@ def rule_of_top_k(x, k, *, axis=None, descending=False):
     return values, lambda g: (_scattered(x, places, g, at), None)
 
 
+def rule_of_scan_with_index(x, operator="max", *, axis=None):
+    """The rule of scan_with_index. Only the values have derivatives, not the indices."""
+    at = (-1 if axis is None else axis) % len(x.shape)
+    values, places = _folds.scan_with_index(x, operator, axis=at)
+    return values, lambda g: (_scattered(x, places, g, at),)
+
+
 def rule_of_select_where(x, flags):
     _check_line("kjit.select_where", x)
     places = _orders.nonzero(flags)

@@ -187,6 +187,7 @@ def _pairs_rule(function, x, y, operator="add", *, arguments=(), **keywords):
 RULES = {
     _folds.reduce: folds.rule_of_reduce,
     _folds.scan: folds.rule_of_scan,
+    _folds.scan_with_index: folds.rule_of_scan_with_index,
     _folds.reduce_segments: folds.rule_of_reduce_segments,
     _folds.reduce_by_key: folds.rule_of_reduce_by_key,
     _folds.scan_by_key: folds.rule_of_scan_by_key,
@@ -219,9 +220,9 @@ def pullback(algorithm, *operands, **keywords):
         total, back = kjit.pullback(kjit.reduce, x, "logaddexp")
         dx, = back(1.0)
 
-    algorithm is kjit.reduce, scan, reduce_segments, scan_segments, reduce_by_key, scan_by_key, bincount, map, einsum,
-    matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are those of the
-    algorithm, if its derivative takes them. Raises TypeError for an algorithm, an operator or a keyword without a
+    algorithm is kjit.reduce, scan, scan_with_index, reduce_segments, scan_segments, reduce_by_key, scan_by_key,
+    bincount, map, einsum, matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords
+    are those of the algorithm, if its derivative takes them. Raises TypeError for an algorithm, an operator or a keyword without a
     derivative.
     """
     rule = RULES.get(algorithm)
