@@ -344,8 +344,10 @@ static kjit_status can_access(kjit_device *device, kjit_device *peer, kj_diagnos
 kjit_status kjit_can_access_peer(const kjit_device *device, const kjit_device *peer, int *can)
 {
   bool result = false;
-  if (!device || !peer) return KJIT_ERROR_MISUSE;
+  if (!device) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!peer)
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_can_access_peer: peer is NULL");
   if (!can)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_can_access_peer: can_access is NULL");
@@ -386,10 +388,12 @@ static kjit_status change_access(kjit_device *device, kjit_device *peer, bool is
   return KJIT_OK;
 }
 
-static kjit_status set_peer_access(kjit_device *device, kjit_device *peer, bool is_on)
+static kjit_status set_peer_access(const char *call, kjit_device *device, kjit_device *peer,
+                                   bool is_on)
 {
-  if (!device || !peer) return KJIT_ERROR_MISUSE;
+  if (!device) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!peer) return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "%s: peer is NULL", call);
   kj_diagnostics diagnostics = { 0 };
   (void)change_access(device, peer, is_on, &diagnostics);
   return ki_finish_call(device->context, &diagnostics);
@@ -397,9 +401,9 @@ static kjit_status set_peer_access(kjit_device *device, kjit_device *peer, bool 
 
 kjit_status kjit_enable_peer_access(kjit_device *device, kjit_device *peer)
 {
-  return set_peer_access(device, peer, true);
+  return set_peer_access("kjit_enable_peer_access", device, peer, true);
 }
 kjit_status kjit_disable_peer_access(kjit_device *device, kjit_device *peer)
 {
-  return set_peer_access(device, peer, false);
+  return set_peer_access("kjit_disable_peer_access", device, peer, false);
 }

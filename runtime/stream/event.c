@@ -149,9 +149,11 @@ static kjit_status wait_event(kjit_stream *stream, kjit_event *event, kj_diagnos
 
 kjit_status kjit_wait_event(kjit_stream *stream, kjit_event *event)
 {
-  if (!event) return KJIT_ERROR_MISUSE;
-  kjit_context *context = event->object.device->context;
+  if (!event && !stream) return KJIT_ERROR_MISUSE;
+  const kj_object *either = event ? &event->object : &stream->object;
+  kjit_context *context = either->device->context;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!event) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_wait_event: event is NULL");
   if (stream && stream->object.device->context != context)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kjit_wait_event: the stream and the event belong to different contexts");
@@ -178,11 +180,12 @@ static kjit_status measure(kjit_event *first, kjit_event *last, kj_diagnostics *
 
 kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_event *last, uint64_t *time_ns)
 {
-  if (!first || !last) return KJIT_ERROR_MISUSE;
-  kjit_context *context = first->object.device->context;
+  if (!first && !last) return KJIT_ERROR_MISUSE;
+  kjit_context *context = (first ? first : last)->object.device->context;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!time_ns)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_elapsed_time: time_ns is NULL");
+  const char *missing = !first ? "first" : !last ? "last" : !time_ns ? "time_ns" : NULL;
+  if (missing)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_elapsed_time: %s is NULL", missing);
   kj_diagnostics diagnostics = { 0 };
   (void)measure(first, last, &diagnostics, time_ns);
   return ki_finish_call(context, &diagnostics);
