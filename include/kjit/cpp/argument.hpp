@@ -165,6 +165,17 @@ void refuse_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info *)
   }
 }
 
+/* Fails to compile if T is a temporary container and the callee keeps a reference to its
+ * elements. */
+template <typename T> constexpr void expect_lasting()
+{
+  using type = std::remove_cv_t<std::remove_reference_t<T>>;
+  if constexpr (!std::is_lvalue_reference_v<T> && is_range<type>::value)
+    static_assert(
+      std::is_trivially_copyable_v<type> && !is_std_array<type>::value,
+      "the elements are used after the call: pass a container that outlives the object");
+}
+
 } // namespace detail
 
 /* A list of arguments for calls with a number that is known at run time. Containers and
@@ -179,9 +190,7 @@ public:
   template <typename T> arguments &add(T &&value)
   {
     using type = std::remove_cv_t<std::remove_reference_t<T>>;
-    if constexpr (!std::is_lvalue_reference_v<T> && detail::is_range<type>::value)
-      static_assert(std::is_trivially_copyable_v<type> && !detail::is_std_array<type>::value,
-                    "the list refers to the elements: pass a container that outlives the list");
+    detail::expect_lasting<T>();
     if constexpr (detail::is_handle<type>::value) owners_.push_back(value.keep());
     if constexpr (std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>)
       kept_.emplace_back(value, detail::argument::writable());

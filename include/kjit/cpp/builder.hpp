@@ -24,8 +24,8 @@ public:
   /* Returns an element, x(i, j), or a view if an index is a slice. */
   template <typename... I> expression operator()(const I &...indices) const
   {
-    const kjit_node nodes[] = { of(builder_, indices)... };
-    return { builder_, kjit_build_index(builder_, node_, nodes, sizeof...(I)) };
+    const std::array<kjit_node, sizeof...(I)> nodes = { of(builder_, indices)... };
+    return { builder_, kjit_build_index(builder_, node_, nodes.data(), nodes.size()) };
   }
   /* Returns an element of an array with one dimension. */
   template <typename I> expression operator[](const I &index) const { return (*this)(index); }
@@ -34,11 +34,15 @@ public:
   {
     return { builder_, kjit_build_select_field(builder_, node_, name) };
   }
-  /* Returns the node of an expression, or of a literal for a number or bool. */
+  /* Returns the node of an expression, or of a literal for a number or bool. An expression of
+   * another builder is rejected (MISUSE). */
   template <typename T> static kjit_node of(kjit_builder *builder, const T &value)
   {
-    if constexpr (std::is_same_v<T, expression>) return value.node_;
-    else if constexpr (std::is_same_v<T, bool>) return kjit_build_bool(builder, value);
+    if constexpr (std::is_same_v<T, expression>) {
+      if (value.builder_ != builder)
+        detail::fail(KJIT_ERROR_MISUSE, "the expression belongs to another builder");
+      return value.node_;
+    } else if constexpr (std::is_same_v<T, bool>) return kjit_build_bool(builder, value);
     else if constexpr (std::is_integral_v<T>)
       return kjit_build_integer(builder, detail::extent_from(value));
     else {
@@ -151,7 +155,8 @@ public:
   expression conditional(const expression &condition, const X &x, const Y &y) const
   {
     const kjit_node first = expression::of(get(), x), second = expression::of(get(), y);
-    return { get(), kjit_build_conditional(get(), condition.node(), first, second) };
+    return { get(),
+             kjit_build_conditional(get(), expression::of(get(), condition), first, second) };
   }
   /* Adds `let name = value` and returns the name. */
   template <typename T> expression let(const char *name, const T &value) const
@@ -168,21 +173,24 @@ public:
   template <typename T>
   void assign(const expression &target, const T &value, kjit_op op = KJIT_OP_STORE) const
   {
-    kjit_build_assign(get(), target.node(), op, expression::of(get(), value));
+    kjit_build_assign(get(), expression::of(get(), target), op, expression::of(get(), value));
   }
   /* Adds a call as a statement. */
-  void evaluate(const expression &call) const { kjit_build_evaluate(get(), call.node()); }
+  void evaluate(const expression &call) const
+  {
+    kjit_build_evaluate(get(), expression::of(get(), call));
+  }
   /* Adds an if. */
   template <typename F> void if_(const expression &condition, F &&then) const
   {
-    kjit_build_if(get(), condition.node());
+    kjit_build_if(get(), expression::of(get(), condition));
     end_after(then);
   }
   /* Adds an if with an else branch. */
   template <typename F, typename G>
   void if_else(const expression &condition, F &&then, G &&otherwise) const
   {
-    kjit_build_if(get(), condition.node());
+    kjit_build_if(get(), expression::of(get(), condition));
     then();
     kjit_build_else(get());
     end_after(otherwise);
@@ -190,7 +198,7 @@ public:
   /* Adds a while loop. */
   template <typename F> void while_(const expression &condition, F &&body) const
   {
-    kjit_build_while(get(), condition.node());
+    kjit_build_while(get(), expression::of(get(), condition));
     end_after(body);
   }
   /* Adds a loop over 0 to stop - 1. body(i) adds its statements. */

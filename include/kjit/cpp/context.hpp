@@ -11,6 +11,29 @@ namespace kjit {
 namespace detail {
 inline void end_context(kjit_context *context) { (void)kjit_destroy_context(context); }
 
+/* Adds a diagnostic to the text of an exception. */
+inline void add_diagnostic(void *text, const kjit_diagnostic *diagnostic)
+{
+  const copied_text copy = take_text(kjit_copy_diagnostic_text(diagnostic));
+  if (copy) static_cast<std::string *>(text)->append(copy.get());
+}
+
+/* Creates a context. A failed call leaves no context with diagnostics, so a second call collects
+ * them. */
+inline kjit_context *create_context(const kjit_config &config)
+{
+  kjit_context *made = nullptr;
+  const kjit_status status = kjit_create_context(&config, &made);
+  if (status == KJIT_OK) return made;
+  std::string text;
+  kjit_config again = config;
+  again.on_diagnostic = add_diagnostic;
+  again.user = &text;
+  if (config.size_bytes == 0) text = "config.size_bytes is 0; start with kjit::context::config()";
+  else if (kjit_create_context(&again, &made) == KJIT_OK) end_context(made);
+  fail(status, text);
+}
+
 /* Parses an expression. The func keeps its module, which keeps `on`. */
 inline function parse_expression(kjit_context *context, const keeper &on, std::string_view text,
                                  const std::vector<std::string> &names)
@@ -36,10 +59,7 @@ public:
   /* Creates a context with the default configuration. */
   context() : context(config()) {}
   /* Creates a context with a configuration, for example with checks or a cache directory. */
-  explicit context(const kjit_config &config)
-      : owned(detail::create<kjit_context>(nullptr, kjit_create_context, &config))
-  {
-  }
+  explicit context(const kjit_config &config) : owned(detail::create_context(config)) {}
   /* Returns the default configuration, to be changed and passed to the constructor. */
   static kjit_config config()
   {

@@ -5,6 +5,8 @@
 
 #if __cplusplus < 201703L
 #error "kjit/kjit.hpp needs C++17 or later: -std=c++17"
+#elif !defined(__cpp_exceptions)
+#error "kjit/kjit.hpp needs exceptions; without exceptions use the C interface, kjit/kjit.h"
 #endif
 
 #include <kjit/kjit.h>
@@ -55,6 +57,9 @@ inline void check(kjit_context *context, kjit_status status)
   const detail::copied_text diagnostics =
     detail::take_text(context ? kjit_copy_diagnostics_text(context) : nullptr);
   if (diagnostics) text.append("\n").append(diagnostics.get());
+  /* An empty handle has no context, so the C interface cannot report it. */
+  else if (!context && status == KJIT_ERROR_MISUSE)
+    text.append("\nthe handle is empty: it was moved from or default-constructed");
   throw error(status, text);
 }
 

@@ -85,7 +85,11 @@ public:
     return found;
   }
   /* Returns whether the formula uses a column. */
-  bool uses(std::size_t column) const { return kjit_uses_column(get(), column) != 0; }
+  bool uses(std::size_t column) const
+  {
+    if (!get()) kjit::check(nullptr, KJIT_ERROR_MISUSE);
+    return kjit_uses_column(get(), column) != 0;
+  }
   /* Returns the dictionary of a result of texts (KJIT_COLUMN_TEXT in info().flags); compute then
    * gives indices into it. Any other result has an empty dictionary. */
   std::vector<std::string> texts() const

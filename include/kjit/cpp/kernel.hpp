@@ -37,12 +37,23 @@ public:
    * container must outlive the prepared launch. */
   template <typename T> void set(std::size_t index, T &&value) const
   {
+    detail::expect_lasting<T>();
     const detail::argument kept = detail::make_argument(std::forward<T>(value));
+    if (kept.is_const() && kernel_)
+      detail::refuse_if_written(kjit_get_parameter_info, kernel_, "kernel", index);
     const kjit_arg one = kept.get();
     kjit::check(context(), kjit_set_prepared_argument(get(), index, &one));
   }
 
 private:
+  friend class kernel;
+  /* The kernel of prepare(), which the owner keeps alive. It is NULL for a C object. */
+  kjit_kernel *kernel_ = nullptr;
+
+  prepared(kjit_prepared *object, kjit_kernel *kernel, const detail::keeper &on)
+      : owned(object, on), kernel_(kernel)
+  {
+  }
   kjit_context *context() const { return kjit_get_prepared_context(get()); }
 };
 
@@ -88,6 +99,7 @@ public:
    * or on the first device. */
   kernel on(const device &d) const
   {
+    if (!d.get()) kjit::check(nullptr, KJIT_ERROR_MISUSE);
     kernel k = *this;
     k.config_.device = d.get();
     k.device_ = d.keep();
@@ -120,13 +132,14 @@ public:
    * must outlive the prepared launch. */
   template <typename... Ts> prepared prepare(Ts &&...values) const
   {
+    (detail::expect_lasting<Ts>(), ...);
     kjit_prepared *made = nullptr;
     with_arguments(
       [this, &made](const kjit_arg *given, std::size_t count) {
         kjit::check(context(), kjit_prepare_launch(get(), &config_, given, count, &made));
       },
       std::forward<Ts>(values)...);
-    return prepared(made, keep());
+    return prepared(made, get(), keep());
   }
   /* Compiles the kernel for a signature such as "f32[:] C, f32, f32[:] C" before its first launch.
    * The code is for the kernel's device, or for the first device of the context. */

@@ -80,17 +80,17 @@ public:
   /* Stands for the default of the algorithm. */
   callable(none_t) : function_(nullptr) {}
   /* Refers to a func of a module. */
-  callable(const kjit::function &func) : function_(func), is_set_(true) {}
+  callable(const kjit::function &func) : function_(func), is_function_(true) {}
   /* Refers to an expression text. */
-  callable(std::string text) : function_(nullptr), text_(std::move(text)), is_set_(true) {}
+  callable(std::string text) : function_(nullptr), text_(std::move(text)) {}
   /* Refers to an expression text. */
   callable(const char *text) : callable(std::string(text)) {}
   /* Returns the func of a call in a context with `count` elements as arguments, or an empty handle
    * for the default. */
   kjit::function resolve(const detail::place &where, std::size_t count) const
   {
-    if (text_.empty()) {
-      if (is_set_ && !function_.get()) detail::fail(KJIT_ERROR_MISUSE, "the func is empty");
+    if (!text_) {
+      if (is_function_ && !function_.get()) detail::fail(KJIT_ERROR_MISUSE, "the func is empty");
       return function_;
     }
     if (count > 26) detail::fail(KJIT_ERROR_UNSUPPORTED, "a text has at most 26 parameters");
@@ -98,7 +98,7 @@ public:
     std::shared_ptr<detail::text_function> &known = cache_->of_count[count];
     if (!known)
       known = std::make_shared<detail::text_function>(
-        text_, std::string("abcdefghijklmnopqrstuvwxyz").substr(0, count));
+        *text_, std::string("abcdefghijklmnopqrstuvwxyz").substr(0, count));
     return known->get(where);
   }
   /* Returns the func that the object was made of, or an empty handle. */
@@ -110,8 +110,8 @@ private:
     std::array<std::shared_ptr<detail::text_function>, 27> of_count;
   };
   kjit::function function_;
-  std::string text_;
-  bool is_set_ = false;
+  std::optional<std::string> text_;
+  bool is_function_ = false;
   std::shared_ptr<cache> cache_ = std::make_shared<cache>();
 };
 
@@ -208,7 +208,8 @@ public:
     array_ = value.array();
   }
   /* Refers to an array, a container, a view or a number. */
-  template <typename T> operand(const T &value) : argument_(std::in_place, value)
+  template <typename T>
+  operand(const T &value) : argument_(std::make_shared<const detail::argument>(value))
   {
     if constexpr (std::is_base_of_v<detail::array_base, T>)
       take(kjit_operand_of(argument_->get()), value.owner()), array_ = value.get();
@@ -216,8 +217,6 @@ public:
       take(kjit_operand_of(argument_->get()), value.keep());
     else take(kjit_operand_of(argument_->get()), nullptr);
   }
-  operand(const operand &) = delete;
-  operand &operator=(const operand &) = delete;
   /* Returns the operand for the C interface, or NULL. It is valid while the object
    * exists. */
   const kjit_operand *get() const noexcept { return is_none_ ? nullptr : &operand_; }
@@ -229,7 +228,8 @@ public:
 protected:
   struct written {};
   template <typename T>
-  operand(T &value, written) : argument_(std::in_place, value, detail::argument::writable())
+  operand(T &value, written)
+      : argument_(std::make_shared<const detail::argument>(value, detail::argument::writable()))
   {
     take(kjit_operand_of(argument_->get()), nullptr);
     if constexpr (std::is_base_of_v<detail::array_base, std::remove_const_t<T>>)
@@ -239,7 +239,8 @@ protected:
   }
 
 private:
-  std::optional<detail::argument> argument_;
+  /* Shared by copies, because operand_ points to it. */
+  std::shared_ptr<const detail::argument> argument_;
   std::optional<computed> computed_;
   kjit_operand operand_ = {};
   detail::keeper owner_;
@@ -280,7 +281,7 @@ public:
   /* Refers to operands in braces. */
   operands(std::initializer_list<operand> list)
   {
-    for (const operand &each : list) add(each);
+    for (const operand &each : list) add(kept_.emplace_back(each));
   }
   /* Refers to arrays in a container. */
   template <typename R,
@@ -320,7 +321,7 @@ public:
   /* Refers to results in braces. */
   targets(std::initializer_list<target> list)
   {
-    for (const target &each : list) add(each);
+    for (const target &each : list) add(kept_.emplace_back(each));
   }
   /* Refers to arrays in a container. */
   template <typename R,

@@ -36,6 +36,7 @@ public:
   /* Runs on a device. */
   options &on(const device &where)
   {
+    if (!where.get()) kjit::check(nullptr, KJIT_ERROR_MISUSE);
     options_.device = where.get();
     place_ = { kjit_get_device_context(where.get()), where.keep() };
     return *this;

@@ -147,6 +147,7 @@ public:
   /* Makes later work on the stream wait for the last record of an event. The host does not wait. */
   void wait(const event &recorded) const
   {
+    if (!get()) kjit::check(nullptr, KJIT_ERROR_MISUSE);
     kjit::check(context(), kjit_wait_event(get(), recorded.get()));
   }
   /* Starts a capture: later work on the stream is recorded in a graph and does not run. */

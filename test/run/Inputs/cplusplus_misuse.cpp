@@ -17,5 +17,9 @@ void use(const kjit::kernel &kernel, const kjit::function &func)
   kernel(std::vector<bool>(3)); /* which has no elements in memory */
 #elif CASE == 5
   kjit::kernel made = kernel.get(); /* a handle that keeps nothing is made explicitly only */
+#elif CASE == 6
+  (void)kernel.prepare(std::vector<float>(3)); /* which would be used after its end */
+#elif CASE == 7
+  kernel.prepare().set(0, std::array<float, 3>()); /* the same */
 #endif
 }
