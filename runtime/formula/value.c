@@ -115,8 +115,7 @@ kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y)
   if (y->type == KJIT_ANY || x->type == y->type) return kf_own_type(x);
   if (x->type == KJ_WEAK_INT && kf_is_integer(y->type) && fits(x->integer, y->type)) return y->type;
   if (y->type == KJ_WEAK_INT && kf_is_integer(x->type) && fits(y->integer, x->type)) return x->type;
-  bool is_bool = x->type == KJIT_BOOL || y->type == KJIT_BOOL;
-  return is_bool ? KJIT_ANY : kf_find_common_type(x, y);
+  return kf_find_common_type(x, y);
 }
 
 /* ---- text ---- */

@@ -245,6 +245,30 @@ def test_refused():
     refused(lambda: kjit.eval("v + 1", out=out, v=np.ma.MaskedArray([1.0], [True])), "nulls", ValueError)
 
 
+def test_bools_joined():
+    """where, fillna and coalesce of a bool and a number have the number's type, or i32, beside NumPy and numexpr."""
+    names = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64".split()
+    given = {n: rng.integers(0, 100, ROWS).astype(n) for n in names}
+    c, b = rng.random(ROWS) < 0.5, rng.random(ROWS) < 0.5
+    cases = [(f"where(c, {x}, {y})", n) for n in names[1:] for x, y in (("b", n), (n, "b"))]
+    cases += [(f"where(c, {x}, {y})", v) for v in (0, 1, 2, -1, 70000, 1 << 40, 0.5) for x, y in (("b", v), (v, "b"))]
+    for text, other in cases:
+        y = given[other] if isinstance(other, str) else other
+        first, second = (b, y) if text.startswith("where(c, b") else (y, b)
+        small = y.dtype.kind in "iu" and y.itemsize < 4 if isinstance(other, str) else isinstance(y, int) and abs(y) < 1 << 31
+        kind = "i4" if small else "i8" if isinstance(other, str) and other == "uint32" else np.result_type(type(y) if np.isscalar(y) else y.dtype, bool)
+        found = kjit.eval(text, given, c=c, b=b)
+        assert found.dtype == kind and np.array_equal(found, np.where(c, first, second).astype(kind)), (text, found.dtype, kind)
+        if numexpr and other not in ("uint64", 1 << 40):
+            want = numexpr.evaluate(text, {**given, "c": c, "b": b})
+            assert found.dtype == want.dtype and np.array_equal(found, want), (text, found, want)
+    masked = np.ma.MaskedArray(b, c)
+    for text in ("fillna(m, 2)", "coalesce(m, 2)", "where(c, 2, b)"):
+        found = np.ma.getdata(kjit.eval(text, m=masked, c=c, b=b))
+        assert found.dtype == "i4" and np.array_equal(found, np.where(c, 2, b)), text
+    assert kjit.eval("where(c, b, False)", c=c, b=b).dtype == bool
+
+
 def test_functions():
     """numexpr's functions have the same names, except those of complex numbers, strings and reductions."""
     names = kjit._kjit.formula_functions()
@@ -439,6 +463,7 @@ for test in (
     test_arrow,
     test_pandas,
     test_refused,
+    test_bools_joined,
     test_functions,
     test_reductions,
     test_forms_of_pandas,
