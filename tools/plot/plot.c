@@ -7,12 +7,14 @@
 enum {
   WIDTH = 900,
   LEFT = 104,
-  RIGHT = 24,
+  RIGHT = 40,
   TOP = 46,
   AREA_HEIGHT = 380,
   AREA_WIDTH = WIDTH - LEFT - RIGHT,
   LEGEND = TOP + AREA_HEIGHT + 60, /* top edge of the legend */
   ROW = 22,
+  TEXT_SIZE = 14,
+  TITLE_SIZE = 17,
   PADDING = 10,
   BOTTOM = 16
 };
@@ -89,31 +91,91 @@ static double place_y(const axes *a, double value)
 
 /* ---- text ---- */
 
+/* Decodes the UTF-8 character at *text and moves *text behind it. A byte that is not valid UTF-8
+ * and a character that XML does not allow give U+FFFD. */
+static unsigned decode(const char **text)
+{
+  enum { REPLACEMENT = 0xfffd, LAST = 0x10ffff };
+  static const unsigned first[] = { 0, 0x80, 0x800, 0x10000 };
+  const unsigned char *at = (const unsigned char *)*text;
+  int more = *at < 0x80   ? 0
+             : *at < 0xc0 ? -1
+             : *at < 0xe0 ? 1
+             : *at < 0xf0 ? 2
+             : *at < 0xf8 ? 3
+                          : -1;
+  (*text)++;
+  if (more < 0) return REPLACEMENT;
+  if (!more) return *at < ' ' || *at == 127 ? ' ' : *at;
+  unsigned code = *at & (0x3fu >> more);
+  for (int i = 1; i <= more; i++) {
+    if ((at[i] & 0xc0) != 0x80) return REPLACEMENT;
+    code = code << 6 | (at[i] & 0x3f);
+  }
+  bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  if (code < first[more] || code > LAST || is_surrogate || (code & 0xfffe) == 0xfffe)
+    return REPLACEMENT;
+  *text += more;
+  return code;
+}
+
+static void put_character(unsigned code, FILE *file)
+{
+  switch (code) {
+  case '<': fputs("&lt;", file); return;
+  case '>': fputs("&gt;", file); return;
+  case '&': fputs("&amp;", file); return;
+  case '"': fputs("&quot;", file); return;
+  default: break;
+  }
+  if (code < 0x80) putc((int)code, file);
+  else fprintf(file, "&#%u;", code);
+}
+
 static void put_escaped(const char *text, FILE *file)
 {
-  for (; *text; text++) switch (*text) {
-    case '<': fputs("&lt;", file); break;
-    case '>': fputs("&gt;", file); break;
-    case '&': fputs("&amp;", file); break;
-    case '"': fputs("&quot;", file); break;
-    default:
-      /* XML does not allow control characters */
-      putc((unsigned char)*text < ' ' || *text == 127 ? ' ' : *text, file);
-    }
+  while (*text) put_character(decode(&text), file);
+}
+
+/* Returns the width of a character in columns. Characters of East Asian scripts, and pictures, are
+ * as wide as two letters. */
+static size_t columns_of(unsigned code) { return code < 0x1100 ? 1 : code == 0xfffd ? 1 : 2; }
+
+/* Writes a text that has a width in units of the SVG, in letters of a size. A text that is wider
+ * keeps its two ends around an ellipsis, because names of lines often differ at the end only, and
+ * the whole text is a tooltip. */
+static void put_fitted(const char *text, int width, int size, FILE *file)
+{
+  const double letter = 0.62; /* wide letters of sans-serif fonts, as a share of the size */
+  size_t most = (size_t)(width / (letter * size)), all = 0, column = 0;
+  for (const char *at = text; *at;) all += columns_of(decode(&at));
+  if (all <= most) {
+    put_escaped(text, file);
+    return;
+  }
+  size_t first = most / 2, rest = all - (most - first - 1);
+  bool is_cut = false;
+  for (const char *at = text; *at;) {
+    unsigned code = decode(&at);
+    if (column + columns_of(code) <= first || column >= rest) put_character(code, file);
+    else if (!is_cut) is_cut = true, put_character(0x2026, file);
+    column += columns_of(code);
+  }
+  fputs("<title>", file);
+  put_escaped(text, file);
+  fputs("</title>", file);
 }
 
 /* Writes a quantity such as 1000 or 2e-6 with a prefix of its unit: "20 GB/s", "5 µs". Without a
- * unit it writes "10k". */
-static void put_quantity(const char *unit, double value, FILE *file)
+ * unit it writes "10k". A value beyond the prefixes has an exponent: "1e-20 s". */
+static void put_quantity(const char *unit, double value, int digits, FILE *file)
 {
   static const char *const prefixes[] = { "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E" };
   enum { NONE = 4, LAST = sizeof prefixes / sizeof *prefixes - 1 };
   int at = (int)floor(log10(value) / 3 + 1e-9) + NONE;
   /* prefixes above 1 are not usual for seconds */
-  if (!strcmp(unit, "s") && at > NONE) at = NONE;
-  if (at < 0) at = 0;
-  if (at > LAST) at = LAST;
-  fprintf(file, "%.3g%s%s", value / pow(1000, at - NONE), *unit ? " " : "", prefixes[at]);
+  if (at < 0 || at > LAST || (!strcmp(unit, "s") && at > NONE)) at = NONE;
+  fprintf(file, "%.*g%s%s", digits, value / pow(1000, at - NONE), *unit ? " " : "", prefixes[at]);
   put_escaped(unit, file);
 }
 
@@ -129,20 +191,65 @@ static void put_power_of_two(int exponent, FILE *file)
 
 /* ---- the frame ---- */
 
-static bool begin_tick_x(const axes *a, double value, FILE *file)
+/* Ticks of an axis: digits times powers of ten, or a linear sequence. */
+typedef struct ticks {
+  double values[32];
+  size_t count;
+  int digits; /* significant digits that tell the values apart */
+} ticks;
+
+enum { MOST_TICKS = sizeof((ticks *)0)->values / sizeof(double) };
+
+static void add_tick(ticks *t, const axis *a, double value)
 {
-  double x = place_x(a, value);
-  if (x < LEFT - 0.5 || x > LEFT + AREA_WIDTH + 0.5) return false;
-  fprintf(file, "<path class=\"grid\" d=\"M%.1f %dv%d\"/>", x, TOP, AREA_HEIGHT);
-  fprintf(file, "<text class=\"x\" x=\"%.1f\" y=\"%d\">", x, TOP + AREA_HEIGHT + 19);
-  return true;
+  double place = log10(value);
+  bool is_inside = place >= a->low - 1e-9 && place <= a->high + 1e-9;
+  if (is_inside && t->count < MOST_TICKS) t->values[t->count++] = value;
 }
 
-static void put_tick_x(const axes *a, double value, FILE *file)
+/* Adds ticks at digits of each decade. The more decades, the fewer digits. */
+static ticks find_decimal_ticks(const axis *a)
 {
-  if (!begin_tick_x(a, value, file)) return;
-  put_quantity("", value, file);
-  fputs("</text>\n", file);
+  static const int all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, some[] = { 1, 2, 5 };
+  ticks t = { .digits = 3 };
+  double decades = a->high - a->low;
+  const int *digits = decades < 0.8 ? all : some;
+  size_t used = decades < 0.8 ? 9 : decades <= 3 ? 3 : 1;
+  int step = 1 + (int)decades / 14;
+  for (int decade = (int)floor(a->low); decade <= (int)ceil(a->high); decade += step)
+    for (size_t i = 0; i < used; i++) add_tick(&t, a, digits[i] * pow(10, decade));
+  return t;
+}
+
+/* Adds ticks at multiples of 1, 2 or 5 times a power of ten, for an axis that is a part of a
+ * decade. There are fewer ticks if the labels have many digits. */
+static ticks find_linear_ticks(const axis *a)
+{
+  enum { MANY_DIGITS = 5 };
+  ticks t = { .digits = 3 };
+  double low = pow(10, a->low), high = pow(10, a->high);
+  double unit = pow(10, floor(log10(high - low))), units = (high - low) / unit;
+  double step = unit * (units < 2 ? 0.2 : units < 5 ? 0.5 : 1);
+  double needed = floor(log10(high)) - floor(log10(step)) + 1;
+  if (needed > t.digits) t.digits = (int)needed;
+  if (t.digits > MANY_DIGITS) step = unit * (units < 2 ? 0.5 : units < 5 ? 1 : 2);
+  double first = ceil(low / step - 1e-9);
+  for (int i = 0; i < MOST_TICKS; i++) add_tick(&t, a, (first + i) * step);
+  return t;
+}
+
+static ticks find_ticks(const axis *a)
+{
+  enum { FEW = 4 };
+  ticks t = find_decimal_ticks(a);
+  return t.count < FEW && a->high - a->low < 1 ? find_linear_ticks(a) : t;
+}
+
+static void begin_tick_x(const axes *a, double value, FILE *file)
+{
+  double x = place_x(a, value);
+  fprintf(file, "<path class=\"grid\" d=\"M%.1f %dv%d\"/>", x, TOP, AREA_HEIGHT);
+  fprintf(file, "<text class=\"x\" x=\"%.1f\" y=\"%d\">", x, TOP + AREA_HEIGHT + 19);
 }
 
 static void put_binary_ticks_x(const axes *a, FILE *file)
@@ -151,45 +258,38 @@ static void put_binary_ticks_x(const axes *a, FILE *file)
   int first = (int)ceil(a->x.low / log10(2)), last = (int)floor(a->x.high / log10(2)),
       step = 1 + (last - first) / MOST;
   for (int i = first; i <= last; i += step) {
-    if (!begin_tick_x(a, pow(2, i), file)) continue;
+    begin_tick_x(a, pow(2, i), file);
     put_power_of_two(i, file);
     fputs("</text>\n", file);
   }
 }
 
-/* Chooses the digits that have a tick in each decade. The more decades, the fewer digits. */
-static size_t choose_digits(double decades, const int **digits)
-{
-  static const int all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, some[] = { 1, 2, 5 };
-  *digits = decades < 1 ? all : some;
-  return decades < 1 ? 9 : decades <= 3 ? 3 : 1;
-}
-
 static void put_decimal_ticks_x(const axes *a, FILE *file)
 {
-  const int *digits;
-  double decades = a->x.high - a->x.low;
-  size_t used = choose_digits(decades, &digits);
-  int step = 1 + (int)decades / 14;
-  for (int decade = (int)floor(a->x.low); decade <= (int)ceil(a->x.high); decade += step)
-    for (size_t i = 0; i < used; i++) put_tick_x(a, digits[i] * pow(10, decade), file);
+  ticks t = find_ticks(&a->x);
+  /* half of the widest label: digits, a point and a prefix */
+  double half = 0.3 * TEXT_SIZE * (t.digits + 2);
+  for (size_t i = 0; i < t.count; i++) {
+    if (place_x(a, t.values[i]) + half > WIDTH) continue;
+    begin_tick_x(a, t.values[i], file);
+    put_quantity("", t.values[i], t.digits, file);
+    fputs("</text>\n", file);
+  }
 }
 
 static void put_ticks_y(const plot_figure *figure, const axes *a, FILE *file)
 {
-  static const int digits[] = { 1, 2, 5 };
-  double decades = a->y.high - a->y.low;
-  size_t used = decades > 3 ? 1 : 3;
-  int step = 1 + (int)decades / 14;
-  for (int decade = (int)floor(a->y.low); decade <= (int)ceil(a->y.high); decade += step)
-    for (size_t i = 0; i < used; i++) {
-      double value = digits[i] * pow(10, decade), y = place_y(a, value);
-      if (y < TOP - 0.5 || y > TOP + AREA_HEIGHT + 0.5) continue;
-      fprintf(file, "<path class=\"grid\" d=\"M%d %.1fh%d\"/>", LEFT, y, AREA_WIDTH);
-      fprintf(file, "<text class=\"y\" x=\"%d\" y=\"%.1f\">", LEFT - 8, y + 4.5);
-      put_quantity(figure->unit, value, file);
-      fputs("</text>\n", file);
-    }
+  enum { MOST_OF_UNIT = 5 };
+  ticks t = find_ticks(&a->y);
+  /* a long unit has no room left of the axis; the name of the axis has the unit, too */
+  const char *unit = strlen(figure->unit) > MOST_OF_UNIT ? "" : figure->unit;
+  for (size_t i = 0; i < t.count; i++) {
+    double y = place_y(a, t.values[i]);
+    fprintf(file, "<path class=\"grid\" d=\"M%d %.1fh%d\"/>", LEFT, y, AREA_WIDTH);
+    fprintf(file, "<text class=\"y\" x=\"%d\" y=\"%.1f\">", LEFT - 8, y + 4.5);
+    put_quantity(unit, t.values[i], t.digits, file);
+    fputs("</text>\n", file);
+  }
 }
 
 static void put_frame(const plot_figure *figure, const axes *a, FILE *file)
@@ -199,13 +299,13 @@ static void put_frame(const plot_figure *figure, const axes *a, FILE *file)
   put_ticks_y(figure, a, file);
   fprintf(file, "<path class=\"axis\" d=\"M%d %dv%dh%d\"/>\n", LEFT, TOP, AREA_HEIGHT, AREA_WIDTH);
   fprintf(file, "<text class=\"title\" x=\"%d\" y=\"26\">", LEFT);
-  put_escaped(figure->title, file);
+  put_fitted(figure->title, WIDTH - LEFT - 4, TITLE_SIZE, file);
   fprintf(file, "</text>\n<text class=\"x\" x=\"%d\" y=\"%d\">", LEFT + AREA_WIDTH / 2,
           TOP + AREA_HEIGHT + 42);
-  put_escaped(figure->x_name, file);
+  put_fitted(figure->x_name, AREA_WIDTH, TEXT_SIZE, file);
   fprintf(file, "</text>\n<text class=\"x\" transform=\"translate(20 %d) rotate(-90)\">",
           TOP + AREA_HEIGHT / 2);
-  put_escaped(figure->y_name, file);
+  put_fitted(figure->y_name, AREA_HEIGHT + TOP, TEXT_SIZE, file);
   fputs("</text>\n", file);
 }
 
@@ -236,7 +336,7 @@ static void put_points(const plot_figure *figure, const axes *a, size_t number, 
     fputs("<title>", file);
     put_escaped(figure->x_name, file);
     fprintf(file, " = %.15g: ", line->points[i].x);
-    put_quantity(figure->unit, line->points[i].y, file);
+    put_quantity(figure->unit, line->points[i].y, 3, file);
     fputs("</title></path>\n", file);
   }
 }
@@ -246,11 +346,15 @@ static bool has_band(const plot_point *point)
   return plot_has_place(point->low) && plot_has_place(point->high);
 }
 
-/* Draws an area for each run of points that have error bands. */
+/* Draws an area for each run of points that have error bands, and a bar for a single point. */
 static void put_bands(const plot_line *line, const axes *a, FILE *file)
 {
   for (size_t first = 0, end; first < line->count; first = end + 1) {
     for (end = first; end < line->count && has_band(&line->points[end]);) end++;
+    if (end - first == 1)
+      fprintf(file, "<path class=\"bar\" d=\"M%.1f %.1fV%.1f\"/>\n",
+              place_x(a, line->points[first].x), place_y(a, line->points[first].high),
+              place_y(a, line->points[first].low));
     if (end - first < 2) continue;
     fputs("<path class=\"band\" d=\"", file);
     for (size_t i = first; i < end; i++)
@@ -278,7 +382,7 @@ static void put_line(const plot_figure *figure, const axes *a, size_t number, FI
   put_mark(number, LEFT + PADDING + 16, row, file);
   fprintf(file, "</path>\n<text class=\"name\" x=\"%d\" y=\"%.1f\">", LEFT + PADDING + 42,
           row + 4.5);
-  put_escaped(line->name, file);
+  put_fitted(line->name, AREA_WIDTH - 2 * PADDING - 42, TEXT_SIZE, file);
   fputs("</text>\n</g>\n", file);
 }
 
@@ -296,9 +400,10 @@ static void put_colours(const char *const *colours, const char *ground, const ch
 
 static void put_style(plot_theme theme, FILE *file)
 {
-  fputs("<style>text{font:14px sans-serif}.x{text-anchor:middle}.y{text-anchor:end}"
-        ".title{font-size:17px}.axis,.legend,.curve{fill:none}"
-        ".curve{stroke-width:2;stroke-linejoin:round}.band{fill-opacity:.2;stroke:none}\n",
+  fprintf(file, "<style>text{font:%dpx sans-serif}.title{font-size:%dpx}", TEXT_SIZE, TITLE_SIZE);
+  fputs(".x{text-anchor:middle}.y{text-anchor:end}.axis,.legend,.curve{fill:none}"
+        ".curve{stroke-width:2;stroke-linejoin:round}.band{fill-opacity:.2;stroke:none}"
+        ".bar{stroke-width:8;stroke-opacity:.2}\n",
         file);
   if (theme != PLOT_DARK) put_colours(light, "#fff", "#222", "#ddd", file);
   if (theme == PLOT_AUTO) fputs("\n@media (prefers-color-scheme:dark){", file);
