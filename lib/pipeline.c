@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compiler.h"
+#include "derive/derive.h"
 #include "pass/pass.h"
 #include "target/target.h"
 #include "support/host_process.h"
@@ -141,6 +142,12 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   if (request->stage == KJIT_STAGE_TYPED) {
     if (request->is_check) return;
     kt_print_typed(c, &text);
+    set_text(c, &text);
+    return;
+  }
+
+  if (request->stage == KJIT_STAGE_DERIVATIVES) {
+    kd_print_facts(c, &text);
     set_text(c, &text);
     return;
   }

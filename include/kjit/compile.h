@@ -19,7 +19,9 @@ extern "C" {
   ROW(ASM, "asm", 1, "assembly; CPU targets") \
   ROW(OBJECT, "object", 0, "ELF object; CPU targets") \
   ROW(CUBIN, "cubin", 0, "machine code; GPU targets; made by the driver or by ptxas") \
-  ROW(SASS, "sass", 1, "disassembled machine code; GPU targets; by nvdisasm or cuobjdump")
+  ROW(SASS, "sass", 1, "disassembled machine code; GPU targets; by nvdisasm or cuobjdump") \
+  ROW(DERIVATIVES, "derivatives", 1, \
+      "tapes, bytes and atomic sums of derivatives; empty without them")
 
 /* Results of a compilation; KJIT_STAGES describes each stage. */
 typedef enum kjit_stage {

@@ -293,5 +293,6 @@ void kd_make_adjoint(kd_derivation *d)
   }
   d->record->result = d->record->instance->result = KJIT_VOID;
   kd_slice(&plan->firsts.items[0]->d);
+  kd_note_plan(plan);
   kd_remark_plan(plan);
 }

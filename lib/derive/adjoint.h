@@ -10,6 +10,7 @@
  *   adjoint_gather.c  an element that collects from the iterations that load it
  *   adjoint_sums.c    the sums and loads of derivatives in a part: what reverse.c hands over
  *   adjoint.c         the first part of each loop
+ *   adjoint_facts.c   reports the plan
  *   adjoint_threads.c kernels without a grid loop: barriers, and what their threads may do
  *   adjoint_shared.c  shared arrays, and loops over a block_range
  *   adjoint_rerun.c   the elements of shared arrays that the body of a loop finds when it runs
@@ -177,7 +178,11 @@ kd_index kd_index_of(kd_part *part, const kt_expr *e);
 /* The plan has the first parts of all loops. */
 void kd_make_plan(kd_plan *plan);
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array);
-/* Reports the plan as a remark. */
+
+/* ---- adjoint_facts.c ---- */
+
+/* Report the plan of the finished adjoint: as facts, and as a remark. */
+void kd_note_plan(kd_plan *plan);
 void kd_remark_plan(kd_plan *plan);
 
 /* ---- adjoint.c: functions for parts that gather ---- */

@@ -73,8 +73,13 @@ static kt_var *make_copy(kd_derivation *d, const kd_array_plan *plan)
                         .element = kd_wide_type(d, of->element),
                         .rank = of->rank };
   for (uint32_t k = 0; k < of->rank; k++) info.extents[k] = plan->most[k] - plan->least[k] + 1;
-  return kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "sums_%s", plan->array->name),
-                         kt_intern_array(d->s, &info), plan->array->location, KJ_LEVEL_THREAD);
+  kt_var *copy =
+    kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "sums_%s", plan->array->name),
+                    kt_intern_array(d->s, &info), plan->array->location, KJ_LEVEL_THREAD);
+  kd_note_fact(d, copy->location, copy,
+               kj_format(d->arena, "array `%s`: sums of each thread for %u elements of `%s`",
+                         copy->name, plan->copied, plan->array->name));
+  return copy;
 }
 
 void kd_add_to_copy(kd_part *part, const kd_array_plan *plan, const kd_node *node, kt_expr *t)

@@ -257,7 +257,8 @@ static bool is_straight(const kd_log *log, const kt_stmts *body, const kd_entrie
 
 static kt_var *add_tape(kd_derivation *d, const kd_log *log, uint32_t most)
 {
-  return kd_add_log_array(d, log, "depths", KJIT_INDEX, most, 1);
+  return kd_add_log_array(d, log, "depths", KJIT_INDEX, most, 1,
+                          "number of stores before each iteration that changes elements");
 }
 
 void kd_begin_marks(kd_derivation *d, const kt_stmt *loop, uint32_t trips, kd_marks *marks)

@@ -209,7 +209,7 @@ kd_operand_places kd_list_numbers(kd_derivation *d, kt_expr *array, kt_exprs *in
 }
 
 kt_var *kd_add_log_array(kd_derivation *d, const kd_log *log, const char *name, kjit_type element,
-                         uint64_t most, uint32_t width)
+                         uint64_t most, uint32_t width, const char *holds)
 {
   ki_type_info info = { .layout = KJIT_LAYOUT_C,
                         .space = KJ_SPACE_LOCAL,
@@ -218,8 +218,13 @@ kt_var *kd_add_log_array(kd_derivation *d, const kd_log *log, const char *name, 
                         .rank = width > 1 ? 2 : 1 };
   info.extents[0] = (int64_t)most;
   info.extents[1] = width > 1 ? width : 0;
-  return kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "%s_%s", name, log->root->name),
-                         kt_intern_array(d->s, &info), log->root->location, KJ_LEVEL_THREAD);
+  kt_var *made =
+    kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "%s_%s", name, log->root->name),
+                    kt_intern_array(d->s, &info), log->root->location, KJ_LEVEL_THREAD);
+  kd_note_fact(d, log->stores.items[0]->location, made,
+               kj_format(d->arena, "tape `%s`: %s of `%s`; entries: at most %llu", made->name,
+                         holds, log->root->name, (unsigned long long)most));
+  return made;
 }
 
 kjit_type kd_element_of(const kd_derivation *d, const kt_stmt *store)
@@ -247,7 +252,8 @@ static void add_memory(kd_derivation *d, kd_log *log, kd_log_memory *memory, kd_
   memory->depth = kd_new_var(d, "_depth", KJIT_INDEX, d->location);
   kd_assign(d, memory->depth, integer(d, 0));
   if (log->width)
-    memory->places = kd_add_log_array(d, log, "places", KJIT_INDEX, count.most, log->width);
+    memory->places = kd_add_log_array(d, log, "places", KJIT_INDEX, count.most, log->width,
+                                      "indices of the overwritten elements");
   for (size_t i = 0; i < log->stores.count; i++) {
     kjit_type type = kd_element_of(d, log->stores.items[i]);
     if (kd_find_values(memory, type)) continue;
@@ -255,8 +261,11 @@ static void add_memory(kd_derivation *d, kd_log *log, kd_log_memory *memory, kd_
       kd_refuse(d, log->stores.items[i]->location,
                 "a loop changes `%s`, whose elements, %s, cannot be kept", log->root->name,
                 kt_type_text(d->c, type));
-    KJ_PUSH(d->arena, &memory->values,
-            ((kd_kept_values){ type, kd_add_log_array(d, log, "kept", type, count.most, 1) }));
+    kt_var *kept =
+      kd_add_log_array(d, log, "kept", type, count.most, 1,
+                       "elements that stores overwrite and the reverse pass needs, one for each "
+                       "store");
+    KJ_PUSH(d->arena, &memory->values, ((kd_kept_values){ type, kept }));
   }
 }
 

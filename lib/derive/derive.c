@@ -128,13 +128,7 @@ static void derive(kd_derivation *d)
 /* Checks the total size of the thread's arrays, including tapes and derivatives of arrays. */
 static void check_size(kd_derivation *d)
 {
-  uint64_t bytes = 0;
-  const kt_vars *locals = &d->record->instance->locals;
-  for (size_t i = 0; i < locals->count; i++) {
-    const ki_type_info *info = ki_type(d->c->types, locals->items[i]->type);
-    if (locals->items[i]->kind == KJ_V_LOCAL)
-      bytes += ki_element_count(info) * ki_type(d->c->types, info->element)->size_bytes;
-  }
+  uint64_t bytes = kd_count_thread_bytes(d->c, d->record->instance);
   if (bytes > KJ_LOCAL_BYTES_LIMIT)
     kd_refuse(d, d->location,
               "the derivative keeps %llu bytes of values per thread; the limit is %llu: a "
@@ -168,6 +162,7 @@ static kt_inferred *get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind
                  "derivatives are instances, too");
   record = add_record(s, of, location);
   record->derivative = kind;
+  record->instance->derivative = ki_builtin_table[kind].name;
   record->chosen = *chosen;
   record->is_transpose = is_transpose;
   kt_scope scope;

@@ -10,6 +10,7 @@
  *   refusals.c  rejects bodies whose derivative would be wrong.
  *   forward.c, or the three reverse*.c, create the statements of the derivative.
  *   array_log*.c save elements that loops overwrite in arrays, for reverse derivatives.
+ *   facts.c     lists kept values, bytes and atomic sums for the user.
  *
  * adjoint.h has the derivatives of kernels, which consist of such derivations. */
 #ifndef KJ_DERIVE_DERIVE_H
@@ -148,6 +149,21 @@ void kd_for_elements(kd_derivation *d, kjit_type array,
                      void *data);
 /* Returns the array that holds the derivatives by the elements of an array. */
 kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
+
+/* ---- facts.c ---- */
+
+/* Notes a fact about the derivative. about: see kt_derivative_fact. The arena owns the text. */
+void kd_note_fact(kd_derivation *d, kj_location location, const kt_var *about, const char *text);
+/* Notes that the tape keeps the values of a variable in each iteration of the loop. is_unrolled:
+ * the loop is unrolled in both directions, and the tape needs no memory. */
+void kd_note_tape(kd_derivation *d, const kt_stmt *loop, const kt_var *of, const kt_var *tape,
+                  bool is_unrolled);
+/* Returns the bytes of all arrays that a thread has: tapes, arrays of the func and their
+ * derivatives. */
+uint64_t kd_count_thread_bytes(const kt_compilation *c, const kt_instance *instance);
+/* Prints the facts about all derivatives of the compilation, each on a line. Prints nothing if the
+ * code has no derivatives. */
+void kd_print_facts(const kt_compilation *c, kj_buffer *out);
 
 /* ---- prepare.c ---- */
 

@@ -23,6 +23,10 @@ void kd_add_derivative(kd_derivation *d, kt_var *var)
                                   KJ_LEVEL_THREAD);
   other->alignment = var->alignment;
   d->variables[var->index].other = other;
+  if (is_array)
+    kd_note_fact(d, var->location, other,
+                 kj_format(d->arena, "array `%s`: derivatives by the elements of `%s`", name,
+                           var->name));
   if (is_shared) kd_clear_shared(d, other);
   else if (is_array) kd_for_elements(d, var->type, zero_element, other);
   else kd_assign(d, other, kd_nothing(d, type));

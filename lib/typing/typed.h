@@ -445,6 +445,15 @@ typedef struct kt_modes {
   bool is_indefinite; /* converting a float out of range to an integer gives x86's result */
 } kt_modes;
 
+/* A fact about a derivative, for the stage "derivatives". about: the variable of the instance that
+ * the fact describes, or NULL. If the instance no longer has the variable, the fact is void. */
+typedef struct kt_derivative_fact {
+  kj_location location;
+  const kt_var *about;
+  const char *text;
+  bool is_in_registers; /* about is a tape of loops that are unrolled */
+} kt_derivative_fact;
+
 struct kt_instance {
   const ki_function *function;
   uint32_t id;      /* index in the compilation's instances */
@@ -478,6 +487,9 @@ struct kt_instance {
   /* set by pass/simt.c, CPU only: the slot that is 0 in active threads; NULL means that all threads
    * are always active */
   kt_var *off;
+  /* "adjoint", "vjp" or "jvp" if the instance is a derivative of the function; otherwise NULL */
+  const char *derivative;
+  KJ_LIST(kt_derivative_fact) facts;
   kt_instance *caller; /* instance with the first call, for messages */
   kj_location call_location;
 };

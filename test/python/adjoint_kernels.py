@@ -165,3 +165,39 @@ y, d_lengths, d_y = rng.normal(size=40), rng.normal(size=3), np.zeros(40)
 lengths = np.array([np.sqrt((y[k : k + 16] ** 2).sum()) for k in (0, 16, 32)])
 kjit.adjoint(norms)[3, 16](np.zeros(3), y, d_lengths, d_y)
 near(d_y, np.repeat(d_lengths / lengths, 16)[:40] * y)
+
+
+# ---- the list of tapes and sums ----
+
+
+@kjit.jit
+def powers(x, p, y):
+    for i in kjit.grid_range(x.size):
+        v = x[p[i]]
+        for _ in range(40):
+            if v > 3.0:
+                break
+            v = v * v + 0.5
+        y[i] = v
+
+
+unused = kjit.adjoint(powers)
+try:
+    unused.inspect("derivatives")
+except ValueError as error:
+    assert "launch" in str(error), error
+else:
+    raise AssertionError("an adjoint without a launch has no code")
+values, places = np.full(8, 0.25), np.arange(8, dtype="i4")
+unused(values, places, np.zeros(8), np.zeros(8), np.ones(8))
+listed = unused.inspect("derivatives").splitlines()
+line = powers.py_func.__code__.co_firstlineno
+assert listed[0].startswith(f"{__file__}:{line + 1}:") and listed[0].endswith("360 bytes of arrays in each thread; 1 atomic sum"), listed
+tape, = (one for one in listed if ": tape `tape_v`" in one)
+assert tape.startswith(f"{__file__}:{line + 4}:") and "entries: 40, a range of constants; 320 bytes in each thread" in tape, tape
+assert any(one.startswith(f"{__file__}:{line + 3}:") and one.endswith("sums of `x`: atomic sums in 1 place; 1 atomic sum") for one in listed), listed
+chosen = kjit.adjoint(powers, wrt=("x", "y"))
+ptx = chosen.inspect("ptx", "f64[:], i32[:], f64[:], f64[:], f64[:]", "sm_90", lines=False)
+assert ptx.count("atom.global.add.f64") + ptx.count("red.global.add.f64") == 1, ptx
+assert chosen.inspect("derivatives", "f64[:], i32[:], f64[:], f64[:], f64[:]", "sm_90").count("\n") == len(listed)
+assert powers.inspect("derivatives", "f64[:], i32[:], f64[:]", "cpu") == ""

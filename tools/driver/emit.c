@@ -57,7 +57,7 @@ static char *join_stages(bool with_help)
   for (int i = 0; i < KJIT_STAGE_COUNT; i++) {
     const char *separator = i && !with_help ? ", " : "";
     char *longer = with_help
-                     ? tool_format("%s  %-9s %s\n", joined, describe(i).name, describe(i).what)
+                     ? tool_format("%s  %-12s %s\n", joined, describe(i).name, describe(i).what)
                      : tool_format("%s%s%s", joined, separator, describe(i).name);
     free(joined);
     joined = longer;

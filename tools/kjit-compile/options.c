@@ -28,7 +28,8 @@ enum option_key {
   KEY_DEBUG,
   KEY_FUNC,
   KEY_SYMBOL,
-  KEY_AFTER
+  KEY_AFTER,
+  KEY_INFO
 };
 
 static const char before_options[] =
@@ -105,6 +106,9 @@ static const struct argp_option option_table[] = {
   { "emit", 'e', "STAGE", 0, "Last stage of the compilation; see below", 3 },
   { "after", KEY_AFTER, "PASS", 0,
     "Print the typed IR after PASS (with --emit typed). An unknown name lists all passes", 3 },
+  { "info", KEY_INFO, 0, 0,
+    "List the tapes, bytes and atomic sums of the derivatives in the kernel: --emit derivatives",
+    3 },
   { "output", 'o', "FILE", 0, "Output file (default standard output)", 3 },
   { "ptxas", KEY_PTXAS, "PATH", 0,
     "Assembler for cubin and sass (default ptxas on PATH or in a CUDA toolkit)", 3 },
@@ -181,6 +185,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case 'b': parse_block(state, options, text); return 0;
   case 'e': options->stage = parse_stage(state, text); return 0;
+  case KEY_INFO: options->stage = KJIT_STAGE_DERIVATIVES; return 0;
   case 'o': options->output = text; return 0;
   case 'q': options->is_quiet = true; return 0;
   case KEY_FACTS: options->facts = text; return 0;

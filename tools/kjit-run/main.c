@@ -113,7 +113,8 @@ static bool show(run *r)
       !run_bench(&r->error, r->context, r->device, &r->steps, r->options.repeat, r->options.bench))
     return false;
   if (r->options.shows_time) run_show_times(&r->steps, &r->timing);
-  if (r->options.shows_info) run_show_info(&r->steps, r->device);
+  if (r->options.shows_info && !run_show_info(&r->error, r->context, &r->steps, r->device))
+    return false;
   return run_emit(&r->error, &r->options, r->context, r->module, &r->steps);
 }
 

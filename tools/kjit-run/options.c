@@ -168,9 +168,12 @@ static const struct argp_option option_table[] = {
   { "time", 't', 0, 0,
     "Show the time of each phase: parse, infer, lower, optimize, emit, load, launch", 3 },
   { "info", KEY_INFO, 0, 0,
-    "Show each specialization: signature, facts, registers, memory, stack, vectors", 3 },
+    "Show each specialization: signature, facts, registers, memory, stack, vectors, and tapes and "
+    "atomic sums of derivatives",
+    3 },
   { "emit", 'e', "STAGE[=FILE]", 0,
-    "Show a stage of the compilation: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object",
+    "Show a stage of the compilation: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm, object or "
+    "derivatives",
     3 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0,
     "File of LLVM bitcode with GPU math functions, or libclc for the functions that kjit includes",

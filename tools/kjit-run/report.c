@@ -101,7 +101,22 @@ static void show_cpu_code(const kjit_specialization_info *i)
   printf("%s\n", i->is_plain ? ", plain code" : "");
 }
 
-void run_show_info(const run_steps *steps, const kjit_device *device)
+/* Shows the tapes and sums of the derivatives in the code, if it has any. */
+static bool show_derivatives(tool_error *error, kjit_context *context, const visit *v)
+{
+  const tool_emission emission = { .context = context, .specialization = v->specialization };
+  void *text;
+  size_t size_bytes;
+  if (!tool_emit(error, &emission, KJIT_STAGE_DERIVATIVES, &text, &size_bytes))
+    return tool_prefix(error, "--info");
+  for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+    printf("  %.*s\n", (int)(end - line), line);
+  free(text);
+  return true;
+}
+
+bool run_show_info(tool_error *error, kjit_context *context, const run_steps *steps,
+                   const kjit_device *device)
 {
   bool is_gpu = run_get_device_kind(device) == KJIT_DEVICE_CUDA;
   visit v;
@@ -114,7 +129,9 @@ void run_show_info(const run_steps *steps, const kjit_device *device)
     else show_cpu_code(i);
     if (i->elements_a_thread) printf("  grid_range: %u elements a thread\n", i->elements_a_thread);
     printf("  launches: %llu\n", (unsigned long long)i->launches);
+    if (!show_derivatives(error, context, &v)) return false;
   }
+  return true;
 }
 
 /* ---- --emit STAGE[=FILE] ---- */

@@ -6,7 +6,8 @@
 #include "options.h"
 
 void run_show_times(const run_steps *steps, const run_timing *timing);
-void run_show_info(const run_steps *steps, const kjit_device *device);
+bool run_show_info(tool_error *error, kjit_context *context, const run_steps *steps,
+                   const kjit_device *device);
 /* Reports a wrong stage before the run. */
 bool run_check_emits(tool_error *error, const run_options *options, kjit_device *device);
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context,

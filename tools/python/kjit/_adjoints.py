@@ -97,7 +97,7 @@ class _ByArguments:
     """The adjoint of a kernel whose parameters each launch chooses: its arrays of floats."""
 
     def __init__(self, kernel):
-        self._of = kernel
+        self._of, self._last = kernel, None
 
     def __repr__(self):
         return f"<kjit.adjoint({self._of!r})>"
@@ -110,7 +110,14 @@ class _ByArguments:
         numbers = tuple(i for i, x in enumerate(args[:count]) if _is_array_of_floats(x))
         if not numbers:
             raise TypeError(f"kjit.adjoint: {self._of.__name__}() got no array of floats")
-        return _make(self._of, numbers)
+        self._last = _make(self._of, numbers)
+        return self._last
+
+    def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
+        """Returns the code of the adjoint of the last launch. See Kernel.inspect."""
+        if self._last is None:
+            raise ValueError(f"kjit.adjoint: launch {self!r} first, or choose its parameters by wrt")
+        return self._last.inspect(stage, signature, target, lines)
 
     def __call__(self, *args):
         self._for(args)(*args)

@@ -288,8 +288,8 @@ class Kernel(_Compiled, _kjit.Kernel):
         return self._bits
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
-        """Returns the code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm" or "sass" as
-        text, "object" or "cubin" as bytes.
+        """Returns the code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm",
+        "sass" or "derivatives" as text, "object" or "cubin" as bytes.
 
         signature has the parameter types as text, "f32[:], f32"; None means the last compiled signature. target is
         "cpu", "sm_90" and so on; None means the target of the last compilation, or "cpu". With lines, each Python line

@@ -25,6 +25,7 @@ _STAGES = {
     "asm": "machine code",
     "object": "machine code",
     "cubin": "machine code of the driver's",
+    "derivatives": "derivatives",
 }
 
 _asked: bool | None = None  # argument of set_progress
