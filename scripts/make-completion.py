@@ -68,7 +68,7 @@ def read_options(text):
 
 
 def read_stages(text, options):
-    listed = re.search(r"^STAGE is one of\n((?:  .*\n|target\n)*)", text, re.M)
+    listed = re.search(r"^STAGE is one of\n((?:  .*\n|\w+\n)*)", text, re.M)
     if listed:
         return re.findall(r"^  ([a-z-]+)  ", listed.group(1), re.M)
     told = [option.meaning for option in options if (option.value or "").startswith("STAGE")]
