@@ -16,26 +16,33 @@ from . import arithmetic, words
 _PREFIX = "__kjit_"
 
 
-def _copied(node):
-    """Returns a copy of a syntax tree, which copy.deepcopy makes more slowly."""
-    if isinstance(node, list):
-        return [_copied(item) for item in node]
-    if not isinstance(node, ast.AST):
-        return node
+def _copied(node, nodes):
+    """Returns a copy of a syntax tree, which copy.deepcopy makes more slowly, and appends the original
+    nodes to the list `nodes`."""
+    nodes.append(node)
     made = type(node).__new__(type(node))
-    made.__dict__.update((name, value if isinstance(value, (int, str)) else _copied(value)) for name, value in vars(node).items())
+    fields = made.__dict__
+    for name, value in node.__dict__.items():
+        if isinstance(value, ast.AST):
+            value = _copied(value, nodes)
+        elif type(value) is list:
+            value = [_copied(item, nodes) if isinstance(item, ast.AST) else item for item in value]
+        fields[name] = value
     return made
 
 
-def _bound_names(node):
-    """Returns the local names of a function and of the functions inside it."""
+def _bound_names(nodes):
+    """Returns the local names of a function and of the functions inside it. nodes: those of its
+    syntax tree, beginning with the function itself."""
     names = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
-            names.add(part.id)
-        elif isinstance(part, ast.arg):
+    for part in nodes:
+        kind = type(part)
+        if kind is ast.Name:
+            if type(part.ctx) is not ast.Load:
+                names.add(part.id)
+        elif kind is ast.arg:
             names.add(part.arg)
-        elif isinstance(part, (ast.FunctionDef, ast.ClassDef)) and part is not node:
+        elif kind in (ast.FunctionDef, ast.ClassDef) and part is not nodes[0]:
             names.add(part.name)
     return names
 
@@ -50,11 +57,12 @@ def _is_literal(node):
 
 class _Rewriter(ast.NodeTransformer):
     """Rewrites the syntax tree of one function. namespace: the globals of the rewritten function,
-    to which the rewriter adds the objects that new nodes refer to."""
+    to which the rewriter adds the objects that new nodes refer to. bound: the function's local
+    names."""
 
-    def __init__(self, function, node, rewritten):
+    def __init__(self, function, bound, rewritten):
         self.source = source.of(function)
-        self.rewritten, self.bound = rewritten, _bound_names(node)
+        self.rewritten, self.bound = rewritten, bound
         self.namespace = dict(function.__globals__) | inspect.getclosurevars(function).nonlocals
         self._names = {}
 
@@ -265,16 +273,17 @@ class Rewritten:
 
     def _make(self, function):
         found = source.of(function)
-        node = _copied(source.find(function, found))
+        nodes: list = []
+        node = _copied(source.find(function, found), nodes)
         if isinstance(node, ast.Lambda):
             value = ast.copy_location(ast.Return(node.body), node.body)
             node = ast.copy_location(ast.FunctionDef("simulated", node.args, [value], [], None), node)
             node.type_params = []
         defaults, keyword_defaults = function.__defaults__, function.__kwdefaults__
         node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
-        rewriter = _Rewriter(function, node, self)
+        rewriter = _Rewriter(function, _bound_names(nodes), self)
         made = rewriter.visit(node)
-        tree = ast.fix_missing_locations(ast.Module([made], []))
+        tree = ast.Module([made], [])  # each new node has the location of an old one
         namespace = rewriter.namespace
         exec(compile(tree, found.file, "exec"), namespace)
         result = namespace[node.name]

@@ -7,13 +7,12 @@ import types
 
 import numpy
 
-from .. import _njit, dtypes
+from .. import dtypes
 from ..cuda import arrays, cg
-from ..cuda import dispatcher as _dispatcher
 from ..cuda import types as cuda_types
 from ..cuda import words
 from ..frontend import words as language
-from . import arithmetic, threads, together
+from . import computed, conversions, threads, together
 from .threads import NOW
 
 _UINT32, _INT64 = numpy.uint32, numpy.int64
@@ -172,32 +171,10 @@ def _nothing():
 # ---- stores and conversions ----
 
 
-@functools.cache
-def _converter(numpy_type):
-    def convert(value=0):
-        kind = type(value)
-        return value if kind is numpy_type else _converted(value, numpy_type)
-
-    return convert
-
-
-def _converted(value, numpy_type):
-    """Converts a number as a GPU does: a float out of an integer type's range becomes the nearest
-    integer in range, and NaN becomes 0."""
-    if isinstance(value, (float, numpy.floating)) and issubclass(numpy_type, numpy.integer):
-        # types with fewer than 32 bits take the lowest bits of an int32
-        limits = numpy.iinfo(numpy_type if numpy_type().itemsize >= 4 else numpy.int32)
-        value = 0 if value != value else limits.max if value >= limits.max else limits.min if value <= limits.min else int(value)
-        if numpy_type().itemsize >= 4:
-            return numpy_type(value)
-        value = numpy.int64(value)
-    return numpy.asarray(value).astype(numpy_type)[()]
-
-
 def store(base, index, value):
     """Stores base[index] = value."""
     if isinstance(base, numpy.ndarray) and base.dtype.kind in "iu" and isinstance(value, (float, numpy.floating, numpy.integer)):
-        value = _converter(base.dtype.type)(value)
+        value = conversions.converter(base.dtype.type)(value)
     base[index] = value
 
 
@@ -210,15 +187,10 @@ def change_attribute(function, base, name, value):
     setattr(base, name, function(getattr(base, name), value))
 
 
-def _of_text(text):
-    """Returns the NumPy scalar type for a name in the kernel IR, or None."""
-    return getattr(numpy, dtypes._NUMPY[text]) if text in dtypes._NUMPY else None
-
-
 def _numpy_type(thing):
     """Returns the NumPy scalar type to which a called type converts, or None."""
     if isinstance(thing, dtypes.DType):
-        return _of_text(thing.text)
+        return conversions.of_text(thing.text)
     return thing if isinstance(thing, type) and issubclass(thing, (numpy.number, numpy.bool_)) else None
 
 
@@ -227,8 +199,8 @@ def converting(function, result, parameters):
     names of types, or None for no conversion."""
     if result is None and not any(parameters or ()):
         return function
-    to_result = _converter(_of_text(result)) if result is not None else None
-    each = [t and _converter(_of_text(t)) for t in parameters or ()]
+    to_result = conversions.converter(conversions.of_text(result)) if result is not None else None
+    each = [t and conversions.converter(conversions.of_text(t)) for t in parameters or ()]
 
     @functools.wraps(function)
     def converted(*arguments):
@@ -245,7 +217,7 @@ class Vector:
     __slots__ = ("x", "y", "z", "w")
 
     def __init__(self, kind, parts):
-        convert = _converter(_of_text(kind.base_type.text))
+        convert = conversions.converter(conversions.of_text(kind.base_type.text))
         numbers = [n for part in parts for n in (part.numbers() if isinstance(part, Vector) else [part])]
         if len(numbers) != kind.num_elements:
             raise TypeError(f"{kind.name} has {kind.num_elements} elements, not {len(numbers)}")
@@ -313,58 +285,7 @@ def _print(*values, **keywords):
     print(*(_printed(v) if isinstance(v, tuple) else v for v in values), **keywords)
 
 
-# ---- all other functions: compiled for the CPU, one element at a time ----
-
-
-def _callers(function):
-    """Returns functions with 0 to 4 parameters that call the given function; njit compiles them."""
-    return [
-        lambda: function(),
-        lambda a: function(a),
-        lambda a, b: function(a, b),
-        lambda a, b, c: function(a, b, c),
-        lambda a, b, c, d: function(a, b, c, d),
-    ]
-
-
-class Computed:
-    """A function of kernels that does not depend on the thread, such as math.sin or cuda.popc. It
-    is compiled for the CPU, so that it gives the same results. For arrays it is the NumPy
-    function."""
-
-    def __init__(self, function):
-        self._function, self._known = function, {}
-        self.__name__ = getattr(function, "__name__", repr(function))
-
-    def __call__(self, *arguments, **keywords):
-        if keywords or any(isinstance(a, (numpy.ndarray, tuple)) for a in arguments):
-            if isinstance(self._function, language.Form):
-                bound = dict(zip(self._function.parameters, arguments)) | keywords
-                arguments = tuple(bound.get(name) for name in self._function.parameters)
-            else:
-                return self._function(*arguments, **keywords)
-        values = tuple(map(arithmetic.typed, arguments))
-        kinds = tuple(map(type, values))
-        found = self._known.get(kinds)
-        if found is None:
-            found = self._known[kinds] = self._compile(values)
-        function, convert = found
-        result = function(*values)
-        return tuple(c(r) for c, r in zip(convert, result)) if isinstance(convert, tuple) else convert(result)
-
-    def _compile(self, values):
-        caller = _callers(self._function)[len(values)]
-        kinds = [cuda_types.typeof(v) for v in values]
-        made = _dispatcher.Dispatcher(caller, [], {"device": True})._function
-        text = made.find_result(", ".join(kind.text for kind in kinds))
-        return _njit.njit(caller), _result_type(text)
-
-
-def _result_type(text):
-    if text.startswith("("):
-        return tuple(_result_type(part.strip()) for part in text[1:-1].split(",") if part.strip())
-    return _converter(_of_text(text))
-
+# ---- all functions by the program's name for them ----
 
 _computed: dict = {}
 
@@ -424,11 +345,11 @@ def instead(thing):
         return functools.partial(_no_word, thing)
     numpy_type = _numpy_type(thing)
     if numpy_type is not None:
-        return _converter(numpy_type)
+        return conversions.converter(numpy_type)
     if isinstance(thing, types.FunctionType) and _is_of_host(thing):
         return functools.partial(_no_function, thing)
     if _is_computed(thing):
-        return _computed.setdefault(id(thing), Computed(thing))
+        return _computed.setdefault(id(thing), computed.Computed(thing))
     return thing
 
 
