@@ -1,40 +1,13 @@
-/* group.c: groups of rows by sorting: the places of the rows in the order of their keys, where in
- * that order a group starts, and a reduction of each group's rows. Keys go side by side into words
- * of up to 64 bits; with several words the places are sorted by one after the other from the last
- * one on, since the sort is stable. */
+/* group.c: groups of rows. The keys of a row lie side by side in words of up to 64 bits. If one
+ * word with few values is enough, groups are found by slots (group_slots.c). Otherwise they are
+ * found by sorting: `places` has the rows in the order of their keys, `offsets` the start of each
+ * group, and a reduction of segments computes the aggregates. With several words, places are sorted
+ * by one word after the other, from the last one on, because the sort is stable. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns_engine.h"
-
-/* Values of a column as an array: what is one element a row. */
-typedef struct line {
-  const column *column;
-  kjit_array *values; /* of booleans one byte each */
-} line;
-
-/* Some of the keys' fields side by side, the first one in front: an unsigned number a row. */
-typedef struct word {
-  uint32_t bits;
-  kjit_array *rows;   /* in the order of the rows */
-  kjit_array *sorted; /* of the first word: in the order of the places */
-} word;
-
-typedef struct grouping {
-  columns_engine *engine;
-  line *keys;
-  size_t key_count;
-  word *words;
-  size_t word_count;
-  int64_t length, used_length; /* rows; those that are in groups */
-  bool drops_nulls;
-  kjit_type index;
-  kjit_array *places;  /* rows in the order of keys; NULL: as they are */
-  kjit_array *number;  /* one i64 */
-  kjit_array *offsets; /* where groups start in places, and the last one ends; i64 */
-  int64_t count;       /* of groups */
-} grouping;
+#include "group.h"
 
 /* ---- operands ---- */
 
@@ -58,7 +31,7 @@ static void set_line(const grouping *g, const line *l, const char *function, con
 {
   kjit_arg arguments[5];
   size_t count = 0;
-  arguments[count++] = kjit_arg_array(g->places);
+  arguments[count++] = places_of(g);
   arguments[count++] = kjit_arg_array(l->values);
   if (more) arguments[count++] = *more;
   if (l->column->validity) {
@@ -72,7 +45,7 @@ static void set_line(const grouping *g, const line *l, const char *function, con
 /* A func of places and valid bits. */
 static void set_validity(const grouping *g, const line *l, const char *function, column_operand *o)
 {
-  kjit_arg arguments[] = { kjit_arg_array(g->places), kjit_arg_array(l->column->validity),
+  kjit_arg arguments[] = { places_of(g), kjit_arg_array(l->column->validity),
                            kjit_arg_i64(l->column->offset) };
   column_operand_set(g->engine, o, function, g->used_length, arguments, 3);
 }
@@ -192,9 +165,8 @@ static kjit_status mark_valid_keys(grouping *g, kjit_array **flags)
   return status;
 }
 
-/* The places where flags are set, at the front of as many as there could be. */
-static kjit_status find_places(grouping *g, kjit_array *flags, int64_t length, kjit_array **places,
-                               int64_t *count)
+kjit_status find_places(grouping *g, kjit_array *flags, int64_t length, kjit_array **places,
+                        int64_t *count)
 {
   columns_engine *engine = g->engine;
   kjit_array *all = NULL;
@@ -292,6 +264,7 @@ static kjit_status find_groups(grouping *g)
   COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, 1, &g->number));
   for (size_t i = 0; i < g->key_count; i++) COLUMNS_TRY(add_key(g, &g->keys[i]));
   if (g->drops_nulls) COLUMNS_TRY(drop_nulls(g));
+  if (has_slots(g)) return find_slots(g);
   for (size_t i = g->word_count; i-- > 0;) COLUMNS_TRY(sort_by(g, &g->words[i]));
   COLUMNS_TRY(column_make_array(g->engine, KJIT_BOOL, g->used_length, &flags));
   kjit_status status = mark_starts(g, flags);
@@ -302,16 +275,21 @@ static kjit_status find_groups(grouping *g)
   return status;
 }
 
-/* The keys of each group: those of its first row. */
+static kjit_status take_first_places(grouping *g, kjit_array *firsts)
+{
+  column_operand first;
+  kjit_arg arguments[] = { kjit_arg_array(g->offsets), kjit_arg_array(g->places) };
+  column_operand_set(g->engine, &first, "taken_value", g->count, arguments, 2);
+  return columns_map(g->engine, firsts, "same", &first.operand, 1);
+}
+
+/* The keys of each group are those of its first row. */
 static kjit_status take_keys(grouping *g, column **results)
 {
   columns_engine *engine = g->engine;
-  column_operand first;
   kjit_array *firsts = NULL;
-  kjit_arg arguments[] = { kjit_arg_array(g->offsets), kjit_arg_array(g->places) };
   COLUMNS_TRY(column_make_array(engine, g->index, g->count, &firsts));
-  column_operand_set(engine, &first, "taken_value", g->count, arguments, 2);
-  kjit_status status = columns_map(engine, firsts, "same", &first.operand, 1);
+  kjit_status status = g->slot_count ? find_first_rows(g, firsts) : take_first_places(g, firsts);
   for (size_t i = 0; i < g->key_count && status == KJIT_OK; i++)
     status = column_take_rows(g->keys[i].column, firsts, g->count, &results[i]);
   kjit_release_array(firsts);
@@ -320,13 +298,15 @@ static kjit_status take_keys(grouping *g, column **results)
 
 /* ---- aggregates ---- */
 
-/* One number for each group; x is in the order of the places. */
+/* Computes one number for each group. x has an element for each place; `empty` changes no result.
+ */
 static kjit_status reduce_groups(grouping *g, const kjit_operand *x, kjit_type element,
-                                 const char *name, kjit_array **result)
+                                 const char *name, const kjit_arg *empty, kjit_array **result)
 {
   columns_engine *engine = g->engine;
   kjit_operator operator_ = kjit_operator_named(name);
   COLUMNS_TRY(column_make_array(engine, element, g->count, result));
+  if (g->slot_count) return reduce_slots(g, x, element, name, empty, *result);
   kjit_operand r = kjit_operand_array(*result), offsets = kjit_operand_array(g->offsets);
   return columns_check(engine,
                        kjit_reduce_segments(engine->context, &r, x, &offsets, &operator_, NULL),
@@ -339,11 +319,12 @@ static kjit_status count_values(grouping *g, const line *l, kjit_array **counts)
   column_operand one;
   if (l->column->validity) {
     set_validity(g, l, "valid_term_at", &one);
-    return reduce_groups(g, &one.operand, KJIT_I64, "add", counts);
+    return reduce_groups(g, &one.operand, KJIT_I64, "add", NULL, counts);
   }
+  COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, g->count, counts));
+  if (g->slot_count) return take_slot_counts(g, *counts);
   kjit_arg offsets = kjit_arg_array(g->offsets);
   column_operand_set(g->engine, &one, "group_size", g->count, &offsets, 1);
-  COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, g->count, counts));
   return columns_map(g->engine, *counts, "same", &one.operand, 1);
 }
 
@@ -402,7 +383,7 @@ static kjit_status reduce_values(grouping *g, const line *l, column_aggregation 
                                                       : "add";
   kjit_arg empty = empty_value(aggregation, type, l->column->type->element == KJIT_BOOL, &bytes);
   set_line(g, l, "term_at", "nullable_term_at", &empty, &term);
-  return reduce_groups(g, &term.operand, type, operator_, reduced);
+  return reduce_groups(g, &term.operand, type, operator_, &empty, reduced);
 }
 
 /* A column of what was reduced, which it takes over; of booleans as bits. */
@@ -541,6 +522,8 @@ kjit_status columns_group(columns_engine *engine, column *const *keys, size_t ke
   kjit_release_array(g.places);
   kjit_release_array(g.number);
   kjit_release_array(g.offsets);
+  kjit_release_array(g.slot_counts);
+  kjit_release_array(g.present);
   free(g.keys);
   free(g.words);
   free(made);
