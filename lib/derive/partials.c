@@ -172,7 +172,36 @@ static const kt_expr *source(const terms *k, size_t index)
 
 static kt_expr *guard(const terms *k, kt_expr *value)
 {
-  return choose(k, binary(k, KJIT_OP_EQ, derivative(k), number(k, 0)), number(k, 0), value);
+  kt_expr *is_zero = binary(k, KJIT_OP_EQ, derivative(k), number(k, 0));
+  kt_expr *made = choose(k, is_zero, number(k, 0), value);
+  made->is_guard = made->kind == KJ_T_COND || made->kind == KJ_T_BUILTIN;
+  return made;
+}
+
+kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard)
+{
+  bool is_cond = guard->kind == KJ_T_COND;
+  kt_expr **zero = is_cond ? &guard->y : &guard->args.items[1],
+          **value = is_cond ? &guard->z : &guard->args.items[2];
+  kt_var *var = kd_new_var(d, "_guarded", guard->type, guard->location);
+  kd_assign(d, var, *value);
+  *value = kd_read(d, var);
+  guard->is_guard = false;
+  kt_expr *is_nan =
+            kt_make_own_binary(d->s, KJIT_OP_NE, kd_read(d, var), kd_read(d, var), guard->location),
+          *inner = KJ_NEW(d->arena, kt_expr);
+  *inner = *guard;
+  inner->args = (kt_exprs){ 0 };
+  if (is_cond) {
+    inner->x = is_nan;
+    inner->z = kd_read(d, var);
+  } else {
+    KJ_PUSH(d->arena, &inner->args, is_nan);
+    KJ_PUSH(d->arena, &inner->args, *zero);
+    KJ_PUSH(d->arena, &inner->args, kd_read(d, var));
+  }
+  *zero = inner;
+  return guard;
 }
 
 /* Returns the derivative of log(abs(tgamma(x))), in f32 or f64. Numbers below 0.5 are reflected,

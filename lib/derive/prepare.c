@@ -269,7 +269,7 @@ static kt_expr *copy_expr(preparer *p, const kt_expr *e)
   copy->z = copy_expr(p, e->z);
   copy_list(p, &copy->indices, &e->indices);
   copy_list(p, &copy->args, &e->args);
-  return copy;
+  return e->is_guard ? kd_open_guard(p->d, copy) : copy;
 }
 
 /* ---- statements ---- */
