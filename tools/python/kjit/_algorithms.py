@@ -120,6 +120,11 @@ class Computed:
         self.shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
         self.function, self.arrays = function_of(function, "what is computed", count), arrays
 
+    @property
+    def device(self):
+        """The name of the device of the first array that is on a device, or None."""
+        return next((home for home in (_state.home_of(a) for a in self.arrays) if home), None)
+
     def packed(self):
         """Returns the operand in the form that the extension takes: (module, name, shape, arrays)."""
         import numpy

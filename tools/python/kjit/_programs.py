@@ -171,15 +171,16 @@ def jvp(function, numbers, args, name):
     """
     _tape = _tape_module()
     own, chosen, directions = _directions(function, numbers, args, name)
-    value = function(*own)
-    if isinstance(value, tuple):
+    result, traced = _tape.run(function, own, chosen)
+    if isinstance(result, tuple):
         raise TypeError(f"{name}: the function returns a tuple; derive its items one by one")
+    _check_result(result, traced, name)
 
     def back(u):
-        return vjp(function, chosen, (*own, u), name)[1:]
+        return _tape.derivatives_of([(result, u)], traced)
 
-    found = vjp(back, (0,), (_tape.zeros_of(value), tuple(directions)), name)
-    return value, found[1]
+    found = vjp(back, (0,), (_tape.zeros_of(result), tuple(directions)), name)
+    return result.value, found[1]
 
 
 def hvp(function, numbers, args, name):

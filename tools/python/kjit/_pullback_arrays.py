@@ -1,8 +1,7 @@
-"""Array operations for the rules of `kjit.pullback`: zeros, index arrays, sums over repeated axes,
-and gathers."""
+"""Array operations for the rules of `kjit.pullback`: zeros, index arrays, and sums over repeated axes."""
 
 from . import _folds, dtypes
-from ._algorithms import computed, map, new_array, numpy_array
+from ._algorithms import new_array, numpy_array
 from ._arrays import array, zeros
 from ._traced import raw
 
@@ -66,22 +65,13 @@ def times(x, g):
     return x * g
 
 
-# ---- gathers ----
-
-
-def _gathered(i, g, rows, count):
-    row = rows[i]
-    return g[row] if row >= 0 and row < count else 0.0
+# ---- segments ----
 
 
 def rows_of(offsets, count):
     """Returns the segment of each element. For an element outside all segments it is -1 or the
     number of segments."""
     return _folds.search_sorted(offsets, index_array(offsets, count), right=True) - 1
-
-
-def taken_at(g, rows, count):
-    return map(identity, computed(_gathered, rows.shape[0], g, rows, count))
 
 
 def no_rule(name, operator, known):

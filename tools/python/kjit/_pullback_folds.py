@@ -5,32 +5,17 @@ import math
 from . import _folds, _orders
 from ._algorithms import map
 from ._derivatives import holds_float, make
-from ._pullback_arrays import element_name, expanded, identity, index_array, no_rule, repeated, rows_of, taken_at, times, zeros_as
+from ._pullback_arrays import element_name, expanded, identity, index_array, no_rule, repeated, rows_of, times, zeros_as
+from ._pullback_linear import back_of_recurrence, cut, placed, reversed_along, scattered, taken_at
+from ._traced import raw
 
-# ---- slices ----
+# ---- axes ----
 
 
 def _axes(axis, rank):
     """Returns the reduced axes as non-negative integers in ascending order."""
     axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return tuple(sorted(a % rank for a in axes))
-
-
-def _reversed(x, axis):
-    return x[tuple(slice(None, None, -1) if i == axis else slice(None) for i in range(len(x.shape)))]
-
-
-def _cut(x, axis, part):
-    """Returns a slice of x along an axis."""
-    return x[tuple(part if i == axis else slice(None) for i in range(len(x.shape)))]
-
-
-def _padded(part, x, axis, where):
-    """Returns an array in the shape of x with the elements of `part` in a slice, and 0 elsewhere."""
-    made = zeros_as(x, x.shape, element_name(part))
-    if math.prod(part.shape):
-        map(identity, part, out=_cut(made, axis, where))
-    return made
 
 
 # ---- reductions and scans ----
@@ -86,7 +71,7 @@ def _reduce_products(x, axes):
 
     def back(g):
         before = _folds.scan(line, "mul", axis=axis, exclusive=True)
-        after = _reversed(_folds.scan(_reversed(line, axis), "mul", axis=axis, exclusive=True), axis)
+        after = reversed_along(_folds.scan(reversed_along(line, axis), "mul", axis=axis, exclusive=True), axis)
         return (map(_product, before, after, expanded(g, (axis,))).reshape(x.shape),)
 
     return result, back
@@ -109,25 +94,13 @@ def _reduce_extremes(x, operator, axis, axes):
 
 # Reductions and scans compute y[i] = f(y[i - 1], x[i]). The derivative by y[i] is the given
 # derivative plus the derivative by y[i + 1] times the partial derivative of f by its first operand.
-# The derivatives are therefore a scan of affine functions in reverse order.
-
-
-def _affine(first, second):
-    return complex(first.real * second.real, second.real * first.imag + second.imag)
-
-
-def _pair(factor, term):
-    return complex(factor, term)
-
-
-def _imaginary(z):
-    return z.imag
+# The derivatives are therefore a recurrence in reverse order.
 
 
 def _product_steps(x, y, axis, operator):
     """Returns the partial derivatives of y[i] = f(y[i - 1], x[i]) by y[i - 1] and by x[i], for i
     from 1 on."""
-    return _cut(x, axis, slice(1, None)), _cut(y, axis, slice(None, -1))
+    return cut(x, axis, slice(1, None)), cut(y, axis, slice(None, -1))
 
 
 def _ratio(first, second):
@@ -135,12 +108,12 @@ def _ratio(first, second):
 
 
 def _exponential_steps(x, y, axis, operator):
-    after = _cut(y, axis, slice(1, None))
-    return map(_ratio, _cut(y, axis, slice(None, -1)), after), map(_ratio, _cut(x, axis, slice(1, None)), after)
+    after = cut(y, axis, slice(1, None))
+    return map(_ratio, cut(y, axis, slice(None, -1)), after), map(_ratio, cut(x, axis, slice(1, None)), after)
 
 
 def _function_steps(x, y, axis, operator):
-    return map(make("grad", operator, ()), _cut(y, axis, slice(None, -1)), _cut(x, axis, slice(1, None)))
+    return map(make("grad", operator, ()), cut(y, axis, slice(None, -1)), cut(x, axis, slice(1, None)))
 
 
 _STEPS = {"mul": _product_steps, "logaddexp": _exponential_steps}
@@ -152,13 +125,8 @@ def _back_of_steps(x, y, g, axis, operator):
     if x.shape[axis] < 2:
         return map(repeated, x, g)
     by_sum, by_element = steps(x, y, axis, operator)
-    late = slice(1, None)
-    factors = _padded(by_sum, x, axis, slice(None, -1))
-    pairs = map(_pair, _reversed(factors, axis), _reversed(g, axis))
-    by_y = _reversed(map(_imaginary, _folds.scan(pairs, _affine, axis=axis)), axis)
-    made = map(repeated, x, by_y)
-    map(times, _cut(by_y, axis, late), by_element, out=_cut(made, axis, late))
-    return made
+    by_y = back_of_recurrence(by_sum, map(repeated, x, g), axis)
+    return map(times, by_y, placed(by_element, x.shape[axis], axis, slice(1, None), fill=1.0))
 
 
 def _reduce_steps(x, operator, axis, axes):
@@ -166,7 +134,7 @@ def _reduce_steps(x, operator, axis, axes):
     result, last = _folds.reduce(x, operator, axis=axis), slice(-1, None)
 
     def back(g):
-        by_y = _padded(map(repeated, _cut(line, at, last), expanded(g, (at,))), line, at, last)
+        by_y = placed(map(repeated, cut(line, at, last), expanded(g, (at,))), line.shape[at], at, last)
         return (_back_of_steps(line, _folds.scan(line, operator, axis=at), by_y, at, operator).reshape(x.shape),)
 
     return result, back
@@ -182,12 +150,12 @@ def _back_of_extremes(x, y, g, axis, operator):
     count, late = x.shape[axis], slice(1, None)
     if not math.prod(x.shape):
         return zeros_as(x, x.shape, element_name(x))
-    marks = zeros_as(x, x.shape, "i64")
+    y, marks = raw(y), zeros_as(x, x.shape, "i64")
     if count > 1:
         numbers = index_array(x, count).reshape(tuple(count if i == axis else 1 for i in range(len(x.shape))))
-        changes = _cut(y, axis, late), _cut(y, axis, slice(None, -1)), _cut(numbers, axis, late)
-        map(_mark, *changes, out=_cut(marks, axis, late))
-    return _scattered(x, _folds.scan(marks, "max", axis=axis), g, axis)
+        changes = cut(y, axis, late), cut(y, axis, slice(None, -1)), cut(numbers, axis, late)
+        map(_mark, *changes, out=cut(marks, axis, late))
+    return scattered(g, _folds.scan(marks, "max", axis=axis), x.shape, axis)
 
 
 def rule_of_scan(x, operator="add", *, axis=None, exclusive=False):
@@ -196,14 +164,14 @@ def rule_of_scan(x, operator="add", *, axis=None, exclusive=False):
     at = (-1 if axis is None else axis) % len(x.shape)
     result = _folds.scan(x, operator, axis=at, exclusive=exclusive)
     if operator == "add":
-        return result, lambda g: (_reversed(_folds.scan(_reversed(g, at), "add", axis=at, exclusive=exclusive), at),)
+        return result, lambda g: (reversed_along(_folds.scan(reversed_along(g, at), "add", axis=at, exclusive=exclusive), at),)
     back = _back_of_extremes if operator in ("max", "min") else _back_of_steps
     if not exclusive:
         return result, lambda g: (back(x, result, g, at, operator),)
     # Element i of an exclusive scan is element i - 1 of the inclusive scan.
     early, late = slice(None, -1), slice(1, None)
     return result, lambda g: (
-        _padded(back(_cut(x, at, early), _cut(result, at, late), _cut(g, at, late), at, operator), x, at, early),
+        placed(back(cut(x, at, early), cut(result, at, late), cut(g, at, late), at, operator), x.shape[at], at, early),
     )
 
 
@@ -226,7 +194,7 @@ def _back_of_segments(x, offsets, operator, result, g):
     if operator == "logaddexp":
         return map(_of_exponential, x, of_row, taken)
     numbers = index_array(x, x.shape[0])
-    hits = map(_hit, x, of_row, numbers, x.shape[0])
+    hits = map(_hit, raw(x), raw(of_row), numbers, x.shape[0])
     first = _folds.reduce_segments(hits, offsets, "min")
     return map(_at_place, x, numbers, taken_at(first, rows, segments), taken)
 
@@ -279,8 +247,8 @@ def rule_of_scan_by_key(keys, x, operator="add", equal=None, *, exclusive=False)
     result = _folds.scan_by_key(keys, x, "add", equal, exclusive=exclusive)
 
     def back(g):
-        found = _folds.scan_by_key(_reversed(keys, 0), _reversed(g, 0), "add", equal, exclusive=exclusive)
-        return None, _reversed(found, 0)
+        found = _folds.scan_by_key(reversed_along(keys, 0), reversed_along(g, 0), "add", equal, exclusive=exclusive)
+        return None, reversed_along(found, 0)
 
     return result, back
 
@@ -297,8 +265,8 @@ def rule_of_scan_segments(x, offsets, operator="add", *, exclusive=False):
 
     def back(g):
         rows, segments = rows_of(offsets, x.shape[0]), offsets.shape[0] - 1
-        found = _folds.scan_by_key(_reversed(rows, 0), _reversed(g, 0), "add", exclusive=exclusive)
-        return map(_in_segments, _reversed(found, 0), rows, segments), None
+        found = _folds.scan_by_key(reversed_along(rows, 0), reversed_along(g, 0), "add", exclusive=exclusive)
+        return map(_in_segments, reversed_along(found, 0), rows, segments), None
 
     return result, back
 
@@ -322,26 +290,10 @@ def _check_line(name, x):
         raise TypeError(f"kjit.pullback of {name} takes an array of one axis, not of {len(x.shape)}")
 
 
-def _flat_place(place, outer, inner, count, width):
-    return (outer * count + place) * width + inner
-
-
-def _scattered(x, places, g, axis=0):
-    """Returns zeros in the shape of x to which g is added at the given indices along an axis."""
-    made = zeros_as(x, (math.prod(x.shape),), element_name(x))
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    if math.prod(places.shape):
-        blocks = places.reshape((outer, places.shape[axis], inner))
-        rows, columns = index_array(x, outer).reshape((outer, 1, 1)), index_array(x, inner).reshape((1, 1, inner))
-        flat = map(_flat_place, blocks, rows, columns, x.shape[axis], inner)
-        _folds.update_at(made, flat.reshape((math.prod(flat.shape),)), map(identity, g).reshape((math.prod(flat.shape),)))
-    return made.reshape(tuple(x.shape))
-
-
 def rule_of_sort(x, *, axis=None, descending=False):
     at = (-1 if axis is None else axis) % len(x.shape)
     places = _orders.argsort(x, axis=at, descending=descending)
-    return _orders.sort(x, axis=at, descending=descending), lambda g: (_scattered(x, places, g, at),)
+    return _orders.sort(x, axis=at, descending=descending), lambda g: (scattered(g, places, x.shape, at),)
 
 
 def rule_of_sort_pairs(x, values, *, axis=None, descending=False):
@@ -349,7 +301,7 @@ def rule_of_sort_pairs(x, values, *, axis=None, descending=False):
     places = _orders.argsort(x, axis=at, descending=descending)
 
     def back(g):
-        return _scattered(x, places, g[0], at), _scattered(values, places, g[1], at) if holds_float(values) else None
+        return scattered(g[0], places, x.shape, at), scattered(g[1], places, values.shape, at) if holds_float(values) else None
 
     return _orders.sort_pairs(x, values, axis=at, descending=descending), back
 
@@ -358,7 +310,7 @@ def rule_of_top_k(x, k, *, axis=None, descending=False):
     """The rule of top_k. Only the elements have derivatives, not the indices."""
     at = (-1 if axis is None else axis) % len(x.shape)
     values, places = _orders.top_k(x, k, axis=at, descending=descending)
-    return values, lambda g: (_scattered(x, places, g, at), None)
+    return values, lambda g: (scattered(g, places, x.shape, at), None)
 
 
 def rule_of_scan_with_index(x, operator="max", *, axis=None):
@@ -371,4 +323,4 @@ def rule_of_scan_with_index(x, operator="max", *, axis=None):
 def rule_of_select_where(x, flags):
     _check_line("kjit.select_where", x)
     places = _orders.nonzero(flags)
-    return _orders.select_where(x, flags), lambda g: (_scattered(x, places, g), None)
+    return _orders.select_where(x, flags), lambda g: (scattered(g, places, x.shape), None)

@@ -2,16 +2,21 @@
 
 A rule takes the operands and keywords of its algorithm. It returns the result and a function
 `back`. `back` takes the derivative of some number by the result, and returns the derivatives of
-this number by the operands, with None for operands without a derivative.
+this number by the operands, with None for operands without a derivative. A rule with the parameter
+`needed` computes only the derivatives that it selects: a flag, or a tuple of flags, for each operand;
+None selects all.
 """
 
 import inspect
 
 from . import _folds, _orders, _pairs, _products, _systems
+from . import _pair_derivatives as pair_derivatives
 from . import _pullback_folds as folds
+from . import _pullback_linear as linear
 from ._algorithms import computed, map, numpy_array
 from ._derivatives import holds_float, is_array
 from ._elementwise import Elementwise
+from ._traced import is_traced
 from ._pullback_arrays import element_name, expanded, identity, reduced_to, repeated, rows_of, times
 
 # ---- maps ----
@@ -138,48 +143,75 @@ def _entries(matrix, g, x):
     return map(identity, computed(of, matrix.nnz, g, x, rows, matrix.indices))
 
 
-def _dot(matrix, x):
+def _dot(matrix, x, needed=None):
     """The rule of CSR.dot. The derivative by the matrix is the derivative by its entries, `data`."""
     if _products._is_sparse(x):
         raise TypeError("the product of two sparse matrices has no rule; give the right matrix as an array, B.to_dense()")
-    return matrix.dot(x), lambda g: (_entries(matrix, g, x), matrix.T.dot(g))
+    return matrix.dot(x), lambda g: (_entries(matrix, g, x) if needed is None or needed[0] else None, matrix.T.dot(g))
 
 
 def _negative(x):
     return -x
 
 
-def _cg(a, b, **keywords):
-    """The derivative rule of cg. It returns only the solution."""
-    x = _systems.cg(a, b, **keywords).x
+def rule_of_cg(a, b, needed=None, **keywords):
+    """The derivative rule of cg, with a `kjit.Solution` as the result. The derivative is by its solution x."""
+    solution = _systems.cg(a, b, **keywords)
 
     def back(g):
         u = _systems.cg(a, g, **keywords).x
-        by_matrix = _entries(a, u, x) if isinstance(a, _products.CSR) else _products.einsum("i,j->ij", u, x)
+        if needed is not None and not needed[0] or not (isinstance(a, _products.CSR) or holds_float(a)):
+            return None, u
+        by_matrix = _entries(a, u, solution.x) if isinstance(a, _products.CSR) else _products.einsum("i,j->ij", u, solution.x)
         return map(_negative, by_matrix), u
 
-    return x, back
+    return solution, back
+
+
+def _cg(a, b, **keywords):
+    """The derivative rule of cg. It returns only the solution."""
+    solution, back = rule_of_cg(a, b, **keywords)
+    return solution.x, back
 
 
 # ---- pairs ----
 
 
-def _pairs_rule(function, x, y, operator="add", *, arguments=(), **keywords):
-    result = _pairs.pairs(function, x, y, operator, arguments=arguments, **keywords)
-    known = result if operator == "logaddexp" else None
-    rows = (x, *y) if isinstance(y, tuple) else (x, y)
+def _pairs_rule(function, x, y, operator="add", *, arguments=(), needed=None, **keywords):
+    arguments = tuple(pair_derivatives.as_number(a) for a in arguments)
+    ys = y if isinstance(y, tuple) else (y,)
+    first = len(ys) + 3  # the number of the function's first argument
+    chosen = _needed_of_pairs(_pairs.chosen(None, (x, *ys), arguments), len(ys), len(arguments), needed)
+    if is_traced((x, ys, arguments)):
+        result, of_chosen = pair_derivatives.rule(function, x, y, operator, arguments, chosen, keywords)
+    else:
+        result = _pairs.pairs(function, x, y, operator, arguments=arguments, **keywords)
+        known = result if operator == "logaddexp" else None
+
+        def of_chosen(g):
+            if is_traced(g):
+                return pair_derivatives.rule(function, x, y, operator, arguments, chosen, keywords)[1](g)
+            return _pairs.pairs_gradient(
+                function, x, y, operator, cotangents=g, result=known, arguments=arguments, by=chosen, **keywords
+            )
 
     def back(g):
-        found = _pairs.pairs_gradient(
-            function, x, y, operator, cotangents=g, result=known, arguments=arguments, by=chosen, **keywords
-        )
-        by = dict(zip(chosen, found))
-        of_y = tuple(by.get(i) for i in range(1, len(rows)))
-        further = (by.get(i) for i in range(len(rows) + 2, len(rows) + 2 + len(arguments)))
+        by = dict(zip(chosen, of_chosen(g), strict=True))
+        of_y = tuple(by.get(i) for i in range(1, len(ys) + 1))
+        further = (by.get(i) for i in range(first, first + len(arguments)))
         return (None, by.get(0), of_y if isinstance(y, tuple) else of_y[0], *further)
 
-    chosen = _pairs.chosen(None, rows, tuple(arguments))
     return result, back
+
+
+def _needed_of_pairs(numbers, count, further, needed):
+    """Returns the numbers of the parameters by which a derivative is needed. count: the number of
+    operands y; further: the number of arguments."""
+    if needed is None:
+        return numbers
+    of_y = needed[2] if isinstance(needed[2], tuple) else (needed[2],) * count
+    flags = [needed[1], *of_y, False, False, *needed[len(needed) - further :]]
+    return tuple(number for number in numbers if flags[number])
 
 
 # ---- the table ----
@@ -204,10 +236,13 @@ RULES = {
     _orders.select_where: folds.rule_of_select_where,
     _pairs.pairs: _pairs_rule,
 }
+# Operations that only rules use.
+_INNER_RULES = {**linear.RULES, pair_derivatives.slopes: pair_derivatives.rule_of_slopes}
+
 
 
 # Options that have no derivative: results are new arrays, and a plan is a single call.
-_REFUSED = ("plan", "out")
+_REFUSED = ("plan", "out", "needed")
 
 
 def pullback(algorithm, *operands, **keywords):
@@ -225,7 +260,12 @@ def pullback(algorithm, *operands, **keywords):
     are those of the algorithm, if its derivative takes them. Raises TypeError for an algorithm, an operator or a keyword without a
     derivative.
     """
-    rule = RULES.get(algorithm)
+    return apply_rule(algorithm, operands, keywords, None)
+
+
+def apply_rule(algorithm, operands, keywords, needed):
+    """Returns `(result, back)` of an algorithm's rule. needed: see the beginning of this file."""
+    rule = RULES.get(algorithm) or _INNER_RULES.get(algorithm)
     if rule is None:
         known = ", ".join(sorted(f.__qualname__ for f in RULES))
         raise TypeError(f"kjit.pullback: {getattr(algorithm, '__qualname__', algorithm)!s} has no rule; {known} have one")
@@ -234,4 +274,4 @@ def pullback(algorithm, *operands, **keywords):
     for word in keywords:
         if word in _REFUSED or not (takes_all or word in known):
             raise TypeError(f"kjit.pullback of {algorithm.__qualname__} does not take {word}=")
-    return rule(*operands, **keywords)
+    return rule(*operands, **keywords, needed=needed) if "needed" in known else rule(*operands, **keywords)

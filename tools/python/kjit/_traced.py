@@ -27,6 +27,11 @@ def raw(x):
     return x
 
 
+def without_traces(x):
+    """Returns an object with the values of its traced arrays. It can be a tuple or list of objects."""
+    return type(x)(without_traces(item) for item in x) if isinstance(x, (tuple, list)) else raw(x)
+
+
 def recorded(algorithm):
     """Wraps an algorithm so that it also takes traced arrays."""
 

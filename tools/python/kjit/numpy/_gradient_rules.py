@@ -6,23 +6,19 @@ import math
 
 import numpy
 
-from .. import _folds, _orders, _products, _pullbacks, _systems
+from .. import _folds, _orders, _pullbacks, _systems
 from .._algorithms import map
 from .._elementwise import Elementwise
-from .._traced import is_traced, raw
+from .._traced import is_traced, raw, without_traces
 from . import _gradient_elements as elements
 from . import _gradient_moves as moves
-from ._tape import Traced, at_level, by, call, is_at_level, level_of, take_part
+from ._tape import Traced, at_level, by, call, is_at_level, level_of, needed_of, take_part
 
 # ---- algorithms ----
 
 # Algorithms whose results are integers or flags, which have no derivative.
 _DISCRETE_ALGORITHMS = {_orders.argsort, _orders.nonzero, _folds.search_sorted, _folds.histogram}
 _DISCRETE_OPERATORS = {"argmax", "argmin", "any", "all", "count"}
-
-
-def without_traces(x):
-    return type(x)(without_traces(item) for item in x) if isinstance(x, (tuple, list)) else raw(x)
 
 
 def record(algorithm, operands, keywords):
@@ -32,27 +28,23 @@ def record(algorithm, operands, keywords):
     if algorithm is map and not keywords:
         return _map(*operands)
     if algorithm is _systems.cg:
-        raise TypeError("kjit.grad: kjit.cg in a function has no derivative; kjit.pullback(kjit.cg, a, b) computes it")
+        return _solved(*operands, **keywords)
     if algorithm is _orders.sort and len(operands) == 1 and not keywords.keys() - {"axis", "descending"}:
         return _sort(operands[0], **{**keywords, "axis": _last(keywords.get("axis"))})
     if algorithm is _orders.top_k and len(operands) == 2 and not keywords.keys() - {"axis", "descending"}:
         places = algorithm(*without_traces(operands), **keywords)[1]
         return moves.FUNCTIONS["take_along_axis"](operands[0], places, axis=_last(keywords.get("axis"))), places
-    _check_nested(algorithm, operands, keywords)
     node = call(algorithm, *operands, **keywords)
     if algorithm is _folds.reduce_by_key:
         return node.value[0], take_part(node, 1)
     return tuple(take_part(node, i) for i in range(len(node.value))) if isinstance(node.value, tuple) else node
 
 
-def _check_nested(algorithm, operands, keywords):
-    """Raises TypeError for a call in a derivative of a derivative if its rule uses operations that
-    cannot be recorded."""
-    is_nested = is_traced(tuple(at_level((*operands, *keywords.values()), level_of((*operands, *keywords.values())))))
-    is_sum = algorithm is _folds.scan and (_operator(operands, keywords) or "add") == "add" and not keywords.get("exclusive")
-    is_reduction = algorithm is _folds.reduce and not callable(operands[1] if len(operands) > 1 else keywords.get("operator"))
-    if is_nested and not (is_sum or is_reduction or algorithm in (map, _products.einsum, _products.matmul)):
-        raise TypeError(f"kjit.grad: the second derivative of kjit.{algorithm.__qualname__} in a function is not supported")
+def _solved(a, b, **keywords):
+    """Records a solution by cg. Only the solution has a derivative."""
+    level = level_of((a, b))
+    solution, back = _pullbacks.rule_of_cg(at_level(a, level), at_level(b, level), needed=needed_of((a, b), level), **keywords)
+    return solution._replace(x=Traced(solution.x, level, (a, b), back))
 
 
 def _last(axis):
@@ -186,7 +178,6 @@ def _scan(operator):
             raise no_rule(f"a scan with {', '.join(keywords)}=")
         if axis is None:
             x, axis = moves.reshape(x, (x.size,)), 0
-        _check_nested(_folds.scan, (x, operator), {})
         return call(_folds.scan, x, operator, axis=axis)
 
     return rule

@@ -194,21 +194,32 @@ def as_given(x, g):
 
 def call(algorithm, *operands, **keywords):
     """Calls an algorithm and records it. The operands and keywords must contain traced arrays."""
-    parents = (*operands, *_further(keywords))
+    parents = _parents(operands, keywords)
     level = level_of(parents)
     given = [at_level(x, level) for x in operands]
-    result, back = _pullbacks.pullback(algorithm, *given, **{word: at_level(x, level) for word, x in keywords.items()})
+    keywords = {word: at_level(x, level) for word, x in keywords.items()}
+    result, back = _pullbacks.apply_rule(algorithm, given, keywords, needed_of(parents, level))
     return Traced(result, level, parents, back)
 
 
-def _further(keywords):
-    """Returns the operands among the keywords of an algorithm, which kjit.pullback places after the
-    other operands."""
-    for word in ("epilogue_operands", "arguments"):
+def needed_of(operands, level):
+    """Returns for each operand whether a derivative by it is needed: a flag, or a tuple of flags for a
+    tuple or list."""
+    return tuple(needed_of(x, level) if isinstance(x, (tuple, list)) else is_at_level(x, level) for x in operands)
+
+
+# The keywords that hold operands, with the number of operands that precede them.
+_FURTHER = {"epilogue_operands": None, "arguments": 3}
+
+
+def _parents(operands, keywords):
+    """Returns the operands of an algorithm in the order of the derivatives that kjit.pullback
+    returns. The operator of `pairs` can follow its operands, and has no derivative."""
+    for word, count in _FURTHER.items():
         if word in keywords:
             given = keywords[word]
-            return tuple(given) if isinstance(given, (tuple, list)) else (given,)
-    return ()
+            return (*operands[:count], *(given if isinstance(given, (tuple, list)) else (given,)))
+    return operands
 
 
 # ---- numbers and unit vectors ----
