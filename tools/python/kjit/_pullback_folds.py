@@ -317,7 +317,7 @@ def rule_of_scan_with_index(x, operator="max", *, axis=None):
     """The rule of scan_with_index. Only the values have derivatives, not the indices."""
     at = (-1 if axis is None else axis) % len(x.shape)
     values, places = _folds.scan_with_index(x, operator, axis=at)
-    return values, lambda g: (_scattered(x, places, g, at),)
+    return values, lambda g: (scattered(g, places, x.shape, at),)
 
 
 def rule_of_select_where(x, flags):

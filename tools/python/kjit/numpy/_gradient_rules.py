@@ -31,6 +31,9 @@ def record(algorithm, operands, keywords):
         return _solved(*operands, **keywords)
     if algorithm is _orders.sort and len(operands) == 1 and not keywords.keys() - {"axis", "descending"}:
         return _sort(operands[0], **{**keywords, "axis": _last(keywords.get("axis"))})
+    if algorithm is _folds.scan_with_index and not keywords.keys() - {"operator", "axis"}:
+        places = algorithm(*without_traces(operands), **keywords)[1]
+        return moves.FUNCTIONS["take_along_axis"](operands[0], places, axis=_last(keywords.get("axis"))), places
     if algorithm is _orders.top_k and len(operands) == 2 and not keywords.keys() - {"axis", "descending"}:
         places = algorithm(*without_traces(operands), **keywords)[1]
         return moves.FUNCTIONS["take_along_axis"](operands[0], places, axis=_last(keywords.get("axis"))), places
