@@ -382,17 +382,21 @@ static void infer_assign(kt_scope *s, const ki_stmt *stmt)
   else infer_compound(s, stmt);
 }
 
-static void infer_evaluate(kt_scope *s, const ki_stmt *stmt)
+static void emit_evaluate(kt_scope *s, kt_expr *value, kj_location location)
 {
-  kt_expr *value = kt_infer_effect(s, stmt->value);
   if (!kt_has_effect(value)) {
     kt_drop_value(s, value);
     return;
   }
   if (ki_is_weak(value->type) && value->kind == KJ_T_CONVERT) value = value->x;
-  kt_stmt *evaluate = kt_new_tstmt(s->c, KJ_TS_EVALUATE, stmt->location);
+  kt_stmt *evaluate = kt_new_tstmt(s->c, KJ_TS_EVALUATE, location);
   evaluate->value = ki_is_weak(value->type) ? kt_make_concrete(s, value) : value;
   kt_emit(s, evaluate);
+}
+
+static void infer_evaluate(kt_scope *s, const ki_stmt *stmt)
+{
+  emit_evaluate(s, kt_infer_effect(s, stmt->value), stmt->location);
 }
 
 /* ---- control flow ---- */
@@ -463,6 +467,19 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
   return kt_give_type(s, value, kept);
 }
 
+/* Infers the value of a return statement. NULL: the statement has no value, or it calls a function
+ * without a result, which is None in Python. The call is emitted then. */
+static kt_expr *infer_returned(kt_scope *s, const ki_stmt *stmt)
+{
+  if (!stmt->value) return NULL;
+  bool may_be_none = s->has_numba_types && stmt->value->kind == KJ_EXPR_CALL;
+  if (!may_be_none) return kt_infer_expr(s, stmt->value);
+  kt_expr *value = kt_infer_effect(s, stmt->value);
+  if (value->type != KJIT_VOID) return value;
+  emit_evaluate(s, value, stmt->location);
+  return NULL;
+}
+
 static void infer_return(kt_scope *s, const ki_stmt *stmt)
 {
   kt_inferred *record = s->record;
@@ -470,11 +487,11 @@ static void infer_return(kt_scope *s, const ki_stmt *stmt)
   if (s->range_count)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`return` cannot leave a grid_range or block_range; write `continue`");
-  if (s->instance->is_kernel && stmt->value)
+  kt_expr *value = infer_returned(s, stmt);
+  if (value && s->instance->is_kernel)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "a kernel cannot return a value: store the result in an array argument");
-  if (stmt->value) {
-    kt_expr *value = kt_infer_expr(s, stmt->value);
+  if (value) {
     if (ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_RECORD_COPIES))
       value = kt_copy_referred(s, value, value->location);
     kt_level level = kt_higher_level(s->level, kt_level_of(s, value));

@@ -93,6 +93,19 @@ assert kjit.get_num_threads() == 1 and njit(parallel=True)(many)(x, k) == result
 kjit.set_num_threads(len(os.sched_getaffinity(0)))
 
 
+@njit(parallel=True, nopython=True)
+def many_by_one(x, k):
+    before = kjit.get_num_threads()
+    kjit.set_num_threads(1)
+    made = many(x, k), kjit.get_num_threads()
+    kjit.set_num_threads(before)
+    return made
+
+
+before = kjit.get_num_threads()
+assert many_by_one(x, k) == (result, 1) and kjit.get_num_threads() == before
+
+
 def strided(r, x, lo, hi, step):
     for i in prange(lo, hi, step):
         r[i] = x[i] * 2 + i

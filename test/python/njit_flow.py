@@ -101,6 +101,55 @@ assert searched(np.arange(5, 9), 7) == 2
 assert searched(np.arange(5, 9), 70) is None
 
 
+# A call of a function without a result is None.
+@njit
+def set_first(a, v):
+    a[0] = v
+
+
+@njit
+def sets_first(a, v):
+    if v < 0:
+        return set_first(a, -v)
+    if v == 0:
+        return
+    return set_first(a, v)
+
+
+@njit
+def count_down(a, n):
+    if n == 0:
+        return
+    a[n] = n
+    return count_down(a, n - 1)
+
+
+@njit
+def replaced(a, v):
+    r = 5.0
+    if v:
+        r = set_first(a, v)
+    return r
+
+
+seed = njit(lambda a, v: set_first(a, v))
+a = np.zeros(4)
+assert sets_first(a, -3) is None and a[0] == 3 and sets_first(a, 2) is None and a[0] == 2 and sets_first(a, 0) is None
+assert count_down(a, 3) is None and a.tolist() == [2, 1, 2, 3]
+assert replaced(a, 7) is None and a[0] == 7 and replaced(a, 0) == 5
+assert seed(a, 8) is None and a[0] == 8
+
+
+@cuda.jit
+def sets_by_call(a):
+    return set_first(a, 9)
+
+
+sets_by_call[1, 1](a)
+assert a[0] == 9
+raises(TypeError, lambda: cuda.jit(lambda a: a[0])[1, 1](a), "a kernel returns nothing")
+
+
 @cuda.jit
 def with_spline(x, out):
     i = cuda.grid(1)

@@ -138,6 +138,14 @@ def main():
     rows = np.arange(12).reshape(4, 3)
     f = njit(nopython=True)(function("def f(a):\n    np.random.seed(7)\n    np.random.shuffle(a)\n    return a\n"))
     assert f(rows).tolist() == [[6, 7, 8], [3, 4, 5], [0, 1, 2], [9, 10, 11]]
+    # compiled as a whole; the rows are Numba's
+    g = njit(nopython=True)(function(
+        "def f(a):\n    np.random.seed(7)\n    random.seed(7)\n    np.random.shuffle(a)\n    return random.shuffle(a)\n"))
+    blocks = np.arange(12).reshape(3, 2, 2)
+    assert g(blocks) is None and blocks.tolist() == [[[4, 5], [6, 7]], [[0, 1], [2, 3]], [[8, 9], [10, 11]]]
+    rows = np.asfortranarray(np.arange(12.0).reshape(4, 3))
+    g(rows)
+    assert rows.tolist() == [[0, 1, 2], [3, 4, 5], [9, 10, 11], [6, 7, 8]]
     for arguments, kind in ((3, ValueError),):
         try:
             empty_range(arguments)

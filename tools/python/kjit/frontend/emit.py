@@ -302,6 +302,9 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             optional.give_back(self, None if is_none else statement.value, depth)
         elif is_none:
             self.put(depth, place, "return")
+        elif optional.is_nothing(self, statement.value):
+            self.put(depth, place, self.call(statement.value))
+            self.put(depth, place, "return")
         elif self.kind == "kernel":
             self.expression(statement.value)  # reports errors inside the value first
             numba = "CUDA kernel must have void return type: " if self.is_typed else ""

@@ -10,7 +10,7 @@ from .. import dtypes
 from .._errors import SourceError, add_caller
 from .._phrases import remember_name
 from . import source as sources
-from . import element_types, ufuncs, words
+from . import element_types, folding, static, ufuncs, words
 from .emit import Emitter
 
 # A limit against endless specialization.
@@ -66,7 +66,7 @@ class Builder:
         self.rules, self.is_typed, self.makes_arrays = rules, is_typed, makes_arrays
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
-        self.records, self.optional, self.nodes, self.results = set(), {}, {}, {}
+        self.records, self.optional, self.nothing, self.nodes, self.results = set(), {}, {}, {}, {}
         self.result_shapes = {}  # id of a function -> the shape of its result
         self.returned = {}  # name of a function -> the shapes of the tuples that it returns; None for other values
         self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
@@ -211,6 +211,35 @@ class Builder:
                 emitter = self._looked_at(thing, python, source, node)
                 self.optional[key], self.result_shapes[key] = emitter.returns_optional, emitter.shape_of_results()
         return self.optional[key]
+
+    def returns_nothing(self, thing):
+        """Whether a function always returns None: its return statements have no value, or call other functions that return None."""
+        python = getattr(thing, "py_func", thing)
+        if not isinstance(python, types.FunctionType):
+            return False
+        key = id(python)
+        if key not in self.nothing:
+            self.nothing[key] = True  # the value for a recursive call
+            self.kept.append(python)
+            try:
+                _, node = self.found(thing, python)
+            except SourceError:  # the call itself reports this error
+                node = None
+            self.nothing[key] = isinstance(node, ast.FunctionDef) and self._gives_nothing(python, node)
+        return self.nothing[key]
+
+    def _gives_nothing(self, python, node):
+        """Returns whether all results are None. Calls of the function itself decide nothing."""
+        names = static.Names(python, {a.arg for a in node.args.args}, {}, True)
+        values = [n.value for statement in node.body for n in folding.own_nodes(statement) if isinstance(n, ast.Return)]
+        called = [names.value(value.func) if isinstance(value, ast.Call) else None for value in values]
+        others = [value for value, thing in zip(values, called) if getattr(thing, "py_func", thing) is not python]
+        return (bool(others) or not folding.ends(node.body)) and all(
+            value is None
+            or isinstance(value, ast.Constant) and value.value is None
+            or isinstance(value, ast.Call) and self.returns_nothing(names.value(value.func))
+            for value in others
+        )
 
     def result_shape(self, thing):
         """Returns the shape of the function's result if all return statements have the same one, otherwise None."""

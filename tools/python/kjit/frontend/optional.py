@@ -29,11 +29,11 @@ def find(emitter):
     names = emitter.static.optional = set()
     is_new = True
     while is_new:
-        new = {n for n, values in assigned.items() if n not in names and any(v is not None and may_be(emitter, v) for v in values)}
+        new = {n for n, values in assigned.items() if n not in names and any(v is not None and _may_set_none(emitter, v) for v in values)}
         is_new = bool(new)
         names |= new
     returned = [n.value for s in emitter.body for n in folding.own_nodes(s) if isinstance(n, ast.Return)]
-    values = [v for v in returned if v is not None and emitter.static_value(v) is not None]
+    values = [v for v in returned if v is not None and emitter.static_value(v) is not None and not is_nothing(emitter, v)]
     is_partly = len(values) < len(returned) or not folding.ends(emitter.body)
     emitter.returns_optional = bool(values) and (is_partly or any(may_be(emitter, v) for v in values))
 
@@ -49,6 +49,17 @@ def may_be(emitter, node):
         parts = (node.body, ast.IsNot), (node.orelse, ast.Is)
         return any(may_be(emitter, part) and is_there != (getattr(part, "id", None), operator) for part, operator in parts)
     return isinstance(node, ast.Call) and _is_call(emitter, node)
+
+
+def is_nothing(emitter, node):
+    """Returns whether a node calls a function that always returns None."""
+    thing = emitter.static_value(node.func) if isinstance(node, ast.Call) else None
+    return named.is_called(thing, node) and emitter.builder.returns_nothing(emitter.resolve(node, thing).thing)
+
+
+def _may_set_none(emitter, node):
+    """Returns whether an assignment of an expression may give None."""
+    return may_be(emitter, node) or is_nothing(emitter, node)
 
 
 def _known_by(test):
@@ -136,6 +147,9 @@ def _assign(emitter, text, is_there, node, depth):
     """Assigns the value to one variable, and to another whether the value exists."""
     place = [emitter.source.place(node)]
     if emitter.static_value(node) is None:
+        return emitter.put(depth, place, f"{is_there} = false")
+    if is_nothing(emitter, node):
+        emitter.put(depth, place, emitter.call(node))
         return emitter.put(depth, place, f"{is_there} = false")
     if not may_be(emitter, node):
         emitter.put(depth, place, f"{text} = ", emitter.expression(node))
