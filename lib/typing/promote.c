@@ -275,8 +275,10 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
   if (date) return date;
   kjit_type from = kt_part_type(s->c, value->type), to = kt_part_type(s->c, type);
   if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has the type %s, but the value is %s%s", what,
-            kt_type_text(s->c, type), kt_type_text(s->c, value->type),
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "%s has the type %s, but the value is " KJ_PHRASE(VALUE_TYPE,
+                                                              KJ_PHRASE_ARGUMENT("%s")) "%s",
+            what, kt_type_text(s->c, type), kt_type_text(s->c, value->type),
             missing_indices(s, value->type, type));
   bool drops_fraction = kt_is_float(s->c, from) && !kt_is_float(s->c, to) && !s->has_numba_types;
   if (drops_fraction) {

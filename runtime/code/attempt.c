@@ -9,16 +9,7 @@
 
 void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
 {
-  for (size_t i = 0; i < from->count; i++) {
-    const kjit_diagnostic *item = &from->items[i];
-    size_t known = to->count;
-    kj_report(to, NULL, (kj_location){ 0 }, item->severity, item->status, "%s", item->message);
-    if (to->count == known || !item->file) continue;
-    to->items[known].file = strdup(item->file);
-    to->items[known].line = item->line;
-    to->items[known].column = item->column;
-    to->items[known].source_line = item->source_line ? strdup(item->source_line) : NULL;
-  }
+  for (size_t i = 0; i < from->count; i++) kj_add_diagnostic(to, &from->items[i]);
   if (to->status == KJIT_OK) to->status = from->status;
 }
 

@@ -551,9 +551,22 @@ for message, expected in (
     (["`s` has no type; ", ("FIRST_VALUE", "declare it with a type, such as `var s: f32`", "s")], "`s` has no type; assign a value to `s` first"),
     (["give it a type, ", ("VARIABLE_TYPE", "`var s: i64 = ...`", "s")], "give it a type, `s: kjit.i64 = ...`"),
     (["a rule, ", ("DERIVATIVE_RULE", "`func f(...) @vjp(g)`", "vjp")], "a rule, `@kjit.func(vjp=g)`"),
+    (["`v` has the type bool, but the value is ", ("VALUE_TYPE", "f32[:] C", "f32[:] C")],
+     "`v` has the type bool, but the value is a C-contiguous array of float32 with one dimension"),
     (["write `raise`", ("TARGET_CONDITION", ", or put it under `if target == gpu`", "")], "write `raise`"),
 ):
     assert _phrases.in_python(message) == expected, _phrases.in_python(message)
+
+
+# They also come from a kernel that fails to compile at its launch.
+@kjit.jit
+def unassigned(r):
+    while r[0] > 0:
+        v = v + 1
+        r[0] = v
+
+
+says(kjit.Error, lambda: unassigned[1, 1](np.ones(1)), "assign a value to `v` first", refused=["var v"])
 
 
 @kjit.func

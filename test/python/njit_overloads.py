@@ -1,10 +1,11 @@
 # RUN: %kjit-python %s
 """The types that a function of njit was called with: overloads, signatures and nopython_signatures, as Numba has them."""
+import gc
 from collections import namedtuple
 
 import numpy as np
 
-from kjit import njit, types
+from kjit import _overloading, keep_sources, njit, types
 from kjit.cuda import boolean, complex128, float32, float64, int32, int64
 
 Pair = namedtuple("Pair", "x y")
@@ -89,3 +90,23 @@ for rank in range(1, 8):
         assert many(np.zeros((1,) * rank, dtype)) == rank
         many(np.zeros((1,) * rank, dtype))
 assert len(many.signatures) == 42
+
+# A function with several signatures takes the forms of its calls with it.
+def called_forms():
+    gc.collect()
+    return len(_overloading._calls)
+
+
+def add_forms(count):
+    keep_sources()
+    halved = njit(["int64(int64, int64)", "float64(float64, float64)"])(lambda v, n: v / n)
+    found = {}
+    for n in range(1, count + 1):
+        exec(f"def f(v):\n    return halved(v, {n}.0)", {"halved": halved}, found)
+        assert njit(found["f"])(6.0) == 6.0 / n
+    assert called_forms() >= before + count
+
+
+before = called_forms()
+add_forms(3)
+assert called_forms() == before, (called_forms(), before)

@@ -63,6 +63,8 @@ static const row rows[] = {
   { KJIT_PHRASE_DERIVATIVE_RULE, "`func f(x) @vjp(g)`", "vjp", "f64[:] C", "cpu",
     "extern func f(x: f64) -> f64\nfunc h(x) { return f(x) }\nkernel k(x) { x[0] = grad(h)(x[1]) "
     "}" },
+  { KJIT_PHRASE_VALUE_TYPE, "(f64, i64)", "(f64, i64)", "f64[:] C", "cpu",
+    "kernel k(x) { let b: bool = (x[0], 1i64) }" },
 };
 
 static void expect_phrase(kjit_phrase_code code, const char *text, const char *argument)

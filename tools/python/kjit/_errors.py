@@ -20,7 +20,7 @@ class Error(Exception):
     __module__ = "kjit"
     block = thread = text = code = None
     _shown = None  # result of str() if args belong to the program
-    _unresolved = None  # the compiler's message about a func that has no implementation yet, see kjit._overloading
+    _unresolved = None  # the call and the argument types of a func that has no implementation yet, see kjit._overloading
     _where = None  # words of the message for the kernel and the thread that failed
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
@@ -117,7 +117,7 @@ CLASSES = {
 }
 KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_ARGUMENT"]
 
-_UNRESOLVED = "`unresolved_overload_"  # begins the message of a func that has no implementation yet
+UNRESOLVED = "unresolved_overload_"  # begins the name in the message of a func that has no implementation yet
 
 # Numbers of kjit_failure, each with the Python exception that is another base class of the error.
 _RAISE = 1
@@ -227,6 +227,14 @@ def of_simulated(raised, function, place, block, thread):
     return error.with_traceback(raised.__traceback__)
 
 
+def _unresolved(parts):
+    """Returns (the number of a call, the types of its arguments as text) of a message about a func that has no implementation
+    yet, which `kjit._overloading` has written; None for other messages."""
+    types = _phrases.argument_of(parts, "VALUE_TYPE")
+    number = next((p.partition("`" + UNRESOLVED)[2].partition("`")[0] for p in parts if isinstance(p, str)), "")
+    return (int(number), types) if number and types else None
+
+
 def make(status, diagnostics):
     """Returns the exception for a status and diagnostics of libkjit; the extension calls this function.
 
@@ -235,8 +243,7 @@ def make(status, diagnostics):
     number, block, thread, text) follows; thread is None if a whole block failed.
     """
     texts, first, failure, first_code, where = [], None, None, None, None
-    own_messages = (_phrases.as_in_libkjit(row[4]) for row in diagnostics)
-    unresolved = next((message for message in own_messages if _UNRESOLVED in message), None)
+    unresolved = next(filter(None, (_unresolved(row[4]) for row in diagnostics)), None)
     for severity, file, line, column, parts, quoted, code, *thread in _at_call(diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue

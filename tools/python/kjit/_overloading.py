@@ -6,15 +6,14 @@ as a func without an implementation, which fails to compile with an error that h
 arguments. `learn` reads these types and asks the program for the implementation. The caller of
 `learn` then translates and compiles again; now the func calls this implementation."""
 
+import itertools
 import re
 import types as python_types
+import weakref
 
 from . import _records, dtypes
 from ._errors import Error
 
-# The name of a variable in a func without an implementation, followed by the number of a Call.
-UNRESOLVED = "unresolved_overload_"
-_TYPES = re.compile(rf"`{UNRESOLVED}(\d+)` has the type bool, but the value is \((.*), i64\)", re.DOTALL)
 _ARRAY = re.compile(r"(?:const )?(\w+)\[([^\]]*)\](?: [CF])?")
 _TARGETS = {"njit": ("cpu", "generic"), "cuda": ("cuda", "gpu", "generic")}
 _OPTIONS = {"jit_options", "strict", "inline", "prefer_literal", "target"}
@@ -22,12 +21,13 @@ _OPTIONS = {"jit_options", "strict", "inline", "prefer_literal", "target"}
 DYNAMIC = object()  # an argument whose value is not known at compile time
 FUNCTION = object()  # a function that reads variables of the caller
 MOST_ROUNDS = 1000  # a limit against endless translations
+_MOST_CALLS = 4096  # forms of calls that one Overloads keeps
 
 _functions: dict = {}  # id of a function -> its Overloads
 _methods: dict = {}  # name of a method -> its Overloads
 _attributes: dict = {}  # name of an attribute -> its Overloads
-_calls: list = []  # every Call, by its number
-_calls_by_form: dict = {}
+_calls: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # the Calls by their numbers
+_numbers = itertools.count()
 
 
 class Definition:
@@ -177,6 +177,7 @@ class Overloads:
     def __init__(self, name, thing=None):
         self.name, self.definitions = name, []
         self.thing = thing  # keeps the function alive, because the table has its id
+        self.calls: dict = {}  # the Calls by their forms, the newest last
 
     def for_target(self, target):
         """Returns the definitions for a target. Those for the target itself come before generic
@@ -241,12 +242,17 @@ def _type_of_value(value, is_literal):
 
 
 def find_call(overloads, target, given, names):
-    """Returns the Call of this form. Each form has one Call, which keeps the learned types."""
-    key = id(overloads), target, names, tuple(_key(value) for value in given)
-    if key not in _calls_by_form:
-        _calls.append(Call(overloads, target, given, names, len(_calls)))
-        _calls_by_form[key] = _calls[-1]
-    return _calls_by_form[key]
+    """Returns the Call of this form. Each form has one Call, which keeps the learned types. The
+    Overloads has its Calls; it forgets the oldest one if it has too many."""
+    key = target, names, tuple(_key(value) for value in given)
+    found = overloads.calls.pop(key, None)
+    if found is None:
+        found = Call(overloads, target, given, names, next(_numbers))
+        _calls[found.number] = found
+        while len(overloads.calls) >= _MOST_CALLS:
+            del overloads.calls[next(iter(overloads.calls))]
+    overloads.calls[key] = found  # the newest one
+    return found
 
 
 def _key(value):
@@ -265,9 +271,12 @@ def learn(error):
     unresolved = getattr(error, "_unresolved", None)  # a KeyboardInterrupt, for example, has none
     if unresolved is None:
         return False
-    number, listed = _TYPES.search(unresolved).groups()
-    call, texts = _calls[int(number)], tuple(split(listed))
-    texts = tuple(_without_layout(text) for text in texts)
+    number, listed = unresolved
+    call = _calls.get(number)
+    if call is None:  # the Overloads has forgotten it; the next translation makes another one
+        return True
+    # the last item of the tuple is a number that makes it a tuple
+    texts = tuple(_without_layout(text) for text in list(split(listed[1:-1]))[:-1])
     if any(known == texts for known, _ in call.chosen):
         return False
     try:

@@ -30,6 +30,12 @@ def _option(text, name):
     return f"`{_PARAMETERS[name]}`" if name in _PARAMETERS else text
 
 
+def _value_type(text, kind):
+    from . import _type_words
+
+    return _with_own_names(_type_words.in_python(text))
+
+
 def _failed_thread(text, name):
     return _with_own_names(text)
 
@@ -53,6 +59,7 @@ PHRASES = {
     "LOOP_BOUND": "write `for i in range(100)`, with a constant, and leave the loop with `break`",
     "SMALLER_BOUND": "range",
     "DERIVATIVE_RULE": "`@kjit.func({}=g)`",
+    "VALUE_TYPE": _value_type,
 }
 
 
@@ -92,6 +99,11 @@ def in_python(parts, has_types=True):
     has_types: whether names of types in the strings are the kernel IR's; in the text of a program's own exception they are
     not."""
     return "".join(_translate(part, has_types) for part in parts)
+
+
+def argument_of(parts, phrase):
+    """Returns the argument of the first phrase with this name in a message, or None."""
+    return next((part[2] for part in parts if isinstance(part, tuple) and part[0] == phrase), None)
 
 
 def as_in_libkjit(parts):

@@ -4,7 +4,7 @@ import ast
 import functools
 
 from .. import _overloading
-from .._errors import Error
+from .._errors import UNRESOLVED, Error
 from . import closures, static
 
 
@@ -86,7 +86,7 @@ def _lines(emitter, node, form, given):
     if form.chosen and not typed:
         return [*lines, ["}"]]
     listed = "".join(f"{name}, " for name in typed)
-    unresolved = f"let {_overloading.UNRESOLVED}{form.number}: bool = ({listed}0)"
+    unresolved = f"let {UNRESOLVED}{form.number}: bool = ({listed}0)"
     return [*lines, [unresolved], ['raise "no implementation"'], ["}"]]
 
 
