@@ -1,5 +1,5 @@
 /* Views of arrays with arbitrary strides, and the overlap of the memory of two arrays. */
-#include "expression.h"
+#include "quick.h"
 
 /* Stores the strides in elements. A contiguous tensor may have no strides. */
 static void list_strides(const kjit_tensor *tensor, int64_t *strides)
@@ -132,12 +132,7 @@ PyObject *binding_relate(PyObject *array, PyObject *other)
  * key, value). */
 static PyObject *get_by_key, *set_by_key;
 
-typedef struct {
-  int64_t extents[BINDING_MAX_RANK], steps[BINDING_MAX_RANK], offset;
-  uint32_t rank;
-} key_layout;
-
-static int add_axis(key_layout *made, int64_t extent, int64_t step)
+static int add_axis(binding_layout *made, int64_t extent, int64_t step)
 {
   if (made->rank == BINDING_MAX_RANK) return 0;
   made->extents[made->rank] = extent;
@@ -149,7 +144,7 @@ static int is_integer(PyObject *item) { return PyLong_Check(item) && !PyBool_Che
 
 static int is_slice(PyObject *item) { return PyObject_TypeCheck(item, &PySlice_Type); }
 
-static int add_slice(key_layout *made, PyObject *slice, int64_t extent, int64_t step)
+static int add_slice(binding_layout *made, PyObject *slice, int64_t extent, int64_t step)
 {
   Py_ssize_t first, last, stride;
   if (PySlice_Unpack(slice, &first, &last, &stride)) return 0;
@@ -161,7 +156,7 @@ static int add_slice(key_layout *made, PyObject *slice, int64_t extent, int64_t 
 
 /* Adds an axis that an integer or a slice selects from. Returns 0 if the item is not valid. An
  * exception of the item's own __index__ stays set. */
-static int add_selected(key_layout *made, PyObject *item, int64_t extent, int64_t step)
+static int add_selected(binding_layout *made, PyObject *item, int64_t extent, int64_t step)
 {
   if (is_slice(item)) return add_slice(made, item, extent, step);
   int is_beyond;
@@ -187,7 +182,7 @@ static int count_selected(PyObject *const *items, Py_ssize_t count)
 }
 
 static int read_key(const kjit_tensor *tensor, PyObject *const *items, Py_ssize_t count,
-                    int selected, key_layout *made)
+                    int selected, binding_layout *made)
 {
   int64_t strides[BINDING_MAX_RANK];
   list_strides(tensor, strides);
@@ -210,24 +205,28 @@ static int read_key(const kjit_tensor *tensor, PyObject *const *items, Py_ssize_
   return 1;
 }
 
-/* Returns the view that a key of integers, slices, None and Ellipsis selects. Returns NULL without
- * an exception if the key has other items or has no such view. */
-static PyObject *view_by_key(PyObject *array, PyObject *key)
+int binding_read_key(PyObject *array, PyObject *key, binding_layout *made)
 {
-  array_object *self = (array_object *)array;
   PyObject *items[2 * BINDING_MAX_RANK + 1] = { key };
   Py_ssize_t count = 1;
   if (PyTuple_Check(key)) {
     count = PyTuple_Size(key);
-    if (count > (Py_ssize_t)(sizeof items / sizeof *items)) return NULL;
+    if (count > (Py_ssize_t)(sizeof items / sizeof *items)) return 0;
     for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(key, i);
   }
   int selected = count_selected(items, count);
-  if (selected < 0) return NULL;
-  const kjit_tensor *tensor = binding_get_tensor(array);
-  if (!tensor) return NULL;
-  key_layout made = { .offset = 0 };
-  if (!read_key(tensor, items, count, selected, &made)) return NULL;
+  *made = (binding_layout){ .offset = 0 };
+  const kjit_tensor *tensor = selected < 0 ? NULL : binding_get_tensor(array);
+  return tensor && read_key(tensor, items, count, selected, made);
+}
+
+/* Returns the view that a key selects. Returns NULL without an exception if the key has other items
+ * or has no such view. */
+static PyObject *view_by_key(PyObject *array, PyObject *key)
+{
+  array_object *self = (array_object *)array;
+  binding_layout made;
+  if (quick_is_array(key) || !binding_read_key(array, key, &made)) return NULL;
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, made.extents, made.steps, made.rank, made.offset, &view);
@@ -237,8 +236,9 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
 /* array[key] */
 PyObject *binding_get_item(PyObject *array, PyObject *key)
 {
-  PyObject *view = view_by_key(array, key);
-  if (view || PyErr_Occurred()) return view;
+  PyObject *found = view_by_key(array, key);
+  if (!found && !PyErr_Occurred()) found = quick_get((array_object *)array, key);
+  if (found || PyErr_Occurred()) return found;
   return PyObject_CallFunctionObjArgs(get_by_key, array, key, NULL);
 }
 
@@ -258,6 +258,8 @@ int binding_set_item(PyObject *array, PyObject *key, PyObject *value)
     PyErr_SetString(PyExc_ValueError, "elements of an array cannot be deleted");
     return -1;
   }
+  int outcome = quick_set((array_object *)array, key, value);
+  if (outcome != QUICK_LEFT) return outcome < 0 ? -1 : 0;
   PyObject *done = PyObject_CallFunctionObjArgs(set_by_key, array, key, value, NULL);
   Py_XDECREF(done);
   return done ? 0 : -1;

@@ -134,6 +134,14 @@ PyObject *binding_get_part(PyObject *array, PyObject *args);
 PyObject *binding_protect(PyObject *array, PyObject *unused);
 PyObject *binding_relate(PyObject *array, PyObject *other);
 PyObject *binding_get_strides(PyObject *array, void *unused);
+/* The view that a key selects; strides and offset are in elements. */
+typedef struct binding_layout {
+  int64_t extents[BINDING_MAX_RANK], steps[BINDING_MAX_RANK], offset;
+  uint32_t rank;
+} binding_layout;
+/* Reads a key of integers, slices, None and Ellipsis, and computes a pending array. Returns 0 if
+ * the key has other items or has no such view, possibly with an exception. */
+int binding_read_key(PyObject *array, PyObject *key, binding_layout *made);
 
 extern PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
   *binding_module_type, *binding_array_type, *binding_kernel_type, *binding_launcher_type;

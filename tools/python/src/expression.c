@@ -137,6 +137,17 @@ static int find_type(PyObject *object)
   return known ? (int)PyLong_AsLong(known) : -1;
 }
 
+int expression_read_types(PyObject *const *operands, int count, uint64_t *types)
+{
+  *types = 0;
+  for (int i = 0; i < count; i++) {
+    int type = find_type(operands[i]);
+    if (type < 0) return 0;
+    *types = *types << 8 | (unsigned)type;
+  }
+  return 1;
+}
+
 /* Broadcasts the result's shape with an operand. Returns 0 if the shapes do not broadcast or the
  * devices differ. */
 static int add_shape(kjit_tensor *result, int64_t *shape, const kjit_tensor *tensor, int is_first)

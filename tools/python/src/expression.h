@@ -116,6 +116,9 @@ const binding_operation *expression_get_operation(uint32_t number);
 /* Records the operation of a row in kjit.numpy's table as a pending array. Returns NULL without an
  * exception if kjit.numpy has to handle the operands. */
 array_object *expression_record(long row, PyObject *const *operands, int count);
+/* Stores the types of operands as one number. Returns 0 if kjit.numpy has to handle the operands.
+ */
+int expression_read_types(PyObject *const *operands, int count, uint64_t *types);
 /* Gives a pending array its computed memory and takes over the reference. Returns 0, or -1 with an
  * exception. */
 int binding_adopt(array_object *array, kjit_array *computed);
@@ -150,6 +153,15 @@ PyObject *expression_get_pair(PyObject *line);
  * with an exception. */
 int expression_run_line(PyObject *line, const binding_expression *e, const array_object *reader,
                         kjit_array *out);
+
+/* ---- operator.c ---- */
+
+/* Runs the operation of a row, as the array operators do. Returns NotImplemented for operands of
+ * other kinds. */
+PyObject *expression_operate(long row, PyObject *const *operands, int count);
+/* Computes the operation of a row into an array of the same shape and type. Returns 1 if done, 0 if
+ * kjit.numpy has to handle the operands, or -1 with an exception. */
+int expression_operate_into(long row, PyObject *const *operands, int count, array_object *out);
 
 /* ---- evaluate.c ---- */
 

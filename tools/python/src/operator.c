@@ -75,6 +75,20 @@ static int is_fitting(const array_object *made, const array_object *out)
   return 1;
 }
 
+PyObject *expression_operate(long row, PyObject *const *operands, int count)
+{
+  return make_ready() ? NULL : operate(row, operands, count);
+}
+
+int expression_operate_into(long row, PyObject *const *operands, int count, array_object *out)
+{
+  array_object *made = make_ready() ? NULL : expression_record(row, operands, count);
+  if (!made) return PyErr_Occurred() ? -1 : 0;
+  int outcome = is_fitting(made, out) ? expression_store(made, out, NULL, 0) ? -1 : 1 : 0;
+  Py_DECREF((PyObject *)made);
+  return outcome;
+}
+
 /* self += other. kjit.numpy handles operands that do not fit, and reports errors. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {

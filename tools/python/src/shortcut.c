@@ -7,19 +7,18 @@
  *
  * A recipe is only made if the call has performed exactly one algorithm, the function has returned
  * the array to which the algorithm has written, and all other operands are positional arguments of
- * the call. The function must not depend on the values of elements. */
-#include "kernel.h"
+ * the call. The function must not depend on the values of elements.
+ *
+ * Other shortcuts have a quick function (quick.h) instead of recipes. shortcut_type.c has the type
+ * of both. */
+#include "shortcut.h"
 
 #include "algorithm.h"
-#include "expression.h"
-
-#include <structmember.h>
 
 enum {
   MOST_WORDS = 48,    /* maximum words of a key */
   MOST_OPERANDS = 4,  /* maximum operands of a recipe, including the result */
   MOST_CONSTANTS = 8, /* maximum Python objects that a recipe keeps alive */
-  SLOTS = 64,         /* recipes of a shortcut; a power of two */
   WAYS = 2,           /* places of a recipe in the table, next to each other */
   OF_RESULT = -1,     /* the operand is the result */
   /* Elements of a pending operand on the CPU up to which it is computed first. */
@@ -118,7 +117,9 @@ static int make_key(shortcut_key *key, PyObject *const *args, Py_ssize_t count, 
 
 /* ---- recipes ---- */
 
-typedef struct recipe {
+typedef struct shortcut_recipe recipe;
+
+struct shortcut_recipe {
   int references; /* the table and the running calls */
   uint64_t words[MOST_WORDS], hash;
   int word_count;
@@ -139,15 +140,9 @@ typedef struct recipe {
   /* Objects whose addresses the key contains, or whose strings the arguments use. */
   PyObject *constants[MOST_CONSTANTS];
   int constant_count;
-} recipe;
+};
 
-typedef struct shortcut_object {
-  PyObject_HEAD PyObject *function;
-  vector_function call;
-  recipe *recipes[SLOTS];
-} shortcut_object;
-
-static void release_recipe(recipe *r)
+void shortcut_release_recipe(recipe *r)
 {
   if (!r || --r->references) return;
   for (int i = 0; i < r->constant_count; i++) Py_DECREF(r->constants[i]);
@@ -157,7 +152,7 @@ static void release_recipe(recipe *r)
 static recipe *find_recipe(const shortcut_object *self, const shortcut_key *key)
 {
   for (unsigned i = 0; i < WAYS; i++) {
-    recipe *r = self->recipes[(key->hash ^ i) % SLOTS];
+    recipe *r = self->recipes[(key->hash ^ i) % SHORTCUT_SLOTS];
     if (r && r->hash == key->hash && r->word_count == key->count &&
         !memcmp(r->words, key->words, (size_t)key->count * sizeof *key->words))
       return r;
@@ -168,9 +163,9 @@ static recipe *find_recipe(const shortcut_object *self, const shortcut_key *key)
 static void add_recipe(shortcut_object *self, recipe *made)
 {
   recipe **places[WAYS];
-  for (unsigned i = 0; i < WAYS; i++) places[i] = &self->recipes[(made->hash ^ i) % SLOTS];
+  for (unsigned i = 0; i < WAYS; i++) places[i] = &self->recipes[(made->hash ^ i) % SHORTCUT_SLOTS];
   if (*places[0] && !*places[1]) places[0] = places[1];
-  release_recipe(*places[0]);
+  shortcut_release_recipe(*places[0]);
   *places[0] = made;
 }
 
@@ -350,7 +345,7 @@ static PyObject *call_observed(shortcut_object *self, const shortcut_key *key,
   const observed_call call = { args, count, result };
   if (made) made->references = 1;
   if (made && fill_recipe(made, key, &call, names)) add_recipe(self, made);
-  else release_recipe(made);
+  else shortcut_release_recipe(made);
   Py_CLEAR(observed.arguments);
   observed.is_active = 0;
   return result;
@@ -411,12 +406,15 @@ static int is_worth_computing(const array_object *array)
   return count <= MOST_COMPUTED;
 }
 
-static PyObject *call_shortcut(PyObject *object, PyObject *const *args, size_t given,
-                               PyObject *names)
+PyObject *shortcut_call(PyObject *object, PyObject *const *args, size_t given, PyObject *names)
 {
   shortcut_object *self = (shortcut_object *)object;
   Py_ssize_t count = count_of(given);
   shortcut_key key;
+  if (self->quick) {
+    PyObject *made = quick_run(self->quick, self->number, args, count, names);
+    return made || PyErr_Occurred() ? made : call_function(self, args, count, names);
+  }
   for (Py_ssize_t i = 0; i < count; i++) {
     array_object *array = (array_object *)args[i];
     if (Py_TYPE(args[i]) == binding_array_type && is_worth_computing(array) &&
@@ -428,109 +426,9 @@ static PyObject *call_shortcut(PyObject *object, PyObject *const *args, size_t g
   if (r) {
     r->references++; /* another thread can replace it while this one runs the algorithm */
     PyObject *result = call_recipe(r, args);
-    release_recipe(r);
+    shortcut_release_recipe(r);
     return result;
   }
   if (observed.is_active) return call_function(self, args, count, names);
   return call_observed(self, &key, args, count, names);
-}
-
-/* ---- the type ---- */
-
-static PyTypeObject *shortcut_type;
-static PyObject *method_type; /* types.MethodType */
-
-/* shortcut(function): returns the shortcut of a Python function. */
-static PyObject *create_shortcut(PyObject *module, PyObject *function)
-{
-  (void)module;
-  shortcut_object *self = binding_new_object(shortcut_type);
-  if (!self) return NULL;
-  self->function = Py_NewRef(function);
-  self->call = call_shortcut;
-  return (PyObject *)self;
-}
-
-static int traverse_shortcut(PyObject *object, visitproc visit, void *arg)
-{
-  Py_VISIT(Py_TYPE(object));
-  Py_VISIT(((shortcut_object *)object)->function);
-  return 0;
-}
-
-static void free_shortcut(PyObject *object)
-{
-  shortcut_object *self = (shortcut_object *)object;
-  PyObject_GC_UnTrack(object);
-  for (int i = 0; i < SLOTS; i++) release_recipe(self->recipes[i]);
-  Py_XDECREF(self->function);
-  binding_free_object(object);
-}
-
-static PyObject *call_with_tuple(PyObject *object, PyObject *args, PyObject *options)
-{
-  return PyObject_Call(((shortcut_object *)object)->function, args, options);
-}
-
-/* Attributes, such as the name and the documentation, are those of the function. */
-static PyObject *get_attribute(PyObject *object, PyObject *name)
-{
-  PyObject *function = ((shortcut_object *)object)->function;
-  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
-    return PyObject_GenericGetAttr(object, name);
-  PyObject *found = PyObject_GetAttr(function, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyErr_Clear();
-  return PyObject_GenericGetAttr(object, name);
-}
-
-static int set_attribute(PyObject *object, PyObject *name, PyObject *value)
-{
-  return PyObject_SetAttr(((shortcut_object *)object)->function, name, value);
-}
-
-static PyObject *bind(PyObject *object, PyObject *instance, PyObject *owner)
-{
-  (void)owner;
-  if (!instance || instance == Py_None) return Py_NewRef(object);
-  return PyObject_CallFunctionObjArgs(method_type, object, instance, NULL);
-}
-
-static PyObject *show(PyObject *object)
-{
-  return PyObject_Repr(((shortcut_object *)object)->function);
-}
-
-static PyMemberDef members[] = {
-  { "__vectorcalloffset__", T_PYSSIZET, offsetof(shortcut_object, call), READONLY, NULL },
-  { NULL, 0, 0, 0, NULL },
-};
-static PyType_Slot slots[] = {
-  { Py_tp_dealloc, (void *)free_shortcut },
-  { Py_tp_traverse, (void *)traverse_shortcut },
-  { Py_tp_call, (void *)call_with_tuple },
-  { Py_tp_getattro, (void *)get_attribute },
-  { Py_tp_setattro, (void *)set_attribute },
-  { Py_tp_descr_get, (void *)bind },
-  { Py_tp_repr, (void *)show },
-  { Py_tp_members, members },
-  { 0, NULL },
-};
-static PyType_Spec spec = { "kjit._kjit.Shortcut", sizeof(shortcut_object), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | HAS_VECTORCALL |
-                              Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                            slots };
-
-static PyMethodDef shortcut_functions[] = {
-  { "shortcut", create_shortcut, METH_O, NULL },
-  { NULL, NULL, 0, NULL },
-};
-
-int binding_add_shortcuts(PyObject *module)
-{
-  shortcut_type = binding_make_type(module, &spec);
-  PyObject *types = shortcut_type ? PyImport_ImportModule("types") : NULL;
-  binding_set(&method_type, types ? PyObject_GetAttrString(types, "MethodType") : NULL);
-  Py_XDECREF(types);
-  return method_type ? PyModule_AddFunctions(module, shortcut_functions) : -1;
 }

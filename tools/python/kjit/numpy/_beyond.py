@@ -87,11 +87,30 @@ _REPEATED = frozenset(
 )
 
 
+# The functions whose frequent calls run in C: the name of the C function, and its number.
+_QUICK = {
+    "reshape": ("reshape", 0), "ravel": ("ravel", 0), "flatten": ("flatten", 0), "transpose": ("transpose", 0), "squeeze": ("squeeze", 0),
+    "expand_dims": ("expand_dims", 0), "concat": ("concat", 0), "hstack": ("concat", 1), "vstack": ("concat", 2), "stack": ("stack", 0),
+    "nonzero": ("nonzero", 0), "where": ("choice", None),
+}  # fmt: skip
+
+
+def _quick(made, name):
+    """Returns the shortcut of a function in _QUICK. The number None is the function's row in the
+    table of operations."""
+    from ._table import ROWS
+
+    quick, number = _QUICK[name]
+    return _kjit.shortcut(made, quick, ROWS[name].index if number is None else number)
+
+
 def widened(function, module=_numpy):
     """Wraps a function of the namespace so that it also accepts lists, numbers and NumPy arrays. If
     the arguments do not fit the function, the wrapper calls NumPy's function of the same name.
     module: a function that returns NumPy's module."""
     made = _widened(function, module)
+    if function.__name__ in _QUICK:
+        return _quick(made, function.__name__)
     return _kjit.shortcut(made) if function.__name__ in _REPEATED else made
 
 
@@ -123,6 +142,8 @@ def widened_method(function):
         return wide(self, *args, **options)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
+    if function.__name__ in _QUICK:
+        return _quick(call, function.__name__)
     return _kjit.shortcut(call) if function.__name__ in _REPEATED else call
 
 

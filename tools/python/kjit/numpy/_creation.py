@@ -5,7 +5,7 @@ import functools
 from .. import _arrays, _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import DEFAULTS, KIND
-from ._engine import Array, from_indices, shape_of, typed
+from ._engine import Array, from_indices, quick, shape_of, typed
 from ._errors import DevicesError, ShapeError
 from ._funcs import Func, func
 
@@ -14,6 +14,7 @@ def _text(dtype, default="f64"):
     return default if dtype is None else _dtypes.dtype_of(dtype).text
 
 
+@quick("asarray")
 def asarray(obj, /, dtype=None, order=None, *, device=None, copy=None):
     """Returns a kjit array with the elements of an array, a number, or nested sequences of numbers.
 
@@ -116,6 +117,7 @@ def _on_host(items):
     ]
 
 
+@quick("array")
 def array(obj, dtype=None, *, device=None, copy=True, order=None, subok=False, ndmin=0):
     """Like `asarray`, but copies the elements by default.
 
@@ -144,11 +146,13 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return _engine.copied(made) if copy else made
 
 
+@quick("empty")
 def empty(shape, dtype=None, order=None, *, device=None):
     """Returns a new array with undefined contents. order: "F" for column-major order."""
     return _new(shape_of(shape), _text(dtype), _engine.device_name(device), order)
 
 
+@quick("full")
 def full(shape, fill_value, dtype=None, order=None, *, device=None):
     """Returns a new array in which every element is fill_value, a number or an array that
     broadcasts to the shape. order: "F" for column-major order."""
@@ -164,11 +168,13 @@ def full(shape, fill_value, dtype=None, order=None, *, device=None):
     return made
 
 
+@quick("zeros")
 def zeros(shape, dtype=None, order=None, *, device=None):
     """Returns a new array of zeros. order: "F" for column-major order."""
     return full(shape, 0, "f64" if dtype is None else dtype, order, device=device)
 
 
+@quick("ones")
 def ones(shape, dtype=None, order=None, *, device=None):
     """Returns a new array of ones. order: "F" for column-major order."""
     return full(shape, 1, "f64" if dtype is None else dtype, order, device=device)
@@ -178,6 +184,7 @@ def _like(x, dtype, device):
     return {"dtype": x.dtype if dtype is None else dtype, "device": getattr(x, "device", None) if device is None else device}
 
 
+@quick("empty_like")
 def empty_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
     """Returns a new array with the shape, data type and device of x, and undefined contents. shape,
     dtype, device: replace those of x."""
@@ -191,11 +198,13 @@ def full_like(x, /, fill_value, dtype=None, order=None, subok=True, shape=None, 
     return full(x.shape if shape is None else shape, fill_value, order=order, **_like(x, dtype, device))
 
 
+@quick("zeros_like")
 def zeros_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
     """Like `empty_like`, but every element is 0."""
     return full_like(x, 0, dtype, order, subok, shape, device=device)
 
 
+@quick("ones_like")
 def ones_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
     """Like `empty_like`, but every element is 1."""
     return full_like(x, 1, dtype, order, subok, shape, device=device)
@@ -211,6 +220,7 @@ def _line(text):
     return Func("line", f"func line(i, start, step) {{ return {text}(start + dtype(start)(i) * step) }}")
 
 
+@quick("arange")
 def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     """Returns the numbers start, start + step, ... up to but not including stop. With one argument
     the numbers go from 0 up to it. Raises ShapeError if step is 0."""
@@ -244,6 +254,11 @@ _SPACED = """func spaced(i, start, stop, step, last) {{
 }}"""
 
 
+@functools.cache
+def _spaced(text):
+    return Func("spaced", _SPACED.format(text=text, scale="f64"))
+
+
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """Returns num evenly spaced numbers from start to stop.
 
@@ -262,9 +277,8 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
     parts = num - 1 if endpoint else num
     step = (stop - start) / parts if parts > 0 else python(0)
     last = num - 1 if endpoint and num > 1 else -1
-    made = Func("spaced", _SPACED.format(text=text, scale="f64"))
     arguments = typed(start, inner), typed(stop, inner), typed(step, inner), typed(last, "i64")
-    return from_indices(made, (int(num),), text, arguments, _engine.device_name(device))
+    return from_indices(_spaced(text), (int(num),), text, arguments, _engine.device_name(device))
 
 
 def _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device):
@@ -288,6 +302,7 @@ def _diagonal(text):
     return Func("diagonal", f"func diagonal(i, j, k) {{ return j - i == k ? {text}(1) : {text}(0) }}")
 
 
+@quick("eye")
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """Returns a matrix with ones on diagonal k and zeros elsewhere. Positive k lie above the main
     diagonal."""

@@ -81,7 +81,9 @@ def _named(row):
         f"The element-wise function `{row.name}`; operands are arrays and numbers, which broadcast. out: an array that the result is "
         "written to. where: an array of bool; other elements of `out` stay as they were."
     )
-    return function
+    if row.name in _EXPONENTS:
+        return function
+    return _engine.quick("unary" if row.count == 1 else "binary", row.index)(function)
 
 
 FUNCTIONS = {name: _named(row) for name, row in ROWS.items() if row.count < 3}

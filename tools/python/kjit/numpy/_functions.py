@@ -8,9 +8,11 @@ rejected for arrays on a GPU.
 
 import functools
 import inspect
+import sys
 
 import numpy
 
+from .. import _kjit
 from . import _creation, _dtypes, _einsum, _engine, _indexing, _manipulation, _orders, _products, _reductions
 from ._engine import Array
 from ._errors import ShapeError
@@ -386,3 +388,19 @@ TABLE = {
     "size": lambda a, axis=None: array_of(a).size if axis is None else array_of(a).shape[axis],
 }  # fmt: skip
 TABLE = {f"numpy.{name}": function for name, function in TABLE.items()}
+
+
+def _quick_functions():
+    """Returns the functions that the extension may call for a function of NumPy, with a number that
+    says for which arguments: 0, float arrays; 1, a sequence of them; 2, a mask and float arrays."""
+    names = (
+        "sum prod max min amax amin mean std var argmax argmin cumsum sort argsort dot ravel".split(),
+        "concatenate hstack vstack stack".split(),
+        ["where"],
+    )
+    own = vars(sys.modules[__package__])
+    return {getattr(numpy, name): (own[_OWN_NAMES.get(name, name)], form) for form, group in enumerate(names) for name in group}
+
+
+_OWN_NAMES = {"amax": "max", "amin": "min"}
+_kjit.set_quick_functions(_quick_functions())

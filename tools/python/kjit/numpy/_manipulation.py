@@ -50,6 +50,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
     return _view_reshaped(_engine.copied(x), shape)
 
 
+@_engine.quick("reshape_method")
 def _reshape_method(self, *shape, order="C", copy=None):
     """Like `kjit.numpy.reshape`. The shape is a tuple or several integers."""
     return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
@@ -194,6 +195,7 @@ def flatten(x, /):
     return _view_reshaped(_engine.copied(x), (x.size,))
 
 
+@_engine.quick("flatten")
 def _flatten_method(self, order="C"):
     """Returns a copy of the elements in one dimension, in row-major order, or for order="F" in
     column-major order."""

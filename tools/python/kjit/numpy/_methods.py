@@ -6,9 +6,9 @@ from .._arrays import array
 from .._errors import CLASSES
 from . import _beyond, _creation, _dtypes, _engine
 from ._elementwise import FUNCTIONS
-from ._engine import Array, elementwise
+from ._engine import Array, elementwise, quick
 from ._errors import ShapeError
-from ._table import ROWS
+from ._table import CASTS, ROWS
 
 _EXPONENTS = {2: "square", 0.5: "sqrt", 1: "positive"}
 
@@ -41,6 +41,7 @@ def _reflected_divided(self, other):
 # ---- conversions to Python numbers ----
 
 
+@quick("bool")
 def _to_bool(self):
     if self.size != 1:
         raise ValueError(
@@ -49,10 +50,12 @@ def _to_bool(self):
     return bool(self.item())
 
 
+@quick("float")
 def _to_float(self):
     return float(_one_number(self, "float"))
 
 
+@quick("int")
 def _to_int(self):
     return int(_one_number(self, "int"))
 
@@ -92,6 +95,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     return _engine.cast(x, text)
 
 
+@quick("astype")
 def _astype_method(self, dtype, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
     """Returns the elements converted to a data type, like `kjit.numpy.astype`. order and casting have
     NumPy's meaning: TypeError reports a conversion that casting does not permit."""
@@ -124,17 +128,20 @@ def to_device(self, device, /, *, stream=None):
     return self if place == self.device else _kjit.copy_of(_state.context(), self, place)
 
 
+@quick("copy")
 def copy(self, order="C"):
     """Returns a new array with the same elements, in row-major order. order: "F" means column-major
     order; "K" and "A" keep the order of the array."""
     return _engine.copied(self.T).T if _order_of(self, order) == "F" else _engine.copied(self)
 
 
+@quick("fill")
 def fill(self, value):
     """Sets every element to a number."""
     _engine.assign(self, value)
 
 
+@quick("item")
 def item(self, *index):
     """Returns one element as a Python number: the only element of the array, or the element at an
     index. A single integer counts in row-major order."""
@@ -222,6 +229,7 @@ def _namespace(self, /, *, api_version=None):
     return namespace(api_version)
 
 
+@quick("array_ufunc")
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):
     """Computes a NumPy ufunc on the device of the array."""
     from ._protocols import array_ufunc
@@ -229,6 +237,7 @@ def _array_ufunc(self, ufunc, method, *inputs, **keywords):
     return array_ufunc(self, ufunc, method, *inputs, **keywords)
 
 
+@quick("array_function")
 def _array_function(self, func, types, args, kwargs):
     """Computes a NumPy function on the device of the array."""
     from ._functions import array_function
@@ -457,6 +466,8 @@ def attach():
     from . import _indexing, _manipulation
 
     _kjit.set_indexing(_indexing.get_item, _indexing.set_item)
+    _kjit.set_quick_types(_dtypes.lasting_text)
+    _kjit.set_quick_casts({text: row.index for text, row in CASTS.items()})
 
     for name, get in _manipulation.FIELDS.items():
         setattr(Array, name, property(get, doc=get.__doc__))

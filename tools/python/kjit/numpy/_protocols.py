@@ -143,20 +143,34 @@ def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, 
     return made if len(made) > 1 else made[0]
 
 
-def _recorded(ufunc, inputs):
-    """Records the namespace's operation as a part of an expression, and returns the result. Returns
-    None if the operation's types or results differ from NumPy's."""
+def _words(inputs):
+    """Returns the types of operands as parts of a key; None for other objects than arrays and
+    numbers."""
     words = []
     for x in inputs:
         if type(x) is Array:
             words.append(x.dtype.text)
         elif _dtypes.is_scalar(x):
             words.append("?" + _dtypes.scalar_kind(x))
-        elif isinstance(x, numpy.generic):
-            words.append(_dtypes.dtypes.name_of(x.dtype))
         else:
-            return None
-    row = _row_of(ufunc, tuple(words))
+            words.append(_dtypes.dtypes.name_of(x.dtype) if isinstance(x, numpy.generic) else None)
+    return tuple(words)
+
+
+def _quick_row(ufunc, inputs):
+    """Returns the number of the row that the extension may run for a ufunc and operands of these
+    types, or -1. A power of integers depends on the exponent."""
+    words = _words(inputs)
+    row = _row_of(ufunc, words)
+    if row is None or ufunc.__name__ == "power" and words[0] not in ("f32", "f64", "c64", "c128"):
+        return -1
+    return row.index
+
+
+def _recorded(ufunc, inputs):
+    """Records the namespace's operation as a part of an expression, and returns the result. Returns
+    None if the operation's types or results differ from NumPy's."""
+    row = _row_of(ufunc, _words(inputs))
     if row is None:
         return None
     if ufunc.__name__ == "power":
@@ -314,3 +328,6 @@ def _from_host(x, known):
         items = [_from_host(item, known) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
     return x
+
+
+_kjit.set_quick_ufuncs(_quick_row)
