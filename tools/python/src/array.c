@@ -493,13 +493,6 @@ static PyObject *show(PyObject *object)
   return text;
 }
 
-/* Hashes the identity. Shifts the address, because the low bits of aligned addresses are 0. */
-static Py_hash_t hash_identity(PyObject *object)
-{
-  Py_hash_t hash = (Py_hash_t)((uintptr_t)object >> 4);
-  return hash == -1 ? -2 : hash;
-}
-
 static PyMethodDef methods[] = {
   { "to_host", copy_to_host, METH_NOARGS, "Copies the elements to a new NumPy array." },
   { "item", get_item, METH_NOARGS, "Returns the only element of an array as a Python number." },
@@ -537,7 +530,6 @@ static PyType_Slot own_slots[] = {
   { Py_tp_getset, fields },
   { Py_tp_repr, (void *)show },
   { Py_tp_richcompare, (void *)binding_compare },
-  { Py_tp_hash, (void *)hash_identity },
   { Py_nb_float, (void *)get_float },
   { Py_nb_int, (void *)get_int },
   { Py_nb_bool, (void *)get_truth },
