@@ -664,8 +664,12 @@ enum {
  * this number of rows of x for each chunk of rows of y. options.devices share the rows of x, and
  * for derivatives by y the rows of y.
  *
- * Errors: see kjit_pairs; TYPE (an operator without a derivative, elements other than f32 and f64),
- * and errors of the derivative of function (docs/derivatives.md). */
+ * The func receives rows of f16 and bf16 as rows of f32. Their derivatives are summed in f32 and
+ * rounded when they are stored. An argument of f16 or bf16 has no derivative.
+ *
+ * Errors: see kjit_pairs; TYPE (an operator without a derivative, elements that are not floats, a
+ * func that returns neither f32 nor f64), and errors of the derivative of function
+ * (docs/derivatives.md). */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_gradient(
   kjit_context *context, const kjit_operand *gradients, const uint32_t *by, size_t count,
   const kjit_operand *cotangents, const kjit_operand *result, const kjit_operand *function,

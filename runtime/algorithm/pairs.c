@@ -21,7 +21,9 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   if (operand->rank != 1 && operand->rank != 2)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; rows have one axis or two", name,
             operand->rank);
-  rows->bytes = kj_element_bytes(call->context->types, operand->element);
+  bool is_half = operand->element == KJIT_F16 || operand->element == KJIT_BF16;
+  rows->computed = p->gradient && is_half ? KJIT_F32 : operand->element;
+  rows->bytes = kj_element_bytes(call->context->types, rows->computed);
   uint64_t width = operand->rank == 2 ? (uint64_t)operand->shape[1] : 1;
   if (!width) ka_fail(call, KJIT_ERROR_ARGUMENT, "rows of `%s` have no elements", name);
   unsigned long long bytes = (unsigned long long)width * rows->bytes;

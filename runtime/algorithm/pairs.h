@@ -16,8 +16,11 @@ enum { KA_GPU_PAIR_BLOCKS = 8, KA_CPU_PAIR_BLOCKS = 4 };
 /* An operand as a sequence of rows. If it has one axis, each row is a number. */
 typedef struct ka_rows {
   ka_operand operand;
+  /* type of the row's numbers in the kernel: f32 for rows of f16 and bf16 of a gradient, because
+   * sums of derivatives need more digits, and otherwise the operand's element type */
+  kjit_type computed;
   uint32_t width; /* numbers of a row if the operand has two axes */
-  uint32_t bytes; /* size of a row */
+  uint32_t bytes; /* size of a row in the kernel */
 } ka_rows;
 
 /* A chunk of rows of y, if y is processed chunk by chunk with one call each. Slot 0 of `found` has

@@ -27,12 +27,19 @@ enum { MOST_PARAMETER_ELEMENTS = 64 };
 
 static bool is_derived(kjit_type type) { return type == KJIT_F32 || type == KJIT_F64; }
 
+static bool is_half(kjit_type type) { return type == KJIT_F16 || type == KJIT_BF16; }
+
 static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
 {
   if (is_derived(type)) return;
+  if (is_half(type))
+    ka_fail(p->call, KJIT_ERROR_TYPE,
+            "parameter %u of `func` is an argument of type %s, but derivatives with respect to "
+            "arguments after the rows are supported only for f32 and f64: pass it as f32",
+            parameter, ka_type_text(p->call, type));
   ka_fail(p->call, KJIT_ERROR_TYPE,
           "parameter %u of `func` has elements of type %s, but derivatives are supported only with "
-          "respect to f32 and f64",
+          "respect to floats",
           parameter, ka_type_text(p->call, type));
 }
 
@@ -78,7 +85,8 @@ void ka_read_gradient(ka_pairs *p)
       v->element = result;
     } else if (parameter < row_count) {
       v->element = rows[parameter]->operand.element;
-      check_derived(p, parameter, v->element);
+      v->accumulator = rows[parameter]->computed;
+      check_derived(p, parameter, v->accumulator);
       if (rows[parameter]->operand.rank == 2) v->width = rows[parameter]->width;
     } else if (parameter < first) {
       ka_fail(call, KJIT_ERROR_TYPE,
@@ -89,8 +97,9 @@ void ka_read_gradient(ka_pairs *p)
       ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` has no parameter %u: it is called with %zu",
               parameter, first + p->function.array_count);
     }
-    v->value = v->accumulator = v->element;
-    v->bytes = kj_element_bytes(call->context->types, v->element) * (v->width ? v->width : 1);
+    if (v->accumulator == KJIT_ANY) v->accumulator = v->element;
+    v->value = v->accumulator;
+    v->bytes = kj_element_bytes(call->context->types, v->value) * (v->width ? v->width : 1);
   }
 }
 
@@ -156,8 +165,8 @@ static const char *copy_columns(const ka_pairs *p, ka_kernel *kernel)
     const char *name = x->operand.name;
     if (!ka_is_column(p, x)) continue;
     text =
-      kj_format(arena, "%s  local %s_row: %s[%u]\n%s", text, name,
-                ka_use_type(kernel, x->operand.element), x->width,
+      kj_format(arena, "%s  local %s_row: %s[%u]\n%s", text, name, ka_use_type(kernel, x->computed),
+                x->width,
                 for_elements(p, x->width, kj_format(arena, "%s_row[q] = %ss[q, l]", name, name)));
   }
   return text;
@@ -213,7 +222,7 @@ static void write_sum(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape 
   kj_arena *arena = &p->call->arena;
   const ka_pair_value *v = &p->values[index];
   bool is_value = p->gradient->by[index] == KJIT_PAIRS_VALUE;
-  const char *type = ka_use_type(kernel, v->element), *element = element_of_sum(p, shape, index),
+  const char *type = ka_use_type(kernel, v->value), *element = element_of_sum(p, shape, index),
              *numbers = is_value ? t->numbers
                                  : kj_format(arena, "%s, %u", t->numbers, p->gradient->by[index]);
   bool is_shared = shape->is_shared && v->width;

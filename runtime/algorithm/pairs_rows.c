@@ -234,7 +234,7 @@ static const char *list_arguments(const ka_pairs *p, const ka_pair_shape *shape,
 const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count, bool is_transposed)
 {
   kj_arena *arena = &kernel->call->arena;
-  const char *type = ka_use_type(kernel, rows->operand.element);
+  const char *type = ka_use_type(kernel, rows->computed);
   if (rows->operand.rank == 1) return kj_format(arena, "%s[%u]", type, count);
   return is_transposed ? kj_format(arena, "%s[%u, %u]", type, rows->width, count)
                        : kj_format(arena, "%s[%u, %u]", type, count, rows->width);
@@ -243,8 +243,8 @@ const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
 /* Returns the type of an array of rows in shared memory: "f32[256, 104]". */
 static const char *shared_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count)
 {
-  return kj_format(&kernel->call->arena, "%s[%u, %u]", ka_use_type(kernel, rows->operand.element),
-                   count, stride_of(rows));
+  return kj_format(&kernel->call->arena, "%s[%u, %u]", ka_use_type(kernel, rows->computed), count,
+                   stride_of(rows));
 }
 
 static void write_x(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape,
@@ -280,6 +280,12 @@ static void write_y(ka_kernel *kernel, const ka_rows *y)
   kj_append_text(kernel->funcs, "  }\n}\n");
 }
 
+/* Returns the type that loaded elements are converted to; KJIT_ANY for no conversion. */
+static kjit_type wide_type(const ka_rows *rows)
+{
+  return rows->computed == rows->operand.element ? KJIT_ANY : rows->computed;
+}
+
 /* One side of the pairs: its arrays, and a func that reads the rows of all its operands. */
 typedef struct side {
   const char *locals, *names, *take;
@@ -296,7 +302,7 @@ static side write_side(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape
   side s = { "", "", "" };
   for (size_t k = 0; k < count; k++) {
     const char *name = rows[k].operand.name,
-               *read = ka_use_input(kernel, &rows[k].operand, KJIT_ANY);
+               *read = ka_use_input(kernel, &rows[k].operand, wide_type(&rows[k]));
     if (is_x) write_x(p, kernel, shape, &rows[k]);
     else write_y(kernel, &rows[k]);
     bool is_row = is_shared_row(shape, &rows[k]), is_shared = !is_cpu && (!is_x || is_row);
