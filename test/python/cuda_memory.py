@@ -119,7 +119,16 @@ taken = cuda.as_cuda_array(Foreign(array))
 assert taken.stream.external and int(taken.stream) == int(stream) and not stream.external
 taken.stream.synchronize()
 assert cuda.as_cuda_array(Foreign(cuda.device_array(3))).stream == 0
-assert int(cuda.external_stream(0x12345678).handle) == 0x12345678
+dummy = cuda.external_stream(0x12345678)
+assert int(dummy.handle) == 0x12345678 == int(cuda.external_stream(ctypes.c_void_p(0x12345678)))
+assert int(cuda.external_stream(ctypes.c_void_p())) == 0
+for handle, kind in ((-1, ValueError), (1 << 64, ValueError), (2.0, TypeError), (None, TypeError)):
+    fails(kind, "the handle of a stream", cuda.external_stream, handle)
+if not ON_GPU:  # on a GPU the driver checks the handle
+    uses = (dummy.synchronize, lambda: cuda.to_device(np.zeros(3)).copy_to_host(stream=dummy), lambda: cuda.event().record(dummy),
+            lambda: cuda.event().wait(dummy), lambda: dummy.add_callback(print), lambda: cuda.jit(lambda x: None)[1, 1, dummy](np.zeros(3)))
+    for use in uses:
+        fails(kjit.ArgumentError, "the handle 0x12345678 is no stream", use)
 assert bool(cuda.default_stream()) and int(cuda.legacy_default_stream()) == 1
 
 

@@ -27,6 +27,7 @@ if COUNT < 2:
     print(f"SKIPPED: several_devices.py needs two devices, and there is {COUNT}")
     sys.exit(0)
 random = np.random.default_rng()
+CudaAPIError = cuda.cudadrv.driver.CudaAPIError
 
 
 def name_of(number):
@@ -329,17 +330,19 @@ def check_peers():
     with cuda.gpus[1]:
         there = cuda.to_device(2 * x)
     for _ in range(2):
+        raises(CudaAPIError, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", first.disable_peer_access, 1)
         raises(kjit.ArgumentError, "the array is on", add_to[4, 64], here, there)
         raises(kjit.ArgumentError, "the array is on", scale, here._own, 1, there._own)
         first.enable_peer_access(second)
-        first.enable_peer_access(1)
+        raises(CudaAPIError, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", first.enable_peer_access, 1)
+        raises(CudaAPIError, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", second.disable_peer_access, first)  # access goes one way
         for _ in range(3):
             add_to[4, 64](here, there)
         cuda.synchronize()
         np.testing.assert_allclose(here.copy_to_host(), 7 * x, rtol=1e-14)
         scale(here._own, 0.5, there._own)
         np.testing.assert_array_equal(here.copy_to_host(), x)
-        with cuda.gpus[1]:  # access goes one way
+        with cuda.gpus[1]:
             raises(kjit.ArgumentError, f"launch is on {name_of(1)}, but the array is on {name_of(0)}", add_to[4, 64], there, here)
         first.disable_peer_access(second)
     own = kjit.device(name_of(0))

@@ -119,12 +119,15 @@ def cpu_devices():
 
 def change_peer_access(device, peer, is_on):
     """Enables or disables access of kernels on a device to arrays of another device, in all
-    contexts. device, peer: device names."""
+    contexts. device, peer: device names. Returns False if the access was already on or off."""
     with _lock:
+        if ((device, peer) in peers) == is_on:
+            return False
         for found in [c for c in _contexts.values() if not c.is_forked]:
             own, other = found.device(device), found.device(peer)
             own.enable_peer_access(other) if is_on else own.disable_peer_access(other)
         (peers.add if is_on else peers.discard)((device, peer))
+        return True
 
 
 def named_device():

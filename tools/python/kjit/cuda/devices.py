@@ -161,6 +161,15 @@ def _check_switch(device):
         )
 
 
+# The driver's names of the errors, as in Numba.
+_PEER_ACCESS_ON = (
+    "[704] Call to cuCtxEnablePeerAccess results in CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED: kernels on {} can already access arrays of {}"
+)
+_PEER_ACCESS_OFF = (
+    "[705] Call to cuCtxDisablePeerAccess results in CUDA_ERROR_PEER_ACCESS_NOT_ENABLED: kernels on {} cannot access arrays of {}"
+)
+
+
 class Context:
     """The context of a device: its memory, its streams and the access to other devices."""
 
@@ -279,11 +288,13 @@ class Context:
 
     def enable_peer_access(self, peer_context, flags=0):
         """Lets kernels on this device access arrays of another device. peer_context: its context or
-        its number. flags must be 0, otherwise ValueError is raised."""
+        its number. flags must be 0, otherwise ValueError is raised. Raises CudaAPIError if the access
+        is already enabled."""
         self._change_access(peer_context, flags, True)
 
     def disable_peer_access(self, peer_context):
-        """Ends the access that enable_peer_access() has enabled."""
+        """Ends the access that enable_peer_access() has enabled. Raises CudaAPIError if the access is
+        not enabled."""
         self._change_access(peer_context, 0, False)
 
     def _change_access(self, peer, flags, is_on):
@@ -292,7 +303,10 @@ class Context:
         peer = _device_of(peer)
         if peer == self.device:
             raise ValueError(f"device {peer.id} cannot be its own peer; peer access is between two devices")
-        _state.change_peer_access(_name_of(self.device), _name_of(peer), is_on)
+        names = _name_of(self.device), _name_of(peer)
+        if not _state.change_peer_access(*names, is_on):
+            text = _PEER_ACCESS_ON if is_on else _PEER_ACCESS_OFF
+            raise errors.CudaAPIError(text.format(*names), "KJIT_ERROR_ARGUMENT")
 
     def __eq__(self, other):
         return isinstance(other, Context) and self.device == other.device

@@ -1,9 +1,10 @@
 """Streams and events with Numba's names."""
 
 import contextlib
+import operator
 import weakref
 
-from .. import _arrays, _kjit, _state
+from .. import _arrays, _errors, _kjit, _state
 from . import callbacks
 
 # The existing CPU streams by number, because CPU streams have no handle of the driver.
@@ -39,6 +40,7 @@ class Stream:
             return _arrays.device()
         if isinstance(self._own, _kjit.Stream):
             return self._own
+        _check_handle(self._own)
         device = _arrays.device()
         return _kjit.open_stream(_state.context(), int(self), device) if device.kind == "cuda" else device
 
@@ -61,6 +63,7 @@ class Stream:
         """
         if not callable(callback):
             raise TypeError(f"add_callback takes a function, not {type(callback).__name__}")
+        _check_handle(self._own)
         callbacks.add(self, callback, arg)
 
     def async_done(self):
@@ -68,6 +71,7 @@ class Stream:
         stream."""
         import asyncio  # takes half as long to import as all of kjit.cuda
 
+        _check_handle(self._own)
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 
@@ -132,6 +136,7 @@ def unwrap(stream):
     if stream is None or type(stream) is int and stream == 0:
         return None
     if isinstance(stream, Stream):
+        _check_handle(stream._own)
         return stream._own
     if isinstance(stream, _kjit.Stream) or hasattr(stream, "__cuda_stream__"):
         return stream
@@ -179,15 +184,38 @@ def per_thread_default_stream():
 
 def external_stream(ptr):
     """Returns a stream for the handle of another library's stream. 0, 1 and 2 are the default, the
-    legacy and the per-thread default stream."""
-    if not hasattr(getattr(ptr, "value", ptr), "__index__"):  # a ctypes object has its integer as `value`
-        raise TypeError(f"external_stream takes the handle of a stream, an integer, not {ptr!r}")
-    if ptr in (0, 1, 2):
-        return Stream(None, ("default", "legacy", "per-thread")[ptr])
-    if ptr in _of_cpu:
-        return Stream(_of_cpu[ptr]._own, "external")
+    legacy and the per-thread default stream.
 
-    return Stream(Foreign(ptr, _arrays.device().ordinal), "external")
+    On a GPU the driver checks the handle when the stream is used. On the CPU only the handles of
+    kjit's own streams are streams; a use of another handle raises kjit.ArgumentError. Raises
+    TypeError if ptr is not an integer, and ValueError if it has more than 64 bits or is negative.
+    """
+    handle = _handle_of(ptr)
+    if handle in (0, 1, 2):
+        return Stream(None, ("default", "legacy", "per-thread")[handle])
+    if handle in _of_cpu:
+        return Stream(_of_cpu[handle]._own, "external")
+    return Stream(Foreign(handle, _arrays.device().ordinal), "external")
+
+
+def _handle_of(ptr):
+    value = getattr(ptr, "value", ptr)  # a ctypes object has its integer as `value`, and NULL as None
+    if value is None and ptr is not None:
+        return 0
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"external_stream takes the handle of a stream, an integer, not {ptr!r}")
+    handle = operator.index(value)
+    if not 0 <= handle < 1 << 64:
+        raise ValueError(f"external_stream takes the handle of a stream, which has 64 bits and no sign, not {handle}")
+    return handle
+
+
+def _check_handle(own):
+    """Raises ArgumentError for the handle of a stream that cannot exist: on the CPU, streams are
+    kjit's own."""
+    if isinstance(own, Foreign) and _arrays.device().kind != "cuda":
+        text = f"the handle {own.handle:#x} is no stream: on the CPU, only the handles of cuda.stream() are streams"
+        raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](text, "KJIT_ERROR_ARGUMENT")
 
 
 class Event:
