@@ -336,7 +336,7 @@ static void free_entry(kjit_specialization *entry)
   kj_unload_code(entry);
   kj_free_texts(entry);
   kj_free_diagnostics(&entry->failure);
-  free(atomic_load(&entry->learned));
+  free(atomic_load(&entry->table));
   free(entry->cost);
   kj_destroy_mutex(&entry->mutex);
   pthread_cond_destroy(&entry->changed);

@@ -333,8 +333,8 @@ static bool try_unload(kjit_specialization *specialization)
     if (!goes) atomic_store(&specialization->state, KJ_READY);
   }
   if (goes) {
-    free(atomic_exchange(&specialization->learned, NULL));
-    atomic_store(&specialization->has_tried_learning, false);
+    free(atomic_exchange(&specialization->table, NULL));
+    atomic_store(&specialization->has_tried_table, false);
     kj_unload_code(specialization);
   }
   kj_unlock(&specialization->mutex, KJ_LOCK_SPECIALIZATION);

@@ -64,7 +64,7 @@ static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
 
 /* The shape of the last launch on the fast path that needed only grid, block and shared memory
  * size, and the inputs of that shape. A launch of the same code with the same inputs and
- * configuration has the same shape, which is not computed again. See launch/learned.c. */
+ * configuration has the same shape, which is not computed again. See launch/fast_path.c. */
 enum { KJ_MOST_SHAPE_INPUTS = 8 };
 typedef struct kj_known_shape {
   const kjit_specialization *specialization; /* NULL means that no shape is stored */

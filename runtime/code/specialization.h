@@ -14,8 +14,8 @@ struct kjit_specialization {
    * state becomes READY and do not change while the state is READY. */
   _Atomic int state;
   uint32_t generation;
-  /* tables of the fast path, see launch/learned.h; freed as one block */
-  _Atomic(struct kj_learned *) learned;
+  /* tables of the fast path, see launch/fast_path.h; freed as one block */
+  _Atomic(struct kj_launch_table *) table;
   kjit_device *device;
   kj_device_code device_code;
   kjit_kernel *kernel;
@@ -58,7 +58,7 @@ struct kjit_specialization {
    * it holds the specialization. */
   _Atomic uint32_t pins;
   kj_hold_slot holds[KJ_SLOTS];
-  _Atomic bool has_tried_learning;
+  _Atomic bool has_tried_table;
   uint32_t key_count;
   uint64_t key[];
 };
@@ -66,7 +66,7 @@ struct kjit_specialization {
 /* ---- holding: evict.c ----
  *
  * Code can be unloaded while its specialization lives on. A caller that uses code, device_code or
- * learned must hold the specialization during this time. To hold is one addition to a cache line
+ * table must hold the specialization during this time. To hold is one addition to a cache line
  * that only the threads with the same slot number use; it never waits. */
 
 /* For assertions. Other threads with the same slot can begin and end holds in between. Ends are

@@ -5,7 +5,7 @@
 
 #include "base/interrupt.h"
 #include "code/kernel.h"
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 #include "launch/steps.h"
 #include "report/report.h"
 #include "stream/stream.h"
@@ -520,7 +520,7 @@ static void note_recent(const kj_call *call, kjit_specialization *specialization
   kjit_kernel *kernel = call->kernel;
   _Atomic(kjit_specialization *) *recent = &kernel->recent[kj_slot()].specialization;
   KJ_ASSERT(specialization->kernel == kernel);
-  if (!atomic_load_explicit(&specialization->learned, memory_order_acquire) ||
+  if (!atomic_load_explicit(&specialization->table, memory_order_acquire) ||
       atomic_load_explicit(recent, memory_order_relaxed) == specialization)
     return;
   atomic_store(recent, specialization);
@@ -535,7 +535,7 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
   KJ_TRY(kj_prepare_call(call, arguments, count, diagnostics, &specialization));
   KJ_ASSERT(kj_is_held_here(specialization) && specialization->kernel == call->kernel);
   KJ_ASSERT(specialization->device == call->device);
-  kj_learn(call, specialization, arguments, count);
+  kj_make_launch_table(call, specialization, arguments, count);
   note_recent(call, specialization);
   kjit_status status = kj_run_call(call, specialization, diagnostics);
   if (status == KJIT_OK && kj_is_captured(call->stream) && !call->has_nothing) {
@@ -610,7 +610,7 @@ static inline kjit_status launch_within(kjit_kernel *kernel, const kjit_launch_c
                                         const kjit_arg *arguments, size_t count,
                                         kj_diagnostics *diagnostics)
 {
-  int status = kj_launch_learned(kernel, config, arguments, count, diagnostics);
+  int status = kj_launch_by_table(kernel, config, arguments, count, diagnostics);
   return status != KJ_OTHER_WAY ? (kjit_status)status
                                 : launch_by_rules(kernel, config, arguments, count, diagnostics);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "launch/steps.h"
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 #include "support/assert.h"
 #include "support/host_process.h"
 #include "stream/stream.h"
@@ -204,7 +204,7 @@ static void set_ready(kjit_prepared *prepared)
   ready->shape.specialization = NULL; /* the inputs of the shape are not recorded */
 }
 
-/* After an argument was replaced: tries the tables of the current code (see kj_follow_learned) on
+/* After an argument was replaced: tries the tables of the current code (see kj_follow_table) on
  * the new arguments. */
 static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {
@@ -217,8 +217,8 @@ static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kji
   if (!is_open || !kj_hold(known)) return false;
   /* after a failed look-up the parameter block has only its initial capacity */
   ready->is_ready = known->code.parameter_bytes <= prepared->call.parameter_room &&
-                    kj_follow_learned(known, &config, prepared->arguments, prepared->count,
-                                      &ready->shape, prepared->call.parameters);
+                    kj_follow_table(known, &config, prepared->arguments, prepared->count,
+                                    &ready->shape, prepared->call.parameters);
   if (ready->is_ready) {
     ready->generation = known->generation;
     ready->noted = kj_id_of(stream, known->device);
@@ -244,7 +244,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
     return status;
   }
   KJ_ASSERT(kj_is_held_here(found) && found->kernel == prepared->kernel);
-  kj_learn(call, found, prepared->arguments, prepared->count);
+  kj_make_launch_table(call, found, prepared->arguments, prepared->count);
   bool is_other = found != prepared->ready.specialization;
   prepared->ready.specialization = found;
   prepared->ready.generation = found->generation;

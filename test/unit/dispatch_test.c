@@ -578,7 +578,7 @@ static void test_lazy_executor(void **state)
   kjit_destroy_context(context);
 }
 
-/* What an interrupted launch has taken is not learned, be it in its first part or later. */
+/* What an interrupted launch has taken is not recorded, be it in its first part or later. */
 static void leave_at_once(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
                           uint64_t last, void *scratch)
 {

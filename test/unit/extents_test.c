@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 
 static int set_up(void **state)
 {
@@ -218,7 +218,7 @@ static void test_random(void **state)
     kjit_kernel *kernel = kernel_of(module, "k");
     for (int k = 0; k < LAUNCHES; k++) launch_once(kernel, &given[k], expected[k], text.text);
     kjit_specialization *made = kjit_get_specialization(kernel, 0);
-    fast += made && made->learned;
+    fast += made && made->table;
     kjit_release_module(module);
     kj_free_buffer(&text);
     kj_free_buffer(&source);
@@ -239,7 +239,7 @@ static void test_numbers(void **state)
     expect_ok(*state, kjit_launch(kernel, NULL, all, 3));
     assert_int_equal(cuda.grid[0], 5 + i + i % 3);
   }
-  assert_non_null(kjit_get_specialization(kernel, 0)->learned);
+  assert_non_null(kjit_get_specialization(kernel, 0)->table);
   assert_null(kjit_get_specialization(kernel, 1));
   kjit_release_array(array);
   kjit_release_module(module);

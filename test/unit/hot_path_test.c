@@ -6,11 +6,12 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
-/* Sanitizers have their own, and builds with assertions go the general way beside the learned one.
+/* Sanitizers have their own, and builds with assertions also take the slow path next to the fast
+ * path.
  */
 #if !defined(NDEBUG) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define COUNTS_LIBRARY_CALLS 0
@@ -81,7 +82,7 @@ static const row rows[] = {
   { "axpy", "anaa", false },
   { "plane", "mmi", false },
   { "many", "aaaaaaaaffffffff", true },
-  { "turn", "mt", true }, /* no plan: the general way */
+  { "turn", "mt", true }, /* no plan: the slow path */
 };
 
 _Alignas(256) static float memory[16 * 1024];
@@ -280,7 +281,7 @@ static void test_written_lines(void **state)
     { .what = "kernel", .at = kernel, .size_bytes = sizeof *kernel },
     { .what = "device", .at = device, .size_bytes = sizeof *device },
     { .what = "runtime", .at = context->runtime, .size_bytes = sizeof(kj_runtime) },
-    { .what = "learned", .at = specialization->learned, .size_bytes = sizeof(kj_learned) },
+    { .what = "table", .at = specialization->table, .size_bytes = sizeof(kj_launch_table) },
     { .what = "specialization", .at = specialization, .size_bytes = sizeof *specialization },
     { .what = "context", .at = context, .size_bytes = sizeof *context }
   };

@@ -1,5 +1,5 @@
-/* Every allocation of launches fails in turn: launches that compile, that go the general way or the
- * learned one, on a GPU and on the CPU, prepared, sealed, with arrays of the host. What failed is
+/* Every allocation of launches fails in turn: launches that compile, that take the slow path or the
+ * fast path, on a GPU and on the CPU, prepared, sealed, with arrays of the host. What failed is
  * named, nothing is leaked, and the same thing done again works. */
 #include "every_allocation.h"
 

@@ -6,7 +6,7 @@
 #include <kjit/code.h>
 #include <stdio.h>
 
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -274,10 +274,10 @@ static void test_dynamic_shared(void **state)
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.shared_bytes, 100000);
   config.dynamic_shared_bytes = 3;
-  assert_int_equal(launch(*state, kernel, config), KJIT_ERROR_LAUNCH); /* on the short way too */
+  assert_int_equal(launch(*state, kernel, config), KJIT_ERROR_LAUNCH); /* on the fast path too */
 }
 
-/* ---- the shortest way and the others: what changes between launches ---- */
+/* ---- the fast path and the slow path: what changes between launches ---- */
 
 static void test_changing_launches(void **state)
 {
@@ -353,7 +353,7 @@ static void release_arguments(drawn *d)
   for (int i = 0; i < 4; i++) kjit_release_array(d->arrays[i]);
 }
 
-/* Often what it was before, so that the short ways are taken; else something else about one of
+/* Often what it was before, so that the fast path is taken; else something else about one of
  * them. */
 static void draw_arguments(kjit_context *context, drawn *d)
 {
@@ -459,8 +459,8 @@ static void launch_randomly(void **state, const char *name)
     uint32_t grid = cuda.grid[0], block = cuda.block[0];
     size_t bytes = cuda.parameter_bytes;
     const kjit_specialization *ran = launched_since(kernel, counts, MOST);
-    direct += ran && ran->learned;
-    /* the same as the first launch of a kernel of its own, which goes the general way */
+    direct += ran && ran->table;
+    /* the same as the first launch of a kernel of its own, which takes the slow path */
     kjit_module *module = parse(*state, random_source);
     kjit_kernel *fresh = kernel_of(module, name);
     memset(cuda.parameters, 0, sizeof cuda.parameters);
@@ -484,7 +484,7 @@ static void launch_randomly(void **state, const char *name)
     kjit_release_module(module);
     release_arguments(&d);
   }
-  assert_true(direct > TIMES / 10); /* the shortest way was open to many of them */
+  assert_true(direct > TIMES / 10); /* many of them took the fast path */
 }
 
 static void test_random_launches(void **state)
@@ -508,7 +508,7 @@ static void test_arrays_elsewhere(void **state)
   kjit_arg argument = kjit_arg_array(array), elsewhere = kjit_arg_array(other),
            nothing = kjit_arg_array(NULL);
   for (int i = 0; i < 4; i++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_non_null(kjit_get_specialization(kernel, 0)->learned);
+  assert_non_null(kjit_get_specialization(kernel, 0)->table);
   int launches = cuda.launches;
   assert_int_equal(kjit_launch(kernel, &config, &elsewhere, 1), KJIT_ERROR_ARGUMENT);
   assert_int_equal(kjit_launch(kernel, &config, &nothing, 1), KJIT_ERROR_ARGUMENT);

@@ -1,4 +1,4 @@
-/* What the short ways of a launch must not let pass: calls that look like the last one to whoever
+/* What the fast path of a launch must decline: calls that look like the last one to whoever
  * compares less than the general rules do. */
 #include "gpu_test.h"
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 
 static int set_up(void **state)
 {
@@ -41,7 +41,7 @@ static kjit_specialization *specialization_of(kjit_kernel *kernel, size_t index)
 
 static bool is_direct(kjit_kernel *kernel, size_t index)
 {
-  return specialization_of(kernel, index)->learned != NULL;
+  return specialization_of(kernel, index)->table != NULL;
 }
 
 static uint64_t launches_of(kjit_kernel *kernel, size_t index)

@@ -8,24 +8,24 @@
  * Between two launches the driver has used the caches and the branch predictor. So the number of
  * cache lines and branches of a launch matters as much as its computations;
  * test/bench/launch_cost.py prints both. */
-#ifndef KJ_LAUNCH_LEARNED_H
-#define KJ_LAUNCH_LEARNED_H
+#ifndef KJ_LAUNCH_FAST_PATH_H
+#define KJ_LAUNCH_FAST_PATH_H
 
 #include "code/specialization.h"
 
 enum {
-  KJ_MOST_LEARNED = 64,
-  KJ_LEARNED_BYTES = 2560, /* size of a parameter block */
+  KJ_MOST_TABLE_ARRAYS = 64,
+  KJ_TABLE_BYTES = 2560, /* size of a parameter block */
   /* After the block: a dummy location for values that the kernel ignores, then the values that the
    * shape depends on. */
-  KJ_LEARNED_NOWHERE = KJ_LEARNED_BYTES,
-  KJ_LEARNED_INPUTS = KJ_LEARNED_NOWHERE + sizeof(uint64_t),
-  KJ_LEARNED_ROOM = KJ_LEARNED_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)
+  KJ_TABLE_NOWHERE = KJ_TABLE_BYTES,
+  KJ_TABLE_INPUTS = KJ_TABLE_NOWHERE + sizeof(uint64_t),
+  KJ_TABLE_ROOM = KJ_TABLE_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)
 };
 
 /* An array argument in C order. If all arrays are kjit arrays, `form` is sufficient to compare
  * them. */
-typedef struct kj_learned_array {
+typedef struct kj_table_array {
   uint64_t form; /* see kj_array_form */
   /* Offsets in the parameter block: of the address, and of the first extent as 32 bits. An array of
    * rank 0 has no extent. */
@@ -33,19 +33,19 @@ typedef struct kj_learned_array {
   uint8_t index; /* index of the argument */
   uint8_t element_bytes, alignment;
   uint8_t rank, facts;
-} kj_learned_array;
+} kj_table_array;
 
 /* The corresponding data for a tensor: the expected values of its first words. */
-typedef struct kj_learned_tensor {
+typedef struct kj_table_tensor {
   uint64_t place, type; /* device type and number; rank and element type */
-} kj_learned_tensor;
+} kj_table_tensor;
 
 /* A head that no argument has. The type of an untyped number depends on its value. */
-#define KJ_LEARNED_NUMBER UINT64_MAX
+#define KJ_TABLE_NUMBER UINT64_MAX
 
 /* A scalar whose value is known at run time only. */
-typedef struct kj_learned_scalar {
-  uint64_t head; /* kind, access and type of the argument as one word; or KJ_LEARNED_NUMBER */
+typedef struct kj_table_scalar {
+  uint64_t head; /* kind, access and type of the argument as one word; or KJ_TABLE_NUMBER */
   /* For an untyped number with limits: the smallest value, and the largest minus the smallest
    * value. Otherwise every value is in the range. */
   uint64_t least, span;
@@ -54,28 +54,28 @@ typedef struct kj_learned_scalar {
   /* is_annotated: the parameter takes any number that its type can represent */
   bool is_bool, is_annotated;
   kjit_type type; /* an untyped number for a parameter without a type has a weak type */
-} kj_learned_scalar;
+} kj_table_scalar;
 
 /* An extent that a launch copies to the parameter block, or to the inputs that the launch shape
  * depends on. */
-typedef struct kj_learned_extent {
+typedef struct kj_table_extent {
   uint8_t argument, dimension;
   uint16_t to;
   bool is_wide;
-} kj_learned_extent;
+} kj_table_extent;
 
 /* Two indices into the arrays, and the relation of their memory. */
-typedef struct kj_learned_pair {
+typedef struct kj_table_pair {
   uint8_t i, j, relation;
-} kj_learned_pair;
+} kj_table_pair;
 
 /* An argument that is known at compile time. */
-typedef struct kj_learned_same {
+typedef struct kj_table_same {
   kjit_arg argument;
   uint8_t index;
-} kj_learned_same;
+} kj_table_same;
 
-typedef struct kj_learned {
+typedef struct kj_launch_table {
   /* one cache line: the fields that every launch reads */
   /* is_plain: the device queues launches, so a launch only has to pass its parameters once its
    * shape is known. is_default_device: a call without stream and device runs on this device. */
@@ -86,15 +86,15 @@ typedef struct kj_learned {
   uint32_t forks; /* number of forks of the context's process */
   kjit_device *device;
   uint64_t place; /* number of the device */
-  kj_learned_array *arrays;
-  kj_learned_scalar *scalars;
-  kj_learned_pair *pairs;
+  kj_table_array *arrays;
+  kj_table_scalar *scalars;
+  kj_table_pair *pairs;
   /* the arrays in the order of their addresses, if this order shows that they are disjoint; if
    * order_count is 0, the pairs are compared */
   uint8_t *order;
-  kj_learned_extent *extents;
-  kj_learned_tensor *tensors;
-  kj_learned_same *same;
+  kj_table_extent *extents;
+  kj_table_tensor *tensors;
+  kj_table_same *same;
   kj_bound *bound;  /* one for each parameter, from the launch that the tables are made from */
   uint8_t *shaping; /* arguments that must be bound if the shape is not known */
   uint16_t *others; /* parameters in kj_code.parameters that are computed from bound arguments */
@@ -104,22 +104,22 @@ typedef struct kj_learned {
   bool knows_block;
   uint32_t block[3];
   _Alignas(uint64_t) char memory[]; /* memory of all tables */
-} kj_learned;
+} kj_launch_table;
 
 /* Launches with the tables of the specialization that this thread launched last for the kernel.
  * Returns a kjit_status, or KJ_OTHER_WAY if it declines: then nothing was launched and the slow
  * path must run. */
 enum { KJ_OTHER_WAY = -1 };
-int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
-                      const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
+int kj_launch_by_table(kjit_kernel *kernel, const kjit_launch_config *config,
+                       const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
 /* Does the same without the launch, for a specialization that is held: writes the parameters to
  * `block`, which has room for them, and the shape to `known`. Returns false if it declines. */
-bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_config *config,
-                       const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block);
-/* learn.c: makes the tables after a call on the slow path has found the specialization, unless this
- * was tried before. */
-void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,
-              size_t count);
+bool kj_follow_table(kjit_specialization *specialization, const kjit_launch_config *config,
+                     const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block);
+/* launch_table.c: makes the tables after a call on the slow path has found the specialization,
+ * unless this was tried before. */
+void kj_make_launch_table(const kj_call *call, kjit_specialization *specialization,
+                          const kjit_arg *arguments, size_t count);
 /* For assertions: whether the slow path decides like the fast path: key, grid, block, clusters,
  * shared memory and parameter block. */
 bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 #include "code/kernel.h"
 #include "launch/steps.h"
 
@@ -10,8 +10,8 @@
 
 /* Accepts only non-empty arrays of scalars in C order with 32-bit offsets. DLPack's element
  * description cannot distinguish two structs. */
-static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *argument,
-                        kj_learned *made)
+static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *argument,
+                         kj_launch_table *made)
 {
   const kj_bound *bound = &call->bound[index];
   const kj_parameter_row *row = &call->kernel->parameters[index];
@@ -26,36 +26,36 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
       bound->layout != KJIT_LAYOUT_C || !bound->offsets_fit || !ki_is_scalar(bound->type) ||
       (row->annotation.kind == KJ_ANNOTATION_ARRAY && row->annotation.layout == KJIT_LAYOUT_F))
     return false;
-  kj_learned_tensor *kept = &made->tensors[made->array_count];
+  kj_table_tensor *kept = &made->tensors[made->array_count];
   /* the type of the tensor may differ, because the application can specify another element type */
   kjit_tensor form = { .rank = bound->rank };
   kj_describe_element(NULL, bound->type, &form);
   memcpy(&kept->place, &tensor->device_type, sizeof kept->place);
   memcpy(&kept->type, &form.rank, sizeof kept->type);
   made->arrays[made->array_count++] =
-    (kj_learned_array){ .form = kj_array_form(bound->type, bound->rank, tensor->device_type,
-                                              bound->facts),
-                        .to = KJ_LEARNED_NOWHERE,
-                        .extent_to = KJ_LEARNED_NOWHERE,
-                        .index = (uint8_t)index,
-                        .element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type),
-                        .alignment = (uint8_t)kj_element_alignment(NULL, bound->type),
-                        .rank = bound->rank,
-                        .facts = bound->facts };
+    (kj_table_array){ .form =
+                        kj_array_form(bound->type, bound->rank, tensor->device_type, bound->facts),
+                      .to = KJ_TABLE_NOWHERE,
+                      .extent_to = KJ_TABLE_NOWHERE,
+                      .index = (uint8_t)index,
+                      .element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type),
+                      .alignment = (uint8_t)kj_element_alignment(NULL, bound->type),
+                      .rank = bound->rank,
+                      .facts = bound->facts };
   return true;
 }
 
-static bool learn_scalar(const kj_call *call, uint32_t index, kj_learned *made)
+static bool record_scalar(const kj_call *call, uint32_t index, kj_launch_table *made)
 {
   const kj_bound *bound = &call->bound[index];
   bool is_number = bound->kind == KJ_ARGUMENT_NUMBER;
   if (!is_number && (!ki_is_scalar(bound->type) || bound->type >= KJIT_C64)) return false;
   kjit_arg argument = kjit_make_arg(KJIT_ARG_VALUE, bound->type);
-  kj_learned_scalar *scalar = &made->scalars[made->scalar_count++];
-  *scalar = (kj_learned_scalar){
-    .head = KJ_LEARNED_NUMBER,
+  kj_table_scalar *scalar = &made->scalars[made->scalar_count++];
+  *scalar = (kj_table_scalar){
+    .head = KJ_TABLE_NUMBER,
     .span = UINT64_MAX,
-    .to = KJ_LEARNED_NOWHERE,
+    .to = KJ_TABLE_NOWHERE,
     .index = (uint8_t)index,
     .size_bytes = is_number ? sizeof(uint64_t) : (uint8_t)kj_element_bytes(NULL, bound->type),
     .is_bool = bound->type == KJIT_BOOL,
@@ -73,34 +73,34 @@ static bool is_literal(const ki_expr *expr)
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_BOOL;
 }
 
-static bool learn_argument(const kj_call *call, uint32_t index, const kjit_arg *argument,
-                           kj_learned *made)
+static bool record_argument(const kj_call *call, uint32_t index, const kjit_arg *argument,
+                            kj_launch_table *made)
 {
   const kj_parameter_row *row = &call->kernel->parameters[index];
   made->bound[index] = call->bound[index];
   switch ((kj_argument_kind)call->bound[index].kind) {
-  case KJ_ARGUMENT_ARRAY: return learn_array(call, index, argument, made);
+  case KJ_ARGUMENT_ARRAY: return record_array(call, index, argument, made);
   case KJ_ARGUMENT_VALUE:
-  case KJ_ARGUMENT_NUMBER: return learn_scalar(call, index, made);
+  case KJ_ARGUMENT_NUMBER: return record_scalar(call, index, made);
   case KJ_ARGUMENT_CONST:
   case KJ_ARGUMENT_FUNCTION: break;
   }
   if (!argument) return is_literal(row->decl->value);
   made->same[made->same_count++] =
-    (kj_learned_same){ .argument = *argument, .index = (uint8_t)index };
+    (kj_table_same){ .argument = *argument, .index = (uint8_t)index };
   return argument->kind != KJIT_ARG_BY_ADDRESS;
 }
 
 /* ---- the parameter block ---- */
 
-static kj_learned_array *find_array(uint32_t index, const kj_learned *made)
+static kj_table_array *find_array(uint32_t index, const kj_launch_table *made)
 {
   for (uint32_t i = 0; i < made->array_count; i++)
     if (made->arrays[i].index == index) return &made->arrays[i];
   return NULL;
 }
 
-static kj_learned_scalar *find_scalar(uint32_t index, const kj_learned *made)
+static kj_table_scalar *find_scalar(uint32_t index, const kj_launch_table *made)
 {
   for (uint32_t i = 0; i < made->scalar_count; i++)
     if (made->scalars[i].index == index) return &made->scalars[i];
@@ -109,22 +109,22 @@ static kj_learned_scalar *find_scalar(uint32_t index, const kj_learned *made)
 
 static bool place(uint16_t *to, uint32_t offset)
 {
-  bool is_free = *to == KJ_LEARNED_NOWHERE;
+  bool is_free = *to == KJ_TABLE_NOWHERE;
   if (is_free) *to = (uint16_t)offset;
   return is_free;
 }
 
 static void place_extent(uint32_t argument, uint8_t dimension, uint32_t offset, bool is_wide,
-                         kj_learned *made)
+                         kj_launch_table *made)
 {
   if (!dimension && !is_wide && place(&find_array(argument, made)->extent_to, offset)) return;
-  made->extents[made->extent_count++] = (kj_learned_extent){ .argument = (uint8_t)argument,
-                                                             .dimension = dimension,
-                                                             .to = (uint16_t)offset,
-                                                             .is_wide = is_wide };
+  made->extents[made->extent_count++] = (kj_table_extent){ .argument = (uint8_t)argument,
+                                                           .dimension = dimension,
+                                                           .to = (uint16_t)offset,
+                                                           .is_wide = is_wide };
 }
 
-static void limit_scalar(const kj_parameter *parameter, kj_learned_scalar *scalar)
+static void limit_scalar(const kj_parameter *parameter, kj_table_scalar *scalar)
 {
   bool is_unsigned = scalar->type == KJIT_U64;
   uint64_t least = is_unsigned ? 0 : (uint64_t)INT64_MIN,
@@ -136,14 +136,14 @@ static void limit_scalar(const kj_parameter *parameter, kj_learned_scalar *scala
 }
 
 /* Returns false if the parameter cannot be copied directly from an argument. */
-static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
+static bool place_parameter(const kj_parameter *parameter, kj_launch_table *made)
 {
   uint32_t index = parameter->argument;
   KJ_ASSERT(parameter->kind == KJ_PARAMETER_TENSOR_MAP ||
-            parameter->offset + parameter->size_bytes <= KJ_LEARNED_BYTES);
-  kj_learned_array *array =
+            parameter->offset + parameter->size_bytes <= KJ_TABLE_BYTES);
+  kj_table_array *array =
     parameter->kind < KJ_PARAMETER_SHARED_OFFSET ? find_array(index, made) : NULL;
-  kj_learned_scalar *scalar =
+  kj_table_scalar *scalar =
     parameter->kind == KJ_PARAMETER_SCALAR ? find_scalar(index, made) : NULL;
   if (parameter->kind == KJ_PARAMETER_POINTER) return array && place(&array->to, parameter->offset);
   if (scalar && kj_has_limits(parameter)) limit_scalar(parameter, scalar);
@@ -157,16 +157,16 @@ static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
 
 /* Assigns places after the parameter block to the inputs of the shape. Returns false if there are
  * too many. */
-static bool place_inputs(const kjit_kernel *kernel, kj_learned *made)
+static bool place_inputs(const kjit_kernel *kernel, kj_launch_table *made)
 {
   uint32_t scalars = made->scalar_count, count = 0;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    const kj_learned_array *array = find_array(i, made);
-    const kj_learned_scalar *scalar = find_scalar(i, made);
+    const kj_table_array *array = find_array(i, made);
+    const kj_table_scalar *scalar = find_scalar(i, made);
     if (!kernel->parameters[i].is_shaping) continue;
     made->shaping[made->shaping_count++] = (uint8_t)i;
     uint32_t more = array ? array->rank : scalar != NULL,
-             to = KJ_LEARNED_INPUTS + count * (uint32_t)sizeof(uint64_t);
+             to = KJ_TABLE_INPUTS + count * (uint32_t)sizeof(uint64_t);
     count += more;
     if (count > KJ_MOST_SHAPE_INPUTS) continue;
     for (uint8_t d = 0; array && d < array->rank; d++)
@@ -180,14 +180,14 @@ static bool place_inputs(const kjit_kernel *kernel, kj_learned *made)
   return count <= KJ_MOST_SHAPE_INPUTS;
 }
 
-static void need_bound(uint32_t index, kj_learned *made)
+static void need_bound(uint32_t index, kj_launch_table *made)
 {
   for (uint32_t i = 0; i < made->shaping_count; i++)
     if (made->shaping[i] == index) return;
   made->shaping[made->shaping_count++] = (uint8_t)index;
 }
 
-static void learn_parameters(const kj_code *code, kj_learned *made)
+static void record_parameters(const kj_code *code, kj_launch_table *made)
 {
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
@@ -201,7 +201,7 @@ static void learn_parameters(const kj_code *code, kj_learned *made)
 
 /* Records the order of the addresses if comparing neighbours is cheaper than comparing all
  * pairs. */
-static void learn_order(const kj_call *call, kj_learned *made)
+static void record_order(const kj_call *call, kj_launch_table *made)
 {
   uint8_t count = 0;
   if (made->has_overlaps || made->pair_count <= made->array_count) return;
@@ -216,7 +216,7 @@ static void learn_order(const kj_call *call, kj_learned *made)
   made->order_count = count;
 }
 
-static void learn_pairs(const kj_call *call, kj_learned *made)
+static void record_pairs(const kj_call *call, kj_launch_table *made)
 {
   for (uint8_t i = 0; i < made->array_count; i++)
     for (uint8_t j = (uint8_t)(i + 1); j < made->array_count; j++) {
@@ -224,15 +224,15 @@ static void learn_pairs(const kj_call *call, kj_learned *made)
       if (!kj_has_relation(call, a, b)) continue;
       kj_relation relation = kj_relate(&call->bound[a], &call->bound[b]);
       made->has_overlaps = made->has_overlaps || relation != KJ_RELATION_DISJOINT;
-      made->pairs[made->pair_count++] = (kj_learned_pair){ i, j, (uint8_t)relation };
+      made->pairs[made->pair_count++] = (kj_table_pair){ i, j, (uint8_t)relation };
     }
-  learn_order(call, made);
+  record_order(call, made);
 }
 
 /* ---- the launch ---- */
 
 /* Returns whether a launch of this code only has to pass its parameters. */
-static bool is_plain(const kj_call *call, const kj_code *code, const kj_learned *made)
+static bool is_plain(const kj_call *call, const kj_code *code, const kj_launch_table *made)
 {
   return call->device->operations->is_queued && call->device->start && !code->can_fail &&
          !made->other_count;
@@ -258,8 +258,8 @@ static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
   return has_array;
 }
 
-static void learn_launch(const kj_call *call, const kjit_specialization *specialization,
-                         const kjit_arg *arguments, kj_learned *made)
+static void record_launch(const kj_call *call, const kjit_specialization *specialization,
+                          const kjit_arg *arguments, kj_launch_table *made)
 {
   const kjit_kernel *kernel = call->kernel;
   made->is_default_device = is_default_device(call, arguments);
@@ -280,29 +280,28 @@ static size_t round_up(size_t bytes)
   return (bytes + LINE - 1) / LINE * LINE;
 }
 
-static kj_learned *make(uint32_t count, uint32_t parameters)
+static kj_launch_table *make(uint32_t count, uint32_t parameters)
 {
   size_t pairs = (size_t)count * count / 2, scalars = count + KJ_MOST_SHAPE_INPUTS,
          extents = parameters + KJ_MOST_SHAPE_INPUTS,
-         bytes = count * (sizeof(kj_learned_array) + sizeof(kj_learned_tensor) +
-                          sizeof(kj_learned_same) + sizeof(kj_bound) + 2) +
-                 scalars * sizeof(kj_learned_scalar) + extents * sizeof(kj_learned_extent) +
-                 parameters * sizeof(uint16_t) + pairs * sizeof(kj_learned_pair) +
-                 _Alignof(kj_bound);
-  kj_learned *made = aligned_alloc(_Alignof(kj_learned), round_up(sizeof *made + bytes));
+         bytes = count * (sizeof(kj_table_array) + sizeof(kj_table_tensor) + sizeof(kj_table_same) +
+                          sizeof(kj_bound) + 2) +
+                 scalars * sizeof(kj_table_scalar) + extents * sizeof(kj_table_extent) +
+                 parameters * sizeof(uint16_t) + pairs * sizeof(kj_table_pair) + _Alignof(kj_bound);
+  kj_launch_table *made = aligned_alloc(_Alignof(kj_launch_table), round_up(sizeof *made + bytes));
   if (!made) return NULL;
   memset(made, 0, sizeof *made);
   /* the tables that launches read most come first; all tables of 64-bit words come before smaller
    * ones, so all are aligned */
-  made->arrays = (kj_learned_array *)made->memory;
-  made->scalars = (kj_learned_scalar *)(made->arrays + count);
-  made->tensors = (kj_learned_tensor *)(made->scalars + scalars);
-  made->same = (kj_learned_same *)(made->tensors + count);
+  made->arrays = (kj_table_array *)made->memory;
+  made->scalars = (kj_table_scalar *)(made->arrays + count);
+  made->tensors = (kj_table_tensor *)(made->scalars + scalars);
+  made->same = (kj_table_same *)(made->tensors + count);
   uintptr_t end = (uintptr_t)(made->same + count), alignment = _Alignof(kj_bound);
   made->bound = (kj_bound *)((end + alignment - 1) / alignment * alignment);
-  made->extents = (kj_learned_extent *)(made->bound + count);
+  made->extents = (kj_table_extent *)(made->bound + count);
   made->others = (uint16_t *)(made->extents + extents);
-  made->pairs = (kj_learned_pair *)(made->others + parameters);
+  made->pairs = (kj_table_pair *)(made->others + parameters);
   made->shaping = (uint8_t *)(made->pairs + pairs);
   made->order = made->shaping + count;
   return made;
@@ -310,7 +309,7 @@ static kj_learned *make(uint32_t count, uint32_t parameters)
 
 /* Checks that no table is longer than its memory, and that each offset is inside the parameter
  * block or inside the space for shape inputs after it. */
-static void check_learned(const kj_learned *made, uint32_t parameters, const kj_code *code)
+static void check_table(const kj_launch_table *made, uint32_t parameters, const kj_code *code)
 {
   if (!KJ_HAS_ASSERTIONS) return;
   KJ_ASSERT(made->array_count <= parameters && made->same_count <= parameters);
@@ -320,57 +319,57 @@ static void check_learned(const kj_learned *made, uint32_t parameters, const kj_
   KJ_ASSERT(made->pair_count <= parameters * parameters / 2);
   KJ_ASSERT((uintptr_t)made->bound % _Alignof(kj_bound) == 0);
   for (uint32_t i = 0; i < made->array_count; i++) {
-    const kj_learned_array *array = &made->arrays[i];
+    const kj_table_array *array = &made->arrays[i];
     KJ_ASSERT(array->index < parameters && made->bound[array->index].kind == KJ_ARGUMENT_ARRAY);
-    KJ_ASSERT(array->to == KJ_LEARNED_NOWHERE ||
+    KJ_ASSERT(array->to == KJ_TABLE_NOWHERE ||
               array->to + sizeof(uint64_t) <= code->parameter_bytes);
-    KJ_ASSERT(array->extent_to == KJ_LEARNED_NOWHERE ||
+    KJ_ASSERT(array->extent_to == KJ_TABLE_NOWHERE ||
               array->extent_to + sizeof(uint32_t) <= code->parameter_bytes);
   }
   for (uint32_t i = 0; i < made->scalar_count; i++)
-    KJ_ASSERT(made->scalars[i].to + made->scalars[i].size_bytes <= KJ_LEARNED_ROOM);
+    KJ_ASSERT(made->scalars[i].to + made->scalars[i].size_bytes <= KJ_TABLE_ROOM);
   for (uint32_t i = 0; i < made->extent_count; i++)
-    KJ_ASSERT(made->extents[i].to + (made->extents[i].is_wide ? 8 : 4) <= KJ_LEARNED_ROOM);
+    KJ_ASSERT(made->extents[i].to + (made->extents[i].is_wide ? 8 : 4) <= KJ_TABLE_ROOM);
 }
 
-static kj_learned *learn(const kj_call *call, const kjit_specialization *specialization,
-                         const kjit_arg *arguments, size_t count)
+static kj_launch_table *record_call(const kj_call *call, const kjit_specialization *specialization,
+                                    const kjit_arg *arguments, size_t count)
 {
   const kj_code *code = &specialization->code;
   uint32_t parameters = call->kernel->parameter_count;
   /* an extent count is one byte, which must be enough for all parameters and shape inputs */
-  if (parameters > KJ_MOST_LEARNED || code->parameter_bytes > KJ_LEARNED_BYTES ||
+  if (parameters > KJ_MOST_TABLE_ARRAYS || code->parameter_bytes > KJ_TABLE_BYTES ||
       code->parameter_count > UINT8_MAX - KJ_MOST_SHAPE_INPUTS)
     return NULL;
-  kj_learned *made = make(parameters, code->parameter_count);
+  kj_launch_table *made = make(parameters, code->parameter_count);
   if (!made) return NULL;
   made->argument_count = (uint8_t)count;
   for (uint32_t i = 0; i < parameters; i++)
-    if (!learn_argument(call, i, i < count ? &arguments[i] : NULL, made)) {
+    if (!record_argument(call, i, i < count ? &arguments[i] : NULL, made)) {
       free(made);
       return NULL;
     }
   bool has_room = place_inputs(call->kernel, made);
-  learn_parameters(code, made);
-  learn_pairs(call, made);
-  learn_launch(call, specialization, arguments, made);
+  record_parameters(code, made);
+  record_pairs(call, made);
+  record_launch(call, specialization, arguments, made);
   made->is_plain = has_room && is_plain(call, code, made);
-  check_learned(made, parameters, code);
+  check_table(made, parameters, code);
   return made;
 }
 
-void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,
-              size_t count)
+void kj_make_launch_table(const kj_call *call, kjit_specialization *specialization,
+                          const kjit_arg *arguments, size_t count)
 {
-  /* do not learn from calls whose bound arguments differ from the given ones: calls without facts,
+  /* record no calls whose bound arguments differ from the given ones: calls without facts,
    * of sealed kernels, or with host arrays */
   if (call->is_fallback || call->is_general || call->has_host_arrays || call->has_nothing) return;
   KJ_ASSERT(kj_is_held_here(specialization));
-  if (atomic_load_explicit(&specialization->has_tried_learning, memory_order_relaxed) ||
-      atomic_exchange_explicit(&specialization->has_tried_learning, true, memory_order_acq_rel))
+  if (atomic_load_explicit(&specialization->has_tried_table, memory_order_relaxed) ||
+      atomic_exchange_explicit(&specialization->has_tried_table, true, memory_order_acq_rel))
     return;
-  KJ_ASSERT(!atomic_load(&specialization->learned));
-  atomic_store_explicit(&specialization->learned, learn(call, specialization, arguments, count),
+  KJ_ASSERT(!atomic_load(&specialization->table));
+  atomic_store_explicit(&specialization->table, record_call(call, specialization, arguments, count),
                         memory_order_release);
 }
 

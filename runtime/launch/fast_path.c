@@ -1,4 +1,4 @@
-#include "launch/learned.h"
+#include "launch/fast_path.h"
 
 #include <string.h>
 
@@ -24,24 +24,23 @@ static inline uint64_t head_of(const kjit_arg *argument)
 _Static_assert(offsetof(kjit_arg, value) == sizeof(uint64_t), "a head is one word");
 
 static __attribute__((noinline, cold)) void
-note_uses(const kj_learned *learned, const kjit_stream *stream, const kjit_arg *arguments)
+note_uses(const kj_launch_table *table, const kjit_stream *stream, const kjit_arg *arguments)
 {
-  for (uint32_t i = 0; i < learned->array_count; i++) {
-    const kjit_arg *argument = &arguments[learned->arrays[i].index];
-    if (argument->kind == KJIT_ARG_ARRAY)
-      kj_note_use(argument->value.array, stream, learned->device);
+  for (uint32_t i = 0; i < table->array_count; i++) {
+    const kjit_arg *argument = &arguments[table->arrays[i].index];
+    if (argument->kind == KJIT_ARG_ARRAY) kj_note_use(argument->value.array, stream, table->device);
   }
 }
 
 /* Handles calls whose arrays are all kjit arrays, passed without a type or access of their own. The
  * differences of all arrays are combined and tested once. */
-static inline bool walk_arrays(const kj_learned *learned, const kjit_stream *stream,
+static inline bool walk_arrays(const kj_launch_table *table, const kjit_stream *stream,
                                const kjit_arg *arguments, char *parameters, span *spans)
 {
   static const kjit_arg plain = { .kind = KJIT_ARG_ARRAY };
-  const kj_learned_array *array = learned->arrays, *end = array + learned->array_count;
-  uint64_t expected = head_of(&plain), place = learned->place, differs = 0;
-  kj_stream_id id = kj_id_of(stream, learned->device);
+  const kj_table_array *array = table->arrays, *end = array + table->array_count;
+  uint64_t expected = head_of(&plain), place = table->place, differs = 0;
+  kj_stream_id id = kj_id_of(stream, table->device);
   bool is_known = true;
   for (; array < end; array++, spans++) {
     const kjit_arg *argument = &arguments[array->index];
@@ -54,12 +53,12 @@ static inline bool walk_arrays(const kj_learned *learned, const kjit_stream *str
     memcpy(parameters + array->extent_to, &line->extent, sizeof(uint32_t));
   }
   if (differs) return false;
-  if (!is_known && learned->notes_uses) note_uses(learned, stream, arguments);
+  if (!is_known && table->notes_uses) note_uses(table, stream, arguments);
   return true;
 }
 
 /* Returns the tensor of an argument, or NULL if only the slow path can handle the argument. */
-static const kjit_tensor *tensor_of(const kj_learned *learned, const kj_learned_array *row,
+static const kjit_tensor *tensor_of(const kj_launch_table *table, const kj_table_array *row,
                                     const kjit_arg *argument, bool *has_kjits)
 {
   static const kjit_arg plain = { .kind = KJIT_ARG_TENSOR };
@@ -73,12 +72,12 @@ static const kjit_tensor *tensor_of(const kj_learned *learned, const kj_learned_
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
   *has_kjits = true;
   bool is_here =
-    array && array->line.place == learned->place && !array->is_read_only && !array->is_in_place;
+    array && array->line.place == table->place && !array->is_read_only && !array->is_in_place;
   return is_here ? &array->tensor : NULL;
 }
 
 /* Returns the size of an array in bytes, or 0 if it does not match the table. */
-static inline uint64_t measure(const kj_learned_array *array, const kj_learned_tensor *expected,
+static inline uint64_t measure(const kj_table_array *array, const kj_table_tensor *expected,
                                const kjit_tensor *tensor, uint64_t address)
 {
   uint64_t place, type;
@@ -97,14 +96,14 @@ static inline uint64_t measure(const kj_learned_array *array, const kj_learned_t
 }
 
 /* Handles calls in which some arrays are tensors of the application. */
-static bool follow_tensors(const kj_learned *learned, const kjit_stream *stream,
+static bool follow_tensors(const kj_launch_table *table, const kjit_stream *stream,
                            const kjit_arg *arguments, char *parameters, span *spans)
 {
-  const kj_learned_array *array = learned->arrays, *end = array + learned->array_count;
-  const kj_learned_tensor *expected = learned->tensors;
+  const kj_table_array *array = table->arrays, *end = array + table->array_count;
+  const kj_table_tensor *expected = table->tensors;
   bool has_kjits = false;
   for (; array < end; array++, expected++, spans++) {
-    const kjit_tensor *tensor = tensor_of(learned, array, &arguments[array->index], &has_kjits);
+    const kjit_tensor *tensor = tensor_of(table, array, &arguments[array->index], &has_kjits);
     if (!tensor) return false;
     uint64_t address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset,
              bytes = measure(array, expected, tensor, address);
@@ -113,7 +112,7 @@ static bool follow_tensors(const kj_learned *learned, const kjit_stream *stream,
     memcpy(parameters + array->to, &address, sizeof address);
     if (array->rank) memcpy(parameters + array->extent_to, tensor->shape, sizeof(uint32_t));
   }
-  if (has_kjits && learned->notes_uses) note_uses(learned, stream, arguments);
+  if (has_kjits && table->notes_uses) note_uses(table, stream, arguments);
   return true;
 }
 
@@ -125,11 +124,11 @@ static inline void write_scalar(char *to, uint64_t bits, uint32_t size_bytes)
 }
 
 /* Reads untyped numbers, aggregates, and values that are passed by address. */
-static __attribute__((noinline)) bool read_other(const kj_learned_scalar *scalar,
+static __attribute__((noinline)) bool read_other(const kj_table_scalar *scalar,
                                                  const kjit_arg *argument, uint64_t *bits)
 {
   ki_value value;
-  bool is_number = scalar->head == KJ_LEARNED_NUMBER;
+  bool is_number = scalar->head == KJ_TABLE_NUMBER;
   if (argument->kind == KJIT_ARG_NUMBER) {
     value = kj_argument_number(argument);
     if (scalar->is_annotated ? !ki_fit_argument(value, scalar->type, &value)
@@ -145,7 +144,7 @@ static __attribute__((noinline)) bool read_other(const kj_learned_scalar *scalar
   return true;
 }
 
-static inline bool read_scalar(const kj_learned_scalar *scalar, const kjit_arg *argument,
+static inline bool read_scalar(const kj_table_scalar *scalar, const kjit_arg *argument,
                                uint64_t *bits)
 {
   *bits = argument->value.u;
@@ -154,10 +153,10 @@ static inline bool read_scalar(const kj_learned_scalar *scalar, const kjit_arg *
   return true;
 }
 
-static inline bool follow_scalars(const kj_learned *learned, const kjit_arg *arguments,
+static inline bool follow_scalars(const kj_launch_table *table, const kjit_arg *arguments,
                                   char *parameters)
 {
-  const kj_learned_scalar *scalar = learned->scalars, *end = scalar + learned->scalar_count;
+  const kj_table_scalar *scalar = table->scalars, *end = scalar + table->scalar_count;
   for (; scalar < end; scalar++) {
     uint64_t bits;
     if (!read_scalar(scalar, &arguments[scalar->index], &bits)) return false;
@@ -167,10 +166,10 @@ static inline bool follow_scalars(const kj_learned *learned, const kjit_arg *arg
   return true;
 }
 
-static inline bool follow_same(const kj_learned *learned, const kjit_arg *arguments)
+static inline bool follow_same(const kj_launch_table *table, const kjit_arg *arguments)
 {
-  for (uint32_t i = 0; i < learned->same_count; i++) {
-    const kj_learned_same *same = &learned->same[i];
+  for (uint32_t i = 0; i < table->same_count; i++) {
+    const kj_table_same *same = &table->same[i];
     const kjit_arg *a = &arguments[same->index], *b = &same->argument;
     if (a->kind != b->kind || a->type != b->type || a->value.u != b->value.u) return false;
   }
@@ -180,11 +179,11 @@ static inline bool follow_same(const kj_learned *learned, const kjit_arg *argume
 /* ---- bound arguments, for decisions that need the general rules ---- */
 
 /* Binds an array argument that has matched its table row. */
-static void bind_array(const kj_learned *learned, const kj_learned_array *array,
+static void bind_array(const kj_launch_table *table, const kj_table_array *array,
                        const kjit_arg *argument, kj_bound *bound)
 {
   const kjit_tensor *tensor = kj_tensor_of(argument);
-  *bound = learned->bound[array->index];
+  *bound = table->bound[array->index];
   bound->access = argument->access;
   bound->shape = tensor->shape;
   bound->count = 1;
@@ -194,89 +193,89 @@ static void bind_array(const kj_learned *learned, const kj_learned_array *array,
   bound->high = bound->low + bound->count * array->element_bytes;
 }
 
-static void bind_scalar(const kj_learned *learned, const kj_learned_scalar *scalar,
+static void bind_scalar(const kj_launch_table *table, const kj_table_scalar *scalar,
                         const kjit_arg *argument, kj_bound *bound)
 {
-  *bound = learned->bound[scalar->index];
+  *bound = table->bound[scalar->index];
   bound->bits[0] = 0;
   (void)read_scalar(scalar, argument, &bound->bits[0]);
   (void)ki_decode_value(scalar->type, bound->bits, &bound->value);
-  bound->value.type = learned->bound[scalar->index].value.type; /* an untyped number is weak */
+  bound->value.type = table->bound[scalar->index].value.type; /* an untyped number is weak */
 }
 
-static inline void bind(const kj_learned *learned, uint32_t index, const kjit_arg *arguments,
+static inline void bind(const kj_launch_table *table, uint32_t index, const kjit_arg *arguments,
                         kj_bound *bound)
 {
-  for (uint32_t i = 0; i < learned->array_count; i++)
-    if (learned->arrays[i].index == index) {
-      bind_array(learned, &learned->arrays[i], &arguments[index], bound);
+  for (uint32_t i = 0; i < table->array_count; i++)
+    if (table->arrays[i].index == index) {
+      bind_array(table, &table->arrays[i], &arguments[index], bound);
       return;
     }
-  for (uint32_t i = 0; i < learned->scalar_count; i++)
-    if (learned->scalars[i].index == index) {
-      bind_scalar(learned, &learned->scalars[i], &arguments[index], bound);
+  for (uint32_t i = 0; i < table->scalar_count; i++)
+    if (table->scalars[i].index == index) {
+      bind_scalar(table, &table->scalars[i], &arguments[index], bound);
       return;
     }
-  *bound = learned->bound[index];
+  *bound = table->bound[index];
 }
 
 /* ---- relations between arrays ---- */
 
 /* Fast test for disjoint arrays: in the recorded address order, each array ends before the next
  * array begins. */
-static bool are_in_order(const kj_learned *learned, const span *spans)
+static bool are_in_order(const kj_launch_table *table, const span *spans)
 {
-  KJ_ASSERT(!learned->order_count || learned->order_count == learned->array_count);
-  for (uint32_t k = 1; k < learned->order_count; k++)
-    if (spans[learned->order[k - 1]].high > spans[learned->order[k]].low) return false;
-  return learned->order_count > 0;
+  KJ_ASSERT(!table->order_count || table->order_count == table->array_count);
+  for (uint32_t k = 1; k < table->order_count; k++)
+    if (spans[table->order[k - 1]].high > spans[table->order[k]].low) return false;
+  return table->order_count > 0;
 }
 
-static inline bool do_meet(const kj_learned_pair *pair, const span *spans)
+static inline bool do_meet(const kj_table_pair *pair, const span *spans)
 {
   const span *a = &spans[pair->i], *b = &spans[pair->j];
   return kj_do_meet(a->low, a->high, b->low, b->high);
 }
 
 /* Compares the relations if some recorded pairs overlap. */
-static __attribute__((noinline)) bool follow_overlaps(const kj_learned *learned,
+static __attribute__((noinline)) bool follow_overlaps(const kj_launch_table *table,
                                                       const kjit_arg *arguments, const span *spans)
 {
-  for (uint32_t k = 0; k < learned->pair_count; k++) {
-    const kj_learned_pair *pair = &learned->pairs[k];
+  for (uint32_t k = 0; k < table->pair_count; k++) {
+    const kj_table_pair *pair = &table->pairs[k];
     bool has_met = do_meet(pair, spans);
     if (has_met == (pair->relation == KJ_RELATION_DISJOINT)) return false;
     if (!has_met) continue;
     kj_bound a, b;
-    const kj_learned_array *x = &learned->arrays[pair->i], *y = &learned->arrays[pair->j];
-    bind_array(learned, x, &arguments[x->index], &a);
-    bind_array(learned, y, &arguments[y->index], &b);
+    const kj_table_array *x = &table->arrays[pair->i], *y = &table->arrays[pair->j];
+    bind_array(table, x, &arguments[x->index], &a);
+    bind_array(table, y, &arguments[y->index], &b);
     if (kj_relate(&a, &b) != (kj_relation)pair->relation) return false;
   }
   return true;
 }
 
-static inline bool follow_pairs(const kj_learned *learned, const kjit_arg *arguments,
+static inline bool follow_pairs(const kj_launch_table *table, const kjit_arg *arguments,
                                 const span *spans)
 {
   bool have_met = false;
-  if (learned->has_overlaps) return follow_overlaps(learned, arguments, spans);
-  if (are_in_order(learned, spans)) return true;
-  for (uint32_t k = 0; k < learned->pair_count; k++) have_met |= do_meet(&learned->pairs[k], spans);
+  if (table->has_overlaps) return follow_overlaps(table, arguments, spans);
+  if (are_in_order(table, spans)) return true;
+  for (uint32_t k = 0; k < table->pair_count; k++) have_met |= do_meet(&table->pairs[k], spans);
   return !have_met;
 }
 
 /* Returns whether the arrays match the tables and have the recorded relations. Writes their
  * addresses to the parameter block. */
-static __attribute__((noinline)) bool follow_arrays(const kj_learned *learned,
+static __attribute__((noinline)) bool follow_arrays(const kj_launch_table *table,
                                                     const kjit_stream *stream,
                                                     const kjit_arg *arguments, char *parameters)
 {
-  span spans[KJ_MOST_LEARNED];
-  KJ_ASSERT(learned->array_count <= KJ_MOST_LEARNED);
-  return (walk_arrays(learned, stream, arguments, parameters, spans) ||
-          follow_tensors(learned, stream, arguments, parameters, spans)) &&
-         (!learned->pair_count || follow_pairs(learned, arguments, spans));
+  span spans[KJ_MOST_TABLE_ARRAYS];
+  KJ_ASSERT(table->array_count <= KJ_MOST_TABLE_ARRAYS);
+  return (walk_arrays(table, stream, arguments, parameters, spans) ||
+          follow_tensors(table, stream, arguments, parameters, spans)) &&
+         (!table->pair_count || follow_pairs(table, arguments, spans));
 }
 
 static inline int64_t extent_of(const kjit_arg *argument, uint32_t dimension)
@@ -285,39 +284,39 @@ static inline int64_t extent_of(const kjit_arg *argument, uint32_t dimension)
   return is_in_line ? argument->value.array->line.extent : kj_tensor_of(argument)->shape[dimension];
 }
 
-static inline void write_extents(const kj_learned *learned, const kjit_arg *arguments,
+static inline void write_extents(const kj_launch_table *table, const kjit_arg *arguments,
                                  char *parameters)
 {
-  const kj_learned_extent *extent = learned->extents, *end = extent + learned->extent_count;
+  const kj_table_extent *extent = table->extents, *end = extent + table->extent_count;
   for (; extent < end; extent++)
     write_scalar(parameters + extent->to,
                  (uint64_t)extent_of(&arguments[extent->argument], extent->dimension),
                  extent->is_wide ? 8 : 4);
 }
 
-static inline bool is_on_device(const kjit_launch_config *config, const kj_learned *learned)
+static inline bool is_on_device(const kjit_launch_config *config, const kj_launch_table *table)
 {
-  const kjit_device *device = learned->device;
+  const kjit_device *device = table->device;
   const kjit_stream *stream = config->stream;
-  return kj_is_usable(device, (uint32_t)learned->place, learned->forks, stream) &&
-         (config->device ? config->device == device : stream || learned->is_default_device);
+  return kj_is_usable(device, (uint32_t)table->place, table->forks, stream) &&
+         (config->device ? config->device == device : stream || table->is_default_device);
 }
 
 /* Returns whether the call has the key of the specialization, provided that its shape matches as
  * well. Writes addresses, scalars and extents to the parameter block, and the inputs of the shape
  * after it. */
-static inline bool follow_arguments(const kj_learned *learned, const kjit_launch_config *config,
+static inline bool follow_arguments(const kj_launch_table *table, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
-  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_LEARNED_ROOM); /* assertions compare the blocks */
-  if (!learned || count != learned->argument_count || (count && !arguments) ||
-      config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS || !is_on_device(config, learned))
+  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_TABLE_ROOM); /* assertions compare the blocks */
+  if (!table || count != table->argument_count || (count && !arguments) ||
+      config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS || !is_on_device(config, table))
     return false;
-  memset(parameters + KJ_LEARNED_INPUTS, 0, KJ_LEARNED_ROOM - KJ_LEARNED_INPUTS);
-  if ((learned->array_count && !follow_arrays(learned, config->stream, arguments, parameters)) ||
-      !follow_scalars(learned, arguments, parameters) || !follow_same(learned, arguments))
+  memset(parameters + KJ_TABLE_INPUTS, 0, KJ_TABLE_ROOM - KJ_TABLE_INPUTS);
+  if ((table->array_count && !follow_arrays(table, config->stream, arguments, parameters)) ||
+      !follow_scalars(table, arguments, parameters) || !follow_same(table, arguments))
     return false;
-  write_extents(learned, arguments, parameters);
+  write_extents(table, arguments, parameters);
   return true;
 }
 
@@ -326,7 +325,7 @@ static inline bool follow_arguments(const kj_learned *learned, const kjit_launch
 /* Returns whether the stored shape applies: its launch had the same configuration, in a struct of
  * the same size, and the same shape inputs. */
 static inline bool is_known(const kj_known_shape *known, const kjit_specialization *specialization,
-                            const kj_learned *learned, const kjit_launch_config *config,
+                            const kj_launch_table *table, const kjit_launch_config *config,
                             const char *parameters)
 {
   const kjit_launch_config *before = &known->config;
@@ -334,9 +333,9 @@ static inline bool is_known(const kj_known_shape *known, const kjit_specializati
                rest = offsetof(kjit_launch_config, cluster),
                end = offsetof(kjit_launch_config, priority) + sizeof before->priority;
   uint64_t differs = 0, value;
-  KJ_ASSERT(learned->input_count <= KJ_MOST_SHAPE_INPUTS);
-  for (uint32_t i = 0; i < learned->input_count; i++) {
-    memcpy(&value, parameters + KJ_LEARNED_INPUTS + i * sizeof value, sizeof value);
+  KJ_ASSERT(table->input_count <= KJ_MOST_SHAPE_INPUTS);
+  for (uint32_t i = 0; i < table->input_count; i++) {
+    memcpy(&value, parameters + KJ_TABLE_INPUTS + i * sizeof value, sizeof value);
     differs |= value ^ known->inputs[i];
   }
   return known->specialization == specialization && !differs && !memcmp(before, config, first) &&
@@ -349,25 +348,25 @@ static void note_shape(kj_known_shape *known, const kjit_specialization *special
   kj_take_shape(known, specialization, call);
   known->specialization = specialization;
   known->config = *call->config;
-  memcpy(known->inputs, parameters + KJ_LEARNED_INPUTS, sizeof known->inputs);
+  memcpy(known->inputs, parameters + KJ_TABLE_INPUTS, sizeof known->inputs);
 }
 
 /* Computes the shape by the general rules, for arguments that have matched the tables, and binds
  * the arguments that it needs. *is_plain is set if the launch needs only its shape, which is then
  * stored in *known. Returns OTHER_WAY if the call has a different key or no valid shape. */
-static int decide(const kj_learned *learned, kjit_specialization *specialization, kj_call *call,
+static int decide(const kj_launch_table *table, kjit_specialization *specialization, kj_call *call,
                   const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
                   bool *is_plain)
 {
-  for (uint32_t i = 0; i < learned->shaping_count; i++)
-    bind(learned, learned->shaping[i], arguments, &call->bound[learned->shaping[i]]);
+  for (uint32_t i = 0; i < table->shaping_count; i++)
+    bind(table, table->shaping[i], arguments, &call->bound[table->shaping[i]]);
   if (kj_choose_shape(call, NULL) != KJIT_OK) return KJ_OTHER_WAY;
   call->facts = kj_find_facts_of(call, true);
-  if (call->facts != learned->facts ||
-      (learned->knows_block && memcmp(call->block, learned->block, sizeof learned->block)))
+  if (call->facts != table->facts ||
+      (table->knows_block && memcmp(call->block, table->block, sizeof table->block)))
     return KJ_OTHER_WAY;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
-  *is_plain = learned->is_plain && !call->has_nothing && !kj_has_interrupts(call->config) &&
+  *is_plain = table->is_plain && !call->has_nothing && !kj_has_interrupts(call->config) &&
               !kj_describe_launch(call, specialization, NULL).has_attributes;
   if (*is_plain) note_shape(known, specialization, call, call->parameters);
   return KJIT_OK;
@@ -375,21 +374,21 @@ static int decide(const kj_learned *learned, kjit_specialization *specialization
 
 /* Memory for decide(). */
 typedef struct memory {
-  kj_bound bound[KJ_MOST_LEARNED];
+  kj_bound bound[KJ_MOST_TABLE_ARRAYS];
   kj_shared_size shared[KJ_MOST_SHARED_ARRAYS + 1];
 } memory;
 
-static kj_call make_call(kjit_kernel *kernel, const kj_learned *learned,
+static kj_call make_call(kjit_kernel *kernel, const kj_launch_table *table,
                          const kjit_launch_config *config, char *parameters, memory *memory)
 {
   return (kj_call){ .kernel = kernel,
-                    .device = learned->device,
+                    .device = table->device,
                     .stream = config->stream,
                     .config = config,
                     .bound = memory->bound,
                     .shared = memory->shared,
                     .parameters = parameters,
-                    .parameter_room = KJ_LEARNED_BYTES };
+                    .parameter_room = KJ_TABLE_BYTES };
 }
 
 /* For assertions: returns whether the slow path would launch the same. */
@@ -408,35 +407,34 @@ static bool is_right(const kj_known_shape *known, kjit_specialization *specializ
 
 /* ---- the launch ---- */
 
-static inline int start_plainly(const kj_learned *learned, kjit_specialization *specialization,
+static inline int start_plainly(const kj_launch_table *table, kjit_specialization *specialization,
                                 const kj_known_shape *known, const kjit_launch_config *config,
                                 const kjit_arg *arguments, char *parameters,
                                 kj_diagnostics *diagnostics)
 {
-  KJ_ASSERT(
-    is_right(known, specialization, config, arguments, learned->argument_count, parameters));
+  KJ_ASSERT(is_right(known, specialization, config, arguments, table->argument_count, parameters));
   int result = kj_start_plainly(specialization, known, config->stream, parameters);
   return __builtin_expect(result, 0) ? (int)kj_retry_plainly(specialization, known, config->stream,
                                                              parameters, result, diagnostics)
                                      : KJIT_OK;
 }
 
-static kjit_status start(const kj_learned *learned, kj_call *call,
+static kjit_status start(const kj_launch_table *table, kj_call *call,
                          kjit_specialization *specialization, const kjit_arg *arguments,
                          kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
   if (call->has_nothing) return KJIT_OK;
-  for (uint32_t i = 0; i < learned->other_count; i++)
-    kj_marshal_parameter(call, &code->parameters[learned->others[i]], call->parameters);
+  for (uint32_t i = 0; i < table->other_count; i++)
+    kj_marshal_parameter(call, &code->parameters[table->others[i]], call->parameters);
   kj_pass_failure_record(code, specialization->failure_address, call->parameters);
-  KJ_ASSERT(kj_agrees(call, specialization, arguments, learned->argument_count));
+  KJ_ASSERT(kj_agrees(call, specialization, arguments, table->argument_count));
   return kj_start(call, specialization, diagnostics);
 }
 
 /* Launches if the shape is not known yet. */
 static __attribute__((noinline)) int
-launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
+launch_by_rules(const kj_launch_table *table, kjit_specialization *specialization,
                 const kjit_launch_config *config, const kjit_arg *arguments, char *parameters,
                 kj_known_shape *known, kj_diagnostics *diagnostics)
 {
@@ -444,16 +442,16 @@ launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
   kjit_kernel *kernel = specialization->kernel;
   /* the application uses another version of the headers */
   if (config->size_bytes != sizeof *config) return KJ_OTHER_WAY;
-  kj_call call = make_call(kernel, learned, config, parameters, &memory);
+  kj_call call = make_call(kernel, table, config, parameters, &memory);
   kj_known_shape unshared;
   bool is_plain = false;
-  KJ_ASSERT(kernel->parameter_count <= KJ_MOST_LEARNED);
+  KJ_ASSERT(kernel->parameter_count <= KJ_MOST_TABLE_ARRAYS);
   if (known == &kernel->recent[KJ_SHARED_SLOT].shape) known = &unshared;
-  int status = decide(learned, specialization, &call, arguments, known, diagnostics, &is_plain);
+  int status = decide(table, specialization, &call, arguments, known, diagnostics, &is_plain);
   if (status != KJIT_OK) return status;
-  return is_plain ? start_plainly(learned, specialization, known, config, arguments, parameters,
-                                  diagnostics)
-                  : (int)start(learned, &call, specialization, arguments, diagnostics);
+  return is_plain
+           ? start_plainly(table, specialization, known, config, arguments, parameters, diagnostics)
+           : (int)start(table, &call, specialization, arguments, diagnostics);
 }
 
 /* Launches a specialization that the caller holds. */
@@ -461,23 +459,22 @@ static inline int launch_held(kjit_specialization *specialization, const kjit_la
                               const kjit_arg *arguments, size_t count, kj_known_shape *known,
                               kj_diagnostics *diagnostics)
 {
-  const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
-  _Alignas(16) char parameters[KJ_LEARNED_ROOM];
+  const kj_launch_table *table = atomic_load_explicit(&specialization->table, memory_order_acquire);
+  _Alignas(16) char parameters[KJ_TABLE_ROOM];
   KJ_ASSERT(kj_is_held_here(specialization));
-  KJ_ASSERT(!learned || learned->device == specialization->device);
+  KJ_ASSERT(!table || table->device == specialization->device);
   /* captured launches take the slow path, because a graph keeps the arguments of the call */
   if (kj_is_captured(config->stream) ||
-      !follow_arguments(learned, config, arguments, count, parameters))
+      !follow_arguments(table, config, arguments, count, parameters))
     return KJ_OTHER_WAY;
-  return is_known(known, specialization, learned, config, parameters)
-           ? start_plainly(learned, specialization, known, config, arguments, parameters,
-                           diagnostics)
-           : launch_by_rules(learned, specialization, config, arguments, parameters, known,
+  return is_known(known, specialization, table, config, parameters)
+           ? start_plainly(table, specialization, known, config, arguments, parameters, diagnostics)
+           : launch_by_rules(table, specialization, config, arguments, parameters, known,
                              diagnostics);
 }
 
-int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
-                      const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
+int kj_launch_by_table(kjit_kernel *kernel, const kjit_launch_config *config,
+                       const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
   static const kjit_launch_config defaults = { .size_bytes = sizeof defaults };
   uint32_t own = kj_slot();
@@ -491,26 +488,25 @@ int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
   return status;
 }
 
-bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_config *config,
-                       const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block)
+bool kj_follow_table(kjit_specialization *specialization, const kjit_launch_config *config,
+                     const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block)
 {
-  const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
-  _Alignas(16) char parameters[KJ_LEARNED_ROOM];
+  const kj_launch_table *table = atomic_load_explicit(&specialization->table, memory_order_acquire);
+  _Alignas(16) char parameters[KJ_TABLE_ROOM];
   KJ_ASSERT(kj_is_held_here(specialization));
-  if (!learned || !learned->is_plain ||
-      !follow_arguments(learned, config, arguments, count, parameters))
+  if (!table || !table->is_plain || !follow_arguments(table, config, arguments, count, parameters))
     return false;
-  if (!is_known(known, specialization, learned, config, parameters)) {
+  if (!is_known(known, specialization, table, config, parameters)) {
     kj_diagnostics ignored = { 0 };
     memory memory;
-    kj_call call = make_call(specialization->kernel, learned, config, parameters, &memory);
+    kj_call call = make_call(specialization->kernel, table, config, parameters, &memory);
     bool is_plain = false;
-    (void)decide(learned, specialization, &call, arguments, known, &ignored, &is_plain);
+    (void)decide(table, specialization, &call, arguments, known, &ignored, &is_plain);
     kj_free_diagnostics(&ignored);
     if (!is_plain) return false;
   }
   KJ_ASSERT(is_right(known, specialization, config, arguments, count, parameters));
-  KJ_ASSERT(known->parameter_bytes <= KJ_LEARNED_BYTES);
+  KJ_ASSERT(known->parameter_bytes <= KJ_TABLE_BYTES);
   memcpy(block, parameters, known->parameter_bytes);
   return true;
 }
