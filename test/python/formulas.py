@@ -4,6 +4,7 @@ nulls, slices and chunks; columns that a formula cannot take."""
 
 import random
 import time
+import tracemalloc
 
 import kjit
 import numpy as np
@@ -269,6 +270,31 @@ def test_bools_joined():
     assert kjit.eval("where(c, b, False)", c=c, b=b).dtype == bool
 
 
+def test_out():
+    """out= is written in place, without a copy; columns that have memory in common with it are read before."""
+    count, n = 100_000, 1000
+    for kind in ("f8", "i8", "i4"):
+        for start, step in ((0, 1), (1, 1), (7, 1), (n // 2, 1), (3 * n, 1), (0, 2), (7, 2)):
+            memory = rng.integers(0, 100, 6 * n).astype(kind)
+            a, b, small = memory[:n], memory[7 : 7 + n], memory.view("i4")[10 : 10 + n]
+            out = memory[start : start + n * step : step]
+            for text in ("a + b * 0", "where(b > 50, a, b)", "b + small * 0"):
+                want = memory.copy()
+                given = {"a": a.copy(), "b": b.copy(), "small": small.copy()}
+                want[start : start + n * step : step] = eval(text, {**given, "where": np.where}).astype(kind)
+                shape = (10, -1) if step == 1 else -1
+                given = {"a": a.reshape(shape), "b": b.reshape(shape), "small": small.reshape(shape)}
+                assert kjit.eval(text, given, out=out.reshape(shape)).base is memory
+                assert np.array_equal(memory, want), (kind, start, step, text)
+    x, out = rng.random(count), np.empty(count)
+    kjit.eval("x + 1", out=out, x=x)
+    tracemalloc.start()
+    kjit.eval("x + 1", out=out, x=x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < out.nbytes // 4 and np.array_equal(out, x + 1), peak
+
+
 def test_functions():
     """numexpr's functions have the same names, except those of complex numbers, strings and reductions."""
     names = kjit._kjit.formula_functions()
@@ -464,6 +490,7 @@ for test in (
     test_pandas,
     test_refused,
     test_bools_joined,
+    test_out,
     test_functions,
     test_reductions,
     test_forms_of_pandas,

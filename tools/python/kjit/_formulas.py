@@ -343,6 +343,9 @@ class _Run:
         import numpy
 
         shape = self.shape
+        if out is not None and self._writes_to(out):
+            self._compute(out.reshape(-1))
+            return out
         values = numpy.empty(shape, dtypes.SCALARS[self.type].dtype)
         flags = self._compute(values.reshape(-1))
         if self.flags & _TEXT:
@@ -365,6 +368,27 @@ class _Run:
             if flags is None or (dates and "masked" not in kinds)
             else numpy.ma.MaskedArray(values, ~flags.reshape(shape))
         )
+
+    def _writes_to(self, out):
+        """Returns whether the formula can write its values to `out`, without memory of its own:
+        `out` has the layout of the result, and no column overlaps it. A column may have the same
+        memory, because each row is read before it is written."""
+        import numpy
+
+        if type(out) is not numpy.ndarray or self.flags & (_NULLABLE | _TEXT | _TIMESTAMP | _DURATION):
+            return False
+        if out.dtype != dtypes.SCALARS[self.type].dtype or out.shape != tuple(self.shape) or not out.flags.carray:
+            return False
+        begin, end = out.ctypes.data, out.ctypes.data + out.nbytes
+        for column, is_used in zip(self.columns, self.used):
+            bits = 1 if column.flags & _BITS else 8 * dtypes.SCALARS[column.type].dtype.itemsize
+            for values, validity, offset, count in column.chunks if is_used else ():
+                is_same = values + offset * bits // 8 == begin and bits == 8 * out.itemsize and count == out.size
+                for first, width in ((values, bits), (validity, 1)):
+                    low, high = first + offset * width // 8, first + ((offset + count) * width + 7) // 8
+                    if first and low < end and begin < high and not (first == values and is_same):
+                        return False
+        return True
 
     def _of_texts(self, codes, flags, out, table):
         """Returns a result of texts as the tables of the same library do."""
