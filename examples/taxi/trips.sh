@@ -1,5 +1,6 @@
 #!/bin/sh
-# trips.sh TRIPS.csv FOLDER: figures of a table of taxi trips, with kjit-run alone. Cells can be empty. Results are files in FOLDER:
+# trips.sh TRIPS.csv FOLDER: figures of a table of taxi trips, with kjit-run alone. The table is a CSV file with empty
+# cells, or a Parquet file with nulls, if kjit-run was built with Arrow's C++ library. Results are files in FOLDER:
 #   trips.csv     columns for each trip: cost with tip, speed in miles an hour (empty where it is unknown)
 #   hours.csv     for each hour of the day: trips, income
 #   prices.npy    dollars a mile in increasing order; infinite for trips without a fare or a distance
