@@ -1,5 +1,5 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-# RUN: env KJIT_DEVICE=cpu KJIT_CPU_DEVICES=2 %kjit-python %s 25
+# RUN: env KJIT_DEVICE=cpu:1 KJIT_CPU_DEVICES=2 %kjit-python %s 25
 """kjit.grad of random programs over whole arrays: broadcasting, reductions along axes, indices, products, choices, orders, joins. The same text
 runs in NumPy, and a central difference of it along a random direction is the expected derivative. Where JAX is installed, its gradients and
 its products with second derivatives are expected, too. An argument is the number of programs, and a second one the seed."""

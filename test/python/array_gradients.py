@@ -1,4 +1,5 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
+# RUN: env KJIT_DEVICE=cpu:1 KJIT_CPU_DEVICES=2 %kjit-python %s
 """kjit.numpy.grad: programs over arrays of NumPy and of kjit, against complex steps of the same programs in NumPy, and what is refused."""
 
 import kjit

@@ -1,5 +1,6 @@
 """Derivatives of funcs on the host: kjit.jvp, vjp, grad, value_and_grad, hvp, jacobian and hessian."""
 
+import inspect
 from typing import NamedTuple
 
 from . import _kjit
@@ -23,7 +24,9 @@ def make(word, function, numbers):
     of = function if isinstance(function, Derivative) else function_of(function, f"what kjit.{word} derives")
     names = of._parameters()
     for number in numbers:
-        if type(number) is not int or not 0 <= number < len(names):
+        if isinstance(number, (tuple, list)):
+            raise TypeError(f"kjit.{word} takes each number as an argument of its own, kjit.{word}(f, 0, 1), not {number!r}")
+        if type(number) is not int or number < 0 or number >= len(names) and not _takes_more(of):
             raise TypeError(f"kjit.{word}: {_name(of)}() has no parameter {number!r}; its parameters are 0 to {len(names) - 1}")
     if len(set(numbers)) < len(numbers):
         raise TypeError(f"kjit.{word}: a parameter is chosen twice")
@@ -31,6 +34,14 @@ def make(word, function, numbers):
     if key not in made:
         made[key] = Derivative(word, of, key[1])
     return made[key]  # the object keeps its compiled code
+
+
+def _takes_more(of):
+    """Returns whether a function is a program with *args, which is one parameter but any number of
+    arguments."""
+    innermost = of.innermost() if isinstance(of, Derivative) else of
+    takes_any = getattr(getattr(innermost.py_func, "__code__", None), "co_flags", 0) & inspect.CO_VARARGS
+    return bool(takes_any) and programs().is_program(innermost)
 
 
 def _name(function):

@@ -87,6 +87,9 @@ def _chosen(numbers, args, name):
             raise TypeError(f"{name} differentiates by argument {number}, but {args[number]!r} does not hold floats")
     chosen = tuple(sorted(set(numbers))) if numbers else tuple(i for i, x in enumerate(args) if holds_float(x))
     if not chosen:
+        whole = next((x for x in args if isinstance(x, (tuple, list, dict)) or hasattr(x, "__dataclass_fields__")), None)
+        if whole is not None:
+            raise TypeError(f"{name}: an argument is a {type(whole).__name__}; pass each array as an argument of its own")
         raise TypeError(f"{name}: no argument holds floats")
     return chosen
 
@@ -107,6 +110,9 @@ def _of_number(function, numbers, args, name):
 
 
 def _check_result(result, traced, name):
+    if result is None or isinstance(result, (tuple, list, dict)):
+        kind = "None" if result is None else f"a {type(result).__name__}"
+        raise TypeError(f"{name}: the function returns {kind}, not an array or a number")
     if getattr(result, "level", None) != traced[0].level:
         raise TypeError(f"{name}: the result of the function does not depend on the chosen arguments")
 
@@ -140,12 +146,9 @@ def vjp(function, numbers, args, name):
     results, given = (result, g) if isinstance(result, tuple) else ((result,), (g,))
     if not isinstance(given, tuple) or len(given) != len(results):
         raise TypeError(f"{name}: the function returns {len(results)} values, and the derivative by the result must be a tuple of as many")
-    pairs = []
-    for value, derivative in zip(results, given, strict=True):
-        if getattr(value, "level", None) == traced[0].level:
-            pairs.append((value, _tape.cotangent(value, derivative, name)))
+    pairs = _pairs(results, given, traced, name)
     if not pairs:
-        _check_result(None, traced, name)
+        _check_result(results[0], traced, name)
     values = tuple(_tape.at_level(value, traced[0].level) for value in results)
     return (values if isinstance(result, tuple) else values[0], *_tape.derivatives_of(pairs, traced))
 
@@ -185,35 +188,52 @@ def jvp(function, numbers, args, name):
 
 def hvp(function, numbers, args, name):
     """Returns the second derivatives times a direction for hvp(f)(*args, *directions)."""
+    _tape = _tape_module()
     own, chosen, directions = _directions(function, numbers, args, name)
 
     def gradient(*values):
         return _of_number(function, chosen, values, name)[1]
 
-    return _joined(vjp(gradient, chosen, (*own, tuple(directions)), name)[1:])
+    results, traced = _tape.run(gradient, own, chosen)
+    return _joined(_tape.derivatives_of(_pairs(results, directions, traced, name), traced))
 
 
-def _rows(compute, shape, like):
-    """Returns the results of `compute` for each unit vector of a shape, as an array that has the axes
-    of the unit vectors first."""
+def _pairs(results, derivatives, traced, name):
+    """Returns pairs of a result that depends on the chosen arguments, and the derivative by it."""
+    pairs = zip(results, derivatives, strict=True)
+    level, _tape = traced[0].level, _tape_module()
+    return [(x, _tape.cotangent(x, g, name)) for x, g in pairs if getattr(x, "level", None) == level]
+
+
+def _jacobian_of(result, traced):
+    """Returns the derivatives of each element of a result by one argument, with the axes of the
+    result first."""
     _tape = _tape_module()
-    return _tape.stacked([compute(unit) for unit in _tape.units(shape, like)], shape)
+    is_constant = getattr(result, "level", None) != traced[0].level
+    shape = tuple(getattr(result, "shape", ()))
+    rows = [_tape.derivatives_of([] if is_constant else [(result, unit)], traced)[0] for unit in _tape.units(shape, result)]
+    return _tape.stacked(rows, shape)
 
 
 def jacobian(function, numbers, args, name):
     """Returns the derivatives of each element of the result by each element of one argument."""
     chosen = _one(_chosen(numbers, args, name), name)
-    value = function(*args)
-    if isinstance(value, tuple):
+    result, traced = _tape_module().run(function, args, chosen)
+    if isinstance(result, tuple):
         raise TypeError(f"{name}: the function returns a tuple; derive its items one by one")
-    return _rows(lambda unit: vjp(function, chosen, (*args, unit), name)[1], getattr(value, "shape", ()), value)
+    _check_result(result, traced, name)
+    return _jacobian_of(result, traced)
 
 
 def hessian(function, numbers, args, name):
-    """Returns the second derivatives of a program by one argument, with the axes of the argument twice."""
+    """Returns the second derivatives of a program by one argument, with the axes of the argument
+    twice. The derivatives of a linear program are 0."""
     chosen = _one(_chosen(numbers, args, name), name)
-    x = args[chosen[0]]
-    return _rows(lambda unit: hvp(function, chosen, (*args, unit), name), getattr(x, "shape", ()), x)
+
+    def gradient(*values):
+        return _of_number(function, chosen, values, name)[1][0]
+
+    return _jacobian_of(*_tape_module().run(gradient, args, chosen))
 
 
 def _one(chosen, name):

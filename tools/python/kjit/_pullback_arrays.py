@@ -17,6 +17,24 @@ def zeros_as(x, shape, element):
     return made
 
 
+def beside(x, like):
+    """Returns an array in the memory of another one: a NumPy array, or a kjit array on its device.
+    Operations with a NumPy array run on the host or on the default device, so that operands and
+    derivatives of one operation can be in different memories. Returns any other object unchanged."""
+    import numpy
+
+    like = raw(like)
+    place, other = (getattr(a, "device", "cpu") if hasattr(a, "to_host") else "cpu" for a in (like, x))
+    is_of_kjit = hasattr(x, "to_host")
+    if not (is_of_kjit or isinstance(x, numpy.ndarray)) or not (hasattr(like, "to_host") or isinstance(like, numpy.ndarray)):
+        return x
+    if isinstance(like, numpy.ndarray):
+        return x.to_host() if is_of_kjit and other != "cpu" else x
+    if place == other:
+        return x
+    return x.to_device(place) if is_of_kjit else array(x, device=place)
+
+
 def index_array(x, count):
     """Returns the integers from 0 to count - 1, as an array of the same kind as x."""
     import numpy

@@ -6,8 +6,7 @@ import math
 
 from . import _folds
 from ._algorithms import computed, map
-from ._arrays import array
-from ._pullback_arrays import element_name, identity, index_array, repeated, times, zeros_as
+from ._pullback_arrays import beside, element_name, identity, index_array, repeated, times, zeros_as
 from ._traced import recorded
 
 # ---- slices ----
@@ -41,12 +40,6 @@ def rule_of_placed(part, count, axis, where, fill=0.0):
 # ---- gathers and sums by index ----
 
 
-def _beside(places, g):
-    """Returns indices in the memory of the array g."""
-    is_apart = hasattr(g, "to_host") and not hasattr(places, "to_host")
-    return array(places, device=g.device) if is_apart else places
-
-
 def _element_at(i, g, places, count):
     place = places[i]
     return g[place] if place >= 0 and place < count else 0.0
@@ -56,7 +49,7 @@ def _element_at(i, g, places, count):
 def taken_at(g, places, count):
     """Returns g[places] for an array g with one axis of `count` elements, and 0 for indices outside
     of it."""
-    return map(identity, computed(_element_at, places.shape[0], g, _beside(places, g), count))
+    return map(identity, computed(_element_at, places.shape[0], g, beside(places, g), count))
 
 
 def rule_of_taken_at(g, places, count):
@@ -73,7 +66,7 @@ def added_at(g, places, count):
     with an index outside of it are dropped."""
     made = zeros_as(g, (count + 1,), element_name(g))
     if places.shape[0]:
-        _folds.update_at(made, map(_place_within, _beside(places, g), count), map(identity, g))
+        _folds.update_at(made, map(_place_within, beside(places, g), count), map(identity, g))
     return made[:count]
 
 

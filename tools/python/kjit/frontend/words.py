@@ -49,8 +49,12 @@ class Word:
 class DerivativeWord(Word):
     """`kjit.grad` and related functions, which can also be called from Python with a function."""
 
-    def __call__(self, function, *numbers):
+    def __call__(self, function, *numbers, **options):
         from .. import _derivatives
+
+        if options:
+            option = next(iter(options))
+            raise TypeError(f"kjit.{self.name} has no option {option}; it takes a function and numbers of parameters, kjit.{self.name}(f, 0, 1)")
 
         return _derivatives.make(self.name, function, numbers)
 

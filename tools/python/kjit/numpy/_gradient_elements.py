@@ -152,6 +152,26 @@ def _logaddexp(x, y):
     return max(x, y) + kjit.log1p(kjit.exp(-abs(x - y)))
 
 
+def _remainder(x, y):
+    return x % y
+
+
+def _real(z):
+    return z.real
+
+
+def _imag(z):
+    return z.imag
+
+
+def _conjugate(z):
+    return z.conjugate()
+
+
+# Functions of complex numbers that are no ufuncs.
+PARTS = {"real": _real, "imag": _imag}
+
+
 def where(c, x, y):
     return x if c else y
 
@@ -162,13 +182,14 @@ FUNCTIONS = {
     _arcsin, "arccos": _arccos, "arctan": _arctan, "arcsinh": _arcsinh, "arccosh": _arccosh, "arctanh": _arctanh,
     "negative": _negative, "positive": _positive, "square": _square, "reciprocal": _reciprocal, "absolute": _absolute,
     "fabs": _fabs, "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "power": _power, "maximum":
-    _maximum, "minimum": _minimum, "arctan2": _arctan2, "hypot": _hypot, "logaddexp": _logaddexp,
+    _maximum, "minimum": _minimum, "arctan2": _arctan2, "hypot": _hypot, "logaddexp": _logaddexp, "remainder": _remainder,
+    "conjugate": _conjugate,
 }  # fmt: skip
 
 # Functions of kjit.numpy that have another name than the ufunc.
 OTHER_NAMES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "pow": "power",
+    "atanh": "arctanh", "pow": "power", "conj": "conjugate", "mod": "remainder",
 }  # fmt: skip
 
 # Functions of NumPy whose results are integers or flags.

@@ -7,8 +7,7 @@ import numpy
 
 from .. import _folds
 from .._algorithms import map
-from .._arrays import array
-from .._pullback_arrays import element_name, identity, reduced_to, zeros_as
+from .._pullback_arrays import beside, element_name, identity, reduced_to, zeros_as
 from .._traced import is_traced, raw
 from ._engine import Array
 from ._tape import Traced, as_array, at_level, by, level_of
@@ -90,22 +89,18 @@ def _is_basic(key):
 
 def element(x, key):
     """Returns x[key], where the key has integers, slices, and arrays of integers or flags."""
-    key = tuple(map_parts(key)) if isinstance(key, tuple) else _part(key)
+    key = tuple(_part(part, x) for part in key) if isinstance(key, tuple) else _part(key, x)
     if not _is_basic(key):
         return _gathered(x, lambda value: value[key])
     shape = x.shape
     return by(x, lambda value: value[key], lambda g: _placed(g, key, shape, raw(x)))
 
 
-def map_parts(key):
-    return (_part(part) for part in key)
-
-
-def _part(part):
-    """Returns one part of an index. A traced part is an error, because floats are no indices."""
+def _part(part, x):
+    """Returns one part of an index of the array x. A traced part is an error, because floats are no indices."""
     if is_traced(part):
         raise TypeError("kjit.grad: an index depends on the derived arguments; indices have no derivative")
-    return numpy.asarray(part) if isinstance(part, list) else part
+    return beside(numpy.asarray(part) if isinstance(part, list) else part, x)
 
 
 def _placed(g, key, shape, like):
@@ -113,7 +108,7 @@ def _placed(g, key, shape, like):
     if is_traced(g):
         return by(g, lambda value: _placed(value, key, shape, like), lambda h: h[key])
     made = zeros_as(like, shape, element_name(like))
-    made[key] = g
+    made[key] = beside(g, like)
     return made
 
 
@@ -143,15 +138,14 @@ def _scattered(g, places, shape, like):
 
 def _compact(g, like):
     """Returns a derivative as a new array with one axis, in the memory of `like`."""
-    if not isinstance(like, Array) or isinstance(g, Array):
-        return map(identity, g).reshape((-1,))
-    return array(numpy.ravel(g), device=like.device)
+    return map(identity, beside(g, like)).reshape((-1,))
 
 
 def _moving(name):
     def rule(x, *args, **keywords):
         def move(value):
-            return getattr(_space(value), name)(value, *args, **keywords)
+            moved = [beside(part, value) for part in args]
+            return getattr(_space(value), name)(value, *moved, **{word: beside(part, value) for word, part in keywords.items()})
 
         return _gathered(x, move)
 
@@ -177,7 +171,8 @@ def _concatenate(arrays, axis=0):
         arrays, axis = [ravel(x) for x in arrays], 0
     level = level_of(arrays)
     values = [at_level(x, level) for x in arrays]
-    space = _space(next((x for x in values if isinstance(raw(x), Array)), values[0]))
+    like = next((x for x in values if isinstance(raw(x), Array)), values[0])
+    values = [x if is_traced(x) else beside(as_array(x), like) for x in values]
     ends = numpy.cumsum([x.shape[axis] for x in values]).tolist()
     rank = len(values[0].shape)
 
@@ -189,7 +184,7 @@ def _concatenate(arrays, axis=0):
             found.append(g[tuple(cut)])
         return (found,)
 
-    return Traced(space.concatenate([as_array(x) for x in values], axis=axis), level, (arrays,), back)
+    return Traced(_space(like).concatenate(values, axis=axis), level, (arrays,), back)
 
 
 def _raised(x, axis):

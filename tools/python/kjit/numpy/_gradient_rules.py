@@ -12,7 +12,7 @@ from .._elementwise import Elementwise
 from .._traced import is_traced, raw, without_traces
 from . import _gradient_elements as elements
 from . import _gradient_moves as moves
-from ._tape import Traced, at_level, by, call, is_at_level, level_of, needed_of, take_part
+from ._tape import Traced, as_array, at_level, by, call, is_at_level, level_of, needed_of, take_part
 
 # ---- algorithms ----
 
@@ -198,9 +198,20 @@ def _sort(x, axis=-1, **keywords):
 # ---- products ----
 
 
+def _with_result(expression):
+    """Returns an expression of einsum with its result. If the result is not written, it has the letters
+    that occur once, in alphabetical order."""
+    if "->" in expression:
+        return expression
+    letters = expression.replace(" ", "").replace(",", "").replace("...", "")
+    dots = "..." if "..." in expression else ""
+    return f"{expression}->{dots}{''.join(sorted(x for x in set(letters) if letters.count(x) == 1))}"
+
+
 def _einsum(expression, *operands, **keywords):
     if keywords.keys() - {"optimize"}:
         raise no_rule(f"einsum with {', '.join(keywords)}=")
+    expression = _with_result(expression)
     level = level_of(operands)
     given = [at_level(x, level) for x in operands]
     chosen = [i for i, x in enumerate(operands) if is_at_level(x, level)]
@@ -276,6 +287,17 @@ def _astype(x, dtype, **keywords):
     return by(x, lambda value: value.astype(dtype, **keywords), lambda g: g.astype(before))
 
 
+def _part(name):
+    """Returns the rule of real or imag. An array of real numbers is its own real part."""
+
+    def rule(z):
+        if numpy.dtype(str(raw(z).dtype)).kind == "c":
+            return _map(elements.PARTS[name], z)
+        return z if name == "real" else z * 0.0
+
+    return rule
+
+
 def _trace(x):
     return _reduce("add", moves.FUNCTIONS["diagonal"](x), -1)
 
@@ -295,13 +317,19 @@ FUNCTIONS = {
     "cumsum": _scan("add"), "cumulative_sum": _scan("add"), "cumprod": _scan("mul"), "cumulative_prod": _scan("mul"),
     "sort": _sort, "diff": _diff, "where": _where, "clip": _clip,
     "matmul": _matmul, "dot": _dot, "einsum": _einsum, "tensordot": _tensordot, "outer": _outer, "inner": _inner, "vdot": _vdot,
-    "vecdot": _vecdot, "norm": _norm, "trace": _trace, "astype": _astype, **moves.FUNCTIONS,
+    "vecdot": _vecdot, "norm": _norm, "trace": _trace, "astype": _astype,
+    "real": _part("real"), "imag": _part("imag"), **moves.FUNCTIONS,
 }  # fmt: skip
 
 _METHODS = (
     "sum mean prod max min var std cumsum cumprod dot reshape ravel transpose swapaxes squeeze take repeat diagonal trace clip astype "
     "flatten sort"
 )
+_DISCRETE_METHODS = "argmax argmin argsort all any nonzero searchsorted round"
+
+
+def _discrete(name):
+    return lambda self, *args, **keywords: getattr(as_array(raw(self)), name)(*without_traces(args), **keywords)
 
 
 @functools.cache
@@ -310,6 +338,10 @@ def attach():
     for name in _METHODS.split():
         setattr(Traced, name, FUNCTIONS["ravel" if name == "flatten" else name])
     del Traced.sort  # the method of an array sorts in place
+    for name in _DISCRETE_METHODS.split():
+        setattr(Traced, name, _discrete(name))
+    Traced.real, Traced.imag = property(FUNCTIONS["real"]), property(FUNCTIONS["imag"])
+    Traced.conjugate = Traced.conj = lambda self: numpy.conjugate(self)
     Traced.T = property(moves.transpose)
     Traced.mT = property(FUNCTIONS["matrix_transpose"])
     Traced.copy = lambda self: self

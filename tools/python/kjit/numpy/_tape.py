@@ -14,8 +14,7 @@ import itertools
 import numpy
 
 from .. import _pullbacks
-from .._arrays import array
-from .._pullback_arrays import element_name, zeros_as
+from .._pullback_arrays import beside, element_name, zeros_as
 from .._traced import begin, is_traced, raw
 from ._engine import Array
 
@@ -55,7 +54,7 @@ class Traced(numpy.lib.mixins.NDArrayOperatorsMixin):
             "use kjit.numpy.where for conditions, and compute constants outside of the function"
         )
 
-    __bool__ = __float__ = __int__ = __complex__ = __index__ = __array__ = _refuse
+    __bool__ = __float__ = __int__ = __complex__ = __index__ = __array__ = item = tolist = _refuse
 
     def __setitem__(self, key, value):
         raise TypeError("kjit.grad: a value whose operations are recorded cannot be changed in place; make a new array by kjit.numpy.where")
@@ -129,20 +128,6 @@ def _collect(parents, derivatives):
             yield x, g
 
 
-def _beside(x, g):
-    """Returns a derivative on the device of the value x. Derivatives can be on another one, because
-    operations with a NumPy array run on the host or on the default device."""
-    value = x.value
-    if is_traced(value) or not isinstance(value, (numpy.ndarray, Array)) or not isinstance(g, (numpy.ndarray, Array)):
-        return g
-    place, other = getattr(value, "device", "cpu"), getattr(g, "device", "cpu")
-    if place == other:
-        return g
-    if isinstance(value, numpy.ndarray):
-        return g.to_host()
-    return as_array(g).to_device(place) if isinstance(g, Array) else array(g, device=place)
-
-
 def go_back(results):
     """Returns the derivatives by all values from which the results were computed, by the number of
     the value. results: pairs of a traced value and the derivative by it, all of one level."""
@@ -158,7 +143,7 @@ def go_back(results):
         derivatives = node.back(_completed(node, found.pop(number)))
         for x, g in _collect(node.parents, derivatives):
             if x.level == node.level:
-                g = _beside(x, g)
+                g = g if is_traced(x.value) else beside(g, x.value)
                 found[x.number] = _sum(found[x.number], g) if x.number in found else g
                 waiting[x.number] = x
     return found
