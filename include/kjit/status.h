@@ -355,23 +355,28 @@ typedef struct kjit_compile_limits {
 #define KJIT_NO_LIMIT UINT64_MAX
 
 /* Whether a launch that finds no code may run plain code. The compiler makes plain code with few
- * optimizations, in a fifth of the time. The launch runs it at once, while a background thread
- * compiles the best code. Later launches run the best code as soon as it is ready
- * (kjit_wait_background). With KJIT_LAUNCH_NO_WAIT, launches run the first code that is ready.
+ * optimizations, in a fifth of the time; for GPUs, the driver translates it with few optimizations
+ * as well. The launch runs it at once, while a background thread compiles the best code. Later
+ * launches run the best code as soon as it is ready (kjit_wait_background). With
+ * KJIT_LAUNCH_NO_WAIT, launches run the first code that is ready.
  *
  * Plain code can take 100 times as long to run as the best code. The launch of a long kernel can
  * therefore take longer with it than the compilation of the best code would have taken.
  *
- * Only CPU devices have plain code. There is none for launches that a stream captures, sealed
- * kernels, and contexts with debug information or kjit_config.target. Disk caches and blobs never
- * contain plain code. */
+ * There is no plain code for launches that a stream captures, sealed kernels, and contexts with
+ * debug information or kjit_config.target. On GPUs, there is also none for kernels without loops,
+ * which are compiled as fast without it; for kernels with wgmma, @cluster or grid_sync; for
+ * cooperative launches and launches with clusters; for modules with code of the application; and
+ * for contexts with compile_in_child. A launch whose block needs fewer registers than plain code
+ * uses waits for the best code. Disk caches and blobs never contain plain code. */
 typedef enum kjit_plain_code {
   KJIT_PLAIN_DEFAULT, /* the same as KJIT_PLAIN_NEVER */
   KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
   /* Plain code for kernels whose results have the same bits in both codes, except for the payloads
    * of NaNs. A kernel with products and sums of floats is not one of them, because the best code
    * may compute both with one rounding; nor is a kernel with @fastmath, or with functions on
-   * floats such as sin, min or max. */
+   * floats such as sin, min or max. On GPUs, launches with kjit_launch_config.threads get none,
+   * because kjit chooses their blocks by the registers of the code. */
   KJIT_PLAIN_EQUAL,
   /* Plain code for all kernels. Until the best code is ready, floats can differ from it in the last
    * bits, as they can between two machines. */
@@ -561,6 +566,12 @@ KJIT_API void kjit_stop_background(kjit_context *context);
  * its code reports the error. Errors: MISUSE (context is NULL, or a background thread calls),
  * FORKED. */
 KJIT_API kjit_status kjit_wait_background(kjit_context *context);
+
+/* Changes kjit_config.plain_code for launches that begin afterwards. Compilations that have begun
+ * are not affected. Any thread can call it. Errors: MISUSE (context is NULL, or an unknown value),
+ * FORKED. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_plain_code(kjit_context *context,
+                                                    kjit_plain_code plain_code);
 
 /* Counters of a context since its creation. */
 typedef struct kjit_statistics {

@@ -233,6 +233,13 @@ kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug 
                       (int)debug);
 }
 
+kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_code plain)
+{
+  if ((unsigned)plain <= KJIT_PLAIN_ALWAYS) return KJIT_OK;
+  return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                      "%s: plain_code %d is not a value of kjit_plain_code", call, (int)plain);
+}
+
 /* Copies the configuration and the structs that it points to into the context. Callback structs
  * must be complete, because a missing function would only be noticed when it is called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
@@ -265,11 +272,8 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
   config->compile_limits = &made->compile_limits;
   KJ_TRY(ki_verify_checks(made, call, config->checks));
   KJ_TRY(ki_verify_debug(made, call, config->debug));
-  if ((unsigned)config->plain_code > KJIT_PLAIN_ALWAYS)
-    return ki_fail_call(made, KJIT_ERROR_MISUSE,
-                        "%s: plain_code %d is not a value of "
-                        "kjit_plain_code",
-                        call, (int)config->plain_code);
+  KJ_TRY(ki_verify_plain(made, call, config->plain_code));
+  atomic_store(&made->plain_code, config->plain_code);
   if (ki_is_trust(config->trust)) return KJIT_OK;
   return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: trust %d is not a value of kjit_trust", call,
                       (int)config->trust);
@@ -298,6 +302,16 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
     return KJIT_ERROR_MEMORY;
   }
   *context = made;
+  return KJIT_OK;
+}
+
+kjit_status kjit_set_plain_code(kjit_context *context, kjit_plain_code plain_code)
+{
+  static const char call[] = "kjit_set_plain_code";
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  KJ_TRY(ki_verify_plain(context, call, plain_code));
+  atomic_store_explicit(&context->plain_code, plain_code, memory_order_relaxed);
   return KJIT_OK;
 }
 

@@ -35,6 +35,7 @@ struct kjit_context {
   kjit_device_allocator device_allocator;
   kjit_cache_store cache_store;
   kjit_compile_limits compile_limits; /* every field is a number or KJIT_NO_LIMIT */
+  _Atomic int plain_code;      /* kjit_plain_code: kjit_config.plain_code or kjit_set_plain_code */
   _Atomic uint64_t interrupts; /* number of kjit_interrupt calls; running compilations watch it */
   ki_types *types;
   ki_counters counters;
@@ -68,6 +69,7 @@ bool ki_is_trust(kjit_trust trust); /* checks a value from the application */
  * would silently omit a check. Errors: MISUSE. */
 kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks);
 kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug);
+kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_code plain);
 /* Whether code with KJIT_TRUST_DEFAULT is guest code, which is untrusted. */
 static inline bool ki_trusts_nobody(const kjit_context *context)
 {

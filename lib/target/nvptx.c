@@ -254,6 +254,43 @@ static void finish_unrolled(nvptx_emission *own)
                                        : "function(" UNROLLED "),globaldce");
 }
 
+/* Links the library of math functions. Returns whether the module contains functions of other
+ * languages, which have to be inlined. */
+static bool link_functions(nvptx_emission *own)
+{
+  kg_emission *e = &own->e;
+  bool has_externs = kg_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
+  if (own->state.asks_library || own->state.calls_library)
+    e->c->code->math_library = own->nvptx->library.kind;
+  if (e->lowering.kernel->modes.is_fastmath) kg_flush_subnormals(e->module);
+  return has_externs;
+}
+
+/* Inlines externs first if there are any. */
+static void run_after_inlining(nvptx_emission *own, bool has_externs, const char *pipeline)
+{
+  run(&own->e, has_externs ? kj_format(own->e.c->arena, "cgscc(inline),%s", pipeline) : pipeline);
+}
+
+/* Plain code keeps local arrays in memory and loops as they are. A kernel without loops is compiled
+ * as fast without it. Registers and blocks that the hardware counts must not differ: accumulators
+ * of wgmma have to stay in registers, and the blocks of a cooperative launch or of a cluster are
+ * resident together, which more registers could prevent. */
+static bool saves_time(const kg_emission *e)
+{
+  const nvptx_emission *own = (const nvptx_emission *)e;
+  return !is_straight(own) && !own->state.has_wgmma && !e->c->code->is_cooperative &&
+         !e->c->code->cluster[0] && kg_measure_emission(e) < KJ_SIZE_LARGE;
+}
+
+static void optimize_little(kg_emission *e)
+{
+  nvptx_emission *own = (nvptx_emission *)e;
+  bool has_externs = link_functions(own);
+  run_after_inlining(own, has_externs, LIBRARY "function(" EARLY "),globaldce");
+  kg_rewrite_for_ptx(e->module);
+}
+
 static void optimize(kg_emission *e)
 {
   nvptx_emission *own = (nvptx_emission *)e;
@@ -266,10 +303,7 @@ static void optimize(kg_emission *e)
       LIBRARY "function(" EARLY "," MANY_LOOPS "),globaldce" },
     { "function(" EARLY "," STRAIGHT ")", LIBRARY "function(" EARLY "," STRAIGHT "),globaldce" },
   };
-  bool has_externs = kg_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
-  if (own->state.asks_library || own->state.calls_library)
-    e->c->code->math_library = own->nvptx->library.kind;
-  if (e->lowering.kernel->modes.is_fastmath) kg_flush_subnormals(e->module);
+  bool has_externs = link_functions(own);
   int kind = is_straight(own) ? STRAIGHT_ON : has_many_loops(own) ? WITH_MANY_LOOPS : WITH_LOOPS;
   const char *pipeline = pipelines[kind][own->state.calls_library];
   kg_module_size size = kg_measure_emission(e);
@@ -279,8 +313,7 @@ static void optimize(kg_emission *e)
   if (size == KJ_SIZE_LARGE) pipeline = LIBRARY "function(" LARGE "),globaldce";
   if (size == KJ_SIZE_HUGE) pipeline = LIBRARY "function(" HUGE_ "),globaldce";
   if (kg_is_unoptimized(e)) pipeline = LIBRARY "globaldce";
-  if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
-  run(e, pipeline);
+  run_after_inlining(own, has_externs, pipeline);
   if (is_measured_again) finish_unrolled(own);
   own->is_dense =
     !own->is_large && !is_straight(own) &&
@@ -310,6 +343,8 @@ static void emit(kg_state *state, kt_compilation *c)
 {
   static const kg_emission_steps steps = { .lowering = &kl_nvptx_lowering_target,
                                            .optimize = optimize,
+                                           .saves_time = saves_time,
+                                           .optimize_little = optimize_little,
                                            .is_emitted_unoptimized = is_emitted_unoptimized,
                                            .prepare_unoptimized = prepare_unoptimized };
   if (c->request->stage == KJIT_STAGE_ASM || c->request->stage == KJIT_STAGE_OBJECT)

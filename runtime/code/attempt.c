@@ -102,6 +102,12 @@ static kjit_specialization *begin_plain(const kj_call *call, const kjit_speciali
   return begins ? plain : NULL;
 }
 
+bool kj_suits_plain(const kj_call *call, const kjit_specialization *plain)
+{
+  uint32_t most = plain->device_code.max_threads; /* 0 means any number */
+  return !most || (uint64_t)call->block[0] * call->block[1] * call->block[2] <= most;
+}
+
 /* Loads the plain code that was compiled for a PENDING entry, and queues the compilation of the
  * best code for it. Returns false if the plain code cannot be used. */
 static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics *diagnostics)
@@ -118,7 +124,7 @@ static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics 
   status = end_attempt(call, plain, status, &own);
   if (status == KJIT_OK) kj_copy_diagnostics(&own, diagnostics);
   kj_free_diagnostics(&own);
-  if (status != KJIT_OK) return false;
+  if (status != KJIT_OK || !kj_suits_plain(call, plain)) return false;
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   entry->plain = plain;
   entry->is_hopeless = true; /* cleared when a compilation succeeds */
@@ -134,7 +140,7 @@ static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics 
 static bool takes_plain(const kj_call *call, const kjit_specialization *entry)
 {
   return call->plain != KJ_PLAIN_NONE && entry->plain && atomic_load(&entry->state) != KJ_READY &&
-         atomic_load(&entry->plain->state) == KJ_READY;
+         atomic_load(&entry->plain->state) == KJ_READY && kj_suits_plain(call, entry->plain);
 }
 
 /* Compiles or loads the code of an entry that this thread has set to KJ_PENDING, and wakes the

@@ -182,6 +182,8 @@ void kj_abandon_entry(kjit_specialization *entry);
 bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
 /* Returns whether the specialization was made for plain code. Its key has one more bit. */
 bool kj_is_for_plain(const kjit_specialization *specialization);
+/* Returns whether loaded plain code can run the call: its registers allow the call's block. */
+bool kj_suits_plain(const kj_call *call, const kjit_specialization *plain);
 /* Compiles the call's kernel and loads the code into the specialization. Plain code is not
  * loaded. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,

@@ -102,20 +102,21 @@ enum {
   KJ_CU_JIT_INFO_LOG_BYTES = 4,
   KJ_CU_JIT_ERROR_LOG = 5,
   KJ_CU_JIT_ERROR_LOG_BYTES = 6,
+  KJ_CU_JIT_OPTIMIZATION_LEVEL = 7, /* 0 to 4, which is the default */
   KJ_CU_JIT_GENERATE_DEBUG_INFO = 11,
   KJ_CU_JIT_GENERATE_LINE_INFO = 13
 };
 
 /* Options of the driver's JIT compiler. Loading and linking use the same options, so that they
- * produce the same code. */
+ * produce the same code. Plain code is never linked. */
 enum { KJ_LOG_BYTES = 16384 };
 typedef struct kj_jit_options {
   unsigned count;
-  int names[3];
-  void *values[3];
+  int names[4];
+  void *values[4];
 } kj_jit_options;
-/* log has KJ_LOG_BYTES bytes. */
-kj_jit_options kj_make_jit_options(const kjit_device *device, char *log);
+/* log has KJ_LOG_BYTES bytes. is_plain: little optimization, see kjit_plain_code. */
+kj_jit_options kj_make_jit_options(const kjit_device *device, bool is_plain, char *log);
 /* Removes blank lines at the end of a log and returns its length. */
 size_t kj_trim_log(char *log);
 

@@ -20,7 +20,7 @@ static kjit_status report_log(char *log, const char *kernel_name, int result,
     length ? ":\n" : "; it left no log", log);
 }
 
-static kjit_status load_module(kjit_device *device, const void *image, const char *kernel_name,
+static kjit_status load_module(kjit_device *device, const kj_code *code, const char *kernel_name,
                                kj_diagnostics *diagnostics, void **module)
 {
   enum {
@@ -32,10 +32,11 @@ static kjit_status load_module(kjit_device *device, const void *image, const cha
   };
   char *log = calloc(1, KJ_LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kj_jit_options options = kj_make_jit_options(device, log);
+  kj_jit_options options = kj_make_jit_options(device, code->is_plain, log);
   int result;
   KJ_ASK_TWICE(result, device,
-               cuModuleLoadDataEx(module, image, options.count, options.names, options.values));
+               cuModuleLoadDataEx(module, code->data, options.count, options.names,
+                                  options.values));
   bool is_refused = result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU ||
                     result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION ||
                     result == JIT_COMPILER_NOT_FOUND;
@@ -93,16 +94,15 @@ static kjit_status allow_clusters(kjit_device *device, kj_device_code *function,
                        KJ_CU_FUNCTION_ANY_CLUSTER, 1);
 }
 
-static kjit_status load_function(kjit_device *device, const void *image, const char *entry,
-                                 const char *kernel_name, kj_diagnostics *diagnostics,
-                                 kj_device_code *function)
+static kjit_status load_function(kjit_device *device, const kj_code *code, const char *kernel_name,
+                                 kj_diagnostics *diagnostics, kj_device_code *function)
 {
   KJ_ASSERT(!function->module && !function->function);
   function->mark = kj_get_mark(device, kernel_name);
   if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  KJ_TRY(load_module(device, image, kernel_name, diagnostics, &function->module));
+  KJ_TRY(load_module(device, code, kernel_name, diagnostics, &function->module));
   kjit_status status = ASK_OF_KERNEL(device, function, diagnostics, cuModuleGetFunction,
-                                     &function->function, function->module, entry);
+                                     &function->function, function->module, code->entry);
   if (status == KJIT_OK) status = read_attributes(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_dynamic_shared(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_clusters(device, function, diagnostics);
@@ -121,7 +121,7 @@ kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *n
   (void)outside;
   *loaded = (kj_device_code){ 0 };
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = load_function(device, code->data, code->entry, name, diagnostics, loaded);
+  kjit_status status = load_function(device, code, name, diagnostics, loaded);
   kj_leave_device(device, previous);
   return status;
 }

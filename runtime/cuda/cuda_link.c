@@ -10,15 +10,24 @@
 /* ---- options of the driver's compiler; loading and linking use the same options, so that they
  * produce the same code ---- */
 
-kj_jit_options kj_make_jit_options(const kjit_device *device, char *log)
+static void add_option(kj_jit_options *options, int name, uintptr_t value)
 {
+  KJ_ASSERT(options->count < sizeof options->names / sizeof *options->names);
+  options->names[options->count] = name;
+  options->values[options->count++] = (void *)value; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+kj_jit_options kj_make_jit_options(const kjit_device *device, bool is_plain, char *log)
+{
+  enum { PLAIN_LEVEL = 1 };
   kjit_debug debug = device->context->config.debug;
-  int lines =
-    debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO;
-  return (
-    kj_jit_options){ .count = debug == KJIT_DEBUG_NONE ? 2 : 3,
-                     .names = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, lines },
-                     .values = { log, (void *)(uintptr_t)KJ_LOG_BYTES, (void *)(uintptr_t)1 } };
+  kj_jit_options options = { 0 };
+  add_option(&options, KJ_CU_JIT_ERROR_LOG, (uintptr_t)log);
+  add_option(&options, KJ_CU_JIT_ERROR_LOG_BYTES, KJ_LOG_BYTES);
+  if (debug == KJIT_DEBUG_FULL) add_option(&options, KJ_CU_JIT_GENERATE_DEBUG_INFO, 1);
+  if (debug == KJIT_DEBUG_LINES) add_option(&options, KJ_CU_JIT_GENERATE_LINE_INFO, 1);
+  if (is_plain) add_option(&options, KJ_CU_JIT_OPTIMIZATION_LEVEL, PLAIN_LEVEL);
+  return options;
 }
 
 /* Removes blank lines at the end of a log and returns its length. */
@@ -87,7 +96,7 @@ static kjit_status link_by_driver(kjit_device *device, const kj_link_input *inpu
   void *link = NULL;
   char *log = calloc(1, KJ_LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kj_jit_options options = kj_make_jit_options(device, log);
+  kj_jit_options options = kj_make_jit_options(device, false, log);
   kjit_status status = KJ_DRIVER(device, diagnostics, cuLinkCreate, options.count, options.names,
                                  options.values, &link);
   if (status == KJIT_OK) {

@@ -439,27 +439,45 @@ static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *d
   return is_missing && !is_general ? KJIT_ERROR_NO_COMPILER : status;
 }
 
-/* Decides which plain code a compilation for this call may give. A graph would keep plain code, and
- * a sealed kernel and a context without background threads could never replace it. */
-static kj_plain choose_plain(const kj_call *call)
+static kj_plain get_plain_kind(const kj_call *call)
 {
   static const kj_plain kinds[] = { [KJIT_PLAIN_DEFAULT] = KJ_PLAIN_NONE,
                                     [KJIT_PLAIN_NEVER] = KJ_PLAIN_NONE,
                                     [KJIT_PLAIN_EQUAL] = KJ_PLAIN_EQUAL,
                                     [KJIT_PLAIN_ALWAYS] = KJ_PLAIN_ANY };
+  return kinds[atomic_load_explicit(&call->kernel->context->plain_code, memory_order_relaxed)];
+}
+
+/* Returns whether a call has to run the best code. A graph would keep plain code. On a GPU, the
+ * shape of some launches depends on the registers of the code: the blocks that are resident
+ * together, and the block that kjit chooses for a number of threads, on which results may depend.
+ * Plain code is not linked with code of the application. */
+static bool needs_best(const kj_call *call)
+{
+  const kjit_launch_config *given = call->config;
   const kjit_config *config = &call->kernel->context->config;
-  kj_plain kind = kinds[config->plain_code];
-  bool needs_best = call->is_sealed || call->device->is_target ||
-                    config->debug != KJIT_DEBUG_NONE || kj_is_captured(call->stream);
-  if (kind == KJ_PLAIN_NONE || needs_best || kj_is_background_stopped(call->runtime))
-    return KJ_PLAIN_NONE;
-  return kind;
+  if (kj_is_captured(call->stream)) return true;
+  if (!call->device->operations->is_queued) return false;
+  bool is_equal = get_plain_kind(call) == KJ_PLAIN_EQUAL;
+  return (given->flags & KJIT_LAUNCH_COOPERATIVE) || given->cluster[0] || given->cluster[1] ||
+         given->cluster[2] || (given->threads && is_equal) || config->compile_in_child ||
+         kj_has_outside_code(call->kernel->module);
+}
+
+/* Decides which plain code a compilation for this call may give. A sealed kernel and a context
+ * without background threads could never replace plain code. */
+static kj_plain choose_plain(const kj_call *call)
+{
+  bool can_use = !call->is_sealed && !call->device->is_target &&
+                 call->kernel->context->config.debug == KJIT_DEBUG_NONE && !needs_best(call) &&
+                 !kj_is_background_stopped(call->runtime);
+  return can_use ? get_plain_kind(call) : KJ_PLAIN_NONE;
 }
 
 /* Returns whether the code that was found is plain and the call must not run it. */
 static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
 {
-  return found && kj_is_for_plain(found) && kj_is_captured(call->stream);
+  return found && kj_is_for_plain(found) && (needs_best(call) || !kj_suits_plain(call, found));
 }
 
 /* Runs code for fewer facts at once while better code is compiled in the background, up to the

@@ -56,6 +56,11 @@ typedef struct fake_driver {
   int input_types[FAKE_INPUT_TYPES]; /* of the first of them */
   /* the option for debug information that code was loaded and linked with */
   _Atomic int load_debug, link_debug;
+  /* plain code, which is loaded with an optimization level: registers of its threads, 0: as other
+   * code; whether it is refused; whoever looks at what is loaded, level -1 without the option */
+  int plain_registers;
+  bool refuse_plain;
+  void (*on_load)(const char *image, int level);
   int registers, extended; /* of a thread, 0: 32; launches with attributes */
   int local_bytes;         /* of a thread */
   unsigned attribute_count;
@@ -294,6 +299,14 @@ static int fake_debug_option(unsigned count, const int *options, void **values)
     if ((options[i] == 11 || options[i] == 13) && values[i]) found = options[i];
   return found;
 }
+/* CU_JIT_OPTIMIZATION_LEVEL, or -1 */
+static int fake_level(unsigned count, const int *options, void **values)
+{
+  for (unsigned i = 0; i < count; i++)
+    if (options[i] == 7) return (int)(intptr_t)values[i];
+  return -1;
+}
+static _Thread_local int fake_loaded_level; /* of this thread's last module */
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
                                    void **values)
 {
@@ -301,7 +314,9 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned co
   FAKE_NEEDS_MEMORY();
   for (unsigned i = 0; i < count && cuda.refuse_ptx; i++)
     if (options[i] == 5) snprintf(values[i], 64, "ptxas fatal   : bad PTX\n");
-  if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
+  fake_loaded_level = fake_level(count, options, values);
+  if (cuda.refuse_ptx || (cuda.refuse_plain && fake_loaded_level >= 0)) return CUDA_INVALID_PTX;
+  if (cuda.on_load) cuda.on_load(image, fake_loaded_level);
   cuda.is_machine_code = !strncmp(image, "\177ELF", 4); /* PTX ends with 0, as strings do */
   if (cuda.refuse_cubin && cuda.is_machine_code) return CUDA_NO_BINARY;
   cuda.modules++;
@@ -396,8 +411,10 @@ static int fake_cuFuncGetAttribute(int *value, int attribute, void *function)
 {
   (void)function;
   FAKE_CALL();
-  int registers = cuda.registers ? cuda.registers : 32;
-  *value = attribute == 0   ? (cuda.registers ? 65536 / registers / 32 * 32 : 512)
+  int given =
+        cuda.plain_registers && fake_loaded_level >= 0 ? cuda.plain_registers : cuda.registers,
+      registers = given ? given : 32;
+  *value = attribute == 0   ? (given ? 65536 / registers / 32 * 32 : 512)
            : attribute == 1 ? 1000
            : attribute == 3 ? cuda.local_bytes
            : attribute == 4 ? registers

@@ -15,6 +15,9 @@ typedef struct kl_nvptx_lowering {
   /* output: a called function has loops or branches, so that the loop passes are worth their
    * time */
   bool has_branches;
+  /* output: wgmma instructions use their accumulators while later instructions run, so that these
+   * have to stay in registers */
+  bool has_wgmma;
 } kl_nvptx_lowering;
 
 extern const kl_lower_target kl_nvptx_lowering_target;

@@ -247,6 +247,7 @@ LLVMValueRef kl_nvptx_wgmma(kl_lowering *l, const kt_expr *expr)
     w.has_fragment ? operands_text(l, first, count) : kj_format(l->c->arena, "$%u", first);
   args[count++] = kl_lower_expr(l, expr->args.items[1]);
   args[count++] = kl_zext(l, kl_lower_expr(l, expr->args.items[2]), l->i32);
+  ((kl_nvptx_lowering *)l->target_state)->has_wgmma = true;
   const char *kind = kt_mma_elements[w.operand].ptx, *result = kt_mma_elements[w.result].ptx;
   const char *text =
     kj_format(l->c->arena,
