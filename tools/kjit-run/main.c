@@ -42,6 +42,7 @@ static bool create_context(run *r)
   config.checks = r->options.checks;
   config.interruptible = r->options.interruptible;
   config.debug = r->options.debug;
+  config.plain_code = r->options.plain_code;
   config.compile_in_child = r->options.compiles_in_child;
   if (r->options.limits.size_bytes) config.compile_limits = &r->options.limits;
   config.cache_directory = cache;

@@ -172,7 +172,9 @@ static bool measure_moment(runner *r, uint64_t repeat, times *t)
 
 static bool measure_times(runner *r, uint64_t repeat, uint64_t count, times *t)
 {
-  if (!make_room(r->error, t, count ? count : 16) || !measure_next(r, repeat, t)) return false;
+  if (!make_room(r->error, t, count ? count : 16) || !measure_next(r, repeat, t) ||
+      !passed(r, kjit_wait_background(r->context), "waiting for the best code"))
+    return false;
   t->count = 0; /* discards the repetition for warming up */
   if (!count) return measure_moment(r, repeat, t);
   tool_progress("benchmarking, repetition", count);

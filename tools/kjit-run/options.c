@@ -32,6 +32,7 @@ enum option_key {
   KEY_INTERRUPTIBLE,
   KEY_IN_CHILD,
   KEY_COMPILE_LIMIT,
+  KEY_PLAIN_CODE,
   KEY_CACHE,
   KEY_NO_CACHE,
   KEY_CACHE_LIMIT,
@@ -137,6 +138,10 @@ static const struct argp_option option_table[] = {
     "(default no)",
     1 },
   TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 1),
+  { "plain-code", KEY_PLAIN_CODE, "never|equal|always", 0,
+    "Run plain code, which compiles faster, until the best code is compiled: equal for kernels "
+    "with the same bits in both, always for all kernels (default never)",
+    1 },
   { "lineinfo", KEY_LINEINFO, 0, 0, "Add source line numbers for debuggers and profilers", 1 },
   { "debug", KEY_DEBUG, 0, 0, "Add lines and variables for debuggers; do not optimize", 1 },
   { 0, 0, 0, 0, "Results", 2 },
@@ -247,6 +252,20 @@ static double parse_tolerance(struct argp_state *state, const char *option, cons
   return value;
 }
 
+/* Returns KJIT_PLAIN_DEFAULT for an unknown name. */
+static kjit_plain_code parse_plain_code(const char *text)
+{
+  static const struct {
+    const char *name;
+    kjit_plain_code value;
+  } rows[] = { { "never", KJIT_PLAIN_NEVER },
+               { "equal", KJIT_PLAIN_EQUAL },
+               { "always", KJIT_PLAIN_ALWAYS } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!strcmp(rows[i].name, text)) return rows[i].value;
+  return KJIT_PLAIN_DEFAULT;
+}
+
 static uint64_t parse_time(struct argp_state *state, const char *text)
 {
   char *end;
@@ -332,6 +351,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     options->compiles_in_child = !text || strcmp(text, "yes") == 0;
     if (!options->compiles_in_child && strcmp(text, "no") != 0)
       argp_error(state, "--compile-in-child: expected yes or no, not '%s'", text);
+    return 0;
+  case KEY_PLAIN_CODE:
+    options->plain_code = parse_plain_code(text);
+    if (options->plain_code == KJIT_PLAIN_DEFAULT)
+      argp_error(state, "--plain-code: expected never, equal or always, not '%s'", text);
     return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;

@@ -42,6 +42,7 @@ typedef struct run_options {
   uint32_t checks;        /* KJIT_CHECK_*; default: the usual checks, or none for benchmarks */
   bool has_checks;
   kjit_debug debug;
+  kjit_plain_code plain_code;
   kjit_compile_limits limits; /* size_bytes 0 means that no limit was given */
   uint64_t time_limit_ns;     /* time limit of a launch or call; 0 means none */
   int interruptible;          /* 0 or 1; -1 if not given */

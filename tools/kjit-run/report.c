@@ -86,8 +86,9 @@ void run_show_times(const run_steps *steps, const run_timing *timing)
 static void show_gpu_code(const kjit_specialization_info *i)
 {
   printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads "
-         "a block\n",
-         i->registers, i->shared_bytes, i->local_bytes, i->constant_bytes, i->max_threads);
+         "a block%s\n",
+         i->registers, i->shared_bytes, i->local_bytes, i->constant_bytes, i->max_threads,
+         i->is_plain ? ", plain code" : "");
 }
 
 /* Shows CPU code without a register count, which tells nothing because every kernel can use all
