@@ -22,10 +22,12 @@ _CHECKS = {
     "integer-division": 64,
     "float-division": 128,
 }
+_PLAIN = {"never": 1, "equal": 2, "always": 3}
 _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
 _lock = RLock()
 _contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
+_plain_code: str | None = None  # argument of set_plain_code
 peers: set[tuple[str, str]] = set()  # (device, peer): kernels on the device may use arrays of the peer
 # a kjit.cuda.memory.WorkMemory that allocates GPU memory for contexts; None means that libkjit
 # allocates it
@@ -80,6 +82,42 @@ def debug_level(debug):
     return _DEBUG[debug]
 
 
+def _plain_kind(kind, source):
+    if kind not in _PLAIN:
+        raise ValueError(f"{source}: expected {', '.join(map(repr, _PLAIN))}, not {kind!r}")
+    return _PLAIN[kind]
+
+
+def _initial_plain_code():
+    """Returns the number of kjit_plain_code for a new context: the argument of `set_plain_code`, or
+    else the environment variable KJIT_PLAIN_CODE, or else "never"."""
+    if _plain_code is not None:
+        return _PLAIN[_plain_code]
+    return _plain_kind(os.environ.get("KJIT_PLAIN_CODE") or "never", "KJIT_PLAIN_CODE")
+
+
+def set_plain_code(kind):
+    """Selects whether a first call runs plain code while the best code is compiled in the background.
+    Plain code compiles in a fifth of the time and can take 100 times as long to run. kind is "never"
+    (the default: a call waits for the best code), "equal" (plain code for kernels whose results have
+    the same bits in both), or "always" (for all kernels; until the best code is ready, floats can
+    differ in the last bits). It applies to all threads. The environment variable KJIT_PLAIN_CODE has
+    the initial value."""
+    global _plain_code
+    number = _plain_kind(kind, "set_plain_code")
+    with _lock:
+        _plain_code = kind
+        for found in [c for c in _contexts.values() if not c.is_forked]:
+            found.set_plain_code(number)
+
+
+def wait_background():
+    """Waits for compilations in the background, such as the best code after plain code. Call it before
+    a measurement, and before a short program ends, so that the best code gets into the disk cache."""
+    for found in [c for c in list(_contexts.values()) if not c.is_forked]:
+        found.wait_background()
+
+
 def has_contexts():
     """Returns whether libkjit has been used in this process."""
     return any(not found.is_forked for found in _contexts.values())
@@ -96,7 +134,9 @@ def context(checks=0, debug=0, interruptible=False):
         with _lock:
             found = _contexts.get(key)
             if found is None or found.is_forked:
-                made = _kjit.Context(*key, device_memory=device_memory, cpu_devices=cpu_devices())
+                made = _kjit.Context(
+                    *key, device_memory=device_memory, cpu_devices=cpu_devices(), plain_code=_initial_plain_code()
+                )
                 for device, peer in peers:
                     made.device(device).enable_peer_access(made.device(peer))
                 found = _contexts[key] = made

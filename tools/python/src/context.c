@@ -10,20 +10,20 @@ PyTypeObject *binding_context_type, *binding_device_type, *binding_module_type;
 
 /* ---- contexts ---- */
 
-/* Context(checks, debug, interruptible, cache_directory, device_memory, cpu_devices) */
+/* Context(checks, debug, interruptible, cache_directory, device_memory, cpu_devices, plain_code) */
 static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *names)
 {
   unsigned checks = 0, cpu_devices = 0;
-  int debug = 0, is_interruptible = 0;
+  int debug = 0, is_interruptible = 0, plain_code = KJIT_PLAIN_DEFAULT;
   const char *cache = NULL;
   PyObject *memory = Py_None;
   static char checks_name[] = "checks", debug_name[] = "debug", cache_name[] = "cache_directory",
               interruptible_name[] = "interruptible", memory_name[] = "device_memory",
-              cpu_name[] = "cpu_devices";
-  static char *keywords[] = { checks_name, debug_name, interruptible_name, cache_name, memory_name,
-                              cpu_name,    NULL };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|IipzOI", keywords, &checks, &debug,
-                                   &is_interruptible, &cache, &memory, &cpu_devices))
+              cpu_name[] = "cpu_devices", plain_name[] = "plain_code";
+  static char *keywords[] = { checks_name, debug_name, interruptible_name, cache_name,
+                              memory_name, cpu_name,   plain_name,         NULL };
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|IipzOIi", keywords, &checks, &debug,
+                                   &is_interruptible, &cache, &memory, &cpu_devices, &plain_code))
     return NULL;
   context_object *self = binding_new_object(type);
   if (!self) return NULL;
@@ -44,6 +44,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
                          .cache_directory = cache,
                          .interruptible = is_interruptible,
                          .cpu_devices = cpu_devices,
+                         .plain_code = (kjit_plain_code)plain_code,
                          .user = self->messages,
                          .on_print = binding_post_lines,
                          .on_stage = binding_post_stage,
@@ -244,6 +245,26 @@ static PyObject *leave_context(PyObject *object, PyObject *args)
   Py_RETURN_NONE;
 }
 
+static PyObject *set_plain_code(PyObject *object, PyObject *args)
+{
+  context_object *self = (context_object *)object;
+  int kind;
+  if (!PyArg_ParseTuple(args, "i", &kind)) return NULL;
+  kjit_status status = kjit_set_plain_code(self->context, (kjit_plain_code)kind);
+  if (binding_finish(self, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *wait_background(PyObject *object, PyObject *none)
+{
+  context_object *self = (context_object *)object;
+  (void)none;
+  kjit_status status;
+  BINDING_LONG(self, status = kjit_wait_background(self->context), .what = "compile");
+  if (binding_finish(self, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *begin_range(PyObject *object, PyObject *name)
 {
   const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
@@ -275,6 +296,10 @@ static PyMethodDef context_methods[] = {
   { "begin_range", begin_range, METH_O,
     "begin_range(name): begins a profiler range of this thread." },
   { "end_range", end_range, METH_NOARGS, "Ends the last profiler range that this thread began." },
+  { "set_plain_code", set_plain_code, METH_VARARGS,
+    "set_plain_code(kind): whether launches may run plain code, by the number of "
+    "kjit_plain_code." },
+  { "wait_background", wait_background, METH_NOARGS, "Waits for compilations in the background." },
   { "leave", leave_context, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
