@@ -158,6 +158,13 @@ for text in texts:
         if got[0] == "array" and np.array_equal(expected, expected.astype(got[1])):  # data types by the array API's rules differ from NumPy's
             equal_numpys((*got[:1], expected.dtype, *got[2:-1], np.ascontiguousarray(np.frombuffer(got[-1], got[1]).astype(expected.dtype)).tobytes()), expected, text)
 
+for form in FORMS.split():  # the result of a matrix in column-major order is in this order
+    for wanted in ("f8", "i8", "f4"):
+        make, host = formed((3, 4), "f8", form)
+        what = form, wanted, "astype"
+        got = same(lambda: make().astype(np.dtype(wanted)), lambda: kjit.Array.astype.python_function(make(), np.dtype(wanted)), what)
+        assert got[3] == tuple(stride // np.dtype(wanted).itemsize for stride in host.astype(wanted).strides) or form != "plain", (seed, what, got[3])
+
 # ---- new arrays ----
 
 CREATION = """zeros(5) | zeros((2, 3)) | zeros([2, 3]) | zeros(()) | zeros(0) | zeros(-1) | zeros((2, -1)) | zeros(2.0) | zeros(True) | zeros(np.int64(3)) | zeros((1,) * 9)
@@ -172,7 +179,7 @@ arange(True) | arange(5, None) | arange(1, 5, None) | arange(stop=3) | arange(0,
 arange(1, 2**63 - 1, 2**62) | eye(3) | eye(3, 4) | eye(4, 3, k=1) | eye(3, k=-2) | eye(3, k=7) | eye(3, k=-7) | eye(0) | eye(3, dtype="i4") | eye(-1) | eye(2, dtype="c16") | eye(3, None) | eye(2, 3, 1)
 asarray([1, 2, 3]) | asarray([1.5, 2]) | asarray([]) | asarray(()) | asarray([True, False]) | asarray([1, True]) | asarray((1.0, 2.0)) | asarray([2**63]) | asarray([2**70]) | asarray([[1], [2]])
 asarray([1.0, float("nan")]) | asarray([1, 2], dtype="f4") | asarray([300], dtype="u1") | asarray(5) | asarray("text") | asarray([1, 2], copy=False) | asarray([None]) | asarray([1j]) | array([1, 2])
-array([1.0, 2.0], dtype="f4") | array([1, 2], ndmin=2) | array((1, 2, 3), device="cpu") | array(obj=[1.0]) | asarray(obj=[1.0]) | array([1], copy=None) | zeros(20000) | asarray([-2**63])"""
+array([1.0, 2.0], dtype="f4") | array([1, 2], ndmin=2) | array((1, 2, 3), device="cpu") | array(obj=[1.0]) | asarray(obj=[1.0]) | array([1], copy=None) | zeros(5, shape=5) | zeros(5, "f4", dtype="f4") | zeros(20000) | asarray([-2**63])"""
 
 
 def create(text, space):
@@ -340,6 +347,26 @@ for name in [*FUNCTIONS, *FUNCTIONS, "concatenate", "hstack", "vstack", "stack",
 
         got, expected = outcome(lambda: function(*args())), outcome(lambda: through_table(*args()))
         assert got == expected, (seed, name, dtype, shape, got, expected)
+
+# ---- take and unique ----
+
+for turn in range(60):
+    make, host = formed(choice.choice([(5,), (3, 4), (100,)]), choice.choice("f4 f8 i4 u1 bool".split()), choice.choice(FORMS.split()))
+    places = generator.permutation(host.shape[0])[:4] - choice.choice([0, host.shape[0]])
+    got = same(lambda: knp.take(make(), knp.asarray(places)), lambda: knp.take.python_function(make(), knp.asarray(places)), (turn, "take"))
+    if host.ndim == 1:
+        equal_numpys(got, host.take(places), (turn, "take"))
+    options = {name: True for name in ("return_index", "return_inverse", "return_counts") if choice.random() < 0.4}
+    expected, made = np.unique(host, **options), np.unique(make(), **options)
+    for a, b in zip(made if options else [made], expected if options else [expected]):
+        assert isinstance(a, kjit.Array) and a.to_host().dtype == b.dtype and np.array_equal(a.to_host(), b, equal_nan=b.dtype.kind == "f"), (seed, turn, options, a, b)
+same(lambda: knp.take(knp.arange(5), knp.asarray([5])), lambda: knp.take.python_function(knp.arange(5), knp.asarray([5])), "an index out of bounds")
+
+for side in ("left", "right"):
+    for turn in range(4):  # the later calls repeat the algorithm of the first one
+        line, places = np.sort(numbers((30,), "f4")), numbers((9,), "f4")
+        assert knp.searchsorted(knp.asarray(line), knp.asarray(places), side=side).to_host().tolist() == np.searchsorted(line, places, side).tolist()
+        assert knp.searchsorted(knp.asarray(line), knp.asarray(places)).to_host().tolist() == np.searchsorted(line, places).tolist()
 
 # ---- attributes, pickling, hashes, references ----
 

@@ -207,15 +207,17 @@ static int read_key(const kjit_tensor *tensor, PyObject *const *items, Py_ssize_
 
 int binding_read_key(PyObject *array, PyObject *key, binding_layout *made)
 {
-  PyObject *items[2 * BINDING_MAX_RANK + 1] = { key };
+  PyObject *items[2 * BINDING_MAX_RANK + 1];
   Py_ssize_t count = 1;
+  items[0] = key;
   if (PyTuple_Check(key)) {
     count = PyTuple_Size(key);
     if (count > (Py_ssize_t)(sizeof items / sizeof *items)) return 0;
     for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(key, i);
   }
   int selected = count_selected(items, count);
-  *made = (binding_layout){ .offset = 0 };
+  made->offset = 0;
+  made->rank = 0;
   const kjit_tensor *tensor = selected < 0 ? NULL : binding_get_tensor(array);
   return tensor && read_key(tensor, items, count, selected, made);
 }

@@ -33,6 +33,7 @@ static const quick_row rows[] = {
   { "concat", quick_concat, 2, 0, { ONLY, "axis" } },
   { "stack", quick_stack, 2, 0, { ONLY, "axis" } },
   { "nonzero", quick_nonzero, 1, 0, { ONLY } },
+  { "take", quick_take, 2, 0, { ONLY, ONLY } },
   { "float", quick_float, 1, 0, { ONLY } },
   { "int", quick_int, 1, 0, { ONLY } },
   { "bool", quick_bool, 1, 0, { ONLY } },

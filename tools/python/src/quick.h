@@ -91,6 +91,7 @@ int quick_put_number(kjit_type type, PyObject *number, char *bytes);
 PyObject *quick_get(array_object *array, PyObject *key);
 int quick_set(array_object *array, PyObject *key, PyObject *value);
 
+PyObject *quick_take(const quick_call *call);
 PyObject *quick_float(const quick_call *call);
 PyObject *quick_int(const quick_call *call);
 PyObject *quick_bool(const quick_call *call);

@@ -119,11 +119,20 @@ void quick_copy(const quick_view *to, const quick_view *from)
   else copy_axes(to, to->first, from->first, from->strides, 0);
 }
 
+/* Doubles the filled part until all is filled, which memcpy does by the processor's vectors. */
+static void fill_dense(char *to, size_t size, const char *bytes, size_t element_bytes)
+{
+  memcpy(to, bytes, element_bytes);
+  for (size_t done = element_bytes; done < size; done *= 2)
+    memcpy(to + done, to, done < size - done ? done : size - done);
+}
+
 void quick_fill(const quick_view *to, const char *bytes)
 {
   static const int64_t zeros[BINDING_MAX_RANK];
   if (!to->count) return;
-  if (quick_is_dense(to)) copy_line(to->first, 1, bytes, 0, to->count, to->size_bytes);
+  if (quick_is_dense(to))
+    fill_dense(to->first, (size_t)to->count * to->size_bytes, bytes, to->size_bytes);
   else copy_axes(to, to->first, bytes, zeros, 0);
 }
 
@@ -367,6 +376,16 @@ PyObject *quick_get(array_object *array, PyObject *key)
       read_selection(array, key, &s) != QUICK_DONE)
     return NULL;
   return s.key.element == KJIT_BOOL ? select_by_mask(array, &s) : select_by_indices(array, &s);
+}
+
+/* take(x, indices) of a vector */
+PyObject *quick_take(const quick_call *call)
+{
+  PyObject *x = call->values[0], *indices = call->values[1];
+  if (!quick_is_array(x) || !quick_is_array(indices)) return NULL;
+  const kjit_tensor *tensor = binding_look_at_array(x);
+  int is_mask = binding_get_element((array_object *)indices) == KJIT_BOOL;
+  return tensor && tensor->rank == 1 && !is_mask ? quick_get((array_object *)x, indices) : NULL;
 }
 
 /* Stores a number for a key that is an array. */

@@ -83,7 +83,7 @@ def _arrays(name, args):
 # The functions that run one algorithm, which depends on the shapes and types of the arrays and not on
 # their elements. The extension repeats such a call without Python code.
 _REPEATED = frozenset(
-    "sum prod max min mean var std any all count_nonzero argmax argmin cumulative_sum cumulative_prod cumsum cumprod matmul vecdot dot".split()
+    "sum prod max min mean var std any all count_nonzero argmax argmin cumulative_sum cumulative_prod cumsum cumprod matmul vecdot dot searchsorted".split()
 )
 
 
@@ -91,7 +91,7 @@ _REPEATED = frozenset(
 _QUICK = {
     "reshape": ("reshape", 0), "ravel": ("ravel", 0), "flatten": ("flatten", 0), "transpose": ("transpose", 0), "squeeze": ("squeeze", 0),
     "expand_dims": ("expand_dims", 0), "concat": ("concat", 0), "hstack": ("concat", 1), "vstack": ("concat", 2), "stack": ("stack", 0),
-    "nonzero": ("nonzero", 0), "where": ("choice", None),
+    "nonzero": ("nonzero", 0), "take": ("take", 0), "where": ("choice", None),
 }  # fmt: skip
 
 
