@@ -298,8 +298,32 @@ static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl
   return (kl_complex_value){ kl_fptrunc(l, q.real, l->f32), kl_fptrunc(l, q.imaginary, l->f32) };
 }
 
+/* Divides as Python and Numba do, by Smith's method: both parts of the divisor are divided by the
+ * larger one. Signs of zeros and infinite results depend on the method. */
+static kl_complex_value divide_as_python(kl_lowering *l, kl_complex_value x, kl_complex_value y)
+{
+  LLVMValueRef is_real_larger =
+    kl_fcmp(l, LLVMRealOGE, kl_fabs(l, y.real), kl_fabs(l, y.imaginary));
+  LLVMValueRef largest = kl_select(l, is_real_larger, y.real, y.imaginary),
+               other = kl_select(l, is_real_larger, y.imaginary, y.real),
+               first = kl_select(l, is_real_larger, x.real, x.imaginary),
+               second = kl_select(l, is_real_larger, x.imaginary, x.real);
+  LLVMValueRef ratio = divide(l, other, largest);
+  LLVMValueRef size = add(l, largest, mul(l, other, ratio));
+  LLVMValueRef real = add(l, first, mul(l, second, ratio));
+  LLVMValueRef imaginary = kl_select(l, is_real_larger, sub(l, second, mul(l, first, ratio)),
+                                     sub(l, mul(l, first, ratio), second));
+  return (kl_complex_value){ divide(l, real, size), divide(l, imaginary, size) };
+}
+
+static bool has_numba_rules(const kl_lowering *l)
+{
+  return ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_NUMBA);
+}
+
 static kl_complex_value divide_complex(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
+  if (has_numba_rules(l)) return divide_as_python(l, x, y);
   if (l->frame->instance->modes.is_fastmath) return divide_plain(l, x, y);
   bool is_wide = LLVMTypeOf(x.real) == l->f32 && l->c->request->target.kind == KJ_TARGET_CPU;
   return recover(l, recover_quotient, x, y,
@@ -317,7 +341,10 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
   case KJIT_OP_SUB:
     z = (kl_complex_value){ sub(l, x.real, y.real), sub(l, x.imaginary, y.imaginary) };
     break;
-  case KJIT_OP_MUL: z = recover(l, recover_product, x, y, multiply_plain(l, x, y)); break;
+  case KJIT_OP_MUL:
+    z = multiply_plain(l, x, y);
+    if (!has_numba_rules(l)) z = recover(l, recover_product, x, y, z);
+    break;
   default: KJ_ASSERT(op == KJIT_OP_DIV); z = divide_complex(l, x, y);
   }
   return kl_join_complex(l, type, z);

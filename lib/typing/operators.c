@@ -314,6 +314,11 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
   if (kt_is_integer(s->c, value->type))
     return make_compare(s, KJIT_OP_NE, value, kt_new_integer(s, KJ_WEAK_INT, 0, value->location),
                         value->location);
+  if (s->has_numba_types && kt_is_tuple(s->c, value->type) && !kt_has_effect(value)) {
+    bool has_items = ki_type(s->c->types, value->type)->count > 0;
+    kt_drop_value(s, value);
+    return kt_new_integer(s, KJIT_BOOL, has_items, value->location);
+  }
   bool is_mask = kt_is_vector(s->c, value->type) && kt_part_type(s->c, value->type) == KJIT_BOOL;
   bool has_zero = kt_is_float(s->c, value->type) || kt_is_complex(s->c, value->type);
   const char *hint = is_mask    ? "; write `all(v)` or `any(v)`, or `select(v, x, y)`"

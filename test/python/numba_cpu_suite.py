@@ -33,10 +33,10 @@ FILES = """annotations array_attr array_manipulation array_constants array_exprs
     errormodels exceptions extended_arg fancy_indexing fastmath flow_control func_lifetime globals hashing indexing
     inlining interproc intwidth iteration literal_dispatch locals make_function_to_jit_function mandelbrot mathlib maxmin
     mixed_tuple_unroller multi3 nan nested_calls np_functions npdatetime num_threads numberctor numbers operators optional overlap parfors polynomial
-    practical_lowering_issues python_int range recarray_usecases record_dtype recursion return_values slices sort ssa storeslice svml
+    practical_lowering_issues python_int random range recarray_usecases record_dtype recursion return_values slices sort ssa storeslice svml
     tuples typeof ufuncs unicode_names unpack_sequence usecases vectorization_type_inference
     npyufunc.test_dufunc npyufunc.test_gufunc npyufunc.test_ufunc npyufunc.test_vectorize_decor npyufunc.test_errors
-    npyufunc.test_update_inplace""".split()
+    npyufunc.test_update_inplace npyufunc.test_ufuncbuilding""".split()
 
 
 def module_of(name):

@@ -8,9 +8,16 @@ import types
 from .. import _missing, _overloading, dtypes
 from .._errors import NotCompiledError
 from . import module as modules
-from . import closures, dates, library, mathematics, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
+from . import closures, dates, library, mathematics, named, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
 
 _FP8 = "kjit.cuda.fp8"  # only a program that imports this module has 8-bit floats
+
+# A tuple with another number of items cannot be assigned to these variables.
+_OF_COUNT = """
+func tuple_of_{count}(items) {{
+  let {names} = items
+  return items
+}}"""
 
 
 class Resolved:
@@ -40,8 +47,34 @@ class Calls:
                     item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
                     arguments.append(ast.copy_location(item, inner))
             else:
-                raise self.error(argument, "*args in a call must be a tuple display or the *args of this function")
+                arguments += self.items_for(node, argument)
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
+
+    def items_for(self, node, argument):
+        """Returns the items of a tuple whose type is not known yet, as many as the called function has parameters without an argument."""
+        others = len(node.args) - 1 + len(node.keywords)
+        thing = self.static_value(node.func)
+        python = getattr(thing, "py_func", thing)
+        code = getattr(python, "__code__", None)
+        is_one = sum(isinstance(a, ast.Starred) for a in node.args) == 1 and isinstance(argument.value, ast.Name)
+        is_fixed = code is not None and not code.co_flags & 0xC and not code.co_kwonlyargcount and not python.__defaults__
+        if not (self.is_typed and is_one and is_fixed and named.is_called(thing, node) and code.co_argcount > others):
+            raise self.error(
+                argument,
+                "*args in a call must be a tuple display, the *args of this function, or the name of a tuple for a function without defaults",
+            )
+        count = code.co_argcount - others
+        whole = self.whole_tuple(argument, count)
+        return [ast.copy_location(ast.Subscript(whole, ast.copy_location(ast.Constant(i), argument), ast.Load()), argument) for i in range(count)]
+
+    def whole_tuple(self, argument, count):
+        """Returns a call that gives the tuple, if it has `count` items. Otherwise the call does not compile."""
+        checked = words.Text(f"tuple_of_{count}", _OF_COUNT.format(count=count, names=", ".join(f"v{i}" for i in range(count))))
+        call = ast.Call(ast.Constant(checked), [argument.value], [])
+        for inner in ast.walk(call):
+            if not hasattr(inner, "lineno"):
+                ast.copy_location(inner, argument)
+        return call
 
     def call(self, node):
         """Returns the kernel IR text of a call. A result that may be None is a pair."""
@@ -59,6 +92,8 @@ class Calls:
                 return [self.source.place(node), f"{symbol}(", *self.expression(node.args[0].value), ")"]
             node = self.spread_out(node)
         thing = self.static_value(node.func)
+        if thing is getattr and len(node.args) == 2 and isinstance(self.static_value(node.args[1]), str):
+            return self.expression(ast.copy_location(ast.Attribute(node.args[0], self.static_value(node.args[1]), ast.Load()), node))
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
         overloads = _overloading.function_of(thing)

@@ -258,6 +258,8 @@ class Expressions(Forms):
     def of_Tuple(self, node):
         if not node.elts:
             raise self.error(node, "an empty tuple is not supported here")
+        if any(isinstance(item, ast.Starred) for item in node.elts):
+            return self.expression(_joined(node))
         return self.tuple_of(node, self.expression)
 
     def tuple_of(self, node, text_of):
@@ -287,3 +289,22 @@ class Expressions(Forms):
             raise self.error(node, "kernels do not support the matrix product of arrays; write the loops")
         place = self.source.operator_place(node.left, node.right, operator)
         return ["(", *self.expression(node.left), " ", place, operator, " ", *self.expression(node.right), ")"]
+
+
+def _joined(node):
+    """Returns a sum of tuples for a tuple display with starred items: `(1, *t)` is `(1,) + tuple(t)`."""
+    parts = []
+    for item in node.elts:
+        if isinstance(item, ast.Starred):
+            parts.append(ast.Call(ast.Constant(tuple), [item.value], []))
+        elif parts and isinstance(parts[-1], ast.Tuple):
+            parts[-1].elts.append(item)
+        else:
+            parts.append(ast.Tuple([item], ast.Load()))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = ast.BinOp(whole, ast.Add(), part)
+    for inner in ast.walk(whole):
+        if not hasattr(inner, "lineno"):
+            ast.copy_location(inner, node)
+    return whole

@@ -71,6 +71,14 @@ def _invert(a):
     return ~a
 
 
+def _pos(a):
+    return +a
+
+
+def _contains(items, x):
+    return x in items
+
+
 def _eq(a, b):
     return a == b
 
@@ -218,6 +226,8 @@ _OPERATORS = {
     "neg": _neg,
     "not_": _not,
     "invert": _invert,
+    "pos": _pos,
+    "contains": _contains,
     "eq": _eq,
     "ne": _ne,
     "lt": _lt,

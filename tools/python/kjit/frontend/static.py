@@ -156,6 +156,8 @@ class Names:
             base, key = self.value(node.value), self.value(node.slice)
             if isinstance(key, str) and key in _fields_of(base):
                 return base[key]
+            if isinstance(base, tuple) and type(key) is int and -len(base) <= key < len(base) and isinstance(base[key], str):
+                return base[key]  # for example the name of a field
             is_member = isinstance(base, enum.EnumMeta) and isinstance(key, str)
             return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
         if isinstance(node, ast.Call) and node.args and not node.keywords:

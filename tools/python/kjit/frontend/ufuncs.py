@@ -81,19 +81,28 @@ TRUTH = Text(
     "np_truth",
     """
 func np_truth(a) {
+  if is_tuple(a) { return len(a) != 0 }
   if is_complex(dtype(a)) { return a.real != 0 or a.imag != 0 }
   if dtype(a) == bool { return a }
   return a != 0
 }""",
 )
-# A quotient without a check for division by zero: NumPy's floats have infinities and NaNs.
+# A quotient without a check for division by zero: NumPy's floats have infinities and NaNs. NumPy divides complex numbers by
+# Smith's method.
 _QUOTIENT = Text(
     "np_quotient",
     """
 func np_quotient(x, y) {
   if is_complex(dtype(x)) {
     if y == 0 { return dtype(x)(quotient(x.real, abs(y.real)), quotient(x.imag, abs(y.real))) }
-    return x / y
+    if abs(y.real) >= abs(y.imag) {
+      let r = quotient(y.imag, y.real)
+      let s = quotient(dtype(r)(1), y.real + y.imag * r)
+      return dtype(x)((x.real + x.imag * r) * s, (x.imag - x.real * r) * s)
+    }
+    let r = quotient(y.real, y.imag)
+    let s = quotient(dtype(r)(1), y.imag + y.real * r)
+    return dtype(x)((x.real * r + x.imag) * s, (x.imag * r - x.real) * s)
   }
   return quotient(x, y)
 }""",
