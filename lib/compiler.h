@@ -91,15 +91,6 @@ typedef struct kj_target {
   uint32_t vector_bytes; /* size of the widest access or register; the compiler fills it in */
 } kj_target;
 
-/* Replaces KJIT_CHECK_DIVISION by the two flags that it stands for, so that equal checks have equal
- * bits in keys and in the compiler. */
-enum { KJ_CHECK_DIVISIONS = KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION };
-static inline uint32_t kj_spell_out_checks(uint32_t checks)
-{
-  if (checks & KJIT_CHECK_DIVISION) checks |= KJ_CHECK_DIVISIONS;
-  return checks & ~(uint32_t)KJIT_CHECK_DIVISION;
-}
-
 /* Which plain code an answer may contain. Plain code is made with few optimizations, in much less
  * time than the best code. Only the code of a kernel for a launch can be plain. */
 typedef enum kj_plain {

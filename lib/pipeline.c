@@ -44,7 +44,7 @@ static bool is_INTERRUPTIBLE(const kt_compilation *c)
 }
 static bool is_CHECKED(const kt_compilation *c)
 {
-  return c->request->checks & (KJIT_CHECK_BOUNDS | KJ_CHECK_DIVISIONS);
+  return c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION);
 }
 /* If a load can fail, stores before it must still be executed. A pass may move loads only if no
  * thread can fail. */
@@ -155,7 +155,7 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   target->emit(compiler->states[request->target.kind], c);
 }
 
-/* Returns the request with explicit checks and vector size. Code of guests gets the bounds checks
+/* Returns the request with the vector size. Code of guests gets the bounds checks
  * even if the application does not ask for them. */
 static kj_compile_request make_own_request(const kj_compiler *compiler,
                                            const kj_compile_request *given)
@@ -163,7 +163,6 @@ static kj_compile_request make_own_request(const kj_compiler *compiler,
   kj_compile_request own = *given;
   kj_target_kind kind = own.target.kind;
   own.target.vector_bytes = targets[kind]->vector_bytes(compiler->states[kind], &own.target);
-  own.checks = kj_spell_out_checks(own.checks);
   if (own.module->has_guest) own.checks |= KJIT_CHECK_BOUNDS;
   return own;
 }

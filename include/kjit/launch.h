@@ -75,7 +75,7 @@ typedef enum kjit_arg_kind {
   KJIT_ARG_FUNCTION,
   /* value.address points to a value of type */
   KJIT_ARG_BY_ADDRESS,
-  /* value.items points to the items of a tuple; their number is in reserved */
+  /* value.items points to the items of a tuple; their number is in count */
   KJIT_ARG_TUPLE
 } kjit_arg_kind;
 /* How a launch on a GPU copies a host array. AUTO follows the reads and writes of the kernel. OUT
@@ -96,7 +96,7 @@ typedef struct kjit_arg {
   uint8_t kind;   /* see kjit_arg_kind */
   uint8_t access; /* see kjit_access */
   /* number of items in a tuple, otherwise 0 */
-  uint16_t reserved;
+  uint16_t count;
   /* type of a value or of tensor elements; KJIT_ANY means the element type of the tensor */
   kjit_type type;
   union {
@@ -119,7 +119,7 @@ static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
   kjit_arg a;
   a.kind = (uint8_t)kind;
   a.access = 0;
-  a.reserved = 0;
+  a.count = 0;
   a.type = type;
   a.value.u = 0;
   return a;
@@ -192,7 +192,7 @@ static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_m
  * returns; items can be NULL if count is 0. Kernels with tuple parameters such as `box: (_,
  * f32[:])` take tuples, in prepared launches as well. kjit_set_prepared_argument counts each item
  * of a tuple as an argument. */
-static inline kjit_arg kjit_arg_tuple(const kjit_arg *items, uint16_t count) { kjit_arg a = kjit_make_arg(KJIT_ARG_TUPLE, KJIT_ANY); a.reserved = count; a.value.items = items; return a; }
+static inline kjit_arg kjit_arg_tuple(const kjit_arg *items, uint16_t count) { kjit_arg a = kjit_make_arg(KJIT_ARG_TUPLE, KJIT_ANY); a.count = count; a.value.items = items; return a; }
 /* Returns a copy of argument a with an access, which controls how a GPU launch copies a host
  * array. */
 static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }

@@ -263,26 +263,25 @@ enum {
   KJIT_CHECK_NONE = 0,
   /* array indices */
   KJIT_CHECK_BOUNDS = 1,
-  /* integer and float divisions by 0, and a `range` with step 0 */
-  KJIT_CHECK_DIVISION = 2,
+  /* Integer divisions by 0, which return 0 without the check, and a `range` with step 0, which has
+   * no iterations without the check. */
+  KJIT_CHECK_INTEGER_DIVISION = 2,
+  /* float and complex divisions by 0, which return an infinity or NaN without the check */
+  KJIT_CHECK_FLOAT_DIVISION = 4,
+  /* both checks of divisions */
+  KJIT_CHECK_DIVISION = 6,
   /* `assert` */
-  KJIT_CHECK_ASSERT = 4,
-  KJIT_CHECK_USUAL = 7, /* bounds, division and assert */
+  KJIT_CHECK_ASSERT = 8,
+  KJIT_CHECK_USUAL = 15, /* bounds, division and assert */
   /* A barrier that some threads in the block do not reach although they have not left the kernel.
    * This check and the next two exist only on the CPU. A GPU returns UNSUPPORTED. */
-  KJIT_CHECK_BARRIER = 8,
-  KJIT_CHECK_UNINITIALIZED = 16, /* reads of shared and local elements that were not written */
+  KJIT_CHECK_BARRIER = 16,
+  KJIT_CHECK_UNINITIALIZED = 32, /* reads of shared and local elements that were not written */
   /* Accesses to shared memory by two threads without a barrier between them, if one of them writes.
    * Two atomics do not race with each other. */
-  KJIT_CHECK_RACES = 32,
+  KJIT_CHECK_RACES = 64,
   /* all checks above */
-  KJIT_CHECK_ALL = 63,
-  /* The integer half of KJIT_CHECK_DIVISION: integer divisions by 0, which return 0 without the
-   * check, and a `range` with step 0, which has no iterations without the check. */
-  KJIT_CHECK_INTEGER_DIVISION = 64,
-  /* The floating-point half of KJIT_CHECK_DIVISION: float and complex divisions by 0,
-   * which return an infinity or NaN without the check. */
-  KJIT_CHECK_FLOAT_DIVISION = 128
+  KJIT_CHECK_ALL = 127
 };
 
 /* Trust in a source's author, which decides what the source may do

@@ -218,12 +218,12 @@ bool ki_is_trust(kjit_trust trust)
 
 kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks)
 {
-  uint32_t known = KJIT_CHECK_ALL | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
-  if (!(checks & ~known)) return KJIT_OK;
+  const uint32_t unknown = checks & ~(uint32_t)KJIT_CHECK_ALL;
+  if (!unknown) return KJIT_OK;
   return ki_fail_call(
     context, KJIT_ERROR_MISUSE,
     "%s: the checks 0x%x contain bits, 0x%x, that this version of kjit does not know", call, checks,
-    checks & ~known);
+    unknown);
 }
 
 kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug)

@@ -237,7 +237,8 @@ static void forget_stmt(void *data, kt_stmt *stmt)
 
 void kp_version_loops(kt_compilation *c)
 {
-  if (c->request->debug || !(c->request->checks & (KJIT_CHECK_BOUNDS | KJ_CHECK_DIVISIONS))) return;
+  if (c->request->debug || !(c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION)))
+    return;
   pass p = { .c = c };
   const kt_expr ***values = KJ_NEW_ARRAY(c->arena, const kt_expr **, c->instances.count);
   for (size_t i = 0; i < c->instances.count; i++) {

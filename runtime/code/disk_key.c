@@ -136,7 +136,7 @@ static void add_options(writer *w)
   begin_part(w, KJ_KEY_STAGE);
   kj_append_format(w->text, "%s\n", stage_name(request));
   begin_part(w, KJ_KEY_CHECKS);
-  kj_append_format(w->text, "%x\n", kj_spell_out_checks(request->checks));
+  kj_append_format(w->text, "%x\n", request->checks);
   put_number(w, KJ_KEY_INTERRUPTIBLE, request->is_interruptible);
   put_number(w, KJ_KEY_GUEST, module->has_guest);
   put_number(w, KJ_KEY_TENSOR_COPIES, module->has_tensor_copies);

@@ -168,8 +168,7 @@ static const char *quote(kj_arena *arena, const char *name)
 
 static uint32_t checked_divisions(const kjit_context *context)
 {
-  return context->config.checks &
-         (KJIT_CHECK_DIVISION | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION);
+  return context->config.checks & KJIT_CHECK_DIVISION;
 }
 
 static void start_writer(making *m, kj_buffer *body, kj_diagnostics *diagnostics, bool with_nulls,

@@ -38,11 +38,11 @@ static kjit_status walk_tuple(walk *w, const kjit_arg *tuple)
                   "a tuple");
   if (w->sign == w->end || *w->sign == KI_SHAPE_CLOSE)
     return refuse(w, w->depth ? "the end of a tuple" : "no more arguments", "a tuple");
-  if (tuple->reserved && !tuple->value.items)
+  if (tuple->count && !tuple->value.items)
     return refuse(w, "a tuple", "a tuple whose items are NULL");
   w->sign++;
   w->depth++;
-  KJ_TRY(walk_list(w, tuple->value.items, tuple->reserved));
+  KJ_TRY(walk_list(w, tuple->value.items, tuple->count));
   if (w->sign == w->end || *w->sign != KI_SHAPE_CLOSE)
     return refuse(w, "a tuple with more items", "its end");
   w->sign++;

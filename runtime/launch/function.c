@@ -348,8 +348,8 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
     described[i].facts = 0;
   }
   const kjit_config *options = &kernel->context->config;
-  KJ_TRY(get_code(kernel, described, kj_spell_out_checks(options->checks),
-                  options->interruptible != 0, diagnostics, &code));
+  KJ_TRY(
+    get_code(kernel, described, options->checks, options->interruptible != 0, diagnostics, &code));
   KJ_TRY(kj_check_limits(call, &code->code, diagnostics));
   return run(kernel, config.device, code, call->bound, f, diagnostics, result);
 }

@@ -44,7 +44,7 @@ static void make_structs(kjit_stream *stream)
   kjit_launch_config launch = { .size_bytes = sizeof launch, .grid = { 64 }, .stream = stream };
   kjit_statistics statistics = { .size_bytes = sizeof statistics };
   check(kjit_get_statistics(context, &statistics));
-  // CHECK: grid 64, checks 7
+  // CHECK: grid 64, checks 15
   printf("grid %u, checks %u\n", launch.grid[0], config.checks);
 }
 

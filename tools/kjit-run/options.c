@@ -317,11 +317,10 @@ static bool take_plain_option(run_options *options, int key, char *text, struct 
  * a `where`, so a division by 0 may be intended. */
 static uint32_t usual_checks(const run_options *options)
 {
-  const uint32_t division =
-    KJIT_CHECK_DIVISION | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
   if (options->bench || options->sweep) return KJIT_CHECK_NONE;
   for (size_t i = 0; i < options->step_count; i++)
-    if (options->steps[i].kind == RUN_STEP_FORMULA) return KJIT_CHECK_USUAL & ~division;
+    if (options->steps[i].kind == RUN_STEP_FORMULA)
+      return KJIT_CHECK_USUAL & ~(uint32_t)KJIT_CHECK_DIVISION;
   return KJIT_CHECK_USUAL;
 }
 

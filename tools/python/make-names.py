@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make-names.py SOURCE OUTPUT: kjit/_names.py, the names of built-ins and scalar types from the tables that the
-documentation is made from, and beside it the stubs, __init__.pyi."""
+documentation is made from and those of the checks from the header, and next to it the stubs, __init__.pyi."""
 import pathlib
 import re
 import sys
@@ -15,10 +15,13 @@ for row in tables.builtins():
     told = re.search(rf"^`{row['name']}\b[^`]*`.*\n  (.*)$", prose, re.MULTILINE)
     for name in [row["name"], *row["at other scopes"]]:
         builtins[name] = told[1] if told else ""
+# The names that kjit-run --check takes, too.
+checks = {name.lower().replace("_", "-"): int(bits)
+          for name, bits in re.findall(r"^  KJIT_CHECK_(\w+) = (\d+)", (source / "include/kjit/status.h").read_text(), re.MULTILINE)}
 types = [row[1] for row in tables.rows("include/kjit/types.def", "KJIT_ROW")]
 output.parent.mkdir(parents=True, exist_ok=True)
-output.write_text('"""Made by make-names.py from lib/ir/builtins.def and include/kjit/types.def."""\n'
-                  f"BUILTINS = {builtins!r}\nTYPES = {types!r}\n")
+output.write_text('"""Made by make-names.py from lib/ir/builtins.def, include/kjit/types.def and status.h."""\n'
+                  f"BUILTINS = {builtins!r}\nTYPES = {types!r}\nCHECKS = {checks!r}\n")
 
 # Writes stubs next to it, from which type checkers and editors know the names of the package.
 header = (source / "tools/python/kjit/stub.in.pyi").read_text()

@@ -9,19 +9,6 @@ from _thread import RLock, start_new_thread  # type: ignore[attr-defined]
 
 from . import _kjit
 
-_CHECKS = {
-    "none": 0,
-    "bounds": 1,
-    "division": 2,
-    "assert": 4,
-    "usual": 7,
-    "barrier": 8,
-    "uninitialized": 16,
-    "races": 32,
-    "all": 63,
-    "integer-division": 64,
-    "float-division": 128,
-}
 _PLAIN = {"never": 1, "equal": 2, "always": 3}
 _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
@@ -66,13 +53,15 @@ def check_bits(checks):
     """Returns the bits for a set of checks: a name, names separated by commas, or a list of names."""
     if checks is None or checks is False:
         return 0
+    from ._names import CHECKS
+
     if checks is True:
-        return _CHECKS["usual"]
+        return CHECKS["usual"]
     bits = 0
     for name in checks.split(",") if isinstance(checks, str) else checks:
-        if name not in _CHECKS:
-            raise ValueError(f"no check is called {name!r}; the checks are {', '.join(_CHECKS)}")
-        bits |= _CHECKS[name]
+        if name not in CHECKS:
+            raise ValueError(f"no check is called {name!r}; the checks are {', '.join(CHECKS)}")
+        bits |= CHECKS[name]
     return bits
 
 
