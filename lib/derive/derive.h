@@ -219,9 +219,9 @@ kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, k
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 /* Returns a pair: t times the derivative of each item by operand `index`. */
 kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* Changes a guard, t == 0 ? 0 : v for a product v of a derivative t, before it is derived itself.
- * The derivative of v by t is not 0 where t is 0, so v has to count there. The new guard is 0 only
- * where t is 0 and v is NaN, because another factor of v is infinite. Adds a statement that
+/* Changes a guard, t == 0 ? 0 : v for a factor t of v, such as a derivative, before it is derived
+ * itself. The derivative of v by t is not 0 where t is 0, so v has to count there. The new guard is
+ * 0 only where t is 0 and v is NaN, because another factor of v is infinite. Adds a statement that
  * computes v. */
 kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard);
 

@@ -170,13 +170,17 @@ static const kt_expr *source(const terms *k, size_t index)
   return node->from->kind == KJ_T_BUILTIN ? node->args[index]->from : node->nodes[index]->from;
 }
 
-static kt_expr *guard(const terms *k, kt_expr *value)
+/* Returns 0 if a factor of the value is 0, because another factor can be infinite. */
+static kt_expr *guard_by(const terms *k, kt_expr *factor, kt_expr *value)
 {
-  kt_expr *is_zero = binary(k, KJIT_OP_EQ, derivative(k), number(k, 0));
+  kt_expr *is_zero = binary(k, KJIT_OP_EQ, factor, number(k, 0));
   kt_expr *made = choose(k, is_zero, number(k, 0), value);
-  made->is_guard = made->kind == KJ_T_COND || made->kind == KJ_T_BUILTIN;
+  bool is_select = made->kind == KJ_T_BUILTIN && made->builtin->id == KJ_BUILTIN_SELECT;
+  if (made != value) made->is_guard = made->kind == KJ_T_COND || is_select;
   return made;
 }
+
+static kt_expr *guard(const terms *k, kt_expr *value) { return guard_by(k, derivative(k), value); }
 
 kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard)
 {
@@ -281,6 +285,7 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 #define IF(condition, x, y) choose(k, condition, x, y)
 #define HAS_LOG(x) has_log(k, x)
 #define GUARD(value) guard(k, value)
+#define GUARD_BY(factor, value) guard_by(k, factor, value)
 #define GUARD_UNLESS(condition, value) ((condition) ? (value) : guard(k, value))
 #define IS_NONZERO(index) is_nonzero(k, source(k, index))
 #define IS_NONNEGATIVE(index) \

@@ -234,8 +234,8 @@ struct kt_expr {
   bool is_left_out;
   kt_proof proof; /* proof state of the check in is_checked */
   bool is_power;  /* BINARY DIV that implements `**` or comes from lib/derive: not checked */
-  /* COND, BUILTIN select from lib/derive: is 0 if the derivative in the condition x == 0 or args[0]
-   * is 0, and otherwise .z or args[2], a product of this derivative. */
+  /* COND, BUILTIN select from lib/derive: is 0 if the number that the condition, x or args[0],
+   * compares with 0 is 0, and otherwise .z or args[2], a product of this number. */
   bool is_guard;
   bool is_kept; /* LOAD from lib/derive that saves a value to restore it; can be uninitialized */
   /* Set by inference. CONVERT, BINARY, UNARY: converts an untyped number, or an expression of

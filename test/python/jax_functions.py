@@ -67,6 +67,18 @@ def check_second():
     assert near(jax.grad(norm(made), (0, 1))(x, y), jax.grad(norm(wave_of_jax), (0, 1))(x, y))
 
 
+def check_minimum():
+    """Second derivatives where the first ones are 0, as at the minimum of a sum of squares."""
+    made = kjit.jax.function(lambda x, y: (kjit.log(x) - 1 / y + 1) ** 2 + (kjit.sqrt(x) - y) ** 2)
+
+    def of_jax(x, y):
+        return (jnp.log(x) - 1 / y + 1) ** 2 + (jnp.sqrt(x) - y) ** 2
+
+    one = jnp.asarray(1.0)
+    found = jax.jacrev(jax.grad(made, (0, 1)), (0, 1))(one, one)
+    assert near(found, jax.jacrev(jax.grad(of_jax, (0, 1)), (0, 1))(one, one)), found
+
+
 def check_tuples():
     made = kjit.jax.function(polar)
     r, angle = draw(5), draw(2, 5)
@@ -103,6 +115,7 @@ def check_refusals():
 check_refusals()
 check_values()
 check_second()
+check_minimum()
 check_tuples()
 check_vmap()
 check_float32()

@@ -370,6 +370,8 @@ class Derivative(Function):
                     f"{self.__name__}() differentiates with respect to `{names[number]}`, but {given[number]!r} is not a float; an int is a constant, so write 2.0"
                 )
         floats = self._numbers or tuple(i for i, x in enumerate(given) if holds_float(x))
+        if not floats and any(isinstance(x, (tuple, list)) for x in given):
+            raise TypeError(f"{self.__name__}() differentiates by numbers and arrays, not by tuples; pass each number as an argument of its own")
         if not floats:
             raise TypeError(f"{self.__name__}() has no argument that is a float; an int is a constant, so write 2.0")
         return floats
