@@ -18,10 +18,13 @@
 #ifndef KJIT_KJIT_HPP
 #define KJIT_KJIT_HPP
 
-/* GCC compares the parameters of templates with the program's global names. */
+/* GCC compares the parameters of templates with the program's global names. The inline functions of
+ * the C headers have casts of C. */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wcast-qual"
 #endif
 
 #include <kjit/cpp/algorithms.hpp>
