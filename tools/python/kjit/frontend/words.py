@@ -28,6 +28,16 @@ assert raise print and or not true false range grid_range block_range type""".sp
 RESERVED = KEYWORDS | frozenset(_names.TYPES) | frozenset(_names.BUILTINS)
 
 
+def _of_no_thread(word):
+    return None
+
+
+# Returns the object that a word stands for in the thread of the simulator that runs now, or None. A
+# debugger evaluates `cuda.threadIdx.x` and `cuda.grid(1)` outside of the kernel's rewritten code.
+# kjit.simulator replaces the function.
+in_simulator = _of_no_thread
+
+
 class Word:
     """A function or value of the kernel language, such as `kjit.grid` or `kjit.syncthreads`. It can be used in kernels only."""
 
@@ -39,11 +49,15 @@ class Word:
 
     def __getattr__(self, name):
         if name in ("x", "y", "z"):
+            simulated = in_simulator(self)
+            if simulated is not None:
+                return getattr(simulated, name)
             raise TypeError(f"kjit.{self.name}.{name} can be used in a kernel only")
         raise AttributeError(name)
 
     def __repr__(self):
-        return f"kjit.{self.name}"
+        simulated = in_simulator(self)
+        return f"kjit.{self.name}" if simulated is None else repr(simulated)
 
 
 class DerivativeWord(Word):
@@ -152,7 +166,10 @@ class Form:
         return parts
 
     def __call__(self, *args, **keywords):
-        raise TypeError(f"{self.name} can be used in a kernel only")
+        simulated = in_simulator(self)
+        if simulated is None:
+            raise TypeError(f"{self.name} can be used in a kernel only")
+        return simulated(*args, **keywords)
 
     def __repr__(self):
         return f"<{self.name} of kernels>"

@@ -53,8 +53,18 @@ class _Code(_functions._Compiled, _kjit.Function):
             raise _errors.KernelError(error.text or error.message, error.status) from None
 
 
+def _has_type(value):
+    """Returns whether compiled functions can take a value."""
+    try:
+        return bool(cuda_types.typeof(value).text)
+    except (TypeError, NotImplementedError):
+        return False
+
+
 def _compiled(function, values):
     """Returns the function that computes `function` for values of these types."""
+    if not isinstance(function, language.Form) and not all(map(_has_type, values)):
+        return lambda *values: arithmetic.typed(function(*values))  # of lists and texts, which only the interpreter has
     if len(values) > _MOST_PARAMETERS:
         name = getattr(function, "__name__", repr(function))
         raise TypeError(f"{name}() with {len(values)} arguments is not simulated: it can have {_MOST_PARAMETERS}")

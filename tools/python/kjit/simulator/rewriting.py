@@ -11,7 +11,8 @@ import numpy
 
 from .. import _errors, dtypes
 from ..frontend import source
-from . import arithmetic, words
+from ..frontend import words as language
+from . import arithmetic, debugging, words
 
 _PREFIX = "__kjit_"
 
@@ -62,7 +63,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, function, bound, rewritten):
         self.source = source.of(function)
-        self.rewritten, self.bound = rewritten, bound
+        self.rewritten, self.bound, self.outside = rewritten, bound, function.__code__.co_freevars
         self.namespace = dict(function.__globals__) | inspect.getclosurevars(function).nonlocals
         self._names = {}
 
@@ -222,6 +223,28 @@ class _Rewriter(ast.NodeTransformer):
         node = self.generic_visit(node)
         node.body.insert(0, ast.copy_location(ast.Expr(self.call(words.give_way, [], node.test)), node.test))
         return node
+
+    def visit_match_case(self, node):  # noqa: N802
+        """Leaves the pattern unchanged: Python accepts only literals and attributes in it."""
+        node.guard = node.guard and self.visit(node.guard)
+        node.body = [self.visit(part) for part in node.body]
+        return node
+
+    def visit_Global(self, node):  # noqa: N802
+        raise self.source.error(node, language.INSTEAD["Global"])
+
+    def visit_Nonlocal(self, node):  # noqa: N802
+        if any(name in self.outside for name in node.names):
+            raise self.source.error(node, language.INSTEAD["Nonlocal"])
+        return node
+
+    def visit_Expr(self, node):  # noqa: N802
+        """Adds to a call of breakpoint() or pdb.set_trace() that the debugger does not step into
+        kjit's own functions."""
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", None)
+        node = self.generic_visit(node)
+        return [node, *debugging.hiding(self, node)] if name in debugging.STARTS else node
 
     def visit_AnnAssign(self, node):  # noqa: N802
         """Removes annotations, which have no effect, as in Numba."""

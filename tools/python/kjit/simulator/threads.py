@@ -5,20 +5,22 @@ the loop of its block, which chooses the next thread."""
 import collections
 import contextvars
 import functools
+import sys
 
 import numpy
 
 from .. import _errors
+from . import debugging
 
 try:
     import greenlet
 except ImportError:
     raise ImportError("the simulator of kjit.cuda needs the package greenlet: pip install greenlet") from None
 
-_PACKAGE = __name__.rpartition(".")[0]
 WARP = 32
 # After this number of turns in which the threads of a block only yield, another block has its turn.
 _IDLE_TURNS = 64
+
 
 class Place:
     """A position, such as threadIdx."""
@@ -196,10 +198,15 @@ def position(thing):
     return tuple(int(e) for e in (thing.place.x, thing.place.y, thing.place.z))
 
 
+def _is_own(frame):
+    """Returns whether a frame runs a function of kjit."""
+    return (frame.f_globals.get("__name__") or "").partition(".")[0] == "kjit"
+
+
 def line_of(thread):
     """Returns the file and line of the program at which a thread waits."""
     frame = thread.greenlet.gr_frame
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+    while frame is not None and _is_own(frame):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
@@ -231,6 +238,8 @@ class Grid:
         try:
             self.function(*self.arguments, **self.keywords)
             return
+        except debugging.Quit:
+            raise
         except FloatingPointError as error:
             raised = DivisionByZero("division by zero").with_traceback(error.__traceback__)
         except Exception as error:
@@ -240,6 +249,8 @@ class Grid:
 
     def run(self):
         """Runs all threads. Raises the exception of the first thread that fails, or Deadlock."""
+        if sys.gettrace() is not None:
+            debugging.hide()
         with numpy.errstate(all="ignore", divide="raise" if self.is_debug else "ignore"):
             # Each greenlet has its own context, which contains NumPy's error settings.
             self.context = contextvars.copy_context()
@@ -272,7 +283,7 @@ def _place_of(trace):
     """Returns the file and the line of the program at which a traceback ends, or None."""
     found = None
     while trace is not None:
-        if not trace.tb_frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        if not _is_own(trace.tb_frame):
             found = trace.tb_frame.f_code.co_filename, trace.tb_lineno
         trace = trace.tb_next
     return found

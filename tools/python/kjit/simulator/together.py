@@ -5,9 +5,10 @@ the result of the operation for each thread."""
 import numpy
 
 from . import arithmetic
-from .threads import WARP, wait
+from .threads import NOW, WARP, wait
 
 _UINT32 = numpy.uint32
+
 
 def _truths(group):
     return [bool(t.request[2]) for t in group]
@@ -75,19 +76,24 @@ def of_block(name):
 
 def of_warp(name):
     """Returns the function for a warp operation that takes a mask and a value."""
-    return lambda mask, value: wait(name, _bits(mask), value)
+    return lambda mask, value: wait(name, _bits(mask, name), value)
 
 
-def _bits(mask):
-    return int(mask) & 0xFFFFFFFF
+def _bits(mask, name):
+    """Returns a mask as an integer. Raises ValueError if the calling lane is not in it, because GPUs
+    have no result for such a call."""
+    bits, thread = int(mask) & 0xFFFFFFFF, NOW.thread
+    if thread is not None and not bits >> thread.lane & 1:
+        raise ValueError(f"cuda.{name} has the mask {bits:#x}, and lane {thread.lane}, which calls it, is not in the mask")
+    return bits
 
 
 def shuffle(name):
-    return lambda mask, value, operand: wait(name, _bits(mask), (arithmetic.typed(value), operand))
+    return lambda mask, value, operand: wait(name, _bits(mask, name), (arithmetic.typed(value), operand))
 
 
 def syncwarp(mask=0xFFFFFFFF):
-    wait("syncwarp", _bits(mask))
+    wait("syncwarp", _bits(mask, "syncwarp"))
 
 
 # The mask of activemask(): the lanes that wait in it when no thread of the block can run.

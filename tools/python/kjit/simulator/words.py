@@ -353,6 +353,20 @@ def instead(thing):
     return thing
 
 
+def _in_simulator(word):
+    """Returns the object that a word of kjit.cuda stands for in the thread that runs now, or None.
+    Barriers and warp operations stay words, because a debugger must not wait in them."""
+    if NOW.thread is None or getattr(word, "name", "").removeprefix("cuda.") in together.ANSWERS:
+        return None
+    if place(word):
+        return getattr(NOW, place(word))
+    found = instead(word) if isinstance(word, language.Form) else word
+    return None if found is word else found
+
+
+language.in_simulator = _in_simulator
+
+
 def function_of(thing):
     """Returns the Python function inside a dispatcher or an njit function, or a plain function of
     the program. Returns None for other objects."""

@@ -1,0 +1,54 @@
+"""Debuggers in kernels: pdb and other debuggers that derive from bdb.Bdb do not step into kjit's own
+functions, such as those of operators, barriers and the loop over the threads."""
+
+import ast
+import bdb
+import sys
+
+# The functions that start a debugger, by their last name.
+STARTS = ("breakpoint", "set_trace")
+Quit = bdb.BdbQuit  # raised in the line of the program where the debugger is told to quit
+_OWN = frozenset(("kjit", "kjit.*"))
+
+
+def hide():
+    """Hides kjit's functions from a debugger that traces the current thread."""
+    debugger = getattr(sys.gettrace(), "__self__", None)
+    if isinstance(debugger, bdb.Bdb):
+        debugger.skip = _OWN | (debugger.skip or set())
+
+
+# The same as an expression without a call of a Python function, into which a debugger that has just
+# been started would step.
+_TEMPLATE = ast.parse(
+    "SET(GETTRACE().__self__, 'skip', OWN | (GETTRACE().__self__.skip or EMPTY))"
+    " if IS(GET(GETTRACE(), '__self__', NONE), BDB) else NONE",
+    mode="eval",
+).body
+_NAMES = {
+    "SET": setattr, "GET": getattr, "IS": isinstance, "GETTRACE": sys.gettrace, "BDB": bdb.Bdb, "OWN": _OWN, "EMPTY": frozenset(), "NONE": None,
+}
+
+
+class _Placed(ast.NodeTransformer):
+    """Copies the template to the location of a node."""
+
+    def __init__(self, rewriter, node):
+        self._rewriter, self._node = rewriter, node
+
+    def visit(self, node):
+        if isinstance(node, ast.Name):
+            return self._rewriter.name(_NAMES[node.id], self._node)
+        made = type(node)(**{name: self._part(value) for name, value in ast.iter_fields(node)})
+        return ast.copy_location(made, self._node)
+
+    def _part(self, value):
+        if isinstance(value, list):
+            return [self._part(item) for item in value]
+        return self.visit(value) if isinstance(value, ast.AST) else value
+
+
+def hiding(rewriter, node):
+    """Returns the statements that follow a statement that starts a debugger, as a list. Their
+    location is that of the statement, so that the debugger does not stop at them."""
+    return [ast.copy_location(ast.Expr(_Placed(rewriter, node).visit(_TEMPLATE)), node)]
