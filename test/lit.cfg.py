@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %numba-python (one that has Numba, with the package kjit), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, x86, numpy, greenlet, pyarrow, arrow (kjit-run reads Parquet and Arrow files), numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, x86, numpy, greenlet, pyarrow, arrow (kjit-run reads Parquet and Arrow files), numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, ncu, nsys, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
 import glob
 import os
 import platform
@@ -41,6 +41,8 @@ numba_python = next((python for python in [config.kjit_python, os.path.join(sour
 devices = answers(kjit_run, "--devices") or ""
 compute_sanitizer = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
 cuda_gdb = shutil.which("cuda-gdb") or next(iter(glob.glob("/usr/local/cuda*/bin/cuda-gdb")), None)
+ncu, nsys = (shutil.which(name) or next(iter(sorted(glob.glob(f"/usr/local/cuda*/bin/{name}") + glob.glob(f"/opt/nvidia/nsight-*/*/{place}"))), None)
+             for name, place in (("ncu", "ncu"), ("nsys", "bin/nsys")))
 fact_report = b"an assumption of the compiled code does not hold"  # a text that only libraries with assertions have
 libraries = glob.glob(os.path.join(config.kjit_lib_dir, "libkjit.so*"))
 sanitizers = [name for name in config.kjit_sanitize.split(",") if name]
@@ -63,6 +65,8 @@ features = {
     "mpfr": os.path.exists(os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),
     "compute-sanitizer": compute_sanitizer,
     "cuda-gdb": cuda_gdb,
+    "ncu": ncu,
+    "nsys": nsys,
     # Not where ptrace is refused.
     "gdb": "exited normally" in (answers("gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run", "/bin/true") or ""),
     "build": config.kjit_build_dir,
@@ -105,6 +109,8 @@ for name, value in [
     ("%nvcc", nvcc or "nvcc"),
     ("%nvlink", os.path.join(os.path.dirname(nvcc or ""), "nvlink")),
     ("%compute-sanitizer", compute_sanitizer or "compute-sanitizer"),
+    ("%ncu", ncu or "ncu"),
+    ("%nsys", nsys or "nsys"),
     ("%include", os.path.join(source_dir, "include")),
     ("%libdir", config.kjit_lib_dir),
     ("%bindir", bin_dir),
