@@ -1,7 +1,7 @@
 """numba-cuda's own tests in the simulator of kjit.cuda and in that of numba-cuda, in one run:
 
     python3 -m venv /tmp/with-numba
-    /tmp/with-numba/bin/pip install numba-cuda==0.30.4 numpy==2.2.6 ml_dtypes==0.5.1 pytest psutil greenlet
+    /tmp/with-numba/bin/pip install numba-cuda==0.30.4 numpy==2.2.6 ml_dtypes==0.5.1 pytest psutil greenlet filecheck
     PYTHONPATH=build/release/python /tmp/with-numba/bin/python test/bench/simulator_suite.py --folder build/numba-suite
 
 Both simulators run in the same interpreter with the same NumPy. A child process runs one file of tests in one simulator. The times are
@@ -9,7 +9,7 @@ the elapsed time of a test, the processor time of all its threads, and the part 
 minimum of --rounds runs, in which the two simulators take turns. The tests of the table pass in both simulators. --list names the tests that pass in one simulator only."""
 import argparse
 import collections
-import glob
+import importlib.util
 import json
 import os
 import subprocess
@@ -129,6 +129,8 @@ def main():
     tests = numba_suite.fetch(options.folder)
     if tests is None:
         raise SystemExit(f"pip cannot fetch numba-cuda {numba_suite.VERSION}")
+    if importlib.util.find_spec("filecheck") is None:
+        raise SystemExit("numba-cuda's tests cannot be imported without the package filecheck")
     found = measure(tests, numba_suite.names_in_scope(tests, options.only), options.rounds, os.path.join(options.folder, "bytecode"))
     print_table(found, options.least)
     if options.list:
