@@ -25,18 +25,17 @@ def make_kernel(number):
 
 
 def run(number):
-    """Launches a new kernel twice, the second time after waiting. Returns whether each launch ran plain code."""
-    kernel, results = make_kernel(number), []
+    """Launches a new kernel twice, the second time after waiting. Returns whether plain code was made. A first launch may
+    run the best code nevertheless, if the background thread is faster."""
+    kernel = make_kernel(number)
     for _ in range(2):
         r = np.zeros_like(x)
         kernel(r, x)
         kjit.wait_background()
         np.testing.assert_array_equal(r, x + np.float32(number))
-        results.append({bool(s["is_plain"]): s["launches"] for s in kernel.specializations})
-    return results
-
-
-PLAIN, BEST = [{True: 1, False: 0}, {True: 1, False: 1}], [{False: 1}, {False: 2}]
+    launches = {bool(s["is_plain"]): s["launches"] for s in kernel.specializations}
+    assert sum(launches.values()) == 2 and launches.get(True, 0) <= 1, launches
+    return True in launches
 
 
 def refused(call, text):
@@ -49,16 +48,16 @@ def refused(call, text):
 
 
 def check_settings():
-    assert run(1) == BEST
+    assert not run(1)
     kjit.set_plain_code("equal")
-    assert run(2) == PLAIN
+    assert run(2)
     kjit.set_plain_code("never")
-    assert run(3) == BEST
+    assert not run(3)
     kjit.set_plain_code("always")
-    assert run(4) == PLAIN
+    assert run(4)
     refused(lambda: kjit.set_plain_code("some"), "set_plain_code: expected 'never', 'equal', 'always', not 'some'")
     refused(lambda: kjit.set_plain_code(None), "not None")
-    assert run(5) == PLAIN  # the refused settings changed nothing
+    assert run(5)  # the refused settings changed nothing
 
 
 def check_algorithms():

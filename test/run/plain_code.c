@@ -136,13 +136,17 @@ static usage count_usage(const world *w, const char *name)
   return found;
 }
 
+/* If the background thread was faster, launches may have run the best code in place of plain code,
+ * which was loaded all the same. */
 static void expect_usage(const world *w, const char *name, int64_t plain, int64_t best)
 {
   usage found = count_usage(w, name);
-  if (found.plain != plain || found.best != best)
+  bool is_right = (found.plain < 0) == (plain < 0) && (found.best < 0) == (best < 0) &&
+                  found.plain <= plain && found.plain + found.best == plain + best;
+  if (!is_right)
     fprintf(stderr, "%s: %lld plain, %lld best\n", name, (long long)found.plain,
             (long long)found.best);
-  REQUIRE(found.plain == plain && found.best == best);
+  REQUIRE(is_right);
 }
 
 /* ---- which kernels have plain code, and its bits ---- */

@@ -100,7 +100,8 @@ static void launch(const world *w, const char *name, kjit_launch_config config)
 }
 
 /* Expects these numbers of launches of plain code and of the best code; NONE means that there is no
- * such code. */
+ * such code. If the background thread was faster, launches may have run the best code in place of
+ * plain code, which was loaded all the same. */
 static void expect_launches(const world *w, const char *name, int64_t plain, int64_t best)
 {
   int64_t found[2] = { NONE, NONE };
@@ -110,8 +111,10 @@ static void expect_launches(const world *w, const char *name, int64_t plain, int
     assert_int_equal(kjit_get_specialization_info(specialization, &info), KJIT_OK);
     found[info.is_plain] = (int64_t)info.launches;
   }
-  assert_int_equal(found[1], plain);
-  assert_int_equal(found[0], best);
+  assert_int_equal(found[1] == NONE, plain == NONE);
+  assert_int_equal(found[0] == NONE, best == NONE);
+  assert_true(found[1] <= plain);
+  assert_int_equal(found[1] + found[0], plain + best);
 }
 
 static void wait_for_best(const world *w)
