@@ -106,16 +106,27 @@ static kt_expr *is_in(kd_derivation *d, kt_var *at, kt_expr *extent)
   return logic(d, KJIT_OP_AND, is_from_0, binary(d, KJIT_OP_LT, kd_read(d, at), extent));
 }
 
-/* Reduces the index modulo the extent under a condition, because most elements do not need the
- * division. */
-static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent)
+/* Reduces the index, an element's index minus the offset, modulo the extent. An offset of 1 or -1
+ * needs no division: the index of an element inside the extent is then at most one step outside.
+ * For other offsets, the division is under a condition, because most elements do not need it. */
+static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent, int64_t offset)
 {
-  kt_expr *is_out = kt_make_own_unary(d->s, KJIT_OP_NOT, is_in(d, at, extent), d->location);
+  kt_expr *is_out, *inside;
+  if (offset == 1) {
+    is_out = binary(d, KJIT_OP_LT, kd_read(d, at), index_number(d, 0));
+    inside = binary(d, KJIT_OP_ADD, kd_read(d, at), kd_copy(d, extent));
+  } else if (offset == -1) {
+    is_out = binary(d, KJIT_OP_GE, kd_read(d, at), extent);
+    inside = index_number(d, 0);
+  } else {
+    is_out = kt_make_own_unary(d->s, KJIT_OP_NOT, is_in(d, at, extent), d->location);
+    inside = binary(d, KJIT_OP_MOD, kd_read(d, at), kd_copy(d, extent));
+  }
   kt_stmt *stmt = kt_new_if(d->c, is_out, d->location);
   kt_emit(d->s, stmt);
   kt_stmts *outer = d->s->out;
   d->s->out = &stmt->body;
-  kd_assign(d, at, binary(d, KJIT_OP_MOD, kd_read(d, at), kd_copy(d, extent)));
+  kd_assign(d, at, inside);
   d->s->out = outer;
 }
 
@@ -141,9 +152,10 @@ static kt_expr *place_variable(kd_part *part, size_t v)
   if (offset) value = binary(d, op, value, index_number(d, offset > 0 ? offset : -offset));
   if (turn == KD_FROM_END) value = binary(d, KJIT_OP_SUB, value, extent_of(d, part->gathered, v));
   kd_assign(d, at, value);
+  at->below = kd_copy(d, extent);
   d->variables[var->index].instead = at;
   if (turn == KD_ROUND) {
-    if (offset) take_round(d, at, extent);
+    if (offset) take_round(d, at, extent, offset);
     return is_whole(part, v)
              ? NULL
              : binary(d, KJIT_OP_LT, kd_read(d, part->position.items[v]), kd_copy(d, extent));
