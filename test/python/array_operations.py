@@ -274,7 +274,7 @@ refused(lambda: x & 1, TypeError, "bitwise_and")
 refused(lambda: kjit.array(np.zeros(2, "u1")) + 300, OverflowError, "out of bounds")
 refused(lambda: x + kjit.zeros(4, "f32"), ValueError, "could not be broadcast together with shapes (3,) (4,)")
 refused(lambda: x.__iadd__(kjit.zeros((2, 3), "f32")), ValueError, "shape")
-refused(lambda: kjit.array(np.zeros(3, "i4")).__iadd__(0.5), TypeError, "cannot be converted")
+refused(lambda: kjit.array(np.zeros(3, "i4")).__iadd__(0.5), TypeError, "cannot be cast")
 refused(lambda: bool(x), ValueError, "ambiguous")
 assert [float(v) for v in x] == [0, 1, 2] and len(x) == 3 and 2 in x and 5 not in x and [10, 20, 30][kjit.array(np.array(1))] == 20
 assert x.nbytes == 12 and x[::2].strides == (8,) and x.tolist() == [0, 1, 2] and f"{x[1]:.2f}" == "1.00" and complex(x[2]) == 2

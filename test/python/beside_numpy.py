@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+import weakref
 
 os.environ["KJIT_DEVICE"] = "cpu"
 import kjit  # noqa: E402
@@ -84,6 +85,11 @@ i[[2, 2, 2]] = np.arange(3); i; i[[1, -5]] = [7, 8]; i; i[[1, -5, 1]] = (2.5, 3.
 v[::2**62]; v[3::-2**70]; a[1, ::2**63]; a[[0], ::-2**70]; a[:2**62:2**62] = 0; a; a[-2**70::2**62, b[:4]]; v[2**70]; v[::0]; a[[0], ::0]
 # numbers, text, copies
 float(v); int(v); complex(v); float(v[:0]); float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
+round(v[0], 1); round(v[0]); round(f.mean(), 2); math.trunc(a[0, 0]); round(a)
+x = weakref.ref(v); x() is v
+xp.round(i * 13, -1); np.round(j, -1); i.round(-2); xp.round(j, 1); xp.linspace(-1.5, 1.5, 4, dtype=int); xp.linspace([0, 1], 5.7, 4, dtype="u1"); xp.linspace(0, 5, 4, dtype=int, retstep=True)
+(a > 0) @ (a > 1).T; (a[0] > 0) @ (a[1] > 0); xp.einsum("ij,kj->ik", a > 0, a > 0); xp.einsum("i->", b); xp.dot(b, b); xp.tensordot(a > 0, a > 0, 2); xp.inner(a > 0, a > 1); np.matmul(m > 1, m > 1, out=m > 2)
+xp.histogram(v[:0], 3); xp.histogram(v, [3, 2, 1]); xp.histogram(v, [[1, 2]]); xp.histogram(v, 0); xp.histogram(v, 3, range=(2, 1)); xp.histogram(v * xp.nan, 3); xp.bincount(i - 20); xp.bincount(a > 0); xp.bincount(j, minlength=-1); xp.bincount(j[:0]); xp.average(v, weights=v * 0)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
 """
 
@@ -92,7 +98,7 @@ class Rejected(Exception):
     """What a program raises, by the kinds of errors that it may be caught as."""
 
 
-KINDS = TypeError, ValueError, IndexError, OverflowError, AttributeError
+KINDS = TypeError, ValueError, IndexError, OverflowError, AttributeError, ZeroDivisionError
 
 
 def programs():
@@ -115,7 +121,7 @@ def programs():
 
 
 def outcome(statements, xp):
-    space = {"xp": xp, "np": np, "math": math, "operator": operator, "pickle": pickle, "copy": copy}
+    space = {"xp": xp, "np": np, "math": math, "operator": operator, "pickle": pickle, "copy": copy, "weakref": weakref}
     for name, x in ARRAYS.items():
         space[name] = x.copy() if xp is np else knp.asarray(x)
     try:
@@ -180,6 +186,10 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "elements")
     four.T.tofile(path)
     assert (np.fromfile(path, np.int64) == [0, 1, 2, 3]).all() and (knp.fromfile(path, dtype=knp.int64) == four).all()
+    knp.savez(path + ".npz", four, part=four[1:])
+    with knp.load(path + ".npz") as file:
+        assert sorted(file.files) == ["arr_0", "part"] and "part" in file and len(file) == 2 and (file["part"] == [1, 2, 3]).all()
+        assert all(type(x) is kjit.Array for x in file.values())
     four.dump(path)
     assert (knp.load(path, allow_pickle=True) == four).all() and (pickle.loads(four.dumps()) == four).all()
 

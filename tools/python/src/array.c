@@ -1,5 +1,6 @@
 /* kjit arrays: memory of a device with a shape. */
 #include "binding.h"
+#include <structmember.h>
 
 PyTypeObject *binding_array_type;
 
@@ -49,6 +50,7 @@ static void free_array(PyObject *object)
 {
   array_object *self = (array_object *)object;
   PyTypeObject *type = Py_TYPE(object);
+  if (self->weak_references) PyObject_ClearWeakRefs(object);
   expression_drop(self);
   binding_release_block(self->block);
   Py_XDECREF(self->key);
@@ -524,9 +526,14 @@ static PyGetSetDef fields[] = {
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
+static PyMemberDef members[] = {
+  { "__weaklistoffset__", T_PYSSIZET, offsetof(array_object, weak_references), READONLY, NULL },
+  { NULL, 0, 0, 0, NULL },
+};
 static PyType_Slot own_slots[] = {
   { Py_tp_dealloc, (void *)free_array },
   { Py_tp_methods, methods },
+  { Py_tp_members, members },
   { Py_tp_getset, fields },
   { Py_tp_repr, (void *)show },
   { Py_tp_richcompare, (void *)binding_compare },

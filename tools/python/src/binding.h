@@ -119,6 +119,7 @@ typedef struct array_object {
   /* Data for kjit.explain about an array that was pending. */
   PyObject *key; /* key of its expression */
   int launch_count, was_fused;
+  PyObject *weak_references; /* kept by Python */
 } array_object;
 
 /* Returns the array as a tensor, or NULL with an exception. Computes a pending array. */

@@ -6,6 +6,7 @@ calls back into kjit's function in `_functions`, or computes on the host. Arrays
 rejected if only the host could compute the result.
 """
 
+import collections.abc
 import functools
 import inspect
 import sys
@@ -180,7 +181,37 @@ def _own(x, device, given):
     if isinstance(x, (list, tuple)):
         items = [_own(item, device, given) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
-    return x
+    return Archive(x) if type(x).__name__ == "NpzFile" else x
+
+
+class Archive(collections.abc.Mapping):
+    """The arrays of an .npz file by name, as `load` returns them. An array is read when it is indexed,
+    and is then a kjit array. files: the names."""
+
+    def __init__(self, file):
+        self._file = file
+        self.files = file.files
+
+    def __getitem__(self, name):
+        return _own(self._file[name], None, [])
+
+    def __iter__(self):
+        return iter(self.files)
+
+    def __len__(self):
+        return len(self.files)
+
+    def close(self):
+        self._file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        self.close()
+
+    def __repr__(self):
+        return repr(self._file)
 
 
 class _Tricks:

@@ -5,9 +5,10 @@ import functools
 from .. import _arrays, _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import DEFAULTS, KIND
-from ._engine import Array, from_indices, quick, shape_of, typed
+from ._engine import Array, elementwise, from_indices, quick, shape_of, typed
 from ._errors import DevicesError, ShapeError
 from ._funcs import Func, func
+from ._table import ROWS
 
 
 def _text(dtype, default="f64"):
@@ -264,8 +265,12 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
 
     endpoint: whether stop is the last number. retstep: returns (numbers, step) instead. If start or
     stop is an array, the result has one more dimension, at `axis`. Raises ShapeError if num is
-    negative.
+    negative. Integers are the numbers rounded down.
     """
+    if dtype is not None and KIND[_text(dtype, None)] in "iu":
+        made = linspace(start, stop, num, endpoint, retstep, None, axis, device=device)
+        numbers = _engine.converted(elementwise(ROWS["floor"], (made[0] if retstep else made,)), _text(dtype, None))
+        return (numbers, made[1]) if retstep else numbers
     if retstep or getattr(start, "ndim", 0) or getattr(stop, "ndim", 0) or isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):
         return _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device)
     if num < 0:

@@ -133,10 +133,28 @@ def round(x, /, decimals=0, *, out=None):
     digits to keep; negative values round to tens, hundreds and so on."""
     if not decimals:
         return elementwise(ROWS["round"], (x,), out)
+    if hasattr(x, "dtype") and _dtypes.KIND[_dtypes.text_of(x)] in "iu":
+        return _round_integers(x, decimals, out)
     scale = 10.0 ** abs(decimals)
     if decimals > 0:
         return elementwise(ROWS["divide"], (elementwise(ROWS["round"], (elementwise(ROWS["multiply"], (x, scale)),)), scale), out)
     return elementwise(ROWS["multiply"], (elementwise(ROWS["round"], (elementwise(ROWS["divide"], (x, scale)),)), scale), out)
+
+
+def _round_integers(x, decimals, out):
+    """Rounds integers to tens, hundreds and so on. The type stays the same, as in NumPy, and the
+    quotients are computed in float64."""
+    text = _dtypes.text_of(x)
+    if decimals > 0:
+        made = _engine.copied(x)
+    else:
+        scale = float(10**-decimals)
+        quotients = elementwise(ROWS["round"], (elementwise(ROWS["divide"], (x, scale)),))
+        made = _engine.converted(elementwise(ROWS["multiply"], (quotients, scale)), text)
+    if out is None:
+        return made
+    _engine.check_out(out, tuple(made.shape), text, "round")
+    return _assigned(out, made)
 
 
 FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "rint": round}

@@ -377,7 +377,7 @@ def check_out(out, shape, text, what):
     if tuple(out.shape) != shape and broadcast([tuple(out.shape), shape]) != tuple(out.shape):
         raise ShapeError(f"{what}: the result has the shape {shape}, but the array for it has the shape {tuple(out.shape)}")
     if not can_store(text, out.dtype.text):
-        raise PromotionError(f"{what}: the result is {BY_TEXT[text].name}, which cannot be converted to {out.dtype.name}")
+        raise PromotionError(f"{what}: the result has dtype {BY_TEXT[text].name}, which cannot be cast to {out.dtype.name}")
 
 
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

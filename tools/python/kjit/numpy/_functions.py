@@ -219,8 +219,8 @@ def round_(a, decimals=0, out=None):
     from . import _elementwise
 
     a = array_of(a)
-    if _dtypes.KIND[a.dtype.text] in "biu":
-        return NotImplemented if decimals < 0 or a.dtype.text == "bool" else _stored(_engine.copied(a), out, "round")
+    if a.dtype.text == "bool":
+        return NotImplemented
     return _stored(_elementwise.round(a, decimals), out, "round")
 
 

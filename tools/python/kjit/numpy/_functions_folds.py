@@ -49,7 +49,11 @@ def average(a, axis=None, weights=None):
     weights = array_of(weights, a.device)
     if tuple(weights.shape) != tuple(a.shape):
         return NotImplemented
-    return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), numpy.sum(weights, axis=axis))
+    total = numpy.sum(weights, axis=axis)
+    # On a GPU the quotient is NaN or infinite, because a look at the sum would wait for the device.
+    if a.device == "cpu" and bool((total == 0).any()):
+        raise ZeroDivisionError("average: the weights have the sum 0")
+    return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), total)
 
 
 def _cumulative(ufunc):

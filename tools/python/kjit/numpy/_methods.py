@@ -1,6 +1,8 @@
 """The methods of kjit.Array, which `attach` adds to the class. The extension itself implements the
 operators except powers and products."""
 
+import builtins
+
 from .. import _kjit, _state
 from .._arrays import array
 from .._errors import CLASSES
@@ -62,6 +64,14 @@ def _to_int(self):
 
 def _to_complex(self):
     return complex(_one_number(self, "complex"))
+
+
+def _rounded(self, digits=None):
+    """Implements `round(x)`, an int, and `round(x, digits)`, an array, for arrays without dimensions,
+    which are scalars in NumPy."""
+    if self.ndim:
+        raise TypeError("round() takes an array without dimensions; x.round(decimals) rounds each element")
+    return builtins.round(self.item()) if digits is None else self.round(digits)
 
 
 def _one_number(self, what):
@@ -443,7 +453,8 @@ def methods():
 
     found = {
         "__divmod__": _divided, "__rdivmod__": _reflected_divided, "__pow__": _power, "__rpow__": _reflected_power, "__ipow__": _power_in_place,
-        "__bool__": _to_bool, "__float__": _to_float, "__int__": _to_int, "__complex__": _to_complex, "__index__": _to_index,
+        "__bool__": _to_bool, "__float__": _to_float, "__round__": _rounded, "__trunc__": _to_int, "__int__": _to_int,
+        "__complex__": _to_complex, "__index__": _to_index,
         "__iter__": _iterate, "__contains__": _contains, "__array_namespace__": _namespace, "__reduce__": _pickled,
         "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": _astype_method, "to_device": to_device, "copy": copy, "fill": fill,
         "tolist": tolist, "__repr__": _printing.represent, "__str__": _printing.show, "__format__": _printing.formatted,

@@ -1,5 +1,6 @@
 """Sorting, searching and set functions."""
 
+import math
 import os
 from typing import NamedTuple
 
@@ -273,9 +274,17 @@ def isin(x1, x2, /, *, invert=False):
 def bincount(x, /, weights=None, minlength=0):
     """Returns the number of occurrences of each integer 0, 1, ... in x, or the sums of their
     weights. x: non-negative integers. minlength: the minimum length of the result."""
-    from . import _reductions
+    from . import _creation, _reductions
 
+    if x.ndim != 1:
+        raise ShapeError(f"bincount: x has {x.ndim} dimensions; it must have one")
+    if minlength < 0:
+        raise ShapeError(f"bincount: minlength is {minlength}; it must not be negative")
+    if x.size and KIND[x.dtype.text] == "i" and int(_reductions.min(x)) < 0:
+        raise ShapeError(f"bincount: x has the negative element {int(_reductions.min(x))}")
     count = max(int(_reductions.max(x)) + 1 if x.size else 0, minlength)
+    if not count:
+        return _creation.zeros(0, "i64" if weights is None else "f64", device=x.device)
     return _folds.bincount(x, count, weights)
 
 
@@ -292,8 +301,19 @@ def histogram(x, /, bins=10, range=None, weights=None):
         return _beyond.method("histogram")(x, bins, range, weights=weights)
     if not hasattr(bins, "__index__") or getattr(bins, "ndim", 0):
         edges = bins if isinstance(bins, Array) else _creation.asarray(bins, device=x.device)
+        if edges.ndim != 1:
+            raise ShapeError(f"histogram: the edges have {edges.ndim} dimensions; they must have one")
+        if bool((edges[1:] < edges[:-1]).any()):
+            raise ShapeError("histogram: the edges of the bins must be in ascending order")
         return _folds.histogram(x, edges, weights=weights), edges
-    low, high = (float(_reductions.min(x)), float(_reductions.max(x))) if range is None else map(float, range)
+    if range is not None:
+        low, high = map(float, range)
+    else:
+        low, high = (float(_reductions.min(x)), float(_reductions.max(x))) if x.size else (0.0, 1.0)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ShapeError(f"histogram: the range of the bins, {low:g} to {high:g}, must be two finite numbers in ascending order")
+    if bins < 1:
+        raise ShapeError(f"histogram: {bins} bins; there must be at least one")
     if low == high:
         low, high = low - 0.5, high + 0.5
     dtype = x.dtype if _dtypes.KIND[x.dtype.text] == "f" else None

@@ -4,19 +4,17 @@ from .. import _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import KIND
 from ._engine import Array, elementwise
-from ._errors import PromotionError, ShapeError
+from ._errors import ShapeError
 from ._table import ROWS
 
 
 def _prepared(x1, x2, what):
     """Returns (x1, x2, type): both operands as arrays of the type that they promote to. Raises
-    ShapeError for operands without dimensions, and PromotionError for bool."""
+    ShapeError for operands without dimensions."""
     operands = [_engine.operand(x, what) for x in (x1, x2)]
     if any(not getattr(x, "ndim", 0) for x in operands):
         raise ShapeError(f"{what}: an operand has no dimensions; multiply with `*`")
     text = _dtypes.promote([_dtypes.text_of(x) for x in operands], what)
-    if text == "bool":
-        raise PromotionError(f"{what}: arrays of bool have no product")
     from . import _creation
 
     device = _engine.common_device(operands, what)
@@ -27,8 +25,11 @@ def _prepared(x1, x2, what):
 def matmul(x1, x2, /, *, out=None):
     """Returns the matrix product of the last two dimensions; the other dimensions broadcast. A
     one-dimensional array is a row on the left and a column on the right. Raises ShapeError if the
-    inner extents differ."""
+    inner extents differ. An element of a product of bools is true if both factors of one of its
+    products are."""
     x1, x2, text = _prepared(x1, x2, "matmul")
+    if text == "bool":
+        return _stored_bools(matmul(*_as_numbers((x1, x2))), out)
     rows, columns = tuple(x1.shape), tuple(x2.shape)
     inner = columns[-2] if len(columns) > 1 else columns[0]
     if rows[-1] != inner:
@@ -45,6 +46,16 @@ def matmul(x1, x2, /, *, out=None):
     _engine.check_out(out, shape, text, "matmul")
     _engine.assign(out, made)
     return out
+
+
+def _as_numbers(bools):
+    """Returns arrays of bools as float32. A sum of products of these numbers is 0 only if each
+    product is, because no product is negative."""
+    return [_engine.converted(x, "f32") for x in bools]
+
+
+def _stored_bools(sums, out=None):
+    return elementwise(ROWS["not_equal"], (sums, 0), out)
 
 
 def tensordot(x1, x2, /, axes=2):
@@ -83,8 +94,6 @@ def _size(x, axes):
 def _prepared_any(x1, x2, what):
     """Like _prepared, but accepts operands without dimensions."""
     text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], what)
-    if text == "bool":
-        raise PromotionError(f"{what}: arrays of bool have no product")
     _engine.common_device((x1, x2), what)
     return _engine.converted(x1, text), _engine.converted(x2, text), text
 
@@ -134,6 +143,8 @@ def einsum(*operands, optimize=False):
     device = next((x.device for x in given if isinstance(x, Array)), None)
     arrays = [x if isinstance(x, Array) else _creation.asarray(x, device=device) for x in given]
     text = _dtypes.promote([_dtypes.text_of(x) for x in arrays], "einsum")
+    if text == "bool":
+        return _stored_bools(_einsum.compute(expression, _as_numbers(arrays), optimize))
     return _einsum.compute(expression, [_engine.converted(x, text) for x in arrays], optimize)
 
 
