@@ -66,8 +66,9 @@ def get_num_threads():
     return _kjit.get_threads() or _cores()
 
 
-for _setting in (set_num_threads, get_num_threads):  # njit functions leave calls of these to Python
-    _setting.runs_in_python, _setting.has_code = True, False  # type: ignore[attr-defined]
+# njit functions leave calls of these to Python
+for _setting in (set_num_threads, get_num_threads):
+    vars(_setting).update(runs_in_python=True, has_code=False)
 
 
 def _check_options(options):
