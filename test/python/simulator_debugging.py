@@ -157,7 +157,11 @@ def make():
 def no_number(r):
     r[0] = int("x")
 
-for kernel in (two_deep, lane_outside, vote_outside, changes_global, make(), no_number):
+@cuda.jit
+def no_bits(r):
+    r[0] = cuda.popc("x")
+
+for kernel in (two_deep, lane_outside, vote_outside, changes_global, make(), no_number, no_bits):
     try:
         kernel[1, 8](np.zeros(4))
     except Exception as error:
@@ -192,7 +196,7 @@ def check_mistakes():
            "ValueError 17 (4, 0, 0) cuda.shfl_down_sync has the mask 0xf, and lane 4, which calls it, is not in the mask",
            "ValueError 22 (2, 0, 0) cuda.ballot_sync has the mask 0x3, and lane 2",
            "SourceError 26 None", "a kernel assigns to no global", "SourceError 33 None", "a kernel assigns to no variable around it",
-           "ValueError 39 (0, 0, 0) invalid literal for int() with base 10: 'x'", "[3.  7.5 3. ]")
+           "ValueError 39 (0, 0, 0) invalid literal for int() with base 10: 'x'", "TypeError 43 (0, 0, 0) ", "[3.  7.5 3. ]")
 
 
 check_pdb()
