@@ -142,8 +142,8 @@ static kd_entries count_loop_entries(kd_derivation *d, const kd_log *log, const 
   uint32_t trips = kd_find_trips(d, stmt, &is_sure);
   if (!trips)
     kd_refuse(d, stmt->location,
-              "this loop changes the array `%s`, whose overwritten elements have to be kept, and "
-              "how often it runs is not known at compile time: " KJ_PHRASE(
+              "this loop changes the array `%s`, whose overwritten elements have to be kept, but "
+              "the loop's trip count is not known at compile time: " KJ_PHRASE(
                 LOOP_BOUND, "write `@most(n)` after its head"),
               log->root->name);
   for (size_t i = 0; i < stmt->body.count; i++) may_leave |= kd_is_last_break(stmt->body.items[i]);

@@ -528,9 +528,9 @@ static void list_state(loop *l)
       if (kd_is_sum(d, l->source, var)) continue;
       if (!l->most)
         kd_refuse(d, l->source->location,
-                  "the values of `%s` in this loop have to be kept, and how often it runs is not "
-                  "known at compile time: " KJ_PHRASE(LOOP_BOUND,
-                                                      "write `@most(n)` after its head"),
+                  "the values of `%s` in this loop have to be kept, but the loop's trip count is "
+                  "not known at compile time: " KJ_PHRASE(LOOP_BOUND,
+                                                          "write `@most(n)` after its head"),
                   var->name);
       KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
     } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
@@ -570,7 +570,7 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
   l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   if (stmt->keeps_values && !l.most)
     kd_refuse(d, stmt->location,
-              "the values of this loop have to be kept, and how often it runs is not known at "
+              "the values of this loop have to be kept, but its trip count is not known at "
               "compile time: " KJ_PHRASE(LOOP_BOUND, "write `@most(n)` after its head"));
   if (stmt->keeps_values || (l.most && !has_inner_loop(d, stmt) && kd_must_keep(d, stmt))) {
     kt_stmts kept = { 0 };

@@ -269,8 +269,8 @@ void kp_push_inlined(kp_inliner *in, kt_stmts *out, kt_stmt *stmt)
   KJ_ASSERT(stmt);
   if (++in->statement_count > MAX_STATEMENTS)
     kt_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "kernel `%s` is too large: functions that contain a barrier or warp operation, or "
-            "return a local array, must be inlined, which makes more than %d statements",
+            "kernel `%s` is too large: it has more than %d statements after functions that contain "
+            "a barrier or warp operation, or return a local array, are inlined",
             in->s->kernel->function->decl->name, MAX_STATEMENTS);
   kp_append_stmt(in->s, out, stmt);
 }

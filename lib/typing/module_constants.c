@@ -187,7 +187,7 @@ static void read_outside(kt_scope *s, const ki_decl *decl, kt_constant *constant
       kt_infer_constant(s, written->extents.items[i], "an extent of a constant");
     if (constant->extents[i] < 1)
       kt_fail(s->c, written->extents.items[i]->location, KJIT_ERROR_TYPE,
-              "an extent of `%s` is at least 1, not %lld", decl->name,
+              "an extent of `%s` must be at least 1, not %lld", decl->name,
               (long long)constant->extents[i]);
   }
 }

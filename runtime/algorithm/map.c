@@ -268,8 +268,7 @@ static void build_map(ka_call *call, const void *data)
   if (map.is_outer && map.has_signature)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "KJIT_ALGORITHM_OUTER cannot be combined with " KJ_OPTION(
-              "signature") ", because the operands "
-                           "of a signature broadcast");
+              "signature") ", with which the other dimensions broadcast");
   if (!given->function) ka_fail(call, KJIT_ERROR_MISUSE, "function is NULL");
   if (((const ki_decl *)given->function)->function->module->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "function belongs to another context");

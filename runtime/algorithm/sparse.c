@@ -67,8 +67,9 @@ void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr)
       (unsigned long long)csr->columns.count, (unsigned long long)csr->count);
   if (csr->offsets.count != csr->rows + 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`offsets` has %llu elements; a matrix with %llu rows needs one more than its rows",
-            (unsigned long long)csr->offsets.count, (unsigned long long)csr->rows);
+            "`offsets` has %llu elements; a matrix with %llu rows needs %llu elements",
+            (unsigned long long)csr->offsets.count, (unsigned long long)csr->rows,
+            (unsigned long long)csr->rows + 1);
   call->is_wide = call->is_wide || csr->count + csr->rows >= (uint64_t)INT32_MAX - (1 << 20);
 }
 

@@ -112,10 +112,9 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
       ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` needs %llu entries; it has %llu", outputs[i]->name,
               (unsigned long long)room, (unsigned long long)outputs[i]->count);
   if (offsets.count != (uint64_t)shape[0] + 1)
-    ka_fail(
-      call, KJIT_ERROR_ARGUMENT,
-      "`result_offsets` has %llu elements; a matrix with %lld rows needs one more than its rows",
-      (unsigned long long)offsets.count, (long long)shape[0]);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`result_offsets` has %llu elements; a matrix with %lld rows needs %lld elements",
+            (unsigned long long)offsets.count, (long long)shape[0], (long long)shape[0] + 1);
   if (columns.element == KJIT_I32 && shape[1] > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE,
             "the elements of `result_columns` are i32, which cannot represent %lld columns",
