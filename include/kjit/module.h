@@ -370,16 +370,16 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint
 
 /* Returns the name of a kernel in the module, in order, borrowed, or NULL if index is too large. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
-/* Returns a func name for kjit_get_function, including extern funcs, like
- * kjit_get_kernel_name. Here and below, imported declarations follow the module's own. */
+/* Returns the func name with this index, for kjit_get_function, or NULL. Extern funcs are included.
+ * Here and below, imported declarations follow the module's own. */
 KJIT_API const char *kjit_get_function_name(kjit_module *module, size_t index);
-/* Returns a constant's name for kjit_set_constant, like kjit_get_kernel_name. */
+/* Returns the constant's name with this index, for kjit_set_constant, or NULL. */
 KJIT_API const char *kjit_get_constant_name(kjit_module *module, size_t index);
 
 /* Returns the type for a struct that the module declares or imports. Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_struct(kjit_module *module, const char *name,
                                                 kjit_type *type);
-/* Returns a struct name for kjit_get_struct, like kjit_get_kernel_name. */
+/* Returns the struct name with this index, for kjit_get_struct, or NULL. */
 KJIT_API const char *kjit_get_struct_name(kjit_module *module, size_t index);
 
 /* A parameter's properties in its kernel's declaration. */

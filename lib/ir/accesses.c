@@ -427,7 +427,7 @@ static void find_all_effects(finder *f, const ki_function *function)
   } while (f->has_recursion && f->has_changed);
 }
 
-/* Returns the set of parameters that some func of the module writes to, in the form of
+/* Returns the set of parameters that some func of the module writes to. The bits are those of
  * funcs_write. */
 static word find_written(finder *f)
 {

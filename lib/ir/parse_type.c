@@ -1,4 +1,4 @@
-/* Parser of types in a source, and of a type annotation alone. */
+/* Parses the types in a source file, and texts that contain only a type annotation. */
 #include <string.h>
 
 #include "ir/expr.h"

@@ -8,8 +8,8 @@
  *                  A quotient counts as a product, because x / 4 becomes x * 0.25
  *   reassoc, nsz,  @fastmath: LLVM may use other formulas
  *   arcp, afn
- *   calls          vectors of floats go to other functions than single floats do (libmvec), and
- *                  minnum and maxnum of 0 and -0 are either zero
+ *   calls          vectorized code calls other functions (libmvec) than scalar code, and minnum
+ *                  or maxnum of 0 and -0 may return either zero
  *
  * The sign and the payload of a NaN are not specified (docs/llvm-notes.md). The decision looks at
  * the module that lowering has made, before any pass. */

@@ -185,7 +185,7 @@ typedef struct kj_call {
   bool is_general;  /* the key contains no facts */
   bool is_fallback; /* the call runs code that relies on fewer facts than the call has, or plain
                        code */
-  kj_plain plain;   /* which plain code a compilation for this call may give */
+  kj_plain plain;   /* which plain code the call may compile and run */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
   bool is_block_chosen; /* kjit chose the block, because no block was given */

@@ -81,8 +81,8 @@ static const format formats[] = { { ".ppm", true, tool_misfit_ppm, tool_write_ne
                                   { ".png", true, tool_misfit_png, tool_write_png },
                                   { ".pgm", false, tool_misfit_pgm, tool_write_netpbm } };
 
-/* Returns the format by ending; standard output gets the first format. Returns NULL for an unknown
- * ending. */
+/* Returns the format for the ending of the path, the first format for standard output, or NULL for
+ * an unknown ending. */
 static const format *find_format(const char *path)
 {
   if (!strcmp(path, "-")) return &formats[0];

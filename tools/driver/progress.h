@@ -4,8 +4,9 @@
 
 #include <stdint.h>
 
-/* Starts the thread that writes the lines. what must live until the next tool_progress or
- * tool_stop_progress; total 0 means unknown. One activity at a time. */
+/* Starts the thread that writes the lines. `what` names the activity and must live until the next
+ * tool_progress or tool_stop_progress. If total is 0, it is unknown. There is one activity at a
+ * time. */
 void tool_progress(const char *what, uint64_t total);
 void tool_progress_at(uint64_t done); /* cheap */
 void tool_stop_progress(void);        /* also erases the line on a terminal */

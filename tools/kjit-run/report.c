@@ -47,7 +47,8 @@ typedef struct visit {
   kjit_specialization_info info;
 } visit;
 
-/* Moves to the next specialization of all steps. Returns false after the last one. */
+/* Moves to the next specialization of a step, or to the first one of the next step. Returns false
+ * after the last step. */
 static bool next_specialization(const run_steps *steps, size_t *step, size_t *index, visit *v)
 {
   for (; *step < steps->count; ++*step, *index = 0) {

@@ -3,7 +3,7 @@
 
 packaging.py BUILD FOLDER packs the package of a build tree, python/kjit, as a wheel into FOLDER; packaging.py --sdist FOLDER packs the
 source. pyproject.toml names this file as the build backend (PEP 517), so that pip can build kjit from a source distribution or a checkout.
-In this case scripts/make-wheel.sh creates the build tree, with the LLVM that is installed on this machine."""
+For such a build, scripts/make-wheel.sh creates the build tree, with the LLVM that is installed on this machine."""
 import base64
 import hashlib
 import io

@@ -203,7 +203,7 @@ def set_union(x, y, less=None, *, descending=False, out=None, **options):
 
     The call waits for the number of elements. To avoid the wait, pass out=(result, count) with the capacity for all of
     x and y and an array with one integer; the function then returns these arrays. options: see `kjit.reduce`. Raises
-    ArgumentError for capacity or shapes, and TypingError if x and y have different types.
+    ArgumentError for a wrong capacity or shape, and TypingError if x and y have different types.
     """
     return _set("set_union", x, y, less, descending, out, options)
 

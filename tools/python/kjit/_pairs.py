@@ -143,8 +143,8 @@ def pairs_gradient(
 
         gx, gy = kjit.pairs_gradient(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y, cotangents=np.ones(len(x)))
 
-    If value is true, the tuple begins with the result of `kjit.pairs`. For "add" and "mean" the pass that computes the
-    derivatives by x or by an argument computes it, too.
+    If value is true, the tuple begins with the result of `kjit.pairs`. For "add" and "mean" this result takes no pass
+    of its own if derivatives by x or by an argument are computed.
 
     chunk and devices: see `kjit.pairs`; derivatives by y also need no more than `chunk` rows of y on a device. options:
     see `kjit.reduce`. Arrays of f16 and bf16 are converted to f32 first; their derivatives are computed in f32 and

@@ -168,8 +168,9 @@ PyObject *binding_raise(context_object *context, kjit_status status);
 int binding_finish(context_object *context, kjit_status status);
 /* Raises the kjit exception class of the status with a message of the binding. Returns NULL. */
 PyObject *binding_fail(kjit_status status, const char *format, ...);
-/* Looks up an attribute. Returns 1 and a new reference in *found, 0 if the object has no such
- * attribute, or -1 with the exception of a property or of __getattr__ that is no AttributeError. */
+/* Looks up an attribute. Returns 1 and a new reference in *found, or 0 if the object has no such
+ * attribute. Returns -1 if a property or __getattr__ raises an exception other than
+ * AttributeError. */
 int binding_look_up(PyObject *object, const char *name, PyObject **found);
 /* Returns whether the current exception is a kjit exception. */
 int binding_is_error(void);

@@ -12,8 +12,8 @@ grid_range = ALL["grid_range"]
 
 @jit(device="cpu")
 def look_up(keys, can_match, low, ranks, codes):
-    """Looks up keys in a table that is indexed by key - low. The code of a key that is not in the
-    table is -1."""
+    """Looks up keys in a table that is indexed by key - low, and writes the code of each key. A key
+    that is not in the table has the code -1."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         # The subtraction wraps around, so a key below `low` gives an index beyond the table.
@@ -23,8 +23,8 @@ def look_up(keys, can_match, low, ranks, codes):
 
 @jit(device="cpu")
 def probe(keys, can_match, table, bits, empty, ranks, codes):
-    """Looks up keys in a hash table with free slots. The code of a key that is not in the table is
-    -1."""
+    """Looks up keys in a hash table, whose free slots contain `empty`, and writes the code of each
+    key. A key that is not in the table has the code -1."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         if can:
