@@ -579,7 +579,7 @@ KJIT_API kjit_node kjit_build_for_range(kjit_builder *builder, const char *name,
 /* Begins `for name in value` and returns the loop variable. The loop runs over the items in a
  * tuple, with a copy of the body for each item, or along the first dimension of an array. */
 KJIT_API kjit_node kjit_build_for_items(kjit_builder *builder, const char *name, kjit_node value);
-/* Begins a grid_range over 1 to 3 extents and writes the loop variables to variables[rank]. */
+/* Begins a grid_range over 1 to 3 extents and writes the rank loop variables to variables. */
 KJIT_API void kjit_build_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
                                   kjit_node *variables);
 /* Begins a block_range, like kjit_build_for_grid. */

@@ -108,9 +108,9 @@ static void check_call(kd_derivation *d, const kt_expr *call)
   }
   if (varies && written)
     kd_refuse(d, call->location,
-              "`%s` may store a value that depends on a parameter to `%s`, but its body is not "
-              "differentiated: extern functions, recursive functions and functions with a rule can "
-              "take only values",
+              "`%s` may write a value that depends on a parameter into `%s`, but kjit does not "
+              "differentiate the body of an extern function, a recursive function or a function "
+              "with a derivative rule",
               call->instance->function->decl->name, name_of(written));
 }
 

@@ -26,8 +26,9 @@ const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
 
 enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN };
 
-/* For each character, the first punctuation or keyword that begins with it; and for each of these,
- * the next one that begins with the same character. KJ_TOKEN_COUNT ends a list. */
+/* Lists of the punctuation and keywords that begin with the same character. first_kinds has the
+ * first token for each character, next_kinds the next token in the list. KJ_TOKEN_COUNT ends a
+ * list. */
 static uint8_t first_kinds[UCHAR_MAX + 1], next_kinds[KJ_TOKEN_COUNT];
 
 static void find_first_kinds(void)

@@ -618,8 +618,8 @@ bool ki_is_writer(const ki_builtin *builtin);
 /* Determines for each array parameter of a kernel whether the kernel and the funcs that it may call
  * read or write its elements. Works on the untyped tree and is conservative. An array that is
  * passed to a func parameter counts as read, and as written if any func of the module writes to one
- * of its parameters. A func of another module must therefore not be an argument. read and written
- * have params.count elements. */
+ * of its parameters. The result does not hold for calls that pass funcs of other modules. read and
+ * written have params.count elements. */
 void ki_find_accesses(const kjit_module *module, const ki_function *function, bool *read,
                       bool *written);
 

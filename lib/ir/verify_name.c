@@ -205,7 +205,7 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is not a function", decl->name);
   if (decl->is_func && v->fixed)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a function and has no value in %s, because kjit evaluates that "
+                   "`%s` is a function and cannot be used in %s, because kjit evaluates that "
                    "expression before the launch",
                    decl->name, v->fixed);
   else if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&

@@ -5,9 +5,10 @@
  * the array in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons at the start of
  * the block can prove it, the check is hoisted (KJ_PROOF_BLOCK). On the CPU the kernel is then
  * compiled twice, with these checks and without. Blocks that pass all comparisons run the version
- * without them, which the compiler can vectorize as if nothing were checked. Conditions in the
- * kernel are ignored: if only a condition keeps the threads of a block inside an array, at its
- * edge, the block runs the version with checks. Divisors are treated the same way.
+ * without them, which the compiler can vectorize as if nothing were checked. The proof ignores
+ * conditions in the kernel: a block at the edge of an array, whose threads only a condition keeps
+ * inside the array, runs the version with checks. The checks of divisors are removed or hoisted in
+ * the same way.
  *
  * Needs: typed instances with is_checked. Guarantees: a removed check cannot fail; bounds are
  * computed without overflow. */

@@ -194,9 +194,9 @@ typedef struct nvptx_emission {
  * code of each was compared with and without. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
-/* The vectorizer combines accesses if the first one is known to be aligned. Alignment from `assume`
- * on a generic pointer is found before pointers are inferred to be global; alignment from
- * parameters is found afterwards. */
+/* The vectorizer combines accesses if the first one is known to be aligned. infer-alignment runs
+ * twice: before infer-address-spaces it finds the alignment that an `assume` states for a generic
+ * pointer, and afterwards the alignment of the parameters. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 /* Full unrolling runs before the analysis of induction variables, which takes long and finds
  * nothing that the copies do not show. */

@@ -32,7 +32,7 @@ typedef struct kg_nvptx_library {
   bool has_looked;
 } kg_nvptx_library;
 
-/* path NULL means that the library is searched when it is first needed. */
+/* If path is NULL, kg_find_library searches for the library when it is first needed. */
 kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
                             kj_diagnostics *diagnostics);
 void kg_close_library(kg_nvptx_library *library);

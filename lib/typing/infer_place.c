@@ -9,8 +9,8 @@
 
 /* ---- the object that contains an lvalue ---- */
 
-/* Either a value or an lvalue. A part of a value cannot be assigned, but if it is an array or a
- * pointer, it leads to elements that can. */
+/* Either a value or an lvalue. A part of a value cannot be assigned. If the part is an array or a
+ * pointer, its elements can be assigned. */
 typedef struct target {
   kt_expr *value;  /* an array, a pointer, or a value that is not an lvalue; else NULL */
   kjit_type whole; /* if value is a part of another value: the type of that; else KJIT_ANY */

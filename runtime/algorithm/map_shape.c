@@ -118,8 +118,9 @@ static void fit_core(ka_map *map, ka_mapped *mapped)
     if (size->extent < 0) size->extent = extent;
     if (size->extent != extent)
       ka_fail(map->call, KJIT_ERROR_ARGUMENT,
-              "core dimension %u of `%s`, %.*s in the signature, is %lld, but earlier it is %lld",
-              i, operand->name, (int)size->length, size->name, (long long)extent,
+              "core dimension %u of `%s` has extent %lld, but `%.*s` in the signature stands for "
+              "the extent %lld",
+              i, operand->name, (long long)extent, (int)size->length, size->name,
               (long long)size->extent);
   }
 }

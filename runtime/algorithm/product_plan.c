@@ -7,7 +7,7 @@
  * multiprocessor. */
 typedef struct tile_row {
   bool has_mma;
-  uint32_t least_bytes, most_bytes; /* range of the size of the sum type */
+  uint32_t least_bytes, most_bytes; /* size range of the accumulator type */
   uint32_t rows, columns, depth, at_once;
   double cost;
 } tile_row;

@@ -273,7 +273,8 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
   if (bound->kind == KJ_ARGUMENT_ARRAY) return refuse(scope, expr, "is an array");
   if (bound->kind == KJ_ARGUMENT_FUNCTION)
     return refuse(scope, expr,
-                  bound->function ? "is a function" : "is an argument that only a launch has");
+                  bound->function ? "is a function"
+                                  : "is an argument whose value is known only at the launch");
   if (bound->value.type == KJIT_ANY) return refuse(scope, expr, "is complex");
   *k = (known){ .value = bound->value, .is_constant = bound->kind == KJ_ARGUMENT_CONST };
   k->is_open = ki_is_weak(bound->value.type) && !k->is_constant;

@@ -94,8 +94,8 @@ static void count_used(kj_pool *pool, const kj_block *block)
     pool->count.peak_bytes = pool->count.used_bytes;
 }
 
-/* Whether no stream uses the block any more: it was released without a stream, or the host has
- * waited since. */
+/* Whether all streams have finished with the block. This is so if the block was released without a
+ * stream, or if the host has waited for the device after the release. */
 static bool is_idle(const kj_block *block)
 {
   return !block->stream ||

@@ -284,8 +284,10 @@ static PyObject *set_context(PyObject *module, PyObject *object)
   Py_RETURN_NONE;
 }
 
-/* set_operations(context, row numbers of the operators, find, operate, functions, choose, fail,
- * store, whether the interpreter counts references on its stack). */
+/* set_operations(context, numbers, find, operate, functions, choose, fail, store, are_counted):
+ * sets the functions of kjit.numpy that the operators of arrays call. numbers: the row of each
+ * operator. find returns the kernel of a row, and operate computes a row at once. See
+ * expression_set_functions for the other arguments. */
 static PyObject *set_operations(PyObject *module, PyObject *args)
 {
   PyObject *context, *numbers, *find, *at_once, *functions, *choose, *fail, *copy;

@@ -10,7 +10,7 @@ _ARRAYS_BY = "cuda.local.array(shape, dtype) or cuda.shared.array(shape, dtype)"
 
 class Kernel(_functions.Kernel):
     """The kjit kernel that a dispatcher launches. On a machine with a GPU the kernel runs on the
-    GPU, also if it gets host arrays."""
+    GPU, even if its arguments are host arrays."""
 
     is_typed = True
     _arrays_by = _ARRAYS_BY

@@ -363,7 +363,7 @@ class DeviceUfunc(_ufuncs.Folds):
     @_ufuncs.with_overrides
     def outer(self, x, y, **options):
         """Applies the function to each pair of elements of x and y. The result has the shape
-        x.shape + y.shape. options: the keyword arguments of a call."""
+        x.shape + y.shape. options: keyword arguments, as for a call of the function."""
         x, y = numpy.asarray(x), numpy.asarray(y)
         return self(x.reshape(x.shape + (1,) * y.ndim), y, **options)
 

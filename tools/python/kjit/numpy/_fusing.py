@@ -179,7 +179,7 @@ def fail(key, error):
     FUNCTIONS.pop(key, None)
     if found is None:
         return
-    wait()  # expressions that wait for the compiler hold arrays, which may be the reason for the lack of memory
+    wait()  # compilations in progress hold arrays, so their end frees memory
     if isinstance(error, (MemoryError, _kjit_class("KJIT_ERROR_MEMORY"))):
         found.state = f"run one by one, as memory was short: {error}"
         return
