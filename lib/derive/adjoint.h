@@ -1,8 +1,8 @@
 /* Adjoint kernels: declarations that the files adjoint*.c share.
  *
  * A kernel is a sequence of grid loops, and statements between them that compute values. Its
- * adjoint is made of parts. A part belongs to one of the loops. It is a prepared copy of the
- * kernel's body, in the instance that is made, with variables of its own:
+ * adjoint is made of parts. A part belongs to one of the loops. It is a copy of the kernel's body,
+ * prepared for differentiation, and has its own variables in the adjoint. The files:
  *
  *   adjoint_index.c   reads the indices of the accesses in the grid loop: variable plus constant
  *   adjoint_plan.c    chooses for each array of derivatives how sums into it are computed
@@ -13,8 +13,9 @@
  *   adjoint_facts.c   reports the plan
  *   adjoint_threads.c kernels without a grid loop: barriers, and what their threads may do
  *   adjoint_shared.c  shared arrays, and loops over a block_range
- *   adjoint_rerun.c   the elements of shared arrays that the body of a loop finds when it runs
- * again slice.c           drops what no derivative needs, and refuses values that are gone */
+ *   adjoint_rerun.c   the elements of shared arrays for a loop body that runs again
+ *   slice.c           removes statements that no derivative needs, and rejects needed
+ *                     values that the kernel has overwritten */
 #ifndef KJ_DERIVE_ADJOINT_H
 #define KJ_DERIVE_ADJOINT_H
 

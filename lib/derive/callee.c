@@ -291,11 +291,11 @@ kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee
   if (t.taken != given_count(&t))
     kt_fail(
       s->c, call->location, KJIT_ERROR_TYPE,
-      "`%s` takes %zu argument%s, got %zu: those of `%s`, and %s", kt_callee_text(s->c, callee),
+      "`%s` takes %zu argument%s, got %zu: those of `%s`, %s", kt_callee_text(s->c, callee),
       t.taken, t.taken == 1 ? "" : "s", given_count(&t), callee->function->decl->name,
       callee->derived->kind == KJ_BUILTIN_JVP
-        ? "a derivative for each of its parameters that hold floats"
-        : "the derivative by its result, if the kind is `vjp`, and an array of derivatives for "
-          "each of its arrays of floats");
+        ? "and a derivative for each of its parameters that hold floats"
+        : "the derivative with respect to its result (only for `vjp`), and an array of derivatives "
+          "for each of its arrays of floats");
   return kt_call_instance(s, record, &t.arguments, call->location);
 }

@@ -127,7 +127,7 @@ static void add_derivatives(rule_call *r, const kt_inferred *of, const kt_exprs 
 }
 
 static const char FORWARD_PARAMETERS[] = "a derivative for each of them that holds floats",
-                  REVERSE_PARAMETERS[] = "the derivative by its result";
+                  REVERSE_PARAMETERS[] = "the derivative with respect to its result";
 
 kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
                       const kt_exprs *values, const kt_exprs *derivatives, kj_location location)

@@ -218,8 +218,8 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
                         field->name);
   if (!ki_is_element(context->types, field->type))
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "field `%s` must be a scalar, vector, struct or pointer, or an array of "
-                        "these given by its shape",
+                        "field `%s` must be a scalar, vector, struct or pointer; for an array, "
+                        "set the field's type to the element type, and rank and shape",
                         field->name);
   if (ki_is_too_deep(context->types, field->type))
     return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,

@@ -199,8 +199,8 @@ static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_EMPTY] = NULL,
 };
 
-/* Returns whether the expression computes a value, so that its range can be asserted. The range of
- * any other expression is the range of a stored value. */
+/* Returns whether the expression computes a value, so that its range can be asserted. Any
+ * other expression, such as a variable, has the range of a stored value, which is not asserted. */
 static bool computes(const kt_expr *expr)
 {
   return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||

@@ -467,7 +467,7 @@ bool kt_find_numbered(kt_scope *s, const ki_expr *expr, kjit_type base, ki_compo
   check_index_type(s, index);
   if (!kt_is_constant(index))
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
-            "the number of a field must be known at compile time: %s has %u fields",
+            "the index of a field must be known at compile time: %s has %u fields",
             kt_type_text(s->c, type), count);
   if (index->integer < 0 || index->integer >= count)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "%s has %u fields, and no field %s",

@@ -190,9 +190,10 @@ static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *e
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`%s` in divergent control flow: all threads of the %s must reach it", name, whole);
   if (s->left_level > most)
-    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "`%s` follows a `return` that some threads of the %s take: all threads must reach it",
-            name, whole);
+    kt_fail(
+      s->c, stmt->location, KJIT_ERROR_TYPE,
+      "`%s` follows a `return` that some threads of the %s take, but all threads must reach `%s`",
+      name, whole, name);
   if (kt_level_of_list(s, extents) > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "an extent of `%s` must be the same in all threads of the %s", name, whole);

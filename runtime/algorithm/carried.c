@@ -60,7 +60,7 @@ uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences)
 
 /* ---- the shape of a launch ---- */
 
-/* Values measured on an H200, and on CPU cores with shared memory. */
+/* Values measured on an H200 and on CPU cores that share one main memory. */
 enum {
   GPU_VALUE_BYTES = 128, /* bytes of values that a thread holds */
   GPU_MOST_ITEMS = 31,

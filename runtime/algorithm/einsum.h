@@ -108,7 +108,8 @@ typedef struct ka_matrix {
   uint32_t work;
 } ka_matrix;
 
-/* product_tensor.c: returns false if tensor copies cannot load the factor. */
+/* product_tensor.c: describes the factor as a matrix for tensor copies (TMA). Returns false if they
+ * cannot load it. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix);
 /* Describes a packed copy of the factor, which is deep. Returns false if packing does not pay.

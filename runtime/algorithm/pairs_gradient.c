@@ -94,8 +94,9 @@ void ka_read_gradient(ka_pairs *p)
     } else if (parameter - first < p->function.array_count) {
       read_argument(p, parameter, &p->function.arrays[parameter - first], v);
     } else {
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`func` has no parameter %u: it is called with %zu",
-              parameter, first + p->function.array_count);
+      ka_fail(call, KJIT_ERROR_ARGUMENT,
+              "`func` has no parameter %u: it is called with %zu arguments", parameter,
+              first + p->function.array_count);
     }
     if (v->accumulator == KJIT_ANY) v->accumulator = v->element;
     v->value = v->accumulator;

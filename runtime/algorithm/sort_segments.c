@@ -4,7 +4,7 @@
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* Number of elements or offsets from which on a sort counts in 64 bits. */
+/* Minimum number of elements or offsets for which a sort counts in 64 bits. */
 enum { WIDE_COUNT = 1 << 30 };
 
 typedef struct segments {
@@ -188,8 +188,8 @@ static void add_move(const parts *p)
 enum {
   FEW_TILES = 70,     /* maximum number of tiles; each element of a long segment searches its
                        * position in all tiles of the segment */
-  FEW_AVERAGE = 256,  /* average length of a segment from which on this method is used: the work of
-                       * a block */
+  FEW_AVERAGE = 256,  /* minimum average length of a segment for this method: the number of
+                       * elements that give a block enough work */
   FEW_SMALL_ITEMS = 9 /* elements of a thread, if a tile holds segments of twice the average
                        * length */
 };

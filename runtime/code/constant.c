@@ -282,7 +282,8 @@ static void set_array(kjit_module *copy, ki_decl *decl, const kj_view *view,
   memcpy(decl->extents, view->shape, view->rank * sizeof *view->shape);
 }
 
-/* Declares the structs of the elements, because the text of the module must contain them. */
+/* Declares the structs that the constant's elements consist of, because the module's source must
+ * declare every struct that it uses. */
 static void declare_structs(kjit_module *copy, const ki_decl *constant)
 {
   size_t count = copy->decls.count;

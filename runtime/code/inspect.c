@@ -62,13 +62,16 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
   if (!is_valid && kernel->block)
     return kj_error_at(
       r->diagnostics, kernel->module, kernel->block->location, KJIT_ERROR_ARGUMENT,
-      "kernel `%s`: a block has at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u",
+      "kernel `%s`: a block has at most 1024 threads, in a shape of at most 1024 x 1024 x 64, got "
+      "%u x %u x %u",
       kernel->function->decl->name, block[0], block[1], block[2]);
   return is_valid
            ? KJIT_OK
-           : kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
-                      "block: expected at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u",
-                      block[0], block[1], block[2]);
+           : kj_error(
+               r->diagnostics, KJIT_ERROR_ARGUMENT,
+               "block: expected at most 1024 threads, in a shape of at most 1024 x 1024 x 64, "
+               "got %u x %u x %u",
+               block[0], block[1], block[2]);
 }
 
 /* ---- stages ---- */

@@ -248,7 +248,7 @@ static kjit_status find_devices(run *r)
   r->device_id = r->options.memory->info.ordinal;
   if (r->is_on_cpu && r->options.memory->info.kind != KJIT_DEVICE_CPU)
     return ki_fail_call(r->formula->context, KJIT_ERROR_ARGUMENT,
-                        "kjit_run_formula: the device is the CPU, but the memory is that of "
+                        "kjit_run_formula: the device is the CPU, but options.memory belongs to "
                         "another device");
   return KJIT_OK;
 }

@@ -182,7 +182,7 @@ def unknown(a, i):
     a[0].x = a[1][i]
 
 
-for kernel, arguments, text in ((absent, (a,), "5 fields, and no field 5"), (unknown, (a, 1), "the number of a field must be known")):
+for kernel, arguments, text in ((absent, (a,), "5 fields, and no field 5"), (unknown, (a, 1), "the index of a field must be known")):
     try:
         kernel[1, 1](*arguments)
     except kjit.Error as error:

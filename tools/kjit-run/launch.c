@@ -188,7 +188,7 @@ static bool scan_adjoint(const run_maker *m, tool_scanner *scanner, run_step *st
   const char *at = scanner->at;
   if (!find_kernel(m, scanner, step, &inner)) return false;
   if (inner.is_asked)
-    return tool_scan_fail(scanner, at, "adjoint takes the name of a kernel, not an adjoint");
+    return tool_scan_fail(scanner, at, "expected the name of a kernel: `adjoint` cannot be nested");
   while (tool_accept(scanner, ',')) {
     int64_t number;
     tool_skip_blanks(scanner);

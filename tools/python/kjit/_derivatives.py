@@ -419,7 +419,7 @@ class Derivative(Function):
             self._check_count(rest, len(arrays), "an array of derivatives for each array of floats")
             raw = (*given, *rest)
             return self._entry(_Form(len(raw), 0, len(arrays), len(floats) == len(arrays)))(*raw)
-        self._check_count(rest, 1, "the derivative by its result")
+        self._check_count(rest, 1, "the derivative with respect to its result")
         items = len(rest[0]) if isinstance(rest[0], tuple) else 0
         return self._reverse(given, rest[0] if items else rest, floats, arrays, items, leading=1)
 

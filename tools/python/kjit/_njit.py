@@ -436,8 +436,8 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
 
 
 def _finish(outer, inner, shape, is_optional, *args, **keywords):
-    """Calls the compiled function and converts its result: (value, whether a value exists), named
-    tuples and enum members."""
+    """Calls the compiled function and converts its result to the Python function's result. With is_optional, the
+    compiled function returns a value and whether it exists. shape restores named tuples and enum members."""
     if not outer._given and any(isinstance(value, (tuple, enum.Enum)) for value in (*args, *keywords.values())):
         # the result may use the classes of the arguments
         return outer._call_composed(outer._bind(args, keywords), None)

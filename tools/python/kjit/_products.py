@@ -267,8 +267,8 @@ class CSR:
 
     def check(self, *, sorted=False, unique=False, **options):
         """Checks that offsets ascend and are in bounds and that columns are in the matrix. With sorted, the columns of
-        each row must ascend. With unique, no column may occur twice in a row. Raises ArgumentError with the wrong
-        entry. The call waits. options: see `kjit.reduce`."""
+        each row must ascend. With unique, no column may occur twice in a row. Raises ArgumentError,
+        whose message names the first wrong entry. The call waits for the device. options: see `kjit.reduce`."""
         flags = (1 if sorted else 0) | (2 if unique else 0)
         perform("csr_check", 0, (*self._arguments(), Plain(flags)), (), options=options)
 

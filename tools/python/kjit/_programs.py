@@ -141,7 +141,7 @@ def _own(function, args, further, what, name):
 def vjp(function, numbers, args, name):
     """Returns (value, derivatives) for vjp(f)(*args, g)."""
     _tape = _tape_module()
-    args, (g,) = _own(function, args, 1, "the derivative by its result", name)
+    args, (g,) = _own(function, args, 1, "the derivative with respect to its result", name)
     result, traced = _tape.run(function, args, _chosen(numbers, args, name))
     results, given = (result, g) if isinstance(result, tuple) else ((result,), (g,))
     if not isinstance(given, tuple) or len(given) != len(results):

@@ -1,4 +1,5 @@
-/* The type of shortcuts, which behave like the Python functions that they stand for. */
+/* The Python type of shortcuts. A shortcut replaces a Python function, behaves like this function,
+ * and runs calls in C if it can (docs/architecture/python.md). */
 #include "shortcut.h"
 
 #include "algorithm.h"

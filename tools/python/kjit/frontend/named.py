@@ -146,7 +146,7 @@ def _has_numbers(value):
 
 
 def is_called(thing, node):
-    """Returns whether a call calls a Python function that is compiled."""
+    """Returns whether the call `node` of `thing` runs a Python function that kjit has to compile."""
     if _overloading.function_of(thing) is not None:
         return False
     python = getattr(thing, "py_func", thing)
