@@ -429,12 +429,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_oper
  * i64. Errors: ARGUMENT (axes, shapes, operands that overlap), TYPE (elements without an order,
  * indices that are not integers), UNSUPPORTED (another operator), MISUSE (both results are NULL),
  * and errors from kjit_launch. */
-KJIT_API KJIT_CHECK kjit_status kjit_scan_with_index(kjit_context *context,
-                                                     const kjit_operand *result,
-                                                     const kjit_operand *result_places,
-                                                     const kjit_operand *x,
-                                                     const kjit_operator *operator_,
-                                                     const kjit_algorithm_options *options);
+KJIT_API KJIT_CHECK kjit_status kjit_scan_with_index(
+  kjit_context *context, const kjit_operand *result, const kjit_operand *result_places,
+  const kjit_operand *x, const kjit_operator *operator_, const kjit_algorithm_options *options);
 
 /* ---- select ---- */
 
