@@ -177,7 +177,7 @@ class Overloads:
     def __init__(self, name, thing=None):
         self.name, self.definitions = name, []
         self.thing = thing  # keeps the function alive, because the table has its id
-        self.calls: dict = {}  # the Calls by their forms, the newest last
+        self.calls = {}  # the Calls by their forms, the newest last
 
     def for_target(self, target):
         """Returns the definitions for a target. Those for the target itself come before generic

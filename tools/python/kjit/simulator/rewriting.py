@@ -296,7 +296,7 @@ class Rewritten:
 
     def _make(self, function):
         found = source.of(function)
-        nodes: list = []
+        nodes = []
         node = _copied(source.find(function, found), nodes)
         if isinstance(node, ast.Lambda):
             value = ast.copy_location(ast.Return(node.body), node.body)
