@@ -368,6 +368,46 @@ for side in ("left", "right"):
         assert knp.searchsorted(knp.asarray(line), knp.asarray(places), side=side).to_host().tolist() == np.searchsorted(line, places, side).tolist()
         assert knp.searchsorted(knp.asarray(line), knp.asarray(places)).to_host().tolist() == np.searchsorted(line, places).tolist()
 
+# ---- Python code that runs during a call ----
+
+
+def run_during(change):
+    """Runs a function when the extension computes the next pending array of a new kind."""
+    find = knp._fusing._find
+
+    def found(*args):
+        knp._fusing._find = find
+        change()
+        return find(*args)
+
+    knp._fusing._find = found
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+NUMBERS = 2.0, 2, True, np.float64(2)  # each makes another kind of expression
+for join, number in zip((knp.concat, knp.stack, knp.hstack, knp.vstack), NUMBERS, strict=True):
+    parts, later = [knp.asarray([7.0] * 40), knp.arctan2(knp.ones(40), number)], []
+
+    def forget():
+        parts[0] = None
+        later.extend(knp.full(40, -1.0) for _ in range(8))  # may get the memory
+
+    run_during(forget)
+    joined = join(parts).to_host().ravel()
+    assert later and joined[:40].tolist() == [7.0] * 40, (join, joined)
+    assert joined[40:].tolist() == np.arctan2(np.ones(40), 2.0 if number is not True else 1.0).tolist(), (join, joined)
+
+for convert, number in zip((int, float, bool, complex), NUMBERS, strict=True):
+    run_during(interrupt)
+    x = knp.hypot(knp.asarray([3.0]), number)
+    try:
+        raise AssertionError(f"{convert(x)}, without the interrupt")
+    except KeyboardInterrupt:
+        pass
+
 # ---- attributes, pickling, hashes, references ----
 
 try:

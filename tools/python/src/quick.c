@@ -94,6 +94,11 @@ PyObject *quick_run(const quick_row *row, long number, PyObject *const *args, Py
   return made;
 }
 
+void quick_clear_error(void)
+{
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+}
+
 context_object *quick_context(void)
 {
   context_object *context = expression_context;

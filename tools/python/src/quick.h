@@ -47,6 +47,9 @@ const quick_row *quick_find(const char *name);
  * call. kjit's exceptions count as such a case, because the Python function raises them again. */
 PyObject *quick_run(const quick_row *row, long number, PyObject *const *args, Py_ssize_t count,
                     PyObject *names);
+/* Clears an exception that the Python function of a call raises again. Leaves others, such as
+ * KeyboardInterrupt. */
+void quick_clear_error(void);
 /* Returns the context of new arrays, or NULL if the Python layer has to make one. */
 context_object *quick_context(void);
 int quick_add(PyObject *module);

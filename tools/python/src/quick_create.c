@@ -54,7 +54,7 @@ int quick_find_element(PyObject *dtype, kjit_type *element)
                  binding_parse_element(expression_context, text, element) &&
                  *element < KJIT_SCALAR_COUNT;
   Py_XDECREF(text);
-  if (PyErr_Occurred()) PyErr_Clear(); /* the Python function raises it again */
+  quick_clear_error();
   if (!is_found) return 0;
   unsigned place = name_count++ % MOST_NAMES;
   known_names[place].type = *element;
@@ -137,18 +137,27 @@ static array_object *create(const request *r, quick_view *view)
   return quick_new(r->context, r->device, r->element, r->rank, r->shape, view);
 }
 
+/* Returns whether the elements of the new array can be written here. */
+static int is_on_cpu(const request *r)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  return kjit_get_device_info(r->device, &info) == KJIT_OK && info.kind == KJIT_DEVICE_CPU;
+}
+
 /* Creates an array and sets its elements to a number. */
 static PyObject *create_full(const request *r, PyObject *number)
 {
   char bytes[QUICK_NUMBER_BYTES];
   quick_view view;
-  if (r->count > QUICK_MOST_ELEMENTS || !quick_put_number(r->element, number, bytes)) return NULL;
+  if (r->count > QUICK_MOST_ELEMENTS || !is_on_cpu(r) ||
+      !quick_put_number(r->element, number, bytes))
+    return NULL;
   array_object *made = create(r, &view);
   if (made && view.first) {
     quick_fill(&view, bytes);
     return (PyObject *)made;
   }
-  Py_XDECREF((PyObject *)made); /* it is on a GPU */
+  Py_XDECREF((PyObject *)made);
   return NULL;
 }
 
@@ -269,7 +278,7 @@ PyObject *quick_arange(const quick_call *call)
   int64_t span = stop - start, count = span / step + (span % step != 0);
   if (span == 0 || (span < 0) != (step < 0)) count = 0;
   if (count > QUICK_MOST_ELEMENTS || !read_place(&r, v[3], v[4], KJIT_I64)) return NULL;
-  if (r.element != KJIT_I64 && r.element != KJIT_F64) return NULL;
+  if ((r.element != KJIT_I64 && r.element != KJIT_F64) || !is_on_cpu(&r)) return NULL;
   r.rank = 1;
   r.shape[0] = r.count = count;
   quick_view view;
@@ -328,11 +337,13 @@ static kjit_type find_common(PyObject *items, Py_ssize_t count)
 static PyObject *create_from(PyObject *items, PyObject *device)
 {
   if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return NULL;
-  Py_ssize_t count = PyList_CheckExact(items) ? PyList_Size(items) : PyTuple_Size(items);
-  kjit_type usual = count <= QUICK_MOST_ELEMENTS ? find_common(items, count) : KJIT_VOID;
   request r;
   quick_view view;
-  if (usual == KJIT_VOID || !read_place(&r, NULL, device, usual)) return NULL;
+  /* first, because other threads may change the list while a device is opened */
+  if (!read_place(&r, NULL, device, KJIT_VOID) || !is_on_cpu(&r)) return NULL;
+  Py_ssize_t count = PyList_CheckExact(items) ? PyList_Size(items) : PyTuple_Size(items);
+  r.element = count <= QUICK_MOST_ELEMENTS ? find_common(items, count) : KJIT_VOID;
+  if (r.element == KJIT_VOID) return NULL;
   r.rank = 1;
   r.shape[0] = r.count = count;
   array_object *made = create(&r, &view);

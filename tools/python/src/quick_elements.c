@@ -204,12 +204,14 @@ static PyObject *convert(const quick_call *call, PyObject *function(PyObject *))
 PyObject *quick_float(const quick_call *call) { return convert(call, PyNumber_Float); }
 
 /* NumPy's messages for NaN and infinity come from the Python layer. */
-PyObject *quick_int(const quick_call *call)
+static PyObject *find_integer(PyObject *number)
 {
-  PyObject *made = convert(call, PyNumber_Long);
-  if (!made && PyErr_Occurred()) PyErr_Clear();
+  PyObject *made = PyNumber_Long(number);
+  if (!made) PyErr_Clear();
   return made;
 }
+
+PyObject *quick_int(const quick_call *call) { return convert(call, find_integer); }
 
 static PyObject *find_truth(PyObject *number) { return PyBool_FromLong(PyObject_IsTrue(number)); }
 
@@ -344,7 +346,7 @@ static PyObject *select_by_mask(const array_object *array, const selection *s)
   quick_view made;
   for (int64_t i = 0; i < s->key.count; i++) count += s->key.first[i * s->key_step] != 0;
   array_object *result = quick_new(array->context, array->device, s->x.element, 1, &count, &made);
-  char *to = made.first;
+  char *to = result ? made.first : NULL;
   for (int64_t i = 0; result && i < s->key.count; i++) {
     if (!s->key.first[i * s->key_step]) continue;
     copy_line(to, 1, s->x.first + i * s->step, 1, 1, s->row_bytes);

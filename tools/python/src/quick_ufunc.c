@@ -65,7 +65,7 @@ static long ask_row(PyObject *ufunc, PyObject *const *operands, int count)
   long row = found ? PyLong_AsLong(found) : NO_ROW;
   Py_XDECREF(found);
   Py_XDECREF(tuple);
-  if (PyErr_Occurred()) PyErr_Clear(); /* the Python function raises it again */
+  quick_clear_error();
   return row;
 }
 
@@ -82,6 +82,7 @@ static long get_row(PyObject *ufunc, PyObject *const *operands, int count)
     if (loops[place].ufunc) continue;
     if (!find_row) return NO_ROW; /* kjit.numpy sets it at the first call */
     long row = ask_row(ufunc, operands, count);
+    if (PyErr_Occurred()) return NO_ROW;
     if (loop_count >= MOST_LOOPS / 2 || loops[place].ufunc) return row;
     loop_count++;
     loops[place].ufunc = Py_NewRef(ufunc);

@@ -157,7 +157,7 @@ PyObject *quick_ravel(const quick_call *call)
 
 PyObject *quick_flatten(const quick_call *call)
 {
-  if (!quick_is_array(call->values[0]) || !is_row_major(call->values[1])) return NULL;
+  if (!quick_is_array(call->values[0])) return NULL;
   array_object *array = (array_object *)call->values[0];
   int64_t count = quick_count(array);
   return copy(array, 1, &count);
@@ -189,7 +189,7 @@ static int get_rank(PyObject *object)
 PyObject *quick_transpose(const quick_call *call)
 {
   int axes[BINDING_MAX_RANK], rank = get_rank(call->values[0]);
-  if (rank < 0 || !quick_is_none(call->values[1])) return NULL;
+  if (rank < 0) return NULL;
   for (int i = 0; i < rank; i++) axes[i] = rank - 1 - i;
   return restride((array_object *)call->values[0], axes, rank);
 }
@@ -197,7 +197,7 @@ PyObject *quick_transpose(const quick_call *call)
 PyObject *quick_squeeze(const quick_call *call)
 {
   int axes[BINDING_MAX_RANK], rank = get_rank(call->values[0]), kept = 0;
-  if (rank < 0 || !quick_is_none(call->values[1])) return NULL;
+  if (rank < 0) return NULL;
   const kjit_tensor *tensor = binding_look_at_array(call->values[0]);
   for (int i = 0; i < rank; i++)
     if (tensor->shape[i] != 1) axes[kept++] = i;
@@ -229,32 +229,42 @@ enum { MOST_JOINED = 16 };
 
 typedef struct join {
   quick_view parts[MOST_JOINED];
+  array_object *arrays[MOST_JOINED]; /* references, because other code may change the list */
   int count;
-  array_object *first;
 } join;
 
-/* Reads the arrays of a list or tuple. They have to have one type. */
+/* Adds an array, which has to have the type and the device of the others. */
+static int add_part(join *j, PyObject *item)
+{
+  array_object *array = (array_object *)item;
+  if (!quick_is_array(item) || quick_count(array) < 0 || quick_count(array) > QUICK_MOST_ELEMENTS)
+    return QUICK_LEFT;
+  quick_view *part = &j->parts[j->count];
+  j->arrays[j->count++] = (array_object *)Py_NewRef(item);
+  int outcome = quick_read(array, part);
+  if (outcome != QUICK_DONE) return outcome;
+  return part->element == j->parts[0].element && array->device == j->arrays[0]->device ? QUICK_DONE
+                                                                                       : QUICK_LEFT;
+}
+
+static void release_parts(const join *j)
+{
+  for (int i = 0; i < j->count; i++) Py_DECREF((PyObject *)j->arrays[i]);
+}
+
+/* Reads the arrays of a list or tuple. The caller has to release the parts, also after a failure.
+ */
 static int read_parts(PyObject *items, join *j)
 {
   int is_list = PyList_CheckExact(items);
   if (!is_list && !PyTuple_CheckExact(items)) return QUICK_LEFT;
   Py_ssize_t count = is_list ? PyList_Size(items) : PyTuple_Size(items);
   if (count < 1 || count > MOST_JOINED) return QUICK_LEFT;
-  for (j->count = 0; j->count < count; j->count++) {
-    PyObject *item = is_list ? PyList_GetItem(items, j->count) : PyTuple_GetItem(items, j->count);
-    array_object *array = (array_object *)item;
-    if (!quick_is_array(item)) return QUICK_LEFT;
-    int64_t size = quick_count(array);
-    if (size < 0 || size > QUICK_MOST_ELEMENTS) return QUICK_LEFT;
-    /* computing the array may run Python code, which may change the list */
-    Py_INCREF(item);
-    int outcome = quick_read(array, &j->parts[j->count]);
-    Py_DECREF(item);
-    if (outcome != QUICK_DONE) return outcome;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    /* computing the array before may have run Python code that changed the list */
     if (is_list && PyList_Size(items) != count) return QUICK_LEFT;
-    if (!j->count) j->first = array;
-    if (j->parts[j->count].element != j->parts[0].element || array->device != j->first->device)
-      return QUICK_LEFT;
+    int outcome = add_part(j, is_list ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i));
+    if (outcome != QUICK_DONE) return outcome;
   }
   return QUICK_DONE;
 }
@@ -290,8 +300,8 @@ static PyObject *join_parts(const join *j, int axis)
     shape[axis] += j->parts[i].shape[axis];
   }
   quick_view whole;
-  array_object *made =
-    quick_new(j->first->context, j->first->device, first->element, first->rank, shape, &whole);
+  array_object *made = quick_new(j->arrays[0]->context, j->arrays[0]->device, first->element,
+                                 first->rank, shape, &whole);
   for (int i = 0; made && i < j->count; i++) {
     quick_view part = whole;
     part.shape[axis] = j->parts[i].shape[axis];
@@ -305,31 +315,40 @@ static PyObject *join_parts(const join *j, int axis)
 /* The numbers of the functions that join arrays along an existing axis: concat, hstack, vstack. */
 enum { ALONG_AXIS, ALONG_COLUMNS, ALONG_ROWS };
 
-PyObject *quick_concat(const quick_call *call)
+static PyObject *concatenate(join *j, const quick_call *call)
 {
-  join j;
-  if (read_parts(call->values[0], &j) != QUICK_DONE) return NULL;
-  int rank = j.parts[0].rank, axis = 0;
+  int rank = j->parts[0].rank, axis = 0;
   if (call->number == ALONG_AXIS && call->values[1]) axis = read_axis(call->values[1], rank);
   else if (call->values[1]) return NULL;
   if (axis < 0 || !rank) return NULL;
   if (call->number == ALONG_COLUMNS) axis = rank > 1;
-  for (int i = 0; i < j.count && call->number == ALONG_ROWS && rank == 1; i++)
-    if (j.parts[i].rank != 1 || !insert_axis(&j.parts[i], 0)) return NULL;
-  return join_parts(&j, axis);
+  for (int i = 0; i < j->count && call->number == ALONG_ROWS && rank == 1; i++)
+    if (j->parts[i].rank != 1 || !insert_axis(&j->parts[i], 0)) return NULL;
+  return join_parts(j, axis);
 }
 
-PyObject *quick_stack(const quick_call *call)
+static PyObject *stack(join *j, const quick_call *call)
 {
-  join j;
-  if (read_parts(call->values[0], &j) != QUICK_DONE) return NULL;
-  int rank = j.parts[0].rank;
+  int rank = j->parts[0].rank;
   int axis = call->values[1] ? read_axis(call->values[1], rank + 1) : 0;
   if (axis < 0) return NULL;
-  for (int i = 0; i < j.count; i++)
-    if (j.parts[i].rank != rank || !insert_axis(&j.parts[i], axis)) return NULL;
-  return join_parts(&j, axis);
+  for (int i = 0; i < j->count; i++)
+    if (j->parts[i].rank != rank || !insert_axis(&j->parts[i], axis)) return NULL;
+  return join_parts(j, axis);
 }
+
+static PyObject *read_and_join(const quick_call *call,
+                               PyObject *run(join *j, const quick_call *call))
+{
+  join j;
+  j.count = 0;
+  PyObject *made = read_parts(call->values[0], &j) == QUICK_DONE ? run(&j, call) : NULL;
+  release_parts(&j);
+  return made;
+}
+
+PyObject *quick_concat(const quick_call *call) { return read_and_join(call, concatenate); }
+PyObject *quick_stack(const quick_call *call) { return read_and_join(call, stack); }
 
 /* ---- indices of elements ---- */
 
@@ -352,7 +371,7 @@ PyObject *quick_nonzero(const quick_call *call)
   int64_t step = x.strides[0] * (int64_t)x.size_bytes, count = 0;
   for (int64_t i = 0; i < x.count; i++) count += is_nonzero(x.first + i * step, x.size_bytes);
   array_object *result = quick_new(array->context, array->device, KJIT_I64, 1, &count, &made);
-  char *to = made.first;
+  char *to = result ? made.first : NULL;
   for (int64_t i = 0; result && i < x.count; i++) {
     if (!is_nonzero(x.first + i * step, x.size_bytes)) continue;
     memcpy(to, &i, sizeof i);
