@@ -74,7 +74,6 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
 
 
 @recorded
-@recorded
 def scan_with_index(x, operator="max", *, axis=None, out=None, **options):
     """Computes the running maximum or minimum along one axis, by default the last, and its index along the axis.
     Returns (values, indices), both in the shape of x; the indices are i64. operator is "max" or "min". Of equal
