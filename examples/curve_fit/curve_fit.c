@@ -45,6 +45,9 @@ static void fail(const char *what, const char *name)
   exit(EXIT_FAILURE);
 }
 
+/* Returns the larger number, or NaN if one of them is NaN, which fmax ignores. */
+static double larger(double x, double y) { return x >= y || isnan(x) ? x : y; }
+
 /* ---- the fit's arrays and functions ---- */
 
 typedef struct fit {
@@ -173,7 +176,7 @@ static void solve(double a[PARAMETERS][PARAMETERS], double b[PARAMETERS])
 }
 
 /* Computes the parameters after a step that is damped by the factor. Returns the length of the
- * step, compared with the parameters. */
+ * step, compared with the parameters, or NaN if the step cannot be computed. */
 static double make_step(const fit *f, const double *parameters, double damping, double *next)
 {
   double products[ROWS][ROWS], a[PARAMETERS][PARAMETERS], step[PARAMETERS], length = 0;
@@ -187,7 +190,7 @@ static double make_step(const fit *f, const double *parameters, double damping, 
   solve(a, step);
   for (int i = 0; i < PARAMETERS; i++) {
     next[i] = parameters[i] + step[i];
-    length = fmax(length, fabs(step[i]) / (fabs(next[i]) + 1e-300));
+    length = larger(length, fabs(step[i]) / (fabs(next[i]) + 1e-300));
   }
   return length;
 }
@@ -216,7 +219,7 @@ static void compare_gradients(const fit *f, const double *parameters)
   double gradient[PARAMETERS], products[ROWS][ROWS], of_func = 0, of_differences = 0, scale = 0;
   compute_gradient(f, parameters, gradient);
   compute_products(f, parameters, products);
-  for (int i = 0; i < PARAMETERS; i++) scale = fmax(scale, fabs(gradient[i]));
+  for (int i = 0; i < PARAMETERS; i++) scale = larger(scale, fabs(gradient[i]));
   for (int i = 0; i < PARAMETERS; i++) {
     double near[PARAMETERS], h = 1e-5 * fabs(parameters[i]), difference;
     memcpy(near, parameters, sizeof near);
@@ -224,8 +227,8 @@ static void compare_gradients(const fit *f, const double *parameters)
     difference = compute_misfit(f, near);
     near[i] = parameters[i] - h;
     difference = (difference - compute_misfit(f, near)) / (2 * h);
-    of_func = fmax(of_func, fabs(products[0][i + 1] - gradient[i]) / scale);
-    of_differences = fmax(of_differences, fabs(difference - gradient[i]) / scale);
+    of_func = larger(of_func, fabs(products[0][i + 1] - gradient[i]) / scale);
+    of_differences = larger(of_differences, fabs(difference - gradient[i]) / scale);
   }
   printf("gradient: func %.1e differences %.1e\n", of_func, of_differences);
 }
