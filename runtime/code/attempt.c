@@ -102,9 +102,13 @@ static kjit_specialization *begin_plain(const kj_call *call, const kjit_speciali
   return begins ? plain : NULL;
 }
 
-bool kj_suits_plain(const kj_call *call, const kjit_specialization *plain)
+bool kj_suits_plain(const kj_call *call, kj_plain allowed, const kjit_specialization *plain)
 {
   uint32_t most = plain->device_code.max_threads; /* 0 means any number */
+  _Static_assert(KJ_PLAIN_NONE < KJ_PLAIN_EQUAL && KJ_PLAIN_EQUAL < KJ_PLAIN_ANY,
+                 "a kind includes the kinds before it");
+  KJ_ASSERT(plain->plain_kind != KJ_PLAIN_NONE);
+  if (plain->plain_kind > allowed) return false;
   return !most || (uint64_t)call->block[0] * call->block[1] * call->block[2] <= most;
 }
 
@@ -120,11 +124,12 @@ static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics 
     kj_free_code(&code);
     return false;
   }
+  plain->plain_kind = call->plain;
   kjit_status status = kj_load_plain(call, plain, &code, &own);
   status = end_attempt(call, plain, status, &own);
   if (status == KJIT_OK) kj_copy_diagnostics(&own, diagnostics);
   kj_free_diagnostics(&own);
-  if (status != KJIT_OK || !kj_suits_plain(call, plain)) return false;
+  if (status != KJIT_OK || !kj_suits_plain(call, call->plain, plain)) return false;
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   entry->plain = plain;
   entry->is_hopeless = true; /* cleared when a compilation succeeds */
@@ -139,8 +144,9 @@ static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics 
  * entry->mutex. */
 static bool takes_plain(const kj_call *call, const kjit_specialization *entry)
 {
-  return call->plain != KJ_PLAIN_NONE && entry->plain && atomic_load(&entry->state) != KJ_READY &&
-         atomic_load(&entry->plain->state) == KJ_READY && kj_suits_plain(call, entry->plain);
+  return entry->plain && atomic_load(&entry->state) != KJ_READY &&
+         atomic_load(&entry->plain->state) == KJ_READY &&
+         kj_suits_plain(call, call->plain, entry->plain);
 }
 
 /* Compiles or loads the code of an entry that this thread has set to KJ_PENDING, and wakes the

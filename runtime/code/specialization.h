@@ -46,6 +46,7 @@ struct kjit_specialization {
   /* A background compilation failed, and kjit does not start another one by itself. Protected by
    * mutex. */
   bool is_hopeless;
+  kj_plain plain_kind; /* for plain code: the kind that the compilation allowed; otherwise NONE */
   /* The specialization with plain code that launches run while this one is compiled, or NULL.
    * Protected by mutex. */
   kjit_specialization *plain;
@@ -182,8 +183,9 @@ void kj_abandon_entry(kjit_specialization *entry);
 bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
 /* Returns whether the specialization was made for plain code. Its key has one more bit. */
 bool kj_is_for_plain(const kjit_specialization *specialization);
-/* Returns whether loaded plain code can run the call: its registers allow the call's block. */
-bool kj_suits_plain(const kj_call *call, const kjit_specialization *plain);
+/* Returns whether loaded plain code can run the call: `allowed` includes its kind, and its
+ * registers allow the call's block. */
+bool kj_suits_plain(const kj_call *call, kj_plain allowed, const kjit_specialization *plain);
 /* Compiles the call's kernel and loads the code into the specialization. Plain code is not
  * loaded. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,

@@ -477,7 +477,8 @@ static kj_plain choose_plain(const kj_call *call)
 /* Returns whether the code that was found is plain and the call must not run it. */
 static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
 {
-  return found && kj_is_for_plain(found) && (needs_best(call) || !kj_suits_plain(call, found));
+  return found && kj_is_for_plain(found) &&
+         (needs_best(call) || !kj_suits_plain(call, get_plain_kind(call), found));
 }
 
 /* Runs code for fewer facts at once while better code is compiled in the background, up to the

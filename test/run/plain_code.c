@@ -206,6 +206,22 @@ static void test_never(void)
   REQUIRE(kjit_wait_background(NULL) == KJIT_ERROR_MISUSE);
 }
 
+/* Launches after kjit_set_plain_code do not run plain code that an earlier setting allowed. */
+static void test_set(void)
+{
+  world w;
+  open_world(&w, (kjit_config){ .plain_code = KJIT_PLAIN_ALWAYS }, text);
+  REQUIRE(launch(&w, "sines", 0, NULL) == KJIT_OK);
+  REQUIRE(kjit_set_plain_code(w.context, KJIT_PLAIN_EQUAL) == KJIT_OK);
+  REQUIRE(launch(&w, "sines", 0, NULL) == KJIT_OK);
+  expect_usage(&w, "sines", 1, 1);
+  REQUIRE(launch(&w, "sums", 0, NULL) == KJIT_OK);
+  REQUIRE(kjit_set_plain_code(w.context, KJIT_PLAIN_NEVER) == KJIT_OK);
+  REQUIRE(launch(&w, "sums", 0, NULL) == KJIT_OK);
+  expect_usage(&w, "sums", 1, 1);
+  close_world(&w);
+}
+
 /* ---- launches that need the best code ---- */
 
 static void test_needs_best(void)
@@ -385,6 +401,7 @@ int main(int argc, char **argv)
   test_equal();
   test_always();
   test_never();
+  test_set();
   test_needs_best();
   test_repeated();
   test_threads();
