@@ -29,8 +29,11 @@ inline kjit_context *create_context(const kjit_config &config)
   kjit_config again = config;
   again.on_diagnostic = add_diagnostic;
   again.user = &text;
-  if (config.size_bytes == 0) text = "config.size_bytes is 0; start with kjit::context::config()";
-  else if (kjit_create_context(&again, &made) == KJIT_OK) end_context(made);
+  if (config.size_bytes && kjit_create_context(&again, &made) == KJIT_OK) end_context(made);
+  /* A config of an unknown size may have no on_diagnostic. */
+  if (text.empty() && status == KJIT_ERROR_MISUSE)
+    text = "config.size_bytes is " + std::to_string(config.size_bytes) +
+           "; start with kjit::context::config()";
   fail(status, text);
 }
 

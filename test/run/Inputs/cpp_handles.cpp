@@ -122,6 +122,11 @@ static void check_messages(const kjit::context &context, const kjit::device &dev
   config.trust = static_cast<kjit_trust>(3);
   REJECTED(KJIT_ERROR_MISUSE, "trust 3 is not a value", kjit::context{ config });
   REJECTED(KJIT_ERROR_MISUSE, "config.size_bytes is 0", kjit::context{ kjit_config() });
+  kjit_config small = kjit::context::config(), large = small;
+  small.size_bytes = 4;
+  large.size_bytes = 1 << 20;
+  REJECTED(KJIT_ERROR_MISUSE, "config.size_bytes is 4;", kjit::context{ small });
+  REJECTED(KJIT_ERROR_MISUSE, "config.size_bytes is 1048576;", kjit::context{ large });
 }
 
 static void check_constness(const kjit::device &device, const kjit::module &module)
