@@ -88,6 +88,11 @@ kjit.jacobian(lambda x: runs.append(1) or knp.cumsum(x * x))(x)
 kjit.hessian(lambda x: runs.append(1) or knp.sum(x * x * x))(x)
 assert len(runs) == 2, runs
 
+# The imaginary part of an infinite real number is 0, as in NumPy.
+for make in (np.asarray, kjit.array):
+    value, gradient = kjit.value_and_grad(lambda x: knp.sum(knp.imag(x) + x.imag))(make(np.array([1.0, np.inf, np.nan])))
+    assert value == 0 and np.asarray(gradient).tolist() == [0, 0, 0], (value, gradient)
+
 
 def refused(text, call):
     try:

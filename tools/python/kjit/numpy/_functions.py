@@ -308,7 +308,7 @@ def vdot(a, b):
 
 def einsum(*operands, optimize=False, out=None):
     expression, arrays = _einsum.read(operands)
-    return _stored(_einsum.compute(expression, promoted(*map(array_of, arrays)), optimize), out, "einsum")
+    return _stored(_products.einsum(expression, *promoted(*map(array_of, arrays)), optimize=optimize), out, "einsum")
 
 
 def trace(a, offset=0, axis1=0, axis2=1):

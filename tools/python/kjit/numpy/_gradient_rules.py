@@ -294,7 +294,7 @@ def _part(name):
     def rule(z):
         if numpy.dtype(str(raw(z).dtype)).kind == "c":
             return _map(elements.PARTS[name], z)
-        return z if name == "real" else z * 0.0
+        return z if name == "real" else _where(False, z, 0.0)
 
     return rule
 
