@@ -15,7 +15,7 @@ for row in tables.builtins():
     told = re.search(rf"^`{row['name']}\b[^`]*`.*\n  (.*)$", prose, re.MULTILINE)
     for name in [row["name"], *row["at other scopes"]]:
         builtins[name] = told[1] if told else ""
-# The names that kjit-run --check takes, too.
+# The names that kjit-run --checks takes, too.
 checks = {name.lower().replace("_", "-"): int(bits)
           for name, bits in re.findall(r"^  KJIT_CHECK_(\w+) = (\d+)", (source / "include/kjit/status.h").read_text(), re.MULTILINE)}
 types = [row[1] for row in tables.rows("include/kjit/types.def", "KJIT_ROW")]
