@@ -12,11 +12,8 @@ Inputs/array_packages_child.py adds kjit.numpy to the libraries that a package t
 pass; fail, with the reason; skip, with the reason that the test gives. A function with all its parameters is one test. --share:
 the small packages, as in the test command. The device is that of KJIT_DEVICE, the CPU unless it is set."""
 import argparse
-import hashlib
 import os
-import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "Inputs"))
@@ -32,23 +29,6 @@ LARGE = ["scipy==1.17.1", "scikit-learn==1.9.1", "joblib==1.6.0", "cloudpickle==
          "hypothesis==6.170.17", "sortedcontainers==2.4.0"]  # fmt: skip
 # Whether the package is small: in the share of the test command, and without the large packages.
 PACKAGES = {"array_api_compat": True, "array_api_extra": False, "einops": True, "opt_einsum": True, "scipy": False, "sklearn": False}
-
-
-def fetch(folder, wanted):
-    """The folder with the installed packages; None: pip cannot get them."""
-    site = os.path.join(folder, "site-" + hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:12])
-    if os.path.isdir(site):
-        return site
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
-                   "--no-compile", "--timeout", "20", "--retries", "2", "--target", os.path.join(place, "site"), *wanted]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
-        if done.returncode:
-            print(done.stdout[-400:])
-            return None
-        os.rename(os.path.join(place, "site"), site)
-    return site
 
 
 def run_package(site, name, tests):
@@ -72,9 +52,8 @@ def main():
     options = parser.parse_args()
     names = options.only.split(",") if options.only else [n for n, is_small in PACKAGES.items() if is_small or not options.share]
     has_large = any(not PACKAGES[name] for name in names)
-    site = fetch(os.path.abspath(options.folder), [*SMALL, *LARGE] if has_large else SMALL)
+    site = suites.install(os.path.abspath(options.folder), [*SMALL, *LARGE] if has_large else SMALL)
     if site is None:
-        print("SKIPPED: pip cannot fetch the packages: no network")
         return 0
     found = {}
     for name in names:

@@ -15,7 +15,6 @@ import argparse
 import hashlib
 import os
 import pickle
-import subprocess
 import sys
 import tempfile
 
@@ -56,24 +55,6 @@ PACKAGES = {
     "warprnnt": ("losses of speech models", True, ["warprnnt-numba==0.4.1"]),
     "xrspatial": ("rasters", False, ["xarray-spatial==0.4.0", *PLOTS, *PYTEST]),
 }
-
-
-def fetch(folder, names):
-    """The folder with the installed packages; None: pip cannot get them."""
-    wanted = sorted({p for n in names for p in PACKAGES[n][2]})
-    site = os.path.join(folder, "site-" + hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:12])
-    if os.path.isdir(site):
-        return site
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
-                   "--no-compile", "--timeout", "20", "--retries", "2", "--target", os.path.join(place, "site"), *wanted]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
-        if done.returncode:
-            print(done.stdout[-400:])
-            return None
-        os.rename(os.path.join(place, "site"), site)
-    return site
 
 
 def values_of_numba(folder, site, name):
@@ -144,9 +125,9 @@ def main():
     options = parser.parse_args()
     names = options.only.split(",") if options.only else [n for n, (_, is_small, _) in PACKAGES.items() if is_small or not options.share]
     folder = os.path.abspath(options.folder)
-    site = fetch(folder, list(PACKAGES) if options.only else names)
+    wanted = sorted({package for name in (PACKAGES if options.only else names) for package in PACKAGES[name][2]})
+    site = suites.install(folder, wanted)
     if site is None:
-        print("SKIPPED: pip cannot fetch the packages: no network")
         return 0
     found = {}
     for name in names:

@@ -4,11 +4,33 @@ A child writes one line of JSON to a file for each event: [test, "began", ""] an
 "*" stands for all tests of the child, if it cannot run any. If a child crashes or takes too long, the test that ran fails, and
 the next child goes on after it: a child skips the tests that are already in the file."""
 import collections
+import hashlib
 import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
+
+
+def install(folder, wanted):
+    """Returns a folder with packages that pip has installed, which is made once. Returns None if pip cannot get them, and
+    prints the reason."""
+    site = os.path.join(folder, "site-" + hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:12])
+    if os.path.isdir(site):
+        return site
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
+                   "--no-compile", "--timeout", "20", "--retries", "2", "--target", os.path.join(place, "site"), *wanted]
+        try:
+            subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=True)
+        except subprocess.SubprocessError as error:
+            reason = " ".join(str(error.stdout or "no end within 600 seconds").split())[-400:]
+            print(f"SKIPPED: pip cannot fetch the packages: {reason}")
+            return None
+        os.rename(os.path.join(place, "site"), site)
+    return site
 
 
 def run(command, seconds, outcome_of=lambda outcome, reason: outcome, environment=None):
