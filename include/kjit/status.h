@@ -566,7 +566,8 @@ KJIT_API void kjit_stop_background(kjit_context *context);
  * FORKED. */
 KJIT_API kjit_status kjit_wait_background(kjit_context *context);
 
-/* Changes kjit_config.plain_code for launches that begin afterwards. Compilations that have begun
+/* Changes kjit_config.plain_code for launches that begin afterwards. They wait for the best code if
+ * the existing plain code was compiled for a value that allows more. Compilations that have begun
  * are not affected. Any thread can call it. Errors: MISUSE (context is NULL, or an unknown value),
  * FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_plain_code(kjit_context *context,
