@@ -7,7 +7,7 @@
 # Needs pip and PyPI, and for the roots: root, mmdebstrap, the mirrors of Ubuntu and Debian.
 set -eu
 cd "$(dirname "$0")/.."
-tests="language functions arguments algorithms cuda cuda_forms njit python_forms"
+tests="language functions arguments algorithms cuda_basics cuda_forms njit python_forms"
 scratch=$(mktemp -d)
 trap 'umount "$scratch"/*/proc 2> /dev/null || true; rm -rf --one-file-system "$scratch"' EXIT
 
