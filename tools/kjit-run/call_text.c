@@ -167,6 +167,15 @@ static bool is_of_u64(const run_step *step)
   return operand->argument.is_array && operand->argument.array.element == KJIT_U64;
 }
 
+/* Scans a number that elements of u64 can represent. */
+static bool scan_u64(tool_scanner *scanner, const char *name, int64_t *integer)
+{
+  const char *start = scanner->at;
+  if (!scan_bits(scanner, name, integer)) return false;
+  return *start != '-' || !*integer ||
+         tool_scan_fail(scanner, start, "%s is negative, but the elements are u64", name);
+}
+
 /* Scans a text in quotation marks such as "ij,jk->ik". */
 static bool scan_text(tool_scanner *scanner, char **text)
 {
@@ -193,7 +202,7 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
   case RUN_INTEGER: return tool_scan_integer(scanner, name, &part->integer);
   case RUN_BITS: return scan_bits(scanner, name, &part->integer);
   case RUN_ELEMENT:
-    return is_of_u64(step) ? scan_bits(scanner, name, &part->integer)
+    return is_of_u64(step) ? scan_u64(scanner, name, &part->integer)
                            : tool_scan_integer(scanner, name, &part->integer);
   case RUN_TEXT: return scan_text(scanner, &part->text);
   case RUN_MATRIX: return run_scan_matrix(m, scanner, step, part);
