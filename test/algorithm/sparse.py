@@ -534,7 +534,7 @@ def check_errors(kjit, device):
     result, a, vector = kjit.array(y), kjit.csr(data, columns, offsets, (3, 3)), kjit.array(x)
     refuse = kjit.refuse
     refuse("kjit_spmv", "`x` has 3 rows, but the matrix has 4 columns", result, kjit.csr(data, columns, offsets, (3, 4)), vector)
-    refuse("kjit_spmv", "`offsets` has 4 elements; a matrix with 4 rows needs one more", result, kjit.csr(data, columns, offsets, (4, 3)), vector)
+    refuse("kjit_spmv", "`offsets` has 4 elements; a matrix with 4 rows needs 5 elements", result, kjit.csr(data, columns, offsets, (4, 3)), vector)
     refuse("kjit_spmv", "`columns` has 3 elements, but `data` has 4; both must have one element for each entry", result, kjit.csr(data, columns[:3], offsets, (3, 3)), vector)
     refuse("kjit_spmv", "`columns` has elements of type f64: indices", result, kjit.csr(data, data, offsets, (3, 3)), vector)
     refuse("kjit_spmv", "`offsets` has elements of type u32: indices", result, kjit.csr(data, columns, offsets.astype("u4"), (3, 3)), vector)

@@ -39,7 +39,7 @@ def inner_names(root):
 def names_of_api(root):
     """What stands in the headers; of what the tables there make names of, the names."""
     text = "".join(path.read_text() for path in sorted(path for path in (root / "include/kjit").rglob("*") if path.is_file()))
-    text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE "  # variables of the environment, of the package for Python
+    text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE KJIT_PLAIN_CODE "  # variables of the environment, of the package for Python
     options = (path.read_text() for path in (*root.glob("CMakeLists.txt"), *root.glob("*/*/CMakeLists.txt")))
     text += " ".join(re.findall(r"^\s*(?:set|option)\((KJIT_\w+)", "".join(options), re.MULTILINE))
     rows = re.findall(r"^\s*(?:KJIT_)?ROW\((\w+)", text, re.MULTILINE)

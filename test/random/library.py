@@ -84,7 +84,7 @@ class Statistics(c.Structure):
                 ("disk_hits", c.c_uint64), ("disk_misses", c.c_uint64)]
 
 
-CHECKS = {"bounds": 1, "division": 2, "assert": 4, "integer-division": 64, "float-division": 128, "barrier": 8, "uninitialized": 16, "races": 32}
+CHECKS = {"bounds": 1, "division": 6, "assert": 8, "integer-division": 2, "float-division": 4, "barrier": 16, "uninitialized": 32, "races": 64}
 CPU_ONLY = ("barrier", "uninitialized", "races")
 Poke = c.CFUNCTYPE(c.c_int32, c.c_int64, c.c_int32)
 
@@ -101,7 +101,8 @@ class Library:
         self.c.kjit_free.argtypes = [c.c_void_p, c.c_void_p]
         self.context = c.c_void_p()
         config = ContextConfig(size_bytes=c.sizeof(ContextConfig))
-        config.checks = sum(CHECKS[name] for name in checks)
+        for name in checks:
+            config.checks |= CHECKS[name]
         config.debug = 2 if is_debug else 0
         config.interruptible = is_interruptible
         config.plain_code = PLAIN[plain]
