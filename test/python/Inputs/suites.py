@@ -13,6 +13,9 @@ import sys
 import tempfile
 
 
+MINUTES = 4  # for pip; a test of the suite has ten
+
+
 def install(folder, wanted):
     """Returns a folder with packages that pip has installed, which is made once. Returns None if pip cannot get them, and
     prints the reason."""
@@ -24,9 +27,9 @@ def install(folder, wanted):
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
                    "--no-compile", "--timeout", "20", "--retries", "2", "--target", os.path.join(place, "site"), *wanted]
         try:
-            subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=True)
+            subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MINUTES * 60, check=True)
         except subprocess.SubprocessError as error:
-            reason = " ".join(str(error.stdout or "no end within 600 seconds").split())[-400:]
+            reason = " ".join(str(error.stdout or f"no end within {MINUTES} minutes").split())[-400:]
             print(f"SKIPPED: pip cannot fetch the packages: {reason}")
             return None
         os.rename(os.path.join(place, "site"), site)
