@@ -81,27 +81,33 @@ def turns(rounds, calls):
 
 
 def calls_of(number, columns, database, library, out):
+    """The calls by name, which return their values. All of them except DuckDB write to out, because the pages of an array
+    decide how fast memory is."""
     text, sql, _ = FORMULAS[number]
-    calls = {"kjit": lambda: kjit.eval(text, columns, out=out["kjit"])}
+    calls = {"kjit": lambda: kjit.eval(text, columns, out=out)}
     if numexpr:
-        calls["numexpr"] = lambda: numexpr.evaluate(text, columns, out=out["numexpr"])
+        calls["numexpr"] = lambda: numexpr.evaluate(text, columns, out=out)
     if database:
-
-        def of_duckdb():
-            out["DuckDB"] = database.sql(f"select {sql} as r from t").to_arrow_table()
-
-        calls["DuckDB"] = of_duckdb
+        calls["DuckDB"] = lambda: database.sql(f"select {sql} as r from t").to_arrow_table()["r"]
     if library:
         address = lambda x: ctypes.c_void_p(x.ctypes.data)
         function = getattr(library, f"f{number}")
-        calls["C, OpenMP"] = lambda: function(address(out["C, OpenMP"]), *map(address, columns.values()), ctypes.c_long(len(columns["a"])))
+
+        def of_c():
+            function(address(out), *map(address, columns.values()), ctypes.c_long(len(columns["a"])))
+            return out
+
+        calls["C, OpenMP"] = of_c
     return calls
 
 
-def compare(out, text):
-    for name, other in out.items():
-        values = other if isinstance(other, np.ndarray) else other["r"].to_numpy()
-        assert np.allclose(out["kjit"], values, rtol=1e-13), (name, text)
+def compare(calls, text):
+    expected = None
+    for name, call in calls.items():
+        found = call()
+        values = found.copy() if isinstance(found, np.ndarray) else found.to_numpy()
+        expected = values if expected is None else expected
+        assert np.allclose(expected, values, rtol=1e-13), (name, text)
 
 
 def first_call(text, processes):
@@ -122,7 +128,7 @@ def main():
     options = parser.parse_args()
     rng, cores = np.random.default_rng(1), len(os.sched_getaffinity(0))
     columns = {name: rng.normal(size=options.rows) for name in "abc"}
-    out = {name: np.empty(options.rows) for name in ("kjit", *(("numexpr",) if numexpr else ()))}
+    out = np.empty(options.rows)
     database = None
     if duckdb and pyarrow:
         database = duckdb.connect()
@@ -131,16 +137,15 @@ def main():
         database.execute("create table t as select * from given")
     with tempfile.TemporaryDirectory() as folder:
         library = loops(folder)
-        if library:
-            out["C, OpenMP"] = np.empty(options.rows)
         versions = [f"{module.__name__} {module.__version__}" for module in (numexpr, duckdb) if module]
         print(f"{date.today()}, {platform.node()}, {cores} cores, {options.rows} rows, {', '.join(versions)}\n")
         names = list(calls_of(0, columns, database, library, out))
         heads = [*(f"{name} | CPU" for name in names), "first call | CPU"]
         print(f"| formula | {' | '.join(heads)} |\n|{'---|' * (1 + 2 * len(heads))}")
         for number, (text, _, _) in enumerate(FORMULAS):
-            found = turns(options.rounds, calls_of(number, columns, database, library, out))
-            compare(out, text)
+            calls = calls_of(number, columns, database, library, out)
+            found = turns(options.rounds, calls)
+            compare(calls, text)
             cells = [f"{value:.1f}" for name in names for value in found[name]]
             cells += [f"{value:.1f}" for value in first_call(text, options.processes)]
             print(f"| `{text}` | {' | '.join(cells)} |", flush=True)
