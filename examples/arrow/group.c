@@ -24,8 +24,9 @@ static kjit_status open_line(columns_engine *engine, const column *c, line *l)
   return columns_map(engine, l->values, "same", &value.operand, 1);
 }
 
-/* What a func of columns.kir has of a line: the places, its values, `more`, and its valid bits,
- * where it has some: then the func is another one. */
+/* Makes an operand that calls a func of columns.kir with the places, the values of a line and
+ * `more`, which may be NULL. If the line has nulls, the func is `nullable`, which also takes the
+ * valid bits. */
 static void set_line(const grouping *g, const line *l, const char *function, const char *nullable,
                      const kjit_arg *more, column_operand *o)
 {
@@ -42,7 +43,7 @@ static void set_line(const grouping *g, const line *l, const char *function, con
                      arguments, count);
 }
 
-/* A func of places and valid bits. */
+/* Makes an operand that calls a func of places and valid bits. */
 static void set_validity(const grouping *g, const line *l, const char *function, column_operand *o)
 {
   kjit_arg arguments[] = { places_of(g), kjit_arg_array(l->column->validity),
@@ -52,13 +53,14 @@ static void set_validity(const grouping *g, const line *l, const char *function,
 
 /* ---- words ---- */
 
-/* A field of a row: of a key, or, where that has 64 bits, whether it is null. */
+/* A field of each row: the number of a key. A key whose numbers need all 64 bits has another field,
+ * which says whether the key is null. */
 typedef struct field {
   column_operand operand;
   uint32_t bits;
 } field;
 
-/* Adds the field to the last word, or makes another word of it. */
+/* Appends the field to the last word, or starts a new word if the last one is full. */
 static kjit_status add_field(grouping *g, const field *f)
 {
   columns_engine *engine = g->engine;
@@ -99,7 +101,7 @@ static void set_key(const grouping *g, const line *key, uint64_t least, uint64_t
                      arguments, has_nulls ? 5 : 2);
 }
 
-/* The least (greatest) of a key's numbers; where all are null one that is too large (small). */
+/* Computes the minimum or maximum of a key's numbers. null: the number that stands for a null. */
 static kjit_status reduce_key(grouping *g, const line *key, const char *name, uint64_t null,
                               uint64_t *number)
 {
@@ -120,7 +122,8 @@ static kjit_status reduce_key(grouping *g, const line *key, const char *name, ui
   return status;
 }
 
-/* Bits for what lies between the least and the greatest of the keys; a null is behind them all. */
+/* Adds a field with enough bits for the numbers between the minimum and the maximum of a key. The
+ * number of a null follows them. */
 static kjit_status add_key(grouping *g, const line *key)
 {
   const column *c = key->column;
@@ -147,7 +150,8 @@ static kjit_status add_key(grouping *g, const line *key)
 
 /* ---- the order ---- */
 
-/* Where all keys are valid: bools. NULL: everywhere. */
+/* Makes an array of bools: whether all keys of a row are valid. It stays NULL if no key has nulls.
+ */
 static kjit_status mark_valid_keys(grouping *g, kjit_array **flags)
 {
   columns_engine *engine = g->engine;
@@ -184,7 +188,7 @@ kjit_status find_places(grouping *g, kjit_array *flags, int64_t length, kjit_arr
   return status;
 }
 
-/* Rows with a null among their keys have no place. */
+/* Leaves rows with a null among their keys out of the places. */
 static kjit_status drop_nulls(grouping *g)
 {
   kjit_array *flags = NULL;
@@ -195,7 +199,7 @@ static kjit_status drop_nulls(grouping *g)
   return status;
 }
 
-/* Puts the places in the order of a word. */
+/* Sorts the places by a word. */
 static kjit_status sort_by(grouping *g, word *w)
 {
   columns_engine *engine = g->engine;
@@ -313,7 +317,7 @@ static kjit_status reduce_groups(grouping *g, const kjit_operand *x, kjit_type e
                        "the aggregates");
 }
 
-/* How many values each group has that are not null. */
+/* Counts the values of each group that are not null. */
 static kjit_status count_values(grouping *g, const line *l, kjit_array **counts)
 {
   column_operand one;
@@ -328,7 +332,7 @@ static kjit_status count_values(grouping *g, const line *l, kjit_array **counts)
   return columns_map(g->engine, *counts, "same", &one.operand, 1);
 }
 
-/* Where counts are 0 a group has no value: bits that are set for the others. */
+/* Makes the valid bits of an aggregate: a group is valid if its count is not 0. */
 static kjit_status find_validity(grouping *g, kjit_array *counts, kjit_array **bits)
 {
   kjit_array *flags = NULL;
@@ -340,7 +344,7 @@ static kjit_status find_validity(grouping *g, kjit_array *counts, kjit_array **b
   return status;
 }
 
-/* The type that an aggregate is computed in. */
+/* Returns the type in which an aggregate is computed. */
 static kjit_type reduced_type(column_aggregation aggregation, kjit_type element)
 {
   bool is_signed =
@@ -351,7 +355,7 @@ static kjit_type reduced_type(column_aggregation aggregation, kjit_type element)
   return element == KJIT_BOOL ? KJIT_U8 : element;
 }
 
-/* What changes no sum, least or greatest of this type, in the bytes of the type. */
+/* Returns a value that changes no sum, minimum or maximum of this type. bytes receives its bits. */
 static kjit_arg empty_value(column_aggregation aggregation, kjit_type type, bool is_bool,
                             uint64_t *bytes)
 {
@@ -372,7 +376,7 @@ static kjit_arg empty_value(column_aggregation aggregation, kjit_type type, bool
   return kjit_arg_value(type, bytes);
 }
 
-/* The sums, least or greatest values of the groups; means as sums. */
+/* Computes the sums, minima or maxima of the groups. For means it computes the sums. */
 static kjit_status reduce_values(grouping *g, const line *l, column_aggregation aggregation,
                                  kjit_type type, kjit_array **reduced)
 {
@@ -386,7 +390,7 @@ static kjit_status reduce_values(grouping *g, const line *l, column_aggregation 
   return reduce_groups(g, &term.operand, type, operator_, &empty, reduced);
 }
 
-/* A column of what was reduced, which it takes over; of booleans as bits. */
+/* Makes a column of the reduced values and takes over their array. Bools become bits. */
 static kjit_status finish_values(grouping *g, const line *l, column_aggregation aggregation,
                                  kjit_type type, kjit_array **reduced, kjit_array *counts,
                                  column **result)

@@ -8,7 +8,7 @@
  *   adjoint_plan.c    chooses for each array of derivatives how sums into it are computed
  *   adjoint_copies.c  a few elements that many iterations load: sums of the thread
  *   adjoint_gather.c  an element that collects from the iterations that load it
- *   adjoint_sums.c    the sums and loads of derivatives in a part: what reverse.c hands over
+ *   adjoint_sums.c    the sums and loads of derivatives in a part, which reverse.c asks for
  *   adjoint.c         the first part of each loop
  *   adjoint_facts.c   reports the plan
  *   adjoint_threads.c kernels without a grid loop: barriers, and what their threads may do

@@ -21,8 +21,14 @@ func tuple_of_{count}(items) {{
 
 
 class Resolved:
-    """A resolved call of a Python function. thing: the function, specialized for the known arguments; arguments: the values by name;
-    spread: the name of *args; items: the arguments for *args; ranged: the names of parameters that take ranges."""
+    """A resolved call of a Python function.
+
+    thing: the function, specialized for the known arguments
+    arguments: the values by name
+    spread: the name of *args
+    items: the arguments for *args
+    ranged: the names of parameters that take ranges
+    """
 
     def __init__(self, thing, arguments, spread, items, ranged):
         self.thing, self.arguments, self.spread, self.items, self.ranged = thing, arguments, spread, items, ranged
