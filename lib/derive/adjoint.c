@@ -43,18 +43,18 @@ static bool is_grid_loop(void *data, const kt_stmt *stmt)
 static _Noreturn void refuse_stmt(kd_part *part, const kt_stmt *stmt)
 {
   bool has_loop = kt_any_in_tstmt(stmt, is_grid_loop, NULL, NULL);
-  const char *instead = "this acts outside of a grid_range: write it in `for i in grid_range(n)`";
+  const char *instead =
+    "this statement has an effect outside of a grid_range: move it into `for i in grid_range(n)`";
   if (stmt->kind == KJ_TS_EVALUATE || stmt->kind == KJ_TS_STORE)
     refuse_shape(part, stmt->location, instead);
   if (!has_loop)
-    instead =
-      "this acts outside of a grid_range: write `for i in grid_range(n)` instead of computing an "
-      "index of the thread";
+    instead = "this statement has an effect outside of a grid_range: write `for i in "
+              "grid_range(n)` instead of computing an index of the thread";
   else if (kt_flow_of(stmt) == KJ_FLOW_LOOP)
-    instead = "here is a grid_range in another loop: launch the kernel, and its adjoint, once for "
+    instead = "this grid_range is in another loop: launch the kernel, and its adjoint, once for "
               "each iteration of the outer loop";
   else
-    instead = "here is a grid_range under a condition, or after a `return`: write the condition in "
+    instead = "this grid_range is under a condition, or follows a `return`: write the condition in "
               "the loop, or launch the kernel under this condition";
   refuse_shape(part, stmt->location, instead);
 }
@@ -105,7 +105,7 @@ static void find_loop(kd_part *part)
       if (!part->loop) KJ_PUSH(d->arena, &part->before, stmt);
     }
   }
-  if (!part->loop) refuse_shape(part, d->location, "this kernel has none");
+  if (!part->loop) refuse_shape(part, d->location, "this kernel has no grid_range");
 }
 
 /* Rejects variables that one iteration passes to another, because the value would depend on the

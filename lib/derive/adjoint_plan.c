@@ -151,8 +151,8 @@ static void check_loops(kd_part *part, const kd_site *store)
       is_own |= sum_follows(store, kd_resolve(part, store->store->indices.items[k]), loop->var);
     if (!is_own)
       kd_refuse(&part->d, store->location,
-                "a loop stores to `%s` here, and may store to one element twice: keep the value in "
-                "a variable, and store it after the loop",
+                "this loop may store to the same element of `%s` twice: keep the value in a "
+                "variable, and store it after the loop",
                 store->root->name);
   }
 }
@@ -164,10 +164,11 @@ static void check_apart(kd_part *of_a, const kd_site *a, kd_part *of_b, const kd
     is_apart |= is_never_same(of_a, &a->indices[k], of_b, &b->indices[k]);
   if (is_apart) return;
   const char *who = of_a != of_b ? "two loops" : of_a->is_by_threads ? "threads" : "an iteration";
-  refuse_twice(of_b, b->location, a->location, "the other store is here",
-               kj_format(of_b->d.arena,
-                         "%s may store to one element of `%s` twice: store the last value alone",
-                         who, a->root->name));
+  refuse_twice(
+    of_b, b->location, a->location, "the other store is here",
+    kj_format(of_b->d.arena,
+              "%s may store to the same element of `%s` twice: store only the last value", who,
+              a->root->name));
 }
 
 static kd_way plan_stores(kd_part *part, const kd_sites *stores)
@@ -231,7 +232,7 @@ static kd_way plan_changes(kd_part *part, const kd_sites *loads, const kd_sites 
   for (size_t i = 0; i < stores->count; i++) KJ_PUSH(part->d.arena, &all, stores->items[i]);
   if (!is_one_element(&all) || !is_one_to_one(part, &all, dimensions))
     refuse_twice(
-      part, stores->items[0]->location, loads->items[0]->location, "it is loaded from here",
+      part, stores->items[0]->location, loads->items[0]->location, "the value is loaded here",
       kj_format(part->d.arena,
                 "the loop loads from `%s` and stores to it at other indices, which overwrites "
                 "values that the adjoint needs: store to another array",
@@ -283,7 +284,8 @@ static _Noreturn void refuse_loops(const kd_plan *plan, const loop_sites *a, con
                   "two loops over a grid_range access `%s` and one of them stores to it, and their "
                   "iterations may run at the same time: write grid_sync() between the loops",
                   name);
-  refuse_twice(b->part, late->location, early->location, "the other loop accesses it here", text);
+  refuse_twice(b->part, late->location, early->location, "the other loop accesses the array here",
+               text);
 }
 
 /* Checks two loops that access an array. The derivative is right if the loops do not store to the

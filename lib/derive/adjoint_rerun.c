@@ -252,7 +252,7 @@ static void check_load(void *data, kt_expr **place)
   for (size_t i = 0; i < part->stale.count; i++) {
     if (part->stale.items[i].load != *place) continue;
     kt_fail_twice(part->d.c, (*place)->location, part->stale.items[i].store->location,
-                  KJIT_CODE_NONE, "this may overwrite it",
+                  KJIT_CODE_NONE, "this store may overwrite the value",
                   "`adjoint` of `%s`: the body of this loop runs again for the derivative and "
                   "needs the value that is loaded from the shared array `%s` here: store to the "
                   "same elements at the start of each iteration, or give the loop a constant "

@@ -20,8 +20,8 @@ static void check_atomic(kd_derivation *d, kjit_type type, const char *name, kj_
 {
   if (kt_is_float(d->c, type)) return;
   kd_refuse(d, location,
-            "several %s load one element of `%s`, and there are no atomic sums of %s: use arrays "
-            "of floats",
+            "several %s load the same element of `%s`, but elements of type %s have no atomic "
+            "addition: use arrays of floats",
             d->adjoint->is_by_threads ? "threads" : "iterations", name, kt_type_text(d->c, type));
 }
 

@@ -127,10 +127,10 @@ static void check_block(kd_part *part, const kt_stmts *stmts, const kt_stmt *div
     const kt_stmt *stmt = stmts->items[i];
     if (is_barrier(stmt) && divergent)
       kt_fail_twice(part->d.c, stmt->location, divergent->location, KJIT_CODE_NONE,
-                    "this decides which threads reach it",
+                    "this statement decides which threads reach the barrier",
                     "`adjoint` of `%s`: only some threads of the block reach this barrier, because "
-                    "of a condition that depends on the thread, or of a `return` before it: let "
-                    "all threads reach it",
+                    "it follows a `return` or is under a condition that depends on the thread: let "
+                    "all threads reach the barrier",
                     part->d.primal->instance->function->decl->name);
     check_effects(part, stmt);
     const kt_stmt *inside = divergent;
@@ -198,7 +198,7 @@ static void check_store(kd_part *part, const kt_stmt *store)
   if (is_place || !kd_is_active(&part->d, root)) return;
   if (condition_of(part, store).condition) return;
   kd_refuse(&part->d, store->location,
-            "all threads of a block store to one element of `%s`: let one of them do it, `if "
+            "all threads of a block store to the same element of `%s`: let one thread store, `if "
             "threadIdx.x == 0`",
             root->name);
 }

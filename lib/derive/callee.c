@@ -20,7 +20,7 @@ static uint64_t infer_chosen(kt_scope *s, const ki_expr *expr)
   uint64_t chosen = 0;
   for (size_t i = 1; i < expr->args.count; i++) {
     const ki_expr *number = expr->args.items[i];
-    int64_t index = kt_infer_constant(s, number, "the number of a parameter");
+    int64_t index = kt_infer_constant(s, number, "a parameter number");
     if (index < 0 || index >= MOST_CHOSEN)
       kt_fail(s->c, number->location, KJIT_ERROR_TYPE,
               "the parameters of a function are numbered from 0, got %lld", (long long)index);
@@ -49,12 +49,12 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
   kt_derived *derived = KJ_NEW(s->arena, kt_derived);
   derived->kind = kind->id;
   if (!kt_as_callee(s, first, &derived->of))
-    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a function",
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` must be a function",
             kind->name);
   if (derived->of.builtin)
     kt_fail(s->c, first->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` takes a function of the source: write a function that calls `%s`", kind->name,
-            derived->of.builtin->name);
+            "`%s` takes a function that the module declares: declare a function that calls `%s`",
+            kind->name, derived->of.builtin->name);
   check_kind(s, first, derived);
   derived->is_chosen = expr->args.count > 1;
   derived->chosen = infer_chosen(s, expr);
@@ -253,7 +253,8 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
   const kt_derived *derived = callee->derived;
   if (derived->of.derived && derived->of.captured)
     kt_fail(t->s->c, t->call->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s`: bind the values of the innermost function: `jvp(jvp(bind_back(f, a)))`",
+            "`%s` cannot take a derivative whose values are bound: bind the values of the "
+            "innermost function, as in `jvp(jvp(bind_back(f, a)))`",
             kt_callee_text(t->s->c, callee));
   kt_inferred *of = take_arguments(t, &derived->of, variable);
   kt_vars chosen = list_chosen(t, callee);
@@ -291,8 +292,9 @@ kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee
   if (t.taken != given_count(&t))
     kt_fail(
       s->c, call->location, KJIT_ERROR_TYPE,
-      "`%s` takes %zu argument%s, got %zu: those of `%s`, %s", kt_callee_text(s->c, callee),
-      t.taken, t.taken == 1 ? "" : "s", given_count(&t), callee->function->decl->name,
+      "`%s` takes %zu argument%s, got %zu; it takes the arguments of `%s`, %s",
+      kt_callee_text(s->c, callee), t.taken, t.taken == 1 ? "" : "s", given_count(&t),
+      callee->function->decl->name,
       callee->derived->kind == KJ_BUILTIN_JVP
         ? "and a derivative for each of its parameters that hold floats"
         : "the derivative with respect to its result (only for `vjp`), and an array of derivatives "

@@ -38,10 +38,11 @@ static void find_dependent(void *data, kt_stmt *stmt)
 
 static _Noreturn void refuse(const linear *l, kj_location location)
 {
-  kd_refuse(l->d, location,
-            "this is not linear in the derivatives that the rule takes, so kjit cannot compute a "
-            "reverse derivative from the rule: write one for the function, " KJ_PHRASE(
-              DERIVATIVE_RULE, "`@" KJ_PHRASE_ARGUMENT("vjp") "(h)`"));
+  kd_refuse(
+    l->d, location,
+    "this value is not linear in the derivatives that the rule takes, so kjit cannot compute a "
+    "reverse derivative from the rule: write one for the function, " KJ_PHRASE(
+      DERIVATIVE_RULE, "`@" KJ_PHRASE_ARGUMENT("vjp") "(h)`"));
 }
 
 static void need_constant(linear *l, const kt_expr *e)

@@ -105,7 +105,8 @@ static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_in
   const char *name = of->instance->function->decl->name;
   if (r->arguments.count != rule->params.count)
     kd_refuse(d, location,
-              "the rule `%s` of `%s` takes %zu parameters and needs %zu: those of `%s` and %s",
+              "the derivative rule `%s` of `%s` has %zu parameters, but must have %zu: the "
+              "parameters of `%s` and %s",
               rule->decl->name, name, rule->params.count, r->arguments.count, name, what);
   kt_refuse_kernel(d->s, rule, location);
   kt_inferred *record = kt_bind_call(d->s, call, &callee, NULL, 0, arguments);
@@ -147,7 +148,8 @@ void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const 
                  info->items[1] == type;
   if (is_pair) return;
   kd_refuse(d, location,
-            "the rule `%s` of `%s` returns %s; it must return a value and its derivative, both %s",
+            "the derivative rule `%s` of `%s` returns %s, but must return a value and its "
+            "derivative, both %s",
             rule->decl->name, of->decl->name, kt_type_text(d->c, both->type),
             kt_type_text(d->c, type));
 }
@@ -185,12 +187,11 @@ static kt_expr *take_item(kd_derivation *d, kt_expr *all, uint32_t index, uint32
        is_tuple = info->class_ == KJ_CLASS_TUPLE && info->count == count && !is_whole;
   kjit_type have = is_whole ? all->type : is_tuple ? info->items[index] : KJIT_VOID;
   if (have != type)
-    kd_refuse(
-      d, location,
-      "the rule `%s` returns %s; it must return the same as `vjp` of the function, %u value%s, "
-      "of which number %u is %s",
-      rule->decl->name, kt_type_text(d->c, all->type), count, count == 1 ? "" : "s", index,
-      kt_type_text(d->c, type));
+    kd_refuse(d, location,
+              "the derivative rule `%s` returns %s, but must return the same as `vjp` of the "
+              "function: %u value%s, of which value %u has the type %s",
+              rule->decl->name, kt_type_text(d->c, all->type), count, count == 1 ? "" : "s", index,
+              kt_type_text(d->c, type));
   return is_whole ? all : kt_make_item(d->s, kd_copy(d, all), index, location);
 }
 

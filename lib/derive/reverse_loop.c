@@ -257,7 +257,7 @@ void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location)
   kt_stmt *check = kt_new_if(d->c, condition, location);
   kt_stmt *fail = kt_new_tstmt(d->c, KJ_TS_FAIL, location);
   fail->failure = KJ_FAILURE_RAISE;
-  fail->message = "a loop runs more often than its @most says";
+  fail->message = "a loop has more iterations than its @most allows";
   KJ_PUSH(d->arena, &check->body, fail);
   kt_emit(d->s, check);
 }
@@ -448,7 +448,8 @@ static void emit_kept(loop *l, kt_stmts *own)
          *kept = of_source ? kd_new_var(d, of_source->name, of_source->type, location) : NULL,
          *before = NULL;
   if (has_inner_loop(d, l->source))
-    kd_refuse(d, location, "`@keep` belongs to a loop without an inner loop that is derived");
+    kd_refuse(d, location,
+              "`@keep` is not supported for a loop with an inner loop that is differentiated, too");
   kd_assign(d, l->count, integer(d, 0));
   kt_stmt *made = copy_head(d, l->source);
   if (kept) {

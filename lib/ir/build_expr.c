@@ -268,7 +268,7 @@ const char *ki_copy_text(kjit_builder *builder, const char *text)
 kjit_node kjit_build_string(kjit_builder *builder, const char *text)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!text) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_string needs a text");
+  if (!text) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_string: the string is NULL");
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_STRING);
   expr->name = ki_copy_text(builder, text);
   return ki_add_expr(builder, expr);
@@ -284,7 +284,7 @@ kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *va
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!value)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_value needs the address of a value");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_value: the address of the value is NULL");
   if (!ki_is_scalar(type))
     ki_fail_build(builder, KJIT_ERROR_TYPE, "a literal must have a scalar type");
   return ki_add_expr(builder, ki_make_literal(builder, type, value));

@@ -118,7 +118,7 @@ void kjit_build_print(kjit_builder *builder, const kjit_node *items, size_t coun
 void kjit_build_raise(kjit_builder *builder, const char *message)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!message) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_raise needs a message");
+  if (!message) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_raise: the message is NULL");
   const char *copy = ki_copy_text(builder, message);
   add_stmt(builder, KJ_STMT_RAISE)->message = copy;
 }

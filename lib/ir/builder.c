@@ -370,7 +370,7 @@ kjit_node kjit_build_constant(kjit_builder *builder, const char *name, kjit_type
   ki_decl *decl = new_constant(builder, name);
   size_t size = measure_constant(builder, element, shape, rank);
   if (!data && size)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_constant needs the data");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_constant: the data is NULL");
   void *copy = kj_allocate(ki_builder_arena(builder), size + 1);
   if (size) memcpy(copy, data, size);
   ki_declare_structs(builder->module, element, builder->location);

@@ -235,7 +235,7 @@ static const char *explain_library(kj_arena *arena, const char *written)
   if (!module) return NULL;
   if (own)
     return kj_format(arena, "`%s` is `%s` here, after `import \"%s\"`", written, own, module);
-  return kj_format(arena, "`%s` is there after `import \"%s\"`", written, module);
+  return kj_format(arena, "`%s` is available after `import \"%s\"`", written, module);
 }
 
 const char *ki_explain_name(kj_arena *arena, const char *name)

@@ -109,8 +109,8 @@ static void ask_host(importer *in, const ki_import *import)
   ki_leave_host(&code);
   if (!is_found) {
     if (!add_from_library(in, import))
-      fail(in, import, KJIT_ERROR_NAME, "the source `%s`, which is imported, does not exist%s",
-           import->name, "");
+      fail(in, import, KJIT_ERROR_NAME, "the imported source `%s` does not exist%s", import->name,
+           "");
   } else if (!found.name || (!found.text && found.text_bytes))
     fail(in, import, KJIT_ERROR_MISUSE, "the application's find_import returned no %s for `%s`",
          found.name ? "text" : "name", import->name);

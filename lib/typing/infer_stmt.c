@@ -22,10 +22,10 @@ static uint32_t infer_most(kt_scope *s, const ki_stmt *stmt)
   enum { MOST_TRIPS = 1 << 20 };
   const ki_attribute *attribute = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_MOST);
   if (!attribute) return 0;
-  int64_t most = kt_infer_constant(s, attribute->values.items[0], "the number of `@most`");
+  int64_t most = kt_infer_constant(s, attribute->values.items[0], "the argument of `@most`");
   if (most < 1 || most > MOST_TRIPS)
     kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
-            "the number of `@most` must be from 1 to %d, got %lld", MOST_TRIPS, (long long)most);
+            "the argument of `@most` must be from 1 to %d, got %lld", MOST_TRIPS, (long long)most);
   return (uint32_t)most;
 }
 

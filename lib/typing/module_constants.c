@@ -62,7 +62,7 @@ static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *consta
   if (expr->kind != KJ_EXPR_AGGREGATE) {
     if (depth != constant->rank)
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-              "a constant array has the same depth everywhere: expected `{`");
+              "all elements of a constant array must have the same nesting depth: expected `{`");
     kt_count_work(s, expr->location);
     kt_expr *element = kt_infer_expr(s, expr);
     if (!is_known(s, element))
@@ -171,8 +171,7 @@ static void read_outside(kt_scope *s, const ki_decl *decl, kt_constant *constant
   const ki_type_expr *written = decl->type_expr;
   bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
   kt_warn(s->c, decl->location, KJIT_SEVERITY_REMARK,
-          "`%s` has no value: it is a variable that the program sets which loads the code",
-          decl->name);
+          "`%s` has no value at compile time: the program that loads the code sets it", decl->name);
   constant->is_outside = true;
   constant->is_array = is_array;
   constant->element = kt_infer_type(s, is_array ? written->element : written);

@@ -256,7 +256,7 @@ static void build_reduction(ka_call *call, const void *data)
   ka_check_overlap(call, &p->result_keys, &p->count, false);
   ka_check_overlap(call, &p->result, &p->count, false);
   if (!p->count.function && !ki_is_integral(p->count.element))
-    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s, but the count is an integer",
+    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s; expected an integer type",
             ka_type_text(call, p->count.element));
   ka_check_positions(call, &p->count, n + 1);
   finish_types(p);

@@ -22,8 +22,8 @@ ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const ch
   ka_carried c = { field, ka_type_text(call, number), text, all };
   if (!ka_is_cpu(call) && all > MOST_BYTES)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED,
-            "a value of %u bytes and a number of %u bytes are too large together: the maximum on a "
-            "GPU is %d bytes",
+            "a value of %u bytes and its index of %u bytes are too large together: the maximum on "
+            "a GPU is %d bytes",
             bytes, own, MOST_BYTES);
   return c;
 }

@@ -392,7 +392,9 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   ka_call *call = kernel->call;
   kj_buffer text = { 0 };
   if (blocks > INT32_MAX) /* maximum of the first grid dimension */
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "this shape needs more than %d blocks", INT32_MAX);
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+            "an operand of this shape needs more than %d blocks, the maximum of a launch",
+            INT32_MAX);
   size_t own = kernel->arguments.count,
          all = own + kernel->constant_values.count + (threads ? 1 : 0);
   kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,

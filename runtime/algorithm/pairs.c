@@ -19,8 +19,8 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   ka_operand *operand = &rows->operand;
   ka_read_input(call, name, given, operand);
   if (operand->rank != 1 && operand->rank != 2)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; rows have one axis or two", name,
-            operand->rank);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`%s` has %u axes; an operand with rows must have one or two", name, operand->rank);
   bool is_half = operand->element == KJIT_F16 || operand->element == KJIT_BF16;
   rows->computed = p->gradient && is_half ? KJIT_F32 : operand->element;
   rows->bytes = kj_element_bytes(call->context->types, rows->computed);

@@ -342,8 +342,8 @@ static void check_call(ka_call *call, gradient_call *g)
   if (!o || !(o->name || o->function)) ka_fail(call, KJIT_ERROR_MISUSE, "operator is NULL");
   if (!read_weight(o, &g->weight))
     ka_fail(call, KJIT_ERROR_TYPE,
-            "reductions over pairs by %s have no derivative; those by `add`, `logaddexp`, `max` "
-            "and `min` have one",
+            "reductions over pairs by %s have no derivative; only reductions by `add`, "
+            "`logaddexp`, `max` and `min` do",
             o->name ? kj_format(&call->arena, "`%s`", o->name) : "an operator of the caller");
   if (g->weight != KA_WEIGHT_ONE && !g->result) ka_fail(call, KJIT_ERROR_MISUSE, "result is NULL");
   if (!g->cotangents) ka_fail(call, KJIT_ERROR_MISUSE, "cotangents is NULL");
@@ -359,7 +359,7 @@ static void check_call(ka_call *call, gradient_call *g)
             KA_MOST_PAIR_RESULTS);
   for (size_t i = 1; i < g->count; i++)
     if (g->by[i] <= g->by[i - 1])
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "by: the numbers of parameters must ascend");
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "by: the parameter numbers must be in ascending order");
   check_value(call, g);
 }
 

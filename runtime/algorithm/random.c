@@ -210,7 +210,9 @@ static void build_random(ka_call *call, const void *data)
   ka_read_output(call, "x", given->x, &f->x);
   choose_type(f);
   if (given->offset > INT64_MAX || f->x.count > INT64_MAX - given->offset)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`offset`, %llu, is too large: a seed has 2**63 numbers",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`offset`, %llu, plus the number of elements exceeds 2^63 - 1, the last position in "
+            "the sequence of a seed",
             (unsigned long long)given->offset);
   if (ka_describe(call, 0, f->type, f->x.rank, f->x.shape)) return;
   for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;

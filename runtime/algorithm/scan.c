@@ -358,9 +358,10 @@ static const char *read_extremum(ka_call *call, const kjit_operator *given, cons
   ka_read_operator(call, given, &operator_);
   bool is_max = operator_.name && !strcmp(operator_.name, "max");
   if (!is_max && !(operator_.name && !strcmp(operator_.name, "min")))
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "the operator %s%s%s has no index; use max or min",
-            operator_.name ? "`" : "is a function, and its result",
-            operator_.name ? operator_.name : "", operator_.name ? "`" : "");
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+            "the operator %s%s%s is not supported here, because it has no index; use max or min",
+            operator_.name ? "`" : "that is a function", operator_.name ? operator_.name : "",
+            operator_.name ? "`" : "");
   if (!ki_is_scalar(x->element) || x->element >= KJIT_C64)
     ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, which have no order",
             ka_type_text(call, x->element));

@@ -197,7 +197,7 @@ static void check_outputs(const sets *s)
     ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s: expected %s",
             ka_type_text(call, result->element), ka_type_text(call, s->x.element));
   if (!count->function && (!ka_is_integer(call, count->element) || count->element == KJIT_BOOL))
-    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s, but the count is an integer",
+    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s; expected an integer type",
             ka_type_text(call, count->element));
   ka_check_positions(call, count, s->room + 1);
   ka_check_overlap(call, count, result, false);

@@ -127,17 +127,20 @@ static kjit_status take_array(const kjit_module *module, const ki_decl *decl, ch
   if (!given->value.address) return refuse(module, decl, diagnostics, "an array", "NULL");
   if (given->kind == KJIT_ARG_ARRAY &&
       given->value.array->object.device->context != module->context)
-    return refuse(module, decl, diagnostics, "an array of this context", "one of another");
+    return refuse(module, decl, diagnostics, "an array of this context",
+                  "an array of another context");
   const kjit_tensor *tensor =
     given->kind == KJIT_ARG_ARRAY ? kjit_get_tensor(given->value.array) : given->value.tensor;
   KJ_TRY(kj_view_tensor(module->types, tensor, given->type, "the value of a constant", diagnostics,
                         &c->view));
   if (ki_holds_pointer(module->types, c->view.element))
-    return refuse(module, decl, diagnostics, "an array without pointers", "one with some");
+    return refuse(module, decl, diagnostics, "an array without pointers",
+                  "an array whose elements contain pointers");
   if (c->view.kind != KJIT_DEVICE_CPU)
-    return refuse(module, decl, diagnostics, "an array in host memory", "one of a GPU");
+    return refuse(module, decl, diagnostics, "an array in host memory", "an array in GPU memory");
   if (!c->view.rank)
-    return refuse(module, decl, diagnostics, "an array with dimensions", "one without any");
+    return refuse(module, decl, diagnostics, "an array with dimensions",
+                  "an array without dimensions");
   if (c->view.count > INT32_MAX / c->view.element_bytes)
     return refuse(module, decl, diagnostics, "less than 2 GiB", "a larger array");
   bool is_array_type =
@@ -145,8 +148,8 @@ static kjit_status take_array(const kjit_module *module, const ki_decl *decl, ch
   if (is_array_type) {
     const ki_type_info *info = ki_type(module->types, wanted);
     if (info->rank != c->view.rank)
-      return refuse(module, decl, diagnostics, "as many dimensions as its type has",
-                    "an array of another rank");
+      return refuse(module, decl, diagnostics, "an array with the number of dimensions of its type",
+                    "an array with another number of dimensions");
     wanted = info->element;
   }
   if (wanted != KJIT_ANY && wanted != c->view.element)
@@ -161,8 +164,8 @@ static kjit_status take_value(const kjit_module *module, const ki_decl *decl, ch
   bool is_tuple = decl->type_expr ? decl->type_expr->kind == KJ_TYPE_TUPLE
                                   : decl->value && decl->value->kind == KJ_EXPR_TUPLE;
   if (is_tuple)
-    return refuse(module, decl, diagnostics, "nothing, as it is a tuple made of other constants",
-                  "a value");
+    return refuse(module, decl, diagnostics,
+                  "no value, because the tuple consists of other constants", "a value");
   bool is_known, wants_array = is_declared_array(module, decl, &is_known);
   bool is_array = c->given->kind == KJIT_ARG_TENSOR || c->given->kind == KJIT_ARG_ARRAY;
   bool is_scalar = c->given->kind == KJIT_ARG_VALUE || c->given->kind == KJIT_ARG_NUMBER ||

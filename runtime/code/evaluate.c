@@ -160,8 +160,9 @@ static bool evaluate_binary(kj_scope *scope, const ki_expr *expr, kjit_type want
   kjit_type type = ki_operator_type(expr->op, x.value.type, y.value.type);
   if (type == KJIT_ANY)
     return refuse(scope, expr,
-                  expr->op == KJIT_OP_DIV ? "divides integers with `/`; use `//`"
-                                          : "is an operation that these types do not have");
+                  expr->op == KJIT_OP_DIV
+                    ? "divides integers with `/`; use `//`"
+                    : "is an operation that the types of its operands do not support");
   bool is_shift = ki_op_table[expr->op].class_ == KJ_OP_SHIFT,
        is_power = ki_op_table[expr->op].class_ == KJ_OP_POWER && !ki_is_floating(y.value.type);
   if (ki_is_weak(type) && !(x.is_constant && y.is_constant)) {
@@ -215,7 +216,7 @@ static bool evaluate_choice(kj_scope *scope, const ki_expr *expr, kjit_type want
     return wanted == KJIT_ANY || settle(scope, arm, wanted, k);
   }
   kjit_type type = ki_joined_type(k->value.type, other.value.type);
-  if (type == KJIT_ANY) return refuse(scope, expr, "has arms without a common type");
+  if (type == KJIT_ANY) return refuse(scope, expr, "has two alternatives without a common type");
   if (ki_is_weak(type)) {
     if (wanted == KJIT_ANY) return give_open(type, k);
     type = type == KJ_WEAK_FLOAT && !ki_is_floating(wanted) ? KJIT_F64 : wanted;
@@ -515,7 +516,7 @@ static bool evaluate_kind(kj_scope *scope, const ki_expr *expr, kjit_type wanted
   case KJ_EXPR_CALL: return evaluate_call(scope, expr, wanted, k);
   case KJ_EXPR_INDEX: return evaluate_subscript(scope, expr, wanted, k);
   case KJ_EXPR_FIELD: return evaluate_field(scope, expr, k);
-  default: return refuse(scope, expr, "is no number");
+  default: return refuse(scope, expr, "is not a number");
   }
 }
 

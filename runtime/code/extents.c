@@ -150,7 +150,9 @@ static bool find_reshaped(kj_scope *scope, const ki_expr *call, kj_shape *shape)
     for (uint32_t k = 0; k < count; k++) {
       int64_t value;
       if (!kj_evaluate_item(scope, call->args.items[i], k, &value)) return false;
-      if (value < 0) return kj_refuse_evaluation(scope, call->args.items[i], "is no extent");
+      if (value < 0)
+        return kj_refuse_evaluation(scope, call->args.items[i],
+                                    "is negative and cannot be an extent");
       shape->extents[shape->rank++] = value;
     }
   }

@@ -91,7 +91,7 @@ static bool read_header(loader *l)
     l->sections[i].header = &headers[i];
     if (headers[i].sh_type != SHT_NOBITS && headers[i].sh_type != SHT_NULL &&
         !is_inside(l, headers[i].sh_offset, headers[i].sh_size))
-      return refuse(l, "a section is outside of it");
+      return refuse(l, "a section is out of bounds of the file");
   }
   return true;
 }

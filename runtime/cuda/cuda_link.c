@@ -55,7 +55,7 @@ static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagno
                               void **cubin, size_t *cubin_bytes)
 {
   if (!linked || !linked_bytes)
-    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver's linker gave no code");
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver's linker returned no code");
   void *copy = malloc(linked_bytes);
   if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *cubin = memcpy(copy, linked, linked_bytes);

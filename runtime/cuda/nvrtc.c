@@ -218,7 +218,7 @@ static kjit_status take_ptx(const nvrtc *library, void *program, kj_diagnostics 
   if (!result && bytes && !text) return fail_memory(diagnostics);
   if (!text || library->nvrtcGetPTX(program, text)) {
     free(text);
-    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "NVRTC gave no PTX");
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "NVRTC returned no PTX");
   }
   *ptx = text;
   *size_bytes = strlen(text);

@@ -40,7 +40,7 @@ static const char *name_kind(const kjit_arg *argument)
   case KJIT_ARG_ARRAY: return "an array";
   case KJIT_ARG_FUNCTION: return "a function";
   case KJIT_ARG_TUPLE: return "a tuple";
-  default: return "an argument of no known kind";
+  default: return "an argument of an unknown kind";
   }
 }
 
@@ -210,7 +210,8 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
   }
   ki_types *types = call->kernel->module->types;
   if (!ki_is_element(types, argument->type))
-    return mismatch(call, index, "a value", "a value whose type no value can have", diagnostics);
+    return mismatch(call, index, "a value", "a value of a type that arguments cannot have",
+                    diagnostics);
   const void *memory =
     argument->kind == KJIT_ARG_BY_ADDRESS ? argument->value.address : &argument->value;
   if (!memory) return mismatch(call, index, "a value", "the address NULL", diagnostics);
@@ -278,8 +279,8 @@ static kjit_status bind_array(kj_call *call, uint32_t index, const kjit_arg *arg
   if (argument->value.address == NULL)
     return mismatch(call, index, "an array", "NULL", diagnostics);
   if (argument->access > KJIT_ACCESS_IN_OUT)
-    return mismatch(call, index, "an array whose access is a value of kjit_access",
-                    "another access value", diagnostics);
+    return mismatch(call, index, "an array whose access is KJIT_ACCESS_AUTO, _IN, _OUT or _IN_OUT",
+                    "an array with an unknown access", diagnostics);
   if (argument->kind == KJIT_ARG_TENSOR)
     return kj_bind_tensor(call, index, argument->value.tensor, argument->type, diagnostics);
   const kjit_array *array = argument->value.array;

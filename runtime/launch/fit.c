@@ -303,10 +303,11 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
 static kjit_status check_priority(const kj_call *call, kj_diagnostics *diagnostics)
 {
   if (!call->config->priority || call->device->has_launch_attributes) return KJIT_OK;
-  return REFUSE(
-    call, diagnostics,
-    "the launch has a priority, and the driver of CUDA %d.%d knows none: they need CUDA 11.8",
-    call->device->info.driver_version / 1000, call->device->info.driver_version % 1000 / 10);
+  return REFUSE(call, diagnostics,
+                "the launch has a priority, but the driver is for CUDA %d.%d; launch priorities "
+                "need a driver for CUDA 11.8",
+                call->device->info.driver_version / 1000,
+                call->device->info.driver_version % 1000 / 10);
 }
 
 kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,

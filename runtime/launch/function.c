@@ -45,8 +45,8 @@ static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *functi
   return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                       kj_function_of(function)->function->builtin
                         ? "`%s` is a built-in; call a function that calls it"
-                        : "`%s` is an extern function, whose function the application already has; "
-                          "call a function that calls it",
+                        : "`%s` is an extern function, which the application provides itself; call "
+                          "a function of the module that calls it",
                       kj_function_of(function)->name);
 }
 

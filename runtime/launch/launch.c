@@ -93,7 +93,7 @@ static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, con
 {
   const ki_function *kernel = call->kernel->function;
   return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                  "launching `%s`: argument `%s` is copied by tensor copies: %s",
+                  "launching `%s`: tensor copies cannot access the argument `%s`: %s",
                   kernel->decl->name, kernel->params.items[map->argument]->name, why);
 }
 

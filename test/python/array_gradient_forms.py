@@ -115,7 +115,7 @@ refused("an argument is a dict", lambda: knp.grad(lambda p: knp.sum(p["a"]))({"a
 refused("an argument is a tuple", lambda: kjit.grad(lambda p: knp.sum(p[0]))((x, x)))
 refused("the function returns a tuple", lambda: kjit.grad(lambda a: (knp.sum(a), a))(x))
 refused("the function returns None", lambda: knp.grad(lambda a: None)(x))
-refused("not by tuples; pass each number", lambda: kjit.grad(lambda p: p[0] * p[1])((2.0, 3.0)))
+refused("not to tuples; pass each number", lambda: kjit.grad(lambda p: p[0] * p[1])((2.0, 3.0)))
 refused("the function returns a list", lambda: kjit.vjp(lambda a: [knp.sum(a)])(x, 1.0))
 refused("needs the value as a Python number", lambda: kjit.grad(lambda a: knp.sum(a) * a.sum().item())(x))
 print("array_gradient_forms: good")

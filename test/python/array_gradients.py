@@ -133,7 +133,7 @@ refused(TypeError, "complex number", lambda: knp.grad(lambda x: knp.sum(x * x))(
 refused(TypeError, "kjit.computed has no derivative", lambda: kjit.grad(lambda x: kjit.reduce(kjit.computed(lambda i, x: x[i], 4, x)))(w))
 refused(TypeError, "has the shape (3,)", lambda: kjit.vjp(lambda x: knp.cumsum(x))(w, np.ones(3)))
 refused(TypeError, "a direction for each", lambda: kjit.jvp(lambda x: knp.cumsum(x))(w))
-refused(TypeError, "choose it by its position", lambda: kjit.hessian(lambda x, y: knp.sum(x * y))(w, w))
+refused(TypeError, "choose the argument by its position", lambda: kjit.hessian(lambda x, y: knp.sum(x * y))(w, w))
 refused(TypeError, "does not hold floats", lambda: kjit.grad(lambda x, n: knp.sum(x) * n, 1)(w, 2))
 refused(kjit.Error, "kjit.numpy.sum() works on whole arrays", lambda: kjit.map(lambda x: knp.sum(x), w))
 refused(kjit.Error, "kjit.numpy.sum() works on whole arrays", lambda: kjit.map(kjit.grad(lambda x: knp.sum(x)), w))

@@ -44,7 +44,7 @@ status = set(_kjit.status_names())
 assert status == set(_errors.CLASSES), status ^ set(_errors.CLASSES)
 
 SNIPPETS = """
-try:  # E: exceptions are not caught in a kernel
+try:  # E: a kernel cannot catch exceptions
     pass
 except ValueError:
     pass
@@ -61,7 +61,7 @@ import math  # E: import outside
 ---
 global G; G = 3  # E: assigns to no global
 ---
-del x  # E: not deleted
+del x  # E: cannot delete variables
 ---
 y = [1, 2]  # E: kernels have no lists
 ---
@@ -124,13 +124,13 @@ for k in kjit.gridrange(3): pass  # E: the module kjit has no `gridrange`; did y
 ---
 x[0] = kjit.threadIxd.x  # E: the module kjit has no `threadIxd`; did you mean `threadIdx`?
 ---
-return 3  # E: a kernel returns nothing
+return 3  # E: a kernel cannot return a value
 ---
 x @ x  # E: only a call can be a statement
 ---
 y = x @ x  # E: matrix product
 ---
-y = x[0] is x[1]  # E: compares numbers
+y = x[0] is x[1]  # E: compare numbers with ==
 ---
 y = float(x[0])  # E: kjit.f32(x)
 ---

@@ -207,8 +207,8 @@ for answer, words in [
     except cuda.errors.CudaAPIError as error:
         assert words in str(error), str(error)
 for make, words in [
-    (lambda: cuda.MemoryPointer(None, "abc", 8), "the address of memory is an integer, not 'abc'"),
-    (lambda: cuda.MemoryPointer(None, 1 << 40, 8.5), "the size of memory is an integer, not 8.5"),
+    (lambda: cuda.MemoryPointer(None, "abc", 8), "the address of memory must be an integer, not 'abc'"),
+    (lambda: cuda.MemoryPointer(None, 1 << 40, 8.5), "the size of memory must be an integer, not 8.5"),
     (lambda: cuda.MemoryPointer(None, 1 << 40, 8, finalizer=5), "the finalizer of memory is a function, not int"),
     (lambda: cuda.external_stream("x"), "external_stream takes the handle of a stream, an integer, not 'x'"),
     (lambda: setattr(context, "memory_manager", 5), "derives from BaseCUDAMemoryManager, not int"),

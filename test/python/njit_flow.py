@@ -147,7 +147,7 @@ def sets_by_call(a):
 
 sets_by_call[1, 1](a)
 assert a[0] == 9
-raises(TypeError, lambda: cuda.jit(lambda a: a[0])[1, 1](a), "a kernel returns nothing")
+raises(TypeError, lambda: cuda.jit(lambda a: a[0])[1, 1](a), "a kernel cannot return a value")
 
 
 @cuda.jit

@@ -75,7 +75,7 @@ def factorial(x, n):
 
 for error, text, call in (
     (TypeError, "jvp and vjp are options of kjit.func", lambda: kjit.jit(vjp=kept)(kept)),
-    (kjit.UnsupportedError, "the rule `wrong_rule` of `with_wrong_rule` returns float64", lambda: kjit.grad(with_wrong_rule)(2.0)),
+    (kjit.UnsupportedError, "the derivative rule `wrong_rule` of `with_wrong_rule` returns float64", lambda: kjit.grad(with_wrong_rule)(2.0)),
     (kjit.UnsupportedError, "write `@kjit.func(jvp=g)`, too", lambda: kjit.jvp(clipped)(1.0, 2.0, 1.0, 1.0)),
     (TypeError, "jvp must be the function that computes the derivative, not 3", lambda: kjit.func(jvp=3)(kept)),
     (kjit.UnsupportedError, "write `for i in range(100)`, with a constant, and leave the loop with `break`", lambda: kjit.grad(kept, 0)(1.5, 3)),

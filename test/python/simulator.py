@@ -408,7 +408,7 @@ def check_kernels():
     expect("attributes", run_kernels("attributes"), "True 2 x.txt None\nFalse None None 41\n")
     expect("whole arrays", run_kernels("whole"), "NotImplementedError", "kjit.sort() works on whole arrays and is called outside of kernels")
     expect("8-bit floats", run_kernels("small_float"), "NotImplementedError", "cuda.fp8.fp8_e4m3: a float of 8 bits is not simulated")
-    expect("generator", run_kernels("generator"), "SourceError", "a kernel yields nothing: write to an array")
+    expect("generator", run_kernels("generator"), "SourceError", "a kernel cannot yield values: write to an array")
     expect("placed", run_kernels("placed"), "[0.0, 28.0] [('n', '<i4'), ('place', '<f4', (2,))]")
     expect("wrong alignment", run_kernels("wrong_alignment"), "ValueError", "Alignment must be a positive power of two, not 24")
     # The exception has the same classes and arguments, and names the thread, as in a compiled kernel.

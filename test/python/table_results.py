@@ -226,7 +226,7 @@ refused(lambda: t.apply(lambda row: row.a if row.s else 1), "column 's' has text
 refused(lambda: t.apply(lambda row: math.sqrt(row.s)), "column 's' has texts")
 refused(lambda: t.apply(lambda row: row.s == row.b), "a text cannot be compared with another value")
 refused(lambda: t.apply(mixes), "`x` holds texts, but is assigned another value here")
-refused(lambda: t.apply(returns_both), "a function returns a text here")
+refused(lambda: t.apply(returns_both), "this function returns a text here")
 refused(lambda: t.apply(lambda row: text_of(row)), "only the row function itself returns texts")
 refused(lambda: t.apply(lambda row: (row.a, row.b)), "a row function returns one value")
 refused(lambda: t.apply(returns_tuple), "returns a tuple for a row", TypeError)

@@ -219,9 +219,11 @@ static void test_index_refused(kjit_module *module)
   REQUIRE(kjit_scan_with_index(context, NULL, NULL, &x, &max, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("`result` and `result_places` are both NULL"));
   REQUIRE(kjit_scan_with_index(context, &x, NULL, &x, &add, NULL) == KJIT_ERROR_UNSUPPORTED);
-  REQUIRE(says("the operator `add` has no index; use max or min"));
+  REQUIRE(
+    says("the operator `add` is not supported here, because it has no index; use max or min"));
   REQUIRE(kjit_scan_with_index(context, &x, NULL, &x, &last, NULL) == KJIT_ERROR_UNSUPPORTED);
-  REQUIRE(says("the operator is a function, and its result has no index; use max or min"));
+  REQUIRE(says("the operator that is a function is not supported here, because it has no index; "
+               "use max or min"));
   REQUIRE(kjit_scan_with_index(context, NULL, &x, &c, &max, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`x` has elements of type c64, which have no order"));
   REQUIRE(kjit_scan_with_index(context, NULL, &r, &x, &max, NULL) == KJIT_ERROR_TYPE);

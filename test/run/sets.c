@@ -131,7 +131,7 @@ static void test_refused(void)
   REQUIRE(says("elements of type c64 have no order; pass `less`"));
   REQUIRE(kjit_set_intersection(context, &of_r, &of_f, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_TYPE);
-  REQUIRE(says("`count` has elements of type f32, but the count is an integer"));
+  REQUIRE(says("`count` has elements of type f32; expected an integer type"));
   REQUIRE(kjit_set_intersection(context, &of_r, &of_r, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(says("the output `count` overlaps `result`"));

@@ -160,7 +160,7 @@ static bool scan_option(tool_scanner *scanner, const tool_generator *generator,
   const char *at = scanner->at;
   if (!tool_scan_name(scanner, "an option such as order=F or seed=1", &name)) return false;
   bool is_order = !strcmp(name, "order"), ok = is_order || tool_generator_takes(generator, name);
-  if (!ok) tool_scan_fail(scanner, at, "no option '%s' here; see kjit-run --help", name);
+  if (!ok) tool_scan_fail(scanner, at, "this value has no option '%s'; see kjit-run --help", name);
   if (ok && is_given(scanner->text, at, name))
     ok = tool_scan_fail(scanner, at, "the option '%s' is given twice", name);
   ok = ok && tool_expect(scanner, '=') &&

@@ -36,7 +36,7 @@ static bool scan_numbers(tool_scanner *scanner, uint32_t *numbers, size_t *count
   while (tool_accept(scanner, ',')) {
     const char *at = scanner->at;
     int64_t number;
-    if (!tool_scan_integer(scanner, "the number of a parameter", &number)) return false;
+    if (!tool_scan_integer(scanner, "a parameter number", &number)) return false;
     if (number < 0 || number >= MOST_NUMBERS || *count == MOST_NUMBERS)
       return tool_scan_fail(scanner, at, "parameters are numbered from 0 to %d", MOST_NUMBERS - 1);
     numbers[(*count)++] = (uint32_t)number;

@@ -149,7 +149,8 @@ static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes);
 
 static bool too_large(reader *r)
 {
-  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct of more than %d bytes or %d levels",
+  return tool_fail(r->error, TOOL_EXIT_FILE,
+                   "%s: a struct has more than %d bytes or nests more than %d levels deep",
                    r->header->path, MOST_STRUCT_BYTES, MOST_NESTED);
 }
 
@@ -159,7 +160,7 @@ static bool add_leaf(reader *r, const char *path, kjit_type element, uint64_t of
   r->path_bytes += strlen(path) + 1;
   if (r->path_bytes > MOST_PATH_BYTES)
     return tool_fail(r->error, TOOL_EXIT_FILE,
-                     "%s: a struct whose numbers have names of more than %d bytes together",
+                     "%s: the names of a struct's fields have more than %d bytes together",
                      r->header->path, MOST_PATH_BYTES);
   tool_add_leaf(r->leaves, path, element, offset, count);
   return true;
@@ -440,10 +441,10 @@ static bool read_dictionary(reader *r)
                        r->header->path, entries[i].key);
   const char *behind = r->at, *end = r->header->text + r->header->text_bytes;
   skip_blanks(r);
-  if (r->at < end) return bad_header(r, "nothing behind the '}'");
+  if (r->at < end) return bad_header(r, "nothing after the '}'");
   /* Python treats blanks at the beginning of the last line as indentation */
   return !memchr(behind, '\n', (size_t)(end - behind)) || end[-1] == '\n' ||
-         bad_header(r, "no blanks behind the last line");
+         bad_header(r, "no spaces after the last line");
 }
 
 /* Adds a dimension for the bytes of a struct. */

@@ -69,7 +69,7 @@ static bool is_array_entry(archive *a, bool *is_array)
 {
   if (unzGetCurrentFileInfo64(a->zip, &a->info, a->entry, MOST_NAME_BYTES, NULL, 0, NULL, 0) !=
       UNZ_OK)
-    return broken(a, "an entry of its directory");
+    return broken(a, "its directory has a damaged entry");
   size_t length = strlen(a->entry);
   *is_array =
     length == a->info.size_filename && length >= 4 && !strcmp(a->entry + length - 4, ".npy");
@@ -153,7 +153,7 @@ static bool list_entries(archive *a, const char *name, const char *usual, found 
     if (!is_array_entry(a, &is_array)) return false;
     if (is_array) count_entry(a, name, usual, f);
   }
-  return status == UNZ_END_OF_LIST_OF_FILE || broken(a, "an entry of its directory");
+  return status == UNZ_END_OF_LIST_OF_FILE || broken(a, "its directory has a damaged entry");
 }
 
 static bool find_entry(archive *a, const char *name, const char *usual)
@@ -170,7 +170,8 @@ static bool find_entry(archive *a, const char *name, const char *usual)
                                        : NULL;
   bool is_array;
   if (at)
-    return (unzGoToFilePos64(a->zip, at) == UNZ_OK || broken(a, "an entry of its directory")) &&
+    return (unzGoToFilePos64(a->zip, at) == UNZ_OK ||
+            broken(a, "its directory has a damaged entry")) &&
            is_array_entry(a, &is_array);
   if (name)
     return tool_fail(a->error, TOOL_EXIT_FILE, "%s: the file has no array '%s'; it has %s", a->path,
@@ -185,7 +186,7 @@ static bool find_entry(archive *a, const char *name, const char *usual)
 static bool check_entry(archive *a)
 {
   const unz_file_info64 *info = &a->info;
-  if (info->flag & 1) return broken(a, "an entry that is encrypted");
+  if (info->flag & 1) return broken(a, "an entry is encrypted");
   if (info->compression_method != 0 && info->compression_method != Z_DEFLATED)
     return tool_fail(
       a->error, TOOL_EXIT_FILE,
@@ -195,7 +196,7 @@ static bool check_entry(archive *a)
     info->compressed_size <= a->size_bytes &&
     (info->compression_method ? info->uncompressed_size / MOST_RATIO <= info->compressed_size
                               : info->uncompressed_size == info->compressed_size);
-  return fits || broken(a, "sizes of an entry that cannot be");
+  return fits || broken(a, "the sizes of an entry are impossible");
 }
 
 static bool read_entry(const tool_bytes *bytes, tool_error *error, void *to, uint64_t size)
@@ -217,7 +218,7 @@ static bool unpack(archive *a, tool_array *array, tool_leaves *leaves)
 {
   if (!check_entry(a)) return false;
   if (unzOpenCurrentFile(a->zip) != UNZ_OK)
-    return broken(a, "an entry that differs from the archive's directory");
+    return broken(a, "an entry differs from the archive's directory");
   char *entry = shown_name(a->entry), *label = tool_format("%s:%s", a->path, entry);
   free(entry);
   const tool_bytes bytes = { label, a->info.uncompressed_size, a, read_entry, false };

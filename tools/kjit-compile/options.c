@@ -49,9 +49,8 @@ static const char after_stages[] =
   "FACTS are argument properties that the code relies on: all, or a list of aligned16, "
   "offsets32, grid32 and disjoint, separated by blanks. Without facts the code works for all "
   "arguments with these types. all does not include rows_aligned16 and programmatic. "
-  "rows_aligned16 "
-  "means that the rows of multi-dimensional arrays are multiples of 16 bytes. programmatic means "
-  "that launches may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
+  "rows_aligned16 means that each row stride in a multi-dimensional array is a multiple of 16 "
+  "bytes. programmatic means that launches may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
   "\n"
   "Exit status:\n"
   "  0  success\n"
@@ -73,12 +72,12 @@ static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Input", 1 },
   { "kernel", 'k', "NAME", 0,
     "Kernel to compile (default: the only kernel). adjoint(NAME) or adjoint(NAME, 0, 2) is the "
-    "adjoint of a kernel with respect to all arrays of floats or to parameters 0 and 2; a remark "
-    "says how it sums derivatives",
+    "adjoint of a kernel with respect to all float arrays or to parameters 0 and 2. A remark says "
+    "how it sums derivatives",
     1 },
   { "signature", 's', "SIGNATURE", 0, "Types of all parameters", 1 },
-  { "type", 't', "NAME=TYPE", 0, "Type of a single parameter, in place of --signature", 1 },
-  { "func", KEY_FUNC, "NAME", 0, "Compile a func as a C function, in place of a kernel", 1 },
+  { "type", 't', "NAME=TYPE", 0, "Type of a parameter, if --signature is not given", 1 },
+  { "func", KEY_FUNC, "NAME", 0, "Compile a func as a C function instead of a kernel", 1 },
   { "symbol", KEY_SYMBOL, "NAME", 0, "Name of the C function (default: the func name)", 1 },
   TOOL_MODULE_HELP,
   { "list", KEY_LIST, 0, 0, "List the kernels and their parameters and exit", 1 },

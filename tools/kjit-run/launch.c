@@ -193,9 +193,9 @@ static bool scan_adjoint(const run_maker *m, tool_scanner *scanner, run_step *st
     int64_t number;
     tool_skip_blanks(scanner);
     at = scanner->at;
-    if (!tool_scan_integer(scanner, "the number of a parameter", &number)) return false;
+    if (!tool_scan_integer(scanner, "a parameter number", &number)) return false;
     if (number < 0 || number >= MOST_CHOSEN || of->count == MOST_CHOSEN)
-      return tool_scan_fail(scanner, at, "expected the number of a parameter, from 0, not %lld",
+      return tool_scan_fail(scanner, at, "expected a parameter number, from 0, not %lld",
                             (long long)number);
     of->parameters[of->count++] = (uint32_t)number;
   }

@@ -123,7 +123,8 @@ static bool check_shapes(tool_scanner *scanner, const run_output *output)
                           "'%s' has dates, but --check compares only numbers", output->label);
   if (tool_same_shape(&output->array, &output->expected.array)) return true;
   char *got = tool_shape_text(&output->array), *expected = tool_shape_text(&output->expected.array);
-  tool_scan_fail(scanner, scanner->text, "the array is %s, but the expected one is %s", got,
+  tool_scan_fail(scanner, scanner->text,
+                 "the array has the shape %s, but the expected array has the shape %s", got,
                  expected);
   free(got);
   free(expected);

@@ -79,15 +79,15 @@ LARGEST = "'|V18446744073709551615'"
 for descr, tail, reason in [
         (f"[('a', '<f4'), ('p', {LARGEST}), ('b', '<f4')]", "", "of field 'p' is not supported"),
         (f"[('a', [('b', '<f4'), ('', {LARGEST}), ('', '|V4')], (65536,))]", "", "the field name ''"),
-        ("[('a', '|u1', (65536,)), ('b', '|u1')]", "", "a struct of more than 65536 bytes"),
+        ("[('a', '|u1', (65536,)), ('b', '|u1')]", "", "a struct has more than 65536 bytes"),
         ("[" + "('', [('b', [('c', '|u1')], (256,))], (65536,)), " * 9000 + "]", "", "the field name ''"),
         ("[" + "('a', [('b', [], (65536,))], (65536,)), " * 9000 + "]", "", "a struct has no fields"),
-        ("[('%s', [('b', '|u1')], (65536,))]" % ("a" * 500000), "", "have names of more than"),
-        ("[('a', " * 40 + "'|u1'" + ")]" * 40, "", "or 32 levels"),
+        ("[('%s', [('b', '|u1')], (65536,))]" % ("a" * 500000), "", "fields have more than"),
+        ("[('a', " * 40 + "'|u1'" + ")]" * 40, "", "nests more than 32 levels"),
         ("[('a', '|u1'), ('a', '|u1')]", "", "has two fields with the name 'a'"),
         ("[('a.b', '|u1')]", "", "the field name 'a.b'"),
-        ("'<f4'", " + 1", "expected nothing behind the '}', found '+ 1"),
-        ("'<f4'", "\0", "expected nothing behind the '}'"),
+        ("'<f4'", " + 1", "expected nothing after the '}', found '+ 1"),
+        ("'<f4'", "\0", "expected nothing after the '}'"),
         ("'3i1'", "", "type '3i1' is not supported")]:
     header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': (2,), }}{tail}\n".encode()
     with open(source, "wb") as file:

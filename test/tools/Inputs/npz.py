@@ -127,12 +127,12 @@ changed[directory - 1] ^= 1
 refuse(changed, "bad.npz:x: broken .npz file: a wrong checksum")
 changed = bytearray(good)
 changed[directory + 8] |= 1
-refuse(changed, "an entry that is encrypted")
+refuse(changed, "an entry is encrypted")
 for size in (2**31, 2**32 - 2): # a promise of gigabytes that a few bytes cannot keep
     changed = archive([("x.npy", npy(x))], zipfile.ZIP_DEFLATED)
     directory = changed.index(b"PK\1\2")
     changed[directory + 24:directory + 28] = struct.pack("<I", size)
-    refuse(changed, "sizes of an entry that cannot be")
+    refuse(changed, "the sizes of an entry are impossible")
 
 # An archive with a byte changed is read as NumPy reads it, or is an error: never another array.
 taken = 0

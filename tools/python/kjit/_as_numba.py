@@ -44,7 +44,7 @@ class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name.partition(".")[0] == "numba" and "numba" in sys.modules and isinstance(sys.modules["numba"], Standin):
-            raise ModuleNotFoundError(f"kjit has no module {name} in Numba's place", name=name)
+            raise ModuleNotFoundError(f"kjit has no replacement for Numba's module {name}", name=name)
         return None
 
 

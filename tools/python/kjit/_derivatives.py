@@ -371,7 +371,7 @@ class Derivative(Function):
                 )
         floats = self._numbers or tuple(i for i, x in enumerate(given) if holds_float(x))
         if not floats and any(isinstance(x, (tuple, list)) for x in given):
-            raise TypeError(f"{self.__name__}() differentiates by numbers and arrays, not by tuples; pass each number as an argument of its own")
+            raise TypeError(f"{self.__name__}() differentiates with respect to numbers and arrays, not to tuples; pass each number as a separate argument")
         if not floats:
             raise TypeError(f"{self.__name__}() has no argument that is a float; an int is a constant, so write 2.0")
         return floats

@@ -24,7 +24,7 @@ _OPTIONS = frozenset(
 )
 _REFUSED = {
     "forceobj": "there is no object mode: call the function without njit",
-    "looplift": "there is no object mode: move the loop to a function of its own",
+    "looplift": "there is no object mode: move the loop to a separate function",
     "pipeline_class": "Numba's passes are not there",
 }
 _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())

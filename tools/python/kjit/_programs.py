@@ -84,7 +84,7 @@ def _chosen(numbers, args, name):
         if type(number) is not int or not 0 <= number < len(args):
             raise TypeError(f"{name}: there is no argument {number!r}; the arguments are 0 to {len(args) - 1}")
         if not holds_float(args[number]):
-            raise TypeError(f"{name} differentiates by argument {number}, but {args[number]!r} does not hold floats")
+            raise TypeError(f"{name} differentiates with respect to argument {number}, but {args[number]!r} does not hold floats")
     chosen = tuple(sorted(set(numbers))) if numbers else tuple(i for i, x in enumerate(args) if holds_float(x))
     if not chosen:
         whole = next((x for x in args if isinstance(x, (tuple, list, dict)) or hasattr(x, "__dataclass_fields__")), None)
@@ -145,7 +145,7 @@ def vjp(function, numbers, args, name):
     result, traced = _tape.run(function, args, _chosen(numbers, args, name))
     results, given = (result, g) if isinstance(result, tuple) else ((result,), (g,))
     if not isinstance(given, tuple) or len(given) != len(results):
-        raise TypeError(f"{name}: the function returns {len(results)} values, and the derivative by the result must be a tuple of as many")
+        raise TypeError(f"{name}: the function returns {len(results)} values, so the derivative with respect to the result must be a tuple of {len(results)} items")
     pairs = _pairs(results, given, traced, name)
     if not pairs:
         _check_result(results[0], traced, name)
@@ -176,7 +176,7 @@ def jvp(function, numbers, args, name):
     own, chosen, directions = _directions(function, numbers, args, name)
     result, traced = _tape.run(function, own, chosen)
     if isinstance(result, tuple):
-        raise TypeError(f"{name}: the function returns a tuple; derive its items one by one")
+        raise TypeError(f"{name}: the function returns a tuple; differentiate each item separately")
     _check_result(result, traced, name)
 
     def back(u):
@@ -220,7 +220,7 @@ def jacobian(function, numbers, args, name):
     chosen = _one(_chosen(numbers, args, name), name)
     result, traced = _tape_module().run(function, args, chosen)
     if isinstance(result, tuple):
-        raise TypeError(f"{name}: the function returns a tuple; derive its items one by one")
+        raise TypeError(f"{name}: the function returns a tuple; differentiate each item separately")
     _check_result(result, traced, name)
     return _jacobian_of(result, traced)
 
@@ -238,7 +238,7 @@ def hessian(function, numbers, args, name):
 
 def _one(chosen, name):
     if len(chosen) != 1:
-        raise TypeError(f"{name} derives a program over whole arrays by one argument; choose it by its position")
+        raise TypeError(f"{name} differentiates a program over whole arrays with respect to one argument; choose the argument by its position")
     return chosen
 
 

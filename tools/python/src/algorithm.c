@@ -109,7 +109,7 @@ int binding_get_pair(context_object *context, PyObject *object, kjit_function **
   module_object *module;
   const char *name;
   if (!PyTuple_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "a function is a pair of a module and a name, not %R",
+    PyErr_Format(PyExc_TypeError, "a function must be a pair of a module and a name, not %R",
                  (PyObject *)Py_TYPE(object));
     return -1;
   }
@@ -162,7 +162,8 @@ kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const 
 static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
 {
   if (call->operator_count == ALGORITHM_MOST_OPERATORS) {
-    binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operators", ALGORITHM_MOST_OPERATORS);
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "the call has more than %d operators",
+                 ALGORITHM_MOST_OPERATORS);
     return NULL;
   }
   kjit_operator *operator_ = &call->operators[call->operator_count];
@@ -279,7 +280,7 @@ static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
   if (object == Py_None) return 0;
   Py_ssize_t count = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
   if (count < 0 || count > BINDING_MAX_RANK) {
-    PyErr_SetString(PyExc_TypeError, "axes are a tuple of at most 8 integers");
+    PyErr_SetString(PyExc_TypeError, "axes must be a tuple of at most 8 integers");
     return -1;
   }
   for (Py_ssize_t i = 0; i < count; i++) {

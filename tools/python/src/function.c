@@ -424,7 +424,7 @@ static PyObject *set_threads(PyObject *unused, PyObject *number)
   long value = PyLong_AsLong(number);
   if (value == -1 && PyErr_Occurred()) return NULL;
   if (value < 0 || value > 256) {
-    PyErr_SetString(PyExc_ValueError, "threads are 1 to 256");
+    PyErr_SetString(PyExc_ValueError, "the number of threads must be from 0 to 256");
     return NULL;
   }
   binding_cpu_threads = (uint32_t)value;

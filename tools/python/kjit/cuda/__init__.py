@@ -55,7 +55,7 @@ for _module, _names in _FROM.items():
 # Names of numba.cuda that kjit.cuda does not support, and the replacement that the error suggests.
 _REFUSED = {
     "CPointer": "pointers: hand over arrays",
-    "Record": "records as types: hand over the array",
+    "Record": "records as types: pass the array",
     "intrinsic": "Numba's extension API for LLVM IR: write a function, or define one by cuda.extending.overload",
 }
 

@@ -20,7 +20,7 @@ def _integer(value, name):
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"the {name} of memory is an integer, not {value!r}") from None
+        raise TypeError(f"the {name} of memory must be an integer, not {value!r}") from None
 
 
 class MemoryPointer:

@@ -242,7 +242,7 @@ def manager_of(context):
 def put_manager(context, manager):
     """Sets the memory manager of a context's device."""
     if not isinstance(manager, BaseCUDAMemoryManager):
-        raise TypeError(f"a memory manager is an object of a class that derives from BaseCUDAMemoryManager, not {type(manager).__name__}")
+        raise TypeError(f"a memory manager must be an object of a class that derives from BaseCUDAMemoryManager, not {type(manager).__name__}")
     _check_version(manager)
     if not isinstance(manager, KjitMemoryManager):
         _use_for_work()

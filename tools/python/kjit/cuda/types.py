@@ -169,7 +169,7 @@ class VectorType(Type):
         return self
 
     def __call__(self, *values):
-        raise TypeError(f"cuda.{self.name} is called in kernels only")
+        raise TypeError(f"cuda.{self.name} can be called only in a kernel")
 
 
 class Record(Type):

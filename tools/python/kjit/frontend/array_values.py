@@ -11,12 +11,12 @@ from . import array_texts as texts
 _COMPUTED = {"strides": texts.STRIDES, "itemsize": texts.ITEM_BYTES, "nbytes": texts.BYTES}
 PARTS = {"real": texts.REAL, "imag": texts.IMAG}
 _REFUSED = {
-    "flatten": "array.flatten() makes a new array, which kernels cannot: array.ravel() of an array without gaps is a view",
-    "tolist": "array.tolist() makes a list, which kernels cannot",
+    "flatten": "kernels cannot create arrays, as array.flatten() does: array.ravel() of an array without gaps is a view",
+    "tolist": "kernels cannot create lists, as array.tolist() does",
     "sort": "array.sort(): a kernel does not sort arrays",
-    "argsort": "array.argsort() makes a new array, which kernels cannot",
-    "astype": "array.astype(dtype) makes a new array, which kernels cannot: convert the elements where they are used",
-    "dot": "array.dot(other): a kernel has no product of matrices, write the loops",
+    "argsort": "kernels cannot create arrays, as array.argsort() does",
+    "astype": "kernels cannot create arrays, as array.astype(dtype) does: convert each element where you use it",
+    "dot": "array.dot(other): a kernel has no matrix product; write the loops",
     "fill": "array.fill(value): write array[:] = value",
 }
 

@@ -297,7 +297,7 @@ class Calls:
         if modules.is_algorithm(thing):
             home = "kjit.numpy" if str(thing.__module__).startswith("kjit.numpy") else "kjit"
             text = f"{home}.{thing.__name__}() works on whole arrays and is called outside of kernels; "
-            raise self.error(node, text + "kjit.pullback derives it, and kjit.grad a function that calls it")
+            raise self.error(node, text + "kjit.pullback differentiates it, and kjit.grad a function that calls it")
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             node = self.spread_out(node)
         python = getattr(thing, "py_func", thing)

@@ -309,7 +309,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             self.expression(statement.value)  # reports errors inside the value first
             numba = "CUDA kernel must have void return type: " if self.is_typed else ""
             advice = "write to an array, or make it a device function"
-            raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
+            raise self.error(statement, f"{numba}a kernel cannot return a value: {advice}", SourceTypeError)
         else:
             self.returned.append(self.shape_of_result(statement.value))
             # a function without a caller returns its value to Python
@@ -322,7 +322,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         if isinstance(value, ast.Constant):
             if isinstance(value.value, (str, type(...))):
                 return
-            raise self.error(value, "this number is not used")
+            raise self.error(value, "this statement has no effect, because it is only a number")
         # the expression may raise an error, for example for an index
         if not isinstance(value, ast.Call) and self.is_typed:
             return self.put(depth, [self.source.place(value)], f"let {self.temporary()} = ", self.expression(value))

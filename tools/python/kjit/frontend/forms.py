@@ -135,7 +135,7 @@ class Forms:
             symbol = self.use(pyvalues.IS_TRUE if truth else pyvalues.IS_FALSE)
             return [self.source.place(node), "(not " if is_not else "(", f"{symbol}(", *self.expression(other), "))"]
         if not self.is_typed and not enums.class_of(self, left):
-            raise self.error(node, "a kernel compares numbers: `is` needs values that are known when it is compiled")
+            raise self.error(node, "`is` needs values that are known when the kernel is compiled; compare numbers with ==")
         # members of different integer enumerations can have equal values but are never identical
         if enums.are_of_different(self, left, right):
             return [self.source.place(node), "true" if is_not else "false"]

@@ -68,7 +68,7 @@ class DerivativeWord(Word):
 
         if options:
             option = next(iter(options))
-            raise TypeError(f"kjit.{self.name} has no option {option}; it takes a function and numbers of parameters, kjit.{self.name}(f, 0, 1)")
+            raise TypeError(f"kjit.{self.name} has no option {option}; it takes a function and parameter numbers, kjit.{self.name}(f, 0, 1)")
 
         return _derivatives.make(self.name, function, numbers)
 
@@ -320,20 +320,20 @@ def conversion(thing):
 
 # Statements and expressions that kernels lack, with a replacement.
 INSTEAD = {
-    "Try": "exceptions are not caught in a kernel: test for the condition, or let it raise",
-    "TryStar": "exceptions are not caught in a kernel",
+    "Try": "a kernel cannot catch exceptions: test the condition, or let the kernel raise the exception",
+    "TryStar": "a kernel cannot catch exceptions",
     "With": "a kernel has no `with`",
-    "Yield": "a kernel yields nothing: write to an array",
-    "YieldFrom": "a kernel yields nothing: write to an array",
+    "Yield": "a kernel cannot yield values: write to an array",
+    "YieldFrom": "a kernel cannot yield values: write to an array",
     "Await": "a kernel does not wait for coroutines",
-    "ClassDef": "a class is defined outside of the kernel",
+    "ClassDef": "define the class outside of the kernel",
     "FunctionDef": "define the function outside of the kernel, which may call it",
     "AsyncFunctionDef": "define the function outside of the kernel",
     "Import": "import outside of the kernel",
     "ImportFrom": "import outside of the kernel",
     "Global": "a kernel assigns to no global: write to an array",
     "Nonlocal": "a kernel assigns to no variable around it: write to an array",
-    "Delete": "variables are not deleted in a kernel",
+    "Delete": "a kernel cannot delete variables",
     "Match": "write if and elif",
     "AsyncFor": "write a plain for",
     "AsyncWith": "a kernel has no `with`",
@@ -346,5 +346,5 @@ INSTEAD = {
     "GeneratorExp": "write a loop",
     "JoinedStr": 'text is not put together in a kernel: print("x =", x)',
     "FormattedValue": 'text is not put together in a kernel: print("x =", x)',
-    "NamedExpr": "the condition of a loop with an else assigns nothing: assign in a statement of its own",
+    "NamedExpr": "the condition of a loop with an else cannot assign a variable: assign it in a separate statement",
 }

@@ -212,7 +212,7 @@ def _split(x, parts, axis=0):
     extent = x.shape[axis]
     ends = [extent * (i + 1) // parts for i in range(parts - 1)] if isinstance(parts, int) else list(parts)
     if isinstance(parts, int) and extent % parts:
-        raise ValueError(f"kjit.grad: split of {extent} elements into {parts} parts of one size")
+        raise ValueError(f"kjit.grad: {extent} elements cannot be split into {parts} equal parts")
     cut = [slice(None)] * x.ndim
     return [x[(*cut[: axis % x.ndim], slice(a, b))] for a, b in zip([0, *ends], [*ends, extent], strict=True)]
 

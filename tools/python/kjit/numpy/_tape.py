@@ -219,7 +219,7 @@ def cotangent(value, g, name):
     """Returns the derivative by a result that the caller passes. Raises TypeError for another shape."""
     shape = tuple(getattr(g, "shape", None) or numpy.shape(raw(g)))
     if shape != value.shape:
-        raise TypeError(f"{name}: the derivative by the result has the shape {shape}, and the result has {value.shape}")
+        raise TypeError(f"{name}: the derivative with respect to the result has the shape {shape}, but the result has the shape {value.shape}")
     return float(g) if type(g) in (int, bool) else g
 
 

@@ -280,7 +280,7 @@ class Rewritten:
         whose code a launch would not run."""
         if function.__code__.co_flags & inspect.CO_GENERATOR:
             found = source.of(function)
-            raise found.error(source.find(function, found), "a kernel yields nothing: write to an array")
+            raise found.error(source.find(function, found), "a kernel cannot yield values: write to an array")
         return self.of(function)
 
     def of(self, function, given=None):

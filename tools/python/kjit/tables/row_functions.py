@@ -166,7 +166,7 @@ class _Body(Expressions):
         if not self.is_missing(node.value):
             self.returned_texts.add(self.is_text(node.value))
         if len(self.returned_texts) > 1:
-            raise self.error(node, "a function returns a text here, but another value elsewhere")
+            raise self.error(node, "this function returns a text here, but a value of another type elsewhere")
         return ast.Return(self.pair(node.value))
 
     def do_Assign(self, node):
