@@ -411,6 +411,8 @@ LLVMValueRef kl_build_high_bessel(kl_lowering *l, bool is_second, LLVMValueRef n
 LLVMValueRef kl_build_compare(kl_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type,
                               LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value);
+/* Returns whether the function that is lowered has Numba's rules. */
+bool kl_has_numba_rules(const kl_lowering *l);
 typedef enum kl_rounding { KJ_ROUND_FLOOR, KJ_ROUND_CEIL, KJ_ROUND_TRUNC } kl_rounding;
 LLVMValueRef kl_build_divide(kl_lowering *l, bool is_signed, kl_rounding rounding, LLVMValueRef x,
                              LLVMValueRef y);

@@ -316,14 +316,9 @@ static kl_complex_value divide_as_python(kl_lowering *l, kl_complex_value x, kl_
   return (kl_complex_value){ divide(l, real, size), divide(l, imaginary, size) };
 }
 
-static bool has_numba_rules(const kl_lowering *l)
-{
-  return ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_NUMBA);
-}
-
 static kl_complex_value divide_complex(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
-  if (has_numba_rules(l)) return divide_as_python(l, x, y);
+  if (kl_has_numba_rules(l)) return divide_as_python(l, x, y);
   if (l->frame->instance->modes.is_fastmath) return divide_plain(l, x, y);
   bool is_wide = LLVMTypeOf(x.real) == l->f32 && l->c->request->target.kind == KJ_TARGET_CPU;
   return recover(l, recover_quotient, x, y,
@@ -343,7 +338,7 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
     break;
   case KJIT_OP_MUL:
     z = multiply_plain(l, x, y);
-    if (!has_numba_rules(l)) z = recover(l, recover_product, x, y, z);
+    if (!kl_has_numba_rules(l)) z = recover(l, recover_product, x, y, z);
     break;
   default: KJ_ASSERT(op == KJIT_OP_DIV); z = divide_complex(l, x, y);
   }

@@ -145,6 +145,20 @@ static division truncating_division(kl_lowering *l, bool is_signed, LLVMValueRef
   return d;
 }
 
+bool kl_has_numba_rules(const kl_lowering *l)
+{
+  return ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_NUMBA);
+}
+
+/* Returns x // -1. The lowest integer has no negative, so -x is x again; Numba defines the quotient
+ * as 0. */
+static LLVMValueRef negative_quotient(kl_lowering *l, LLVMValueRef x)
+{
+  LLVMValueRef negative = kl_neg(l, x);
+  if (!kl_has_numba_rules(l)) return negative;
+  return kl_select(l, is_negative(l, kl_and(l, x, negative)), constant_of(x, 0), negative);
+}
+
 /* Returns log2 of a positive constant power of two, and -1 otherwise. */
 static int power_of_two(LLVMValueRef y)
 {
@@ -165,7 +179,7 @@ LLVMValueRef kl_build_divide(kl_lowering *l, bool is_signed, kl_rounding roundin
   if (rounding == KJ_ROUND_FLOOR && is_signed)
     q = kl_add(l, q, kl_sext(l, d.is_inexact_down, LLVMTypeOf(q)));
   if (rounding == KJ_ROUND_CEIL) q = kl_add(l, q, kl_zext(l, d.is_inexact_up, LLVMTypeOf(q)));
-  if (is_signed) q = kl_select(l, is_equal(l, y, -1), kl_neg(l, x), q);
+  if (is_signed) q = kl_select(l, is_equal(l, y, -1), negative_quotient(l, x), q);
   return kl_select(l, is_equal(l, y, 0), constant_of(y, 0), q);
 }
 

@@ -409,6 +409,9 @@ static kt_expr *make_complex(kt_scope *s, const kt_exprs *values, kjit_type type
 {
   KJ_ASSERT(kt_is_complex(s->c, type));
   kt_exprs parts = { 0 };
+  if (values->count == 1)
+    kt_fail_number(s->c, location, values->items[0]->type, "`%s` of %s is not defined",
+                   kt_type_text(s->c, type), kt_type_text(s->c, values->items[0]->type));
   if (values->count != 2)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` takes a real and an imaginary part, got %zu values", kt_type_text(s->c, type),

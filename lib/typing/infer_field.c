@@ -140,9 +140,11 @@ _Noreturn void kt_fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type a
   if (near.best)
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "there is no `.%s`; did you mean `.%s`?",
             expr->name, near.best);
-  kt_fail(s->c, expr->location, KJIT_ERROR_NAME,
-          "an array has no `.%s`: it has `.shape`, `.strides`, `.size`, `.ndim` and `.T`",
-          expr->name);
+  bool is_part = strcmp(expr->name, "real") == 0 || strcmp(expr->name, "imag") == 0;
+  kt_fail_code(s->c, expr->location, KJIT_ERROR_NAME,
+               is_part ? KJIT_CODE_ARRAY_AS_NUMBER : KJIT_CODE_NONE,
+               "an array has no `.%s`: it has `.shape`, `.strides`, `.size`, `.ndim` and `.T`",
+               expr->name);
 }
 
 _Noreturn void kt_fail_field(kt_scope *s, const ki_expr *expr, kjit_type type)

@@ -426,6 +426,19 @@ static complex_value complex_pow(kl_lowering *l, complex_value x, complex_value 
   return w;
 }
 
+/* Returns x ** y by Numba's rules: a power of 0 whose exponent is not real is NaN, and 0 by the
+ * formula. */
+static complex_value power_of_numba(kl_lowering *l, complex_value x, complex_value y)
+{
+  LLVMValueRef is_base_zero = kl_and(l, is_zero(l, x.real), is_zero(l, x.imaginary)),
+               is_undefined = kl_and(l, is_base_zero, kl_not(l, is_zero(l, y.imaginary))),
+               undefined = kl_real_like(x.real, NAN);
+  complex_value w = complex_pow(l, x, y);
+  w.real = kl_select(l, is_undefined, undefined, w.real);
+  w.imaginary = kl_select(l, is_undefined, undefined, w.imaginary);
+  return w;
+}
+
 /* ---- the table ---- */
 
 typedef complex_value (*complex_function)(kl_lowering *l, complex_value z);
@@ -452,7 +465,9 @@ LLVMValueRef kl_lower_complex_builtin(kl_lowering *l, const kt_expr *expr)
   for (size_t i = 0; i < expr->args.count && i < 2; i++)
     args[i] = kl_split_complex(l, kl_lower_expr(l, expr->args.items[i]));
   if (expr->builtin->id == KJ_BUILTIN_POW)
-    return kl_join_complex(l, expr->type, complex_pow(l, args[0], args[1]));
+    return kl_join_complex(l, expr->type,
+                           kl_has_numba_rules(l) ? power_of_numba(l, args[0], args[1])
+                                                 : complex_pow(l, args[0], args[1]));
   complex_function function = function_of(expr->builtin->id);
   if (!function) kl_lower_unsupported(l, expr->location, "this built-in on complex numbers");
   return kl_join_complex(l, expr->type, function(l, args[0]));

@@ -22,6 +22,16 @@ func np_common(a, b) {
   return common
 }""",
 )
+# Powers of 0 as NumPy and Numba define them: 1 for the exponent 0, 0 for a positive real exponent, and NaN
+# for others.
+COMPLEX_POWER = Text(
+    "np_complex_power",
+    """
+func np_complex_power(x, y) {
+  if x == 0 and y != 0 and not (y.real > 0 and y.imag == 0) { return dtype(x)(nan, nan) }
+  return pow(x, y)
+}""",
+)
 # Converts an integer or bool to a float, because NumPy's math functions have loops for floats only.
 FLOAT = Text(
     "np_float",
@@ -159,14 +169,27 @@ def _arithmetic(name, operator):
     )
 
 
-def _logic(name, operator, of_bool):
+# A product of complex numbers by the formula that NumPy and Numba use. The operator of the kernel IR
+# follows Annex G of the C standard instead, in which a product of an infinity is an infinity.
+_PRODUCT = Text(
+    "np_product",
+    """
+func np_product(x, y) {
+  return dtype(x)(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real)
+}""",
+)
+_OF_COMPLEX = "  if is_complex(dtype(x)) {{ return {call} }}\n"
+
+
+def _logic(name, operator, of_bool, of_complex="", *needs):
     """Returns add or multiply, which are `or` and `and` for bools."""
     return _text(
         name,
         "a, b",
         f"{_DATES.format(operator=operator)}  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
-        f"  if dtype(x) == bool {{ return x {of_bool} y }}\n  return dtype(x)(x {operator} y)",
+        f"  if dtype(x) == bool {{ return x {of_bool} y }}\n{of_complex}  return dtype(x)(x {operator} y)",
         _COMMON,
+        *needs,
     )
 
 
@@ -282,11 +305,12 @@ _UFUNCS |= {
     "float_power": _text(
         "float_power",
         "a, b",
-        "  if is_complex(dtype(a)) or is_complex(dtype(b)) { return pow(c128(a), c128(b)) }\n"
+        "  if is_complex(dtype(a)) or is_complex(dtype(b)) { return np_complex_power(c128(a), c128(b)) }\n"
         "  return pow(f64(a), f64(b))",
+        COMPLEX_POWER,
     ),
     "add": _logic("add", "+", "or"),
-    "multiply": _logic("multiply", "*", "and"),
+    "multiply": _logic("multiply", "*", "and", _OF_COMPLEX.format(call="np_product(x, y)"), _PRODUCT),
     "subtract": _text(
         "subtract",
         "a, b",
@@ -318,14 +342,28 @@ _UFUNCS |= {
     "invert": _text("invert", "a", "  if dtype(a) == bool { return not a }\n  return dtype(a)(~a)"),
     "negative": _text("negative", "a", "  if dtype(a) == bool { return i8(-i8(a)) }\n  return dtype(a)(-a)"),
     "positive": _text("positive", "a", "  if dtype(a) == bool { return i8(a) }\n  return a"),
-    "square": _text("square", "a", "  if dtype(a) == bool { return i8(a) }\n  return dtype(a)(a * a)"),
+    "square": _text(
+        "square",
+        "a",
+        "  if dtype(a) == bool { return i8(a) }\n  if is_complex(dtype(a)) { return np_product(a, a) }\n  return dtype(a)(a * a)",
+        _PRODUCT,
+    ),
     "reciprocal": _text(
         "reciprocal",
         "a",
         "  if dtype(a) == bool { return i8(a) }\n"
         "  if is_integer(dtype(a)) { return a == 1 ? dtype(a)(1) : is_signed(dtype(a)) and a == -1 ? dtype(a)(-1) : dtype(a)(0) }\n"
-        "  return np_quotient(dtype(a)(1), a)",
-        _QUOTIENT,
+        "  if is_complex(dtype(a)) {\n"
+        "    if abs(a.imag) <= abs(a.real) {\n"
+        "      let r = quotient(a.imag, a.real)\n"
+        "      let d = a.real + a.imag * r\n"
+        "      return dtype(a)(quotient(dtype(r)(1), d), quotient(-r, d))\n"
+        "    }\n"
+        "    let r = quotient(a.real, a.imag)\n"
+        "    let d = a.real * r + a.imag\n"
+        "    return dtype(a)(quotient(r, d), quotient(dtype(r)(-1), d))\n"
+        "  }\n"
+        "  return quotient(dtype(a)(1), a)",
     ),
     "absolute": _text("absolute", "a", "  if dtype(a) == bool { return a }\n  if is_complex(dtype(a)) { return abs(a) }\n  return dtype(a)(abs(a))"),
     "conjugate": _text("conjugate", "a", "  if dtype(a) == bool { return i8(a) }\n  return is_complex(dtype(a)) ? conj(a) : a"),
@@ -380,8 +418,10 @@ _UFUNCS |= {
         "a, b",
         "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
         "  if dtype(x) == bool { return i8(x or not y) }\n"
-        "  if is_integer(dtype(x)) { return dtype(x)(x ** y) }\n  return pow(x, y)",
+        "  if is_integer(dtype(x)) { return dtype(x)(x ** y) }\n"
+        f"{_OF_COMPLEX.format(call='np_complex_power(x, y)')}  return pow(x, y)",
         _COMMON,
+        COMPLEX_POWER,
     ),
     "gcd": _text(
         "gcd",

@@ -70,6 +70,7 @@ class _Rule:
         return _conversion(a, common), _conversion(b, common)
 
 
+_LOWEST = numpy.iinfo(numpy.int64).min
 _arithmetic = _Rule(_common)
 _quotient = _Rule(lambda a, b: _FLOAT64 if set(_kind(a) + _kind(b)) <= set("bui") else _common(a, b))
 _bitwise = _Rule(_bits)
@@ -93,6 +94,11 @@ def _with(rule, function):
     return apply
 
 
+def _floor_quotient(a, b):
+    is_lowest = isinstance(a, numpy.int64) and a == _LOWEST
+    return numpy.int64(0) if is_lowest and b == -1 else a // b  # as in Numba
+
+
 def _power_of_numbers(a, b):
     if isinstance(b, numpy.signedinteger) and b < 0 and isinstance(a, numpy.integer):
         return type(a)(1 if a == 1 or a == -1 and b % 2 == 0 else -1 if a == -1 else 0)
@@ -108,7 +114,7 @@ BINARY = {
     "Sub": _with(_arithmetic, operator.sub),
     "Mult": _with(_arithmetic, operator.mul),
     "Div": _with(_quotient, operator.truediv),
-    "FloorDiv": _with(_arithmetic, operator.floordiv),
+    "FloorDiv": _with(_arithmetic, _floor_quotient),
     "Mod": _with(_arithmetic, operator.mod),
     "Pow": _with(_power, _power_of_numbers),
     "BitAnd": _with(_bitwise, operator.and_),
