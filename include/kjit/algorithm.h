@@ -422,8 +422,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_oper
 /* Writes the running maximum or minimum along one axis, options.axes or by default the last axis,
  * and its index along the axis.
  *
- * The operator is "max" or "min". Of equal elements the first one counts, and of elements with NaN
- * the first NaN, as with "argmax" and "argmin" of kjit_reduce. result has elements of x's type or a
+ * The operator is "max" or "min". As with "argmax" and "argmin" in kjit_reduce, the index is that
+ * of the first of several equal elements, or of the first NaN. result has elements of x's type or a
  * type to which they convert, result_places has integers. Both have x's shape. One of them can be
  * NULL, and either can be x itself. Arrays for them (options.results) have x's element type and
  * i64. Errors: ARGUMENT (axes, shapes, operands that overlap), TYPE (elements without an order,
@@ -643,23 +643,25 @@ enum {
  * function.
  *
  * by holds `count` parameter indices, 1 to 16, in ascending order: 0 is the row of x, 1 to y_count
- * are y's rows, and y_count + 3 is the first of the function's last arguments. gradients[k]
- * belongs to parameter by[k]. For x and y it has that operand's shape. For a number it has one
- * element for each row of x, and for an array with one axis of up to 64 elements it has a row of
- * that length; the derivative is their sum over the rows. The derivatives by x and the last
- * arguments are computed in one pass over the pairs, and those by y in another pass. Messages call
- * the gradients g0, g1, by parameter index.
+ * are y's rows, and y_count + 3 is the first of the function's last arguments. gradients[k] belongs
+ * to parameter by[k]. For a parameter of x or y, it has that operand's shape. For a last argument
+ * that is a number, it has one element for each row of x; for an array with one axis of up to 64
+ * elements, it has a row of that length for each row of x. The derivative is the sum of these
+ * elements or rows. One pass over the pairs computes the derivatives with respect to x and the last
+ * arguments, and another pass those with respect to y. Messages call the gradients g0, g1, by
+ * parameter index.
  *
- * If the last item of by is KJIT_PAIRS_VALUE, the last gradient is the result of kjit_pairs, from
- * the pass by x. This needs the operator "add" and a derivative by x or by an argument.
+ * If the last item of by is KJIT_PAIRS_VALUE, the last gradient is the result of kjit_pairs, which
+ * the pass for x computes. This needs the operator "add" and a derivative with respect to x or a
+ * last argument.
  *
  * operator_ is "add", "logaddexp", "max" or "min". "add" needs no result. For "logaddexp" it is the
  * result of kjit_pairs. For "max" and "min" it is the result of "argmax" and "argmin", integers;
  * the first of equal values has the derivative.
  *
- * With options.chunk, kjit reads this many y rows at a time. For derivatives by y it reads
- * this number of rows of x for each chunk of rows of y. options.devices share the rows of x, and
- * for derivatives by y the rows of y.
+ * With options.chunk, kjit reads this many y rows at a time. For derivatives with respect to y it
+ * reads this number of x rows for each chunk of y rows. options.devices share the rows of x, and
+ * for derivatives with respect to y the rows of y.
  *
  * The func receives rows of f16 and bf16 as rows of f32. Their derivatives are summed in f32 and
  * rounded when they are stored. An argument of f16 or bf16 has no derivative.

@@ -58,7 +58,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(
  *
  * A launch returns ARGUMENT if no signature matches, or if two match equally well. The message
  * lists the signatures. A launch prepared earlier keeps its code until it checks its arguments
- * again: when an argument other than a scalar value is replaced, or after a device reset. */
+ * again: when the application replaces an argument other than a scalar value, or after a device
+ * reset. */
 KJIT_API KJIT_CHECK kjit_status kjit_seal_kernel(kjit_kernel *kernel);
 
 /* ---- what a specialization is made of ---- */

@@ -67,7 +67,7 @@ typedef struct kjit_formula_options {
   uint32_t operation_limit;
   /* Maximum text size. Default 0: 65536. */
   uint64_t text_limit_bytes;
-  /* For each column its dictionary; those of columns without KJIT_COLUMN_TEXT are not read. Read
+  /* One dictionary for each column, used only for columns with KJIT_COLUMN_TEXT. kjit reads them
    * until the call returns; default NULL. */
   const kjit_formula_texts *texts;
 } kjit_formula_options;
@@ -88,7 +88,7 @@ KJIT_API void kjit_destroy_formula(kjit_formula *formula);
 /* Returns the context that the formula belongs to. */
 KJIT_API kjit_context *kjit_get_formula_context(const kjit_formula *formula);
 
-/* What a formula computes. */
+/* Properties of a formula and of its result. */
 typedef struct kjit_formula_info {
   uint32_t size_bytes;      /* sizeof(kjit_formula_info), set by the application */
   kjit_type type;           /* the result's scalar type */

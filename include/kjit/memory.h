@@ -45,8 +45,8 @@ typedef struct kjit_array_config {
 /* Creates a contiguous array with undefined contents.
  *
  * DEVICE memory may come from an array that was released while work on the stream was still queued.
- * Use it on another stream only after this stream has waited for an event that was recorded on
- * `stream` after this call. Errors: DEVICE_MEMORY, MEMORY, ARGUMENT, UNSUPPORTED, DEVICE. */
+ * Before another stream uses the array, it must wait for an event that was recorded on `stream`
+ * after this call. Errors: DEVICE_MEMORY, MEMORY, ARGUMENT, UNSUPPORTED, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_array_with(const kjit_array_config *config,
                                                        kjit_array **array);
 /* Creates a row-major array in device memory (KJIT_MEMORY_DEVICE) on the default stream. Its
@@ -90,8 +90,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_wrap_tensor(kjit_context *context, const kj
                                                  kjit_array **array);
 
 /* Returns the device that an address in its memory belongs to, or NULL for host memory. The device
- * is borrowed. For the memory of arrays on one of several CPU devices (kjit_config.cpu_devices)
- * kjit looks through all arrays of the context. Errors: NO_DEVICE, DEVICE. */
+ * is borrowed. If the context has several CPU devices (kjit_config.cpu_devices), kjit searches all
+ * arrays of the context for the address. Errors: NO_DEVICE, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_locate_memory(kjit_context *context, const void *memory,
                                                    kjit_device **device);
 

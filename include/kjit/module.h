@@ -283,16 +283,17 @@ typedef struct kjit_link_input {
 
 /* Creates a copy of a module in which GPU code finds `extern func name` in linked code.
  *
- * The function has the C ABI and is called symbol in the linked code; NULL means name. It is
- * defined by one of the count inputs, which may call each other. kjit copies the inputs. Unlike
- * code of kjit_bind_extern, linked code keeps its own names: a kernel cannot be linked with two
- * functions that have the same symbol. Several extern funcs of a kernel may use the same input,
- * which is then linked once. A C function that kjit_bind_extern has bound for the CPU stays bound.
+ * The function has the C ABI and is called symbol in the linked code; NULL means name. One of the
+ * count inputs defines the function. Inputs may call functions of other inputs. kjit copies the
+ * inputs. Unlike code of kjit_bind_extern, linked code keeps its own names: a kernel cannot be
+ * linked with two functions that have the same symbol. Several extern funcs of a kernel may use the
+ * same input, which is then linked once. A C function that kjit_bind_extern has bound for the CPU
+ * stays bound.
  *
  * The CUDA driver links the kernel before it is loaded. CUDA C needs the library NVRTC. LTO-IR, PTX
  * that is newer than the driver, and kjit_compile for a CUBIN need the library nvJitLink. kjit
  * finds both libraries in a CUDA toolkit, on the loader's path, or in the Python packages
- * nvidia-cuda-nvrtc and nvidia-nvjitlink that are installed beside the package kjit.
+ * nvidia-cuda-nvrtc and nvidia-nvjitlink that are installed in the same place as the package kjit.
  *
  * The code is part of every key and is trusted like the application. The disk cache's key has
  * a digest of the files that CUDA C includes, so a changed file is compiled again. The cache does
@@ -344,12 +345,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
                                             size_t count, kjit_module **derived,
                                             kjit_function **function);
 
-/* Makes a new module with one more kernel, the adjoint of a kernel k: it goes backwards through k.
- * The new kernel is called `adjoint_k`; if the module already has that name, it is `adjoint_k_2`
- * and so on. It takes the parameters of k, followed by an array of derivatives for each chosen
- * parameter. A launch reads the derivatives of a number by the arrays that k stores to. It adds the
- * derivatives of this number by the values that k loads to the other arrays. See
- * docs/derivatives.md.
+/* Creates a module that also contains the adjoint of a kernel k, a kernel that computes the reverse
+ * derivative. The new kernel is called `adjoint_k`; if the module already has that name,
+ * `adjoint_k_2` and so on. It takes the parameters of k, followed by an array of derivatives for
+ * each chosen parameter. A launch reads the derivatives of some number with respect to the arrays
+ * that k stores to. To the other arrays it adds the derivatives of this number with respect to the
+ * values that k loads. See docs/derivatives.md.
  *
  * kernel: k, whose body is loops over a grid_range. parameters: the numbers, from 0, of the
  * count chosen parameters, which include the arrays that k stores to; read during the call only.
@@ -474,8 +475,8 @@ KJIT_API void kjit_build_begin_function(kjit_builder *builder, const char *name,
 /* Begins `extern func name(...) -> result`; KJIT_VOID means no result. Add parameters with types
  * and call kjit_build_end. See kjit_bind_extern. */
 KJIT_API void kjit_build_begin_extern(kjit_builder *builder, const char *name, kjit_type result);
-/* Adds a parameter. KJIT_ANY means that it takes its type from the call, KJIT_FUNC that it is a
- * func, and KJIT_TYPE that it is a type (funcs only). */
+/* Adds a parameter. The type KJIT_ANY means that each call determines it. KJIT_FUNC declares a func
+ * parameter, and KJIT_TYPE a type parameter (funcs only). */
 KJIT_API kjit_node kjit_build_parameter(kjit_builder *builder, const char *name, kjit_type type);
 /* Adds a compile-time parameter; default_value 0 means no default. */
 KJIT_API kjit_node kjit_build_const_parameter(kjit_builder *builder, const char *name,
@@ -513,7 +514,7 @@ KJIT_API kjit_node kjit_build_cast(kjit_builder *builder, kjit_type type, kjit_n
 /* Returns `T(parts)`: a struct from its fields, or a vector or complex number from its parts. */
 KJIT_API kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type,
                                         const kjit_node *parts, size_t count);
-/* Returns a type for the other calls of this builder, which may use it any number of times. For a
+/* Returns the type of a name, for use in any number of other calls of this builder. For a
  * type parameter this is the type passed by the caller; for any other name x it is `dtype(x)`. To
  * pass a type as a call's argument, pass the type parameter's node, or
  * kjit_build_function_value(b, "f32") for a fixed type. Returns KJIT_VOID if node is not a name. */

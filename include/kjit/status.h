@@ -362,20 +362,20 @@ typedef struct kjit_compile_limits {
  * Plain code can take 100 times as long to run as the best code. The launch of a long kernel can
  * therefore take longer with it than the compilation of the best code would have taken.
  *
- * There is no plain code for launches that a stream captures, sealed kernels, and contexts with
- * debug information or kjit_config.target. On GPUs, there is also none for kernels without loops,
- * which are compiled as fast without it; for kernels with wgmma, @cluster or grid_sync; for
- * cooperative launches and launches with clusters; for modules with code of the application; and
- * for contexts with compile_in_child. A launch whose block needs fewer registers than plain code
- * uses waits for the best code. Disk caches and blobs never contain plain code. */
+ * There is no plain code for captured launches, sealed kernels, and contexts with debug information
+ * or kjit_config.target. On GPUs, plain code is also not used for kernels without loops, whose best
+ * code compiles as fast; for kernels with wgmma, @cluster or grid_sync; for cooperative launches
+ * and launches with clusters; for modules with code of the application; and for contexts with
+ * compile_in_child. A launch whose block needs fewer registers than plain code uses waits for the
+ * best code. Disk caches and blobs never contain plain code. */
 typedef enum kjit_plain_code {
   KJIT_PLAIN_DEFAULT, /* the same as KJIT_PLAIN_NEVER */
   KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
   /* Plain code for kernels whose results have the same bits in both codes, except for the payloads
-   * of NaNs. A kernel with products and sums of floats is not one of them, because the best code
-   * may compute both with one rounding; nor is a kernel with @fastmath, or with functions on
-   * floats such as sin, min or max. On GPUs, launches with kjit_launch_config.threads get none,
-   * because kjit chooses their blocks by the registers of the code. */
+   * of NaNs. This excludes kernels with products and sums of floats, because the best code may
+   * compute both with one rounding, and kernels with @fastmath or with functions on floats such as
+   * sin, min or max. On GPUs it also excludes launches with kjit_launch_config.threads, because
+   * their block size depends on the registers that the code uses. */
   KJIT_PLAIN_EQUAL,
   /* Plain code for all kernels. Until the best code is ready, floats can differ from it in the last
    * bits, as they can between two machines. */
@@ -418,12 +418,13 @@ typedef struct kjit_config {
   /* A GPU's buffer for printed lines. A warning counts the lines that did not fit. Default 0: 1
    * MiB. */
   uint64_t print_buffer_bytes;
-  /* Folders, separated by `:`, that `import "file"` searches after the importing source's folder
-   * source. Default NULL: none. */
+  /* Folders, separated by `:`, that `import "file"` searches after the importing source's folder.
+   * Default NULL: none. */
   const char *import_path;
-  /* Resolves imports in place of files. It fills in the source that `import "name"` in the source
-   * called importer refers to and returns 1, or returns 0 if there is no such source. Default NULL:
-   * files. Applications that run kernels of others set it, so that imports cannot open files. */
+  /* Resolves imports instead of opening files. If `import "name"` in the source called importer
+   * refers to a source, the function fills it in and returns 1; otherwise it returns 0. Default
+   * NULL: imports open files. Applications that run untrusted kernels set it, so that imports
+   * cannot open files. */
   int (*find_import)(void *user, const char *importer, const char *name,
                      kjit_import_source *import);
   /* Threads that compile in the background. Default 0: the core count, at most 8. */
@@ -489,11 +490,11 @@ typedef struct kjit_config {
    * cache is on; "" means no file. If the file cannot be used, the first compilation has a remark
    * and no error. */
   const char *shipped_cache;
-  /* With a GPU as target, the path to ptxas, a CUDA toolkit's assembler; "" means the one that
-   * kjit finds as kjit_compile does. kjit_export_cache then also has machine code for exactly that
-   * architecture, which a launch prefers to the PTX. The PTX stays for drivers that are older than
-   * ptxas. If there is no ptxas, a launch returns KJIT_ERROR_NO_COMPILER. NULL (default) means that
-   * only PTX is kept. Without target, the field has no effect. */
+  /* With a GPU as target, the path to ptxas, a CUDA toolkit's assembler; "" means that kjit
+   * searches for ptxas like kjit_compile. kjit_export_cache then also has machine code for exactly
+   * that architecture, which a launch prefers to the PTX. The PTX stays for drivers that are older
+   * than ptxas. If there is no ptxas, a launch returns KJIT_ERROR_NO_COMPILER. NULL (default) means
+   * that only PTX is kept. Without target, the field has no effect. */
   const char *ptxas;
   /* CPU device count; 0 (default) means 1, and at most 64 are possible. More devices behave
    * like several GPUs, so that programs for several GPUs can be tested without any: an array

@@ -144,9 +144,9 @@ KJIT_API kjit_context *kjit_get_graph_context(const kjit_graph *graph);
  * MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
                                                        kjit_executable_graph **executable);
-/* Replaces the arguments by those of another graph with the same operations in the same order;
- * later launches use them. Errors: ARGUMENT if the operations differ, in which case nothing
- * changes; DEVICE. */
+/* Replaces the arguments of the operations by the arguments in another graph, which must have the
+ * same operations in the same order. Later launches use the new arguments. Errors: ARGUMENT if the
+ * operations differ, in which case nothing changes; DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_update_graph(kjit_executable_graph *executable,
                                                   const kjit_graph *graph);
 /* Queues all work in the graph once. If stream is NULL, the device's default stream is used.
