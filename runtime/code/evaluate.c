@@ -464,11 +464,11 @@ uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr)
   return kj_evaluate_shape(scope, expr->x, &shape) ? shape.rank : 0;
 }
 
-static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, kjit_type wanted,
-                          known *k)
+/* Evaluates an item of an expression that look_through has returned, with the type that it has
+ * returned. */
+static bool take_item(kj_scope *scope, const ki_expr *expr, const ki_type_expr *type, uint32_t item,
+                      kjit_type wanted, known *k)
 {
-  const ki_type_expr *type;
-  expr = look_through(scope, expr, &type);
   if (expr->kind == KJ_EXPR_TUPLE) {
     if (item >= expr->args.count) return refuse(scope, expr, "has too few items");
     const ki_type_expr *own = type_of_item(type, item);
@@ -485,6 +485,14 @@ static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, k
   return extent_of(scope, expr, expr->x, item, !strcmp(expr->name, "strides"), k);
 }
 
+static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, kjit_type wanted,
+                          known *k)
+{
+  const ki_type_expr *type;
+  expr = look_through(scope, expr, &type);
+  return take_item(scope, expr, type, item, wanted, k);
+}
+
 static bool evaluate_subscript(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   const ki_type_expr *type;
@@ -493,8 +501,9 @@ static bool evaluate_subscript(kj_scope *scope, const ki_expr *expr, kjit_type w
   if (expr->args.count != 1 || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
     return refuse(scope, expr, "loads an element of an array");
   count = kj_count_items(scope, tuple);
-  return count && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
-         evaluate_item(scope, expr->x, item, wanted, k);
+  bool is_known = count || !scope->reason; /* the shape of an array of rank 0 has no items */
+  return is_known && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
+         take_item(scope, tuple, type, item, wanted, k);
 }
 
 /* ---- entry ---- */

@@ -248,6 +248,7 @@ kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
     const ki_expr *expr = attribute->values.items[i];
     int64_t value;
     bool is_known = kj_evaluate_index(scope, expr, &value);
+    KJ_ASSERT(is_known || scope->reason);
     if ((!is_known || value < 0 || value > INT32_MAX) && !diagnostics) return KJIT_ERROR_LAUNCH;
     if (!is_known)
       return kj_error_at(diagnostics, kernel->module, scope->location, KJIT_ERROR_LAUNCH,
