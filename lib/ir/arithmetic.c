@@ -188,16 +188,21 @@ static uint64_t bits_of(double number)
 
 /* ---- values ---- */
 
+/* The types of extents come first in the functions below, because launches evaluate extents. */
 bool ki_integer_fits(kjit_type type, __int128 integer)
 {
-  int width = width_of(type);
+  if (type == KJIT_I64) return integer == (int64_t)integer;
+  if (type == KJIT_I32) return integer == (int32_t)integer;
   if (type == KJ_WEAK_INT) return integer >= INT64_MIN && integer <= (__int128)UINT64_MAX;
+  int width = width_of(type);
   if (!ki_is_signed(type)) return integer >= 0 && integer < (__int128)1 << width;
   return integer >= -((__int128)1 << (width - 1)) && integer < (__int128)1 << (width - 1);
 }
 
 static __int128 wrap(kjit_type type, __int128 integer)
 {
+  if (type == KJIT_I64) return (int64_t)(uint64_t)integer;
+  if (type == KJIT_I32) return (int32_t)(uint32_t)integer;
   if (type == KJ_WEAK_INT) return integer;
   if (type == KJIT_BOOL) return integer != 0;
   int unused = 128 - width_of(type);
@@ -207,12 +212,11 @@ static __int128 wrap(kjit_type type, __int128 integer)
 
 ki_value ki_integer_value(kjit_type type, __int128 integer)
 {
-  ki_value value = { .type = type };
+  if (!ki_is_floating(type)) return (ki_value){ .type = type, .integer = wrap(type, integer) };
   wide magnitude = integer < 0 ? -(wide)integer : (wide)integer;
-  value.integer = ki_is_floating(type)
-                    ? (__int128)round_to_format(scalar_of(type), integer < 0, magnitude, 0)
-                    : wrap(type, integer);
-  return value;
+  return (ki_value){ .type = type,
+                     .integer =
+                       (__int128)round_to_format(scalar_of(type), integer < 0, magnitude, 0) };
 }
 
 /* Truncates a float to an integer and saturates it to the range of the type. Returns 0 for a
@@ -514,9 +518,10 @@ ki_outcome ki_compute_builtin(ki_builtin_id id, const ki_value *values, size_t c
                               ki_value *result)
 {
   KJ_ASSERT(count >= 1);
-  ki_value x = values[0], y = count > 1 ? values[1] : x;
-  __int128 a = x.integer, b = y.integer;
-  if (ki_is_floating(x.type)) {
+  kjit_type type = values[0].type;
+  __int128 a = values[0].integer, b = count > 1 ? values[1].integer : a;
+  if (ki_is_floating(type)) {
+    ki_value x = values[0], y = count > 1 ? values[1] : x;
     double number;
     switch (KJ_AMONG(id)) {
     case KJ_BUILTIN_ABS: number = fabs(ki_number_of(x)); break;
@@ -524,21 +529,21 @@ ki_outcome ki_compute_builtin(ki_builtin_id id, const ki_value *values, size_t c
     case KJ_BUILTIN_MAX: number = fmax(ki_number_of(x), ki_number_of(y)); break;
     default: return KJ_NOT_COMPUTED;
     }
-    *result = ki_float_value(x.type, number);
+    *result = ki_float_value(type, number);
     return KJ_COMPUTED;
   }
   switch (KJ_AMONG(id)) {
-  case KJ_BUILTIN_ABS: return give_integer(x.type, a < 0 ? -a : a, false, result);
-  case KJ_BUILTIN_MIN: return give_integer(x.type, a < b ? a : b, false, result);
-  case KJ_BUILTIN_MAX: return give_integer(x.type, a > b ? a : b, false, result);
+  case KJ_BUILTIN_ABS: return give_integer(type, a < 0 ? -a : a, false, result);
+  case KJ_BUILTIN_MIN: return give_integer(type, a < b ? a : b, false, result);
+  case KJ_BUILTIN_MAX: return give_integer(type, a > b ? a : b, false, result);
   case KJ_BUILTIN_CEIL_DIV:
-    return give_integer(x.type, b ? -ki_floor_divide(-a, b) : 0, false, result);
-  case KJ_BUILTIN_DIV_TRUNC: return give_integer(x.type, b ? a / b : 0, false, result);
-  case KJ_BUILTIN_REM_TRUNC: return give_integer(x.type, b ? a % b : 0, false, result);
+    return give_integer(type, b ? -ki_floor_divide(-a, b) : 0, false, result);
+  case KJ_BUILTIN_DIV_TRUNC: return give_integer(type, b ? a / b : 0, false, result);
+  case KJ_BUILTIN_REM_TRUNC: return give_integer(type, b ? a % b : 0, false, result);
   case KJ_BUILTIN_POPC:
   case KJ_BUILTIN_CLZ:
   case KJ_BUILTIN_CTZ:
-  case KJ_BUILTIN_FFS: return compute_bit_count(id, x, result);
+  case KJ_BUILTIN_FFS: return compute_bit_count(id, values[0], result);
   default: return KJ_NOT_COMPUTED;
   }
 }

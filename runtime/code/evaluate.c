@@ -31,9 +31,9 @@ static bool refuse(kj_scope *scope, const ki_expr *expr, const char *reason)
   return kj_refuse_evaluation(scope, expr, reason);
 }
 
-static bool give_index(__int128 integer, known *k)
+static bool give_index(int64_t integer, known *k)
 {
-  *k = (known){ .value = ki_integer_value(KJIT_I64, integer) };
+  *k = (known){ .value = { KJIT_I64, integer } };
   return true;
 }
 
@@ -51,11 +51,12 @@ static bool give_truth(bool truth, bool is_constant, known *k)
 
 static bool convert(kj_scope *scope, const ki_expr *expr, kjit_type type, known *k)
 {
+  k->is_open = false;
+  if (k->value.type == type && type != KJ_WEAK_INT) return true;
   bool is_literal = k->value.type == KJ_WEAK_INT && ki_is_integral(type);
   if (is_literal && k->is_constant && !ki_integer_fits(type, k->value.integer))
     return refuse(scope, expr, "does not fit its type");
   k->value = ki_convert_value(k->value, type);
-  k->is_open = false;
   return true;
 }
 
@@ -64,6 +65,29 @@ static bool convert(kj_scope *scope, const ki_expr *expr, kjit_type type, known 
 static bool settle(kj_scope *scope, const ki_expr *expr, kjit_type type, known *k)
 {
   return k->is_open ? evaluate(scope, expr, type, k) : convert(scope, expr, type, k);
+}
+
+/* The types that nearly all extents of launches have. */
+static inline bool is_extent_type(kjit_type type) { return type == KJIT_I64 || type == KJIT_I32; }
+
+static inline bool fits_extent(kjit_type type, __int128 integer)
+{
+  return type == KJIT_I64 ? integer == (int64_t)integer : integer == (int32_t)integer;
+}
+
+/* Gives two operands their common type if no operand has to be evaluated again: both are i32 or
+ * i64, or one is a literal. Returns false for other operands. */
+static inline bool join_directly(known *x, known *y)
+{
+  kjit_type type = x->value.type == KJ_WEAK_INT ? y->value.type : x->value.type;
+  known *const both[] = { x, y };
+  bool is_direct = is_extent_type(type);
+  for (int i = 0; i < 2 && is_direct; i++)
+    is_direct =
+      both[i]->value.type == type || (both[i]->value.type == KJ_WEAK_INT && both[i]->is_constant &&
+                                      fits_extent(type, both[i]->value.integer));
+  if (is_direct) x->value.type = y->value.type = type;
+  return is_direct;
 }
 
 /* Returns the type of a value without a type context. */
@@ -157,6 +181,8 @@ static bool evaluate_binary(kj_scope *scope, const ki_expr *expr, kjit_type want
   if (!evaluate(scope, expr->x, KJIT_ANY, &x) || !evaluate(scope, expr->y, KJIT_ANY, &y))
     return false;
   if (ki_op_table[expr->op].class_ == KJ_OP_COMPARE) return compare(scope, expr, &x, &y, k);
+  if (ki_op_table[expr->op].class_ == KJ_OP_ARITH && join_directly(&x, &y))
+    return combine(scope, expr, &x, &y, k);
   kjit_type type = ki_operator_type(expr->op, x.value.type, y.value.type);
   if (type == KJIT_ANY)
     return refuse(scope, expr,
@@ -296,11 +322,10 @@ static bool evaluate_dimension(kj_scope *scope, const ki_expr *index, uint32_t c
   return true;
 }
 
-static bool extent_of(kj_scope *scope, const ki_expr *expr, const ki_expr *array,
-                      uint32_t dimension, bool is_stride, known *k)
+static __attribute__((noinline)) bool extent_of_view(kj_scope *scope, const ki_expr *expr,
+                                                     const ki_expr *array, uint32_t dimension,
+                                                     bool is_stride, known *k)
 {
-  const kj_bound *bound = is_stride ? NULL : kj_find_array(scope, array);
-  if (bound && dimension < bound->rank) return give_index(bound->shape[dimension], k);
   kj_shape shape;
   if (!kj_evaluate_shape(scope, array, &shape)) return false;
   if (dimension >= shape.rank)
@@ -308,8 +333,18 @@ static bool extent_of(kj_scope *scope, const ki_expr *expr, const ki_expr *array
   return give_index(is_stride ? shape.strides[dimension] : shape.extents[dimension], k);
 }
 
-static bool evaluate_field(kj_scope *scope, const ki_expr *expr, known *k)
+static inline bool extent_of(kj_scope *scope, const ki_expr *expr, const ki_expr *array,
+                             uint32_t dimension, bool is_stride, known *k)
 {
+  const kj_bound *bound = is_stride ? NULL : kj_find_array(scope, array);
+  return bound && dimension < bound->rank
+           ? give_index(bound->shape[dimension], k)
+           : extent_of_view(scope, expr, array, dimension, is_stride, k);
+}
+
+static bool evaluate_field(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
+{
+  (void)wanted;
   if (expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM &&
       scope->block && expr->name[1] == 0 && expr->name[0] >= 'x' && expr->name[0] <= 'z')
     return give_index(scope->block[expr->name[0] - 'x'], k);
@@ -324,20 +359,16 @@ static bool evaluate_field(kj_scope *scope, const ki_expr *expr, known *k)
   return give_index((int64_t)size, k);
 }
 
-/* Evaluates min, max, abs and integer divisions, whose operands have the type of the result. */
-static bool evaluate_numeric(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
+/* Computes a function of operands that are evaluated but may still be open. */
+static bool compute_numeric(kj_scope *scope, const ki_expr *expr, kjit_type wanted,
+                            known operands[2], known *k)
 {
-  enum { MOST = 2 };
   ki_builtin_id id = expr->x->builtin->id;
-  bool is_integer_only = id != KJ_BUILTIN_MIN && id != KJ_BUILTIN_MAX && id != KJ_BUILTIN_ABS;
-  known operands[MOST];
-  ki_value values[MOST];
+  bool is_integer_only = id != KJ_BUILTIN_MIN && id != KJ_BUILTIN_MAX && id != KJ_BUILTIN_ABS,
+       is_constant = true;
+  ki_value values[2];
   kjit_type type = KJIT_ANY;
-  bool is_constant = true;
-  size_t count = expr->args.count;
-  if (count > MOST) return refuse(scope, expr, "has too many arguments");
-  for (size_t i = 0; i < count; i++) {
-    if (!evaluate(scope, expr->args.items[i], KJIT_ANY, &operands[i])) return false;
+  for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type own = operands[i].value.type;
     type = i ? ki_common_type(type, own) : ki_arithmetic_type(own);
     if (type == KJIT_ANY) return refuse(scope, expr, "has arguments without a common type");
@@ -349,15 +380,33 @@ static bool evaluate_numeric(kj_scope *scope, const ki_expr *expr, kjit_type wan
     if (wanted == KJIT_ANY) return give_open(type, k);
     type = operation_type(type, is_integer_only, wanted);
   }
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < expr->args.count; i++) {
     if (!settle(scope, expr->args.items[i], type, &operands[i])) return false;
     values[i] = operands[i].value;
   }
   *k = (known){ .is_constant = is_constant };
-  return accept(scope, expr, ki_compute_builtin(id, values, count, &k->value));
+  return accept(scope, expr, ki_compute_builtin(id, values, expr->args.count, &k->value));
 }
 
-static bool evaluate_root(kj_scope *scope, const ki_expr *expr, known *k)
+/* Evaluates min, max, abs and integer divisions, whose operands have the type of the result. */
+static __attribute__((noinline)) bool evaluate_numeric(kj_scope *scope, const ki_expr *expr,
+                                                       kjit_type wanted, known *k)
+{
+  known operands[2];
+  ki_expr *const *args = expr->args.items;
+  if (expr->args.count > 2) return refuse(scope, expr, "has too many arguments");
+  if (!evaluate(scope, args[0], KJIT_ANY, &operands[0])) return false;
+  if (expr->args.count < 2) return compute_numeric(scope, expr, wanted, operands, k);
+  if (!evaluate(scope, args[1], KJIT_ANY, &operands[1])) return false;
+  if (!join_directly(&operands[0], &operands[1]))
+    return compute_numeric(scope, expr, wanted, operands, k);
+  const ki_value values[] = { operands[0].value, operands[1].value };
+  k->is_constant = operands[0].is_constant && operands[1].is_constant;
+  k->is_open = k->is_product = false;
+  return accept(scope, expr, ki_compute_builtin(expr->x->builtin->id, values, 2, &k->value));
+}
+
+static __attribute__((noinline)) bool evaluate_root(kj_scope *scope, const ki_expr *expr, known *k)
 {
   if (!evaluate(scope, expr->args.items[0], KJIT_ANY, k)) return false;
   kjit_type type = k->value.type;
@@ -369,7 +418,7 @@ static bool evaluate_root(kj_scope *scope, const ki_expr *expr, known *k)
   return true;
 }
 
-static bool evaluate_cast(kj_scope *scope, const ki_expr *expr, known *k)
+static __attribute__((noinline)) bool evaluate_cast(kj_scope *scope, const ki_expr *expr, known *k)
 {
   const ki_type_expr *type = expr->x->type_expr;
   if (type->kind != KJ_TYPE_FIXED || !ki_is_scalar(type->type) || type->type >= KJIT_C64 ||
@@ -396,8 +445,9 @@ static bool evaluate_call(kj_scope *scope, const ki_expr *expr, kjit_type wanted
   }
 }
 
-static bool evaluate_name(kj_scope *scope, const ki_expr *expr, known *k)
+static bool evaluate_name(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
+  (void)wanted;
   switch ((int)expr->builtin->id) {
   case KJ_BUILTIN_PI: return give_literal(ki_float_value(KJ_WEAK_FLOAT, M_PI), k);
   case KJ_BUILTIN_INF: return give_literal(ki_float_value(KJ_WEAK_FLOAT, INFINITY), k);
@@ -451,10 +501,9 @@ static bool is_extents(const ki_expr *expr)
          (!strcmp(expr->name, "shape") || !strcmp(expr->name, "strides"));
 }
 
-uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr)
+uint32_t kj_count_tuple_items(kj_scope *scope, const ki_expr *expr)
 {
   const ki_type_expr *type;
-  if (expr->kind == KJ_EXPR_CALL || expr->kind == KJ_EXPR_BINARY) return 1; /* the usual case */
   expr = look_through(scope, expr, &type);
   if (expr->kind == KJ_EXPR_TUPLE) return (uint32_t)expr->args.count;
   if (!is_extents(expr)) return 1;
@@ -496,45 +545,65 @@ static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, k
 static bool evaluate_subscript(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   const ki_type_expr *type;
-  const ki_expr *tuple = look_through(scope, expr->x, &type);
+  const ki_expr *tuple = look_through(scope, expr->x, &type),
+                *index = expr->args.count == 1 ? expr->args.items[0] : NULL;
   uint32_t item, count;
-  if (expr->args.count != 1 || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
+  bool is_shape = tuple->kind == KJ_EXPR_FIELD && !strcmp(tuple->name, "shape");
+  const kj_bound *array = is_shape ? kj_find_array(scope, tuple->x) : NULL;
+  if (array && index) /* the usual case */
+    return evaluate_dimension(scope, index, array->rank, &item) &&
+           give_index(array->shape[item], k);
+  if (!index || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
     return refuse(scope, expr, "loads an element of an array");
   count = kj_count_items(scope, tuple);
   bool is_known = count || !scope->reason; /* the shape of an array of rank 0 has no items */
-  return is_known && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
+  return is_known && evaluate_dimension(scope, index, count, &item) &&
          take_item(scope, tuple, type, item, wanted, k);
 }
 
 /* ---- entry ---- */
 
-static bool evaluate_kind(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
+static bool evaluate_integer(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
-  switch ((int)expr->kind) {
-  case KJ_EXPR_INT:
-    return ki_integer_fits(expr->type, expr->integer)
-             ? give_literal((ki_value){ expr->type, expr->integer }, k)
-             : refuse(scope, expr, "does not fit its type");
-  case KJ_EXPR_FLOAT: return give_literal(ki_float_value(expr->type, expr->number), k);
-  case KJ_EXPR_BOOL: return give_truth(expr->integer != 0, true, k);
-  case KJ_EXPR_DECL: return evaluate_decl(scope, expr, wanted, k);
-  case KJ_EXPR_BUILTIN: return evaluate_name(scope, expr, k);
-  case KJ_EXPR_UNARY: return evaluate_unary(scope, expr, wanted, k);
-  case KJ_EXPR_BINARY: return evaluate_binary(scope, expr, wanted, k);
-  case KJ_EXPR_COND: return evaluate_choice(scope, expr, wanted, k);
-  case KJ_EXPR_CALL: return evaluate_call(scope, expr, wanted, k);
-  case KJ_EXPR_INDEX: return evaluate_subscript(scope, expr, wanted, k);
-  case KJ_EXPR_FIELD: return evaluate_field(scope, expr, k);
-  default: return refuse(scope, expr, "is not a number");
-  }
+  (void)wanted;
+  return ki_integer_fits(expr->type, expr->integer)
+           ? give_literal((ki_value){ expr->type, expr->integer }, k)
+           : refuse(scope, expr, "does not fit its type");
 }
+
+static bool evaluate_float(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
+{
+  (void)scope, (void)wanted;
+  return give_literal(ki_float_value(expr->type, expr->number), k);
+}
+
+static bool evaluate_truth(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
+{
+  (void)scope, (void)wanted;
+  return give_truth(expr->integer != 0, true, k);
+}
+
+typedef bool evaluator(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k);
+
+static evaluator *const evaluators[] = {
+  [KJ_EXPR_INT] = evaluate_integer,   [KJ_EXPR_FLOAT] = evaluate_float,
+  [KJ_EXPR_BOOL] = evaluate_truth,    [KJ_EXPR_DECL] = evaluate_decl,
+  [KJ_EXPR_BUILTIN] = evaluate_name,  [KJ_EXPR_UNARY] = evaluate_unary,
+  [KJ_EXPR_BINARY] = evaluate_binary, [KJ_EXPR_COND] = evaluate_choice,
+  [KJ_EXPR_CALL] = evaluate_call,     [KJ_EXPR_INDEX] = evaluate_subscript,
+  [KJ_EXPR_FIELD] = evaluate_field,
+};
+
+enum { KINDS = sizeof evaluators / sizeof *evaluators };
 
 static bool evaluate(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH)
     return refuse(scope, expr, "takes too many steps to evaluate");
+  evaluator *function = (uint32_t)expr->kind < KINDS ? evaluators[expr->kind] : NULL;
+  if (!function) return refuse(scope, expr, "is not a number");
   scope->depth++;
-  bool is_known = evaluate_kind(scope, expr, wanted, k);
+  bool is_known = function(scope, expr, wanted, k);
   scope->depth--;
   return is_known && (wanted == KJIT_ANY || convert(scope, expr, wanted, k));
 }
@@ -552,30 +621,36 @@ bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value)
   return true;
 }
 
-static bool evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
+/* Converts a value in an index position to i64. */
+static bool take_index(kj_scope *scope, const ki_expr *expr, known *k, int64_t *value)
 {
-  known k;
-  const kjit_type types[] = { KJIT_ANY, KJIT_I64 };
-  for (size_t i = 0; i < 2; i++) {
-    bool is_known = item < 0 ? evaluate(scope, expr, types[i], &k)
-                             : evaluate_item(scope, expr, (uint32_t)item, types[i], &k);
-    if (!is_known) return false;
-    if (ki_is_floating(k.value.type)) return refuse(scope, expr, "is a float, not an integer");
-    if (!k.is_open) break;
-  }
-  k.value = ki_index_value(k.value);
-  if (!convert(scope, expr, KJIT_I64, &k)) return false;
-  *value = (int64_t)k.value.integer;
+  if (ki_is_floating(k->value.type)) return refuse(scope, expr, "is a float, not an integer");
+  k->value = ki_index_value(k->value);
+  if (!convert(scope, expr, KJIT_I64, k)) return false;
+  *value = (int64_t)k->value.integer;
   return true;
 }
 
 bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
 {
-  int64_t checked;
-  if (item > 0 || !kj_evaluate_fast(scope, expr, value))
-    return evaluate_index(scope, expr, item, value);
-  KJ_ASSERT(evaluate_index(scope, expr, item, &checked) && checked == *value);
-  return true;
+  known k;
+  bool is_literal = expr->kind == KJ_EXPR_INT && expr->type == KJ_WEAK_INT && item <= 0;
+  if (is_literal && fits_extent(KJIT_I64, expr->integer)) {
+    *value = (int64_t)expr->integer;
+    return true;
+  }
+  if (!(item < 0 ? evaluate(scope, expr, KJIT_ANY, &k)
+                 : evaluate_item(scope, expr, (uint32_t)item, KJIT_ANY, &k)))
+    return false;
+  if (is_extent_type(k.value.type)) { /* an open value has a weak type */
+    *value = (int64_t)k.value.integer;
+    return true;
+  }
+  if (k.is_open && !ki_is_floating(k.value.type) &&
+      !(item < 0 ? evaluate(scope, expr, KJIT_I64, &k)
+                 : evaluate_item(scope, expr, (uint32_t)item, KJIT_I64, &k)))
+    return false;
+  return take_index(scope, expr, &k, value);
 }
 
 bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds)

@@ -83,13 +83,15 @@ static inline bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64
 {
   return kj_evaluate_item(scope, expr, -1, value);
 }
-/* evaluate_fast.c: evaluates a usual integer expression to the same value as kj_evaluate_index, or
- * returns false. */
-bool kj_evaluate_fast(const kj_scope *scope, const ki_expr *expr, int64_t *value);
 bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds);
+uint32_t kj_count_tuple_items(kj_scope *scope, const ki_expr *expr);
 /* Returns the number of items of a tuple-valued expression, 1 for other expressions, or 0 if
  * unknown. */
-uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr);
+static inline uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr)
+{
+  bool is_number = expr->kind == KJ_EXPR_CALL || expr->kind == KJ_EXPR_BINARY;
+  return is_number ? 1 : kj_count_tuple_items(scope, expr);
+}
 /* An array argument or a view of it (a slice, transposed or reshaped). Strides are in elements. */
 typedef struct kj_shape {
   uint32_t rank;

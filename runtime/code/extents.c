@@ -243,6 +243,10 @@ kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
                                   const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3])
 {
+  if (attribute == kernel->block && kernel->fixed_block[0]) {
+    memcpy(values, kernel->fixed_block, sizeof kernel->fixed_block);
+    return KJIT_OK;
+  }
   values[0] = values[1] = values[2] = 1;
   for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
     const ki_expr *expr = attribute->values.items[i];

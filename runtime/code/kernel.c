@@ -155,6 +155,15 @@ static bool is_static(kjit_kernel *kernel, const ki_attribute *attribute)
   return is_known;
 }
 
+/* Evaluates a @block that depends on no parameter once for all launches. */
+static void fix_block(kjit_kernel *kernel)
+{
+  kj_scope scope = { .bindings = kernel->bindings, .binding_count = kernel->binding_count };
+  uint32_t block[3];
+  if (kernel->block && kj_evaluate_attribute(kernel, &scope, kernel->block, NULL, block) == KJIT_OK)
+    memcpy(kernel->fixed_block, block, sizeof block);
+}
+
 static bool is_named(const ki_attribute *attribute, const ki_decl *decl)
 {
   const ki_expr *value = attribute->values.count ? attribute->values.items[0] : NULL;
@@ -261,6 +270,7 @@ static bool describe_kernel(kjit_kernel *kernel)
   kernel->grid = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_GRID);
   kernel->launch_bounds = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
   kernel->block_is_static = is_static(kernel, kernel->block);
+  fix_block(kernel);
   kernel->is_range_only = kj_is_range_only(function);
   kernel->has_callee_range = has_callee_range(kernel->module);
   if (!describe_shared(kernel)) return false;

@@ -101,6 +101,8 @@ struct kjit_kernel {
   const ki_attribute *block, *grid, *launch_bounds;
   /* @block depends on const parameters only, so the compiler can know the block */
   bool block_is_static;
+  uint32_t
+    fixed_block[3];       /* a @block that depends on no parameter; otherwise fixed_block[0] is 0 */
   const ki_stmt **ranges; /* grid_range statements in the body of the kernel */
   uint32_t range_count;
   bool has_callee_range;  /* a called func may contain further grid_ranges */

@@ -367,7 +367,7 @@ static int decide(const kj_launch_table *table, kjit_specialization *specializat
     return KJ_OTHER_WAY;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
   *is_plain = table->is_plain && !call->has_nothing && !kj_has_interrupts(call->config) &&
-              !kj_describe_launch(call, specialization, NULL).has_attributes;
+              !kj_has_attributes(call);
   if (*is_plain) note_shape(known, specialization, call, call->parameters);
   return KJIT_OK;
 }

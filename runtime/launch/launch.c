@@ -157,20 +157,17 @@ static void point_at_parameters(const kj_code *code, char *block, void **pointer
 kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
                                     void *stream)
 {
-  int32_t priority = call->config->priority;
-  bool is_programmatic = call->facts & KJ_CALL_FACT_PROGRAMMATIC;
   return (kj_device_launch){ .grid = call->grid,
                              .block = call->block,
                              .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
                              .stream = stream,
                              .parameters = call->parameters,
                              .parameter_bytes = specialization->code.parameter_bytes,
-                             .has_attributes = call->cluster[0] || call->is_cooperative ||
-                                               is_programmatic || priority,
+                             .has_attributes = kj_has_attributes(call),
                              .cluster = call->cluster,
                              .is_cooperative = call->is_cooperative,
-                             .is_programmatic = is_programmatic,
-                             .priority = priority,
+                             .is_programmatic = call->facts & KJ_CALL_FACT_PROGRAMMATIC,
+                             .priority = call->config->priority,
                              .has_elements = call->has_elements,
                              .elements = call->elements,
                              .cost = specialization->cost,

@@ -195,7 +195,7 @@ static void set_ready(kjit_prepared *prepared)
                     call->device->start && !call->has_host_arrays && !call->has_nothing &&
                     !call->is_miss && !specialization->code.tensor_map_count &&
                     !specialization->code.is_interruptible && !kj_has_interrupts(call->config) &&
-                    !kj_describe_launch(call, specialization, NULL).has_attributes;
+                    !kj_has_attributes(call);
   ready->forks = prepared->kernel->context->forks;
   ready->launches = prepared->kernel->context->launches;
   KJ_ASSERT(ready->shape.parameter_bytes <= call->parameter_room);

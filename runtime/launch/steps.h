@@ -136,6 +136,12 @@ kjit_status kj_start(const kj_call *call, const kjit_specialization *specializat
 /* Fits, marshals and starts a bound call, and copies host arrays to a GPU and back. */
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics);
+/* Returns whether the launch needs more than grid, block, shared memory and parameters. */
+static inline bool kj_has_attributes(const kj_call *call)
+{
+  return call->cluster[0] || call->is_cooperative || (call->facts & KJ_CALL_FACT_PROGRAMMATIC) ||
+         call->config->priority;
+}
 /* Describes the launch for the device. stream is a native stream. */
 kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
                                     void *stream);
