@@ -25,7 +25,7 @@ def text_at(data, offset):
 
 
 def read_dynamic(data):
-    """The interpreter, and (tag, text) of each entry of the dynamic section that is a name or a path."""
+    """Returns the interpreter, and (tag, text) for each entry in the dynamic section that is a name or a path."""
     if data[4:6] != b"\2\1":
         raise ValueError("expected an ELF file of 64 bits, little-endian")
     start, = struct.unpack_from("<Q", data, 32)

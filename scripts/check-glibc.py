@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check-glibc.py NEWEST PATH...: fails if an ELF file needs a newer glibc than NEWEST (2.27, for example), and names the symbols that do.
 
-A PATH is a file or a folder. A build for other systems (KJIT_STATIC_RUNTIME) has to pass with 2.27: a symbol that is named here wants a row in
-lib/old_glibc."""
+A PATH is a file or a folder. A build for other systems (KJIT_STATIC_RUNTIME) has to pass with 2.27: each symbol that the script
+prints needs a row in lib/old_glibc."""
 import pathlib
 import re
 import subprocess
@@ -10,7 +10,7 @@ import sys
 
 
 def needed_symbols(file):
-    """(version, symbol) of each symbol of glibc that the file uses."""
+    """Yields (version, symbol) for each glibc symbol that the file uses."""
     symbols = subprocess.run(["objdump", "-T", file], stdout=subprocess.PIPE, check=True, text=True).stdout
     return [((int(a), int(b)), name) for a, b, name in re.findall(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?\)? +(\S+)", symbols)]
 

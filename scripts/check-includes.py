@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the direction of includes. The folders of lib stand in an order; a file includes what
-stands at or below its own place, a header declares only functions that its own folder or one below
-defines, and no two files include each other, by whatever way. Exits 1 with a line for each
-breach.
+"""Checks the direction of includes. The folders of lib are ordered in layers. A file may include only headers in its own layer or
+a lower one, a header may declare only functions that its own folder or a lower one defines, and no two files may include each
+other, directly or indirectly. Exits 1 with a line for each violation.
 
   check-includes.py [ROOT]
 """
@@ -10,8 +9,8 @@ import pathlib
 import re
 import sys
 
-# From the ground up. Files directly in lib have a place of their own: the boundary between the two
-# libraries is plain structs on top of ir, the compiler's entry is on top of all.
+# The layers, the lowest first. Files directly in lib are listed by name: the boundary between the two libraries consists of plain
+# structs and lies above ir, and the compiler's entry lies above all folders.
 ORDER = [
     ["old_glibc", "support", "library"],
     ["ir"],
@@ -23,8 +22,8 @@ ORDER = [
     ["target"],
     ["pipeline.c"],
 ]
-# Of the runtime: what of lib it may include, and its own folders. memory and stream know each other:
-# an array has a stream, and a capture keeps arrays.
+# The runtime: the folders of lib that it may include, followed by its own. memory and stream may include each other, because an
+# array has a stream, and a capture keeps arrays.
 RUNTIME_SEES = {"support", "native", "library", "ir", "compiler.h", "cpu_levels.def", "facts.def"}
 RUNTIME_ORDER = [["base"], ["cuda", "cpu"], ["memory", "stream"], ["report"], ["code"], ["launch"], ["algorithm"], ["formula"], ["layers.c"]]
 
@@ -58,7 +57,7 @@ def read(root, folder):
 
 
 def unit(path):
-    """A source and its header are one."""
+    """Returns the name without its suffix, because a source and its header count as one file."""
     return path.rsplit(".", 1)[0]
 
 

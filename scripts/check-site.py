@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check-site.py FOLDER [--browser]: follows every link of the HTML pages and style sheets in the folder that leads to a file
-of it, also to an anchor in a page, and exits 1 if a target does not exist. Links to other sites are not followed.
+"""check-site.py FOLDER [--browser]: checks every link in the folder's HTML pages and style sheets that leads to a file in the
+folder or to an anchor in a page, and exits 1 if a target does not exist. The script does not check links to other sites.
 
---browser: opens each page in Chromium, too (Debian's package chromium), as wide as a phone and as a desktop, and says which
-pages are wider than that, so that they have to be moved sideways, and by what."""
+--browser: also opens each page in Chromium (Debian's package chromium) at the width of a phone and of a desktop, and prints the
+pages that are wider than the window, with the element that is too wide."""
 import argparse
 import functools
 import html.parser
@@ -21,7 +21,7 @@ import urllib.parse
 
 WIDTHS = (390, 1280)
 PATIENCE_S = 600  # for a page to be told of
-# Opens each page in a frame of its width, in which a page cannot tell that it is none of a window's.
+# Opens each page in a frame with the given width. A page cannot distinguish the frame from a window.
 SCRIPT = """<!doctype html><body style="margin:0"><script>
 function culprit(document, width) {
   const wide = [...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > width + 1 &&
@@ -72,7 +72,8 @@ def broken(root, pages):
 
 
 def broken_in_styles(root):
-    """Targets of @import and url() in style sheets that do not exist. A path from the root of a server leads out of the site."""
+    """Yields the missing targets of @import and url() in style sheets. A path from the root of a server is outside of the
+    site."""
     for path in sorted(root.rglob("*.css")):
         text = re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", "", found[0]), path.read_text(), flags=re.DOTALL)
         for found in re.finditer(r"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""", text):
@@ -110,7 +111,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def too_wide(root, pages):
-    """What the browser says of each page at each width."""
+    """Returns the browser's result for each page at each width."""
     chromium = shutil.which("chromium") or sys.exit("check-site: --browser needs chromium: apt install chromium")
     results, news, names = [], threading.Semaphore(0), [str(path.relative_to(root)) for path in pages]
     handler = functools.partial(Handler, directory=str(root), pages=names, results=results, news=news)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes test/public/Inputs/abi.txt, what hosts are compiled against (every public function, the place of each field, the value of each constant), and the lists
-of names in cmake/kjit.map, both from the public headers. With --check, prints what the recorded lists and the headers do not agree in, and exits 1.
+"""Makes two files from the public headers: test/public/Inputs/abi.txt, the binary interface that applications are compiled
+against (every public function, the offset of each field, the value of each constant), and the lists of names in cmake/kjit.map.
+With --check, prints the differences between the recorded lists and the headers, and exits 1.
 
-What a host was built with has to stay: a line that the check calls broken is put right in the header, not in the list. A line that is new is recorded by
-running this script; what comes with a later version goes into that version's node of kjit.map by itself."""
+The interface that an application was built with must stay. If the check reports a broken line, correct the header, not the list.
+Run this script to record new lines; it puts the names of a later version into that version's node of kjit.map."""
 import argparse
 import os
 import pathlib
@@ -21,7 +22,7 @@ options = parser.parse_args()
 HEADERS = options.include / "kjit"
 RECORD = ROOT / "test/public/Inputs/abi.txt"
 MAP = ROOT / "cmake/kjit.map"
-# Structs with size_bytes that kjit alone makes: a host reads what is there.
+# Structs with size_bytes that only kjit creates; an application only reads their fields.
 HANDED_OUT = {"kjit_import_source", "kjit_cache_entry"}
 CC = os.environ.get("CC", "cc")
 
@@ -40,7 +41,7 @@ def squeeze(text):
 
 
 def declarations():
-    """What the headers declare, one after the other, without what they include and without bodies of functions."""
+    """Returns the declarations of the headers as one text, without included files and function bodies."""
     text = compile_with(["-E", "-P"], includes())
     text = re.sub(r"__attribute__\(\(.*?\)\)\s?(?=[\w*])", "", text)
     at = text.index("typedef struct kjit_context")
@@ -69,7 +70,7 @@ def split(text, separator):
 
 
 def fields(body, prefix=""):
-    """The path and the type of each field, those of unions and structs inside behind them."""
+    """Returns the path and the type of each field. The fields of a nested union or struct follow it."""
     for member in split(body, ";"):
         inner = re.fullmatch(r"(?:union|struct)\s*\{(.*)\}\s*(\w+)", member, re.S)
         if inner:
@@ -86,7 +87,7 @@ def fields(body, prefix=""):
 
 
 def read_headers():
-    """Structs by name, with their fields; constants; other lines that say what a host is compiled against."""
+    """Returns the structs by name, with their fields; the constants; and the other lines of the binary interface."""
     structs, constants, lines, functions = {}, [], [], set()
     for text in declarations():
         if found := re.fullmatch(r"typedef struct (\w+)\s*\{(.*)\}\s*\w+", text, re.S):
@@ -125,7 +126,8 @@ def version():
 
 
 def make_map(old, functions):
-    """The map with each function in the node that it came with. Nodes of earlier versions are as they are: a name that has gone there is a complaint."""
+    """Returns the map with each function in the node of the version that introduced it. Nodes of earlier versions do not change:
+    a name that no longer exists there is an error."""
     head = old[:old.index("*/") + 3]
     nodes = {found[1]: set(re.findall(r"\bkjit_\w+(?=;)", found[2])) for found in re.finditer(r"^(KJIT_[\d.]+) \{(.*?)^\}", old, re.S | re.M)}
     own = version()
@@ -150,7 +152,8 @@ def check_sized(structs):
 
 
 def compare(recorded, made):
-    """What of the record is not so any more breaks hosts; but sizes of structs that grow, and counts, grow."""
+    """Returns a line for each difference. A recorded line that no longer holds breaks applications, except that counts and the
+    sizes of extensible structs may grow."""
     grown = {row[1] for row in rows("lib/ir/sized.def")}
     gone = [line for line in recorded if line not in set(made)]
     new = [line for line in made if line not in set(recorded)]

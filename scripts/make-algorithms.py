@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes what callers of algorithms need from the table runtime/algorithm/algorithms.def: the C++ functions in
+"""Makes the interfaces of the algorithms from the table runtime/algorithm/algorithms.def: the C++ functions in
 include/kjit/cpp/algorithms.hpp, the calls of the Python package in tools/python/src/algorithm_calls.inc, and the rows of
-`kjit-run --call` in tools/kjit-run/algorithm_calls.inc. With --check, exits 1 if a file is not what would be made, or if a row does not agree with kjit/algorithm.h."""
+`kjit-run --call` in tools/kjit-run/algorithm_calls.inc. With --check, exits 1 if a file differs from the generated text, or if a
+row does not agree with kjit/algorithm.h."""
 
 import argparse
 import re
@@ -70,7 +71,7 @@ C_NAMES = {"operator": "operator_"}
 
 
 def gaps(table):
-    """What the table and the header do not agree in."""
+    """Returns the differences between the table and the header."""
     text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/kjit/algorithm.h").read_text(), flags=re.DOTALL)
     declared = {
         name: " ".join(parameters.split())

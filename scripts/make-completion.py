@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make-completion.py FOLDER TOOL...: what bash and zsh need to complete the options of each TOOL, a program that is built: FOLDER/bash/NAME and FOLDER/zsh/_NAME. Options, their values and
-what they mean come from `TOOL --help`, which prints the table that the program reads them by."""
+"""make-completion.py FOLDER TOOL...: writes the completion files of bash and zsh for each TOOL, the path of a program:
+FOLDER/bash/NAME and FOLDER/zsh/_NAME. Options, values and descriptions come from `TOOL --help`, which prints the program's table
+of options."""
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ class Option:
         self.short, self.name, self.value, self.is_optional, self.meaning = short, name, value, is_optional, meaning
 
     def words(self, stages):
-        """The values that there are; none: any text."""
+        """Returns the possible values; an empty list means any text."""
         if self.value and self.value.startswith("STAGE"):
             return stages
         alternatives = (self.value or "").split("|")
@@ -37,7 +38,7 @@ class Option:
 
 
 class Tool:
-    """What `TOOL --help` says: the options, their stages, the kinds of new arrays (`zeros:`), and the commands."""
+    """Returns the contents of `TOOL --help`: the options, their stages, the kinds of new arrays (`zeros:`), and the commands."""
 
     def __init__(self, path):
         self.name = os.path.basename(path)
@@ -101,7 +102,8 @@ def bash_cases(options, stages):
 
 ENDINGS = "npy npz csv tsv png pgm ppm"
 
-# bash splits `--arg x=@t.csv:n` at `=`, `@` and `:`, and replaces the last part alone: so the shell's word is taken from the line, and what precedes the last part is removed from the answers.
+# bash splits `--arg x=@t.csv:n` at `=`, `@` and `:`, and replaces only the last part. The script therefore takes the whole word
+# from the line, and removes the text before the last part from the completions.
 BASH_ARGUMENT = """
 # Completes NAME=VALUE or NAME=FILE: files after `=` or `=@`, columns after `@FILE.csv:`, and the kinds of new arrays.
 FUNCTION_named()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes docs/ir.md, docs/embedding.md, docs/modules/*.md and the other pages that have an .in.md file, and the manual pages from their .1.in files, with
-docs/builtins.prose.md, docs/options.prose.md and the tables in the source; with --check, exits 1 when one is not what would be made, or when a built-in or an
-option has no prose."""
+"""Makes docs/ir.md, docs/embedding.md, docs/modules/*.md and the other pages that have an .in.md file, and the manual pages from
+their .1.in files, from docs/builtins.prose.md, docs/options.prose.md and the tables in the source. With --check, exits 1 if a
+file differs from the generated text, or if a built-in or an option has no prose."""
 import pathlib
 import re
 import sys
@@ -21,14 +21,15 @@ MOST_WORDS = 40  # of a cell
 
 
 def sentences_that_fit(text):
-    """(the sentences that a cell has room for, the others)"""
+    """Returns (the sentences that fit into a cell, the remaining sentences)."""
     sentences = re.split(r"(?<=[.;])(?<!i\.e\.)(?<!e\.g\.) +(?=[A-Z(`\d])", text)
     count = max([1] + [k for k in range(1, len(sentences) + 1) if len(" ".join(sentences[:k]).split()) <= MOST_WORDS])
     return " ".join(sentences[:count]), " ".join(sentences[count:])
 
 
 def table_with_notes(head, lines):
-    """A table whose second column is texts: what does not fit into a cell stands below the table, after the row's first cell."""
+    """Returns a table whose second column is prose. Sentences that do not fit into a cell follow below the table, after the row's
+    first cell."""
     rows, notes = [], {}
     for first, text, *others in lines:
         text, rest = sentences_that_fit(text)
@@ -73,12 +74,12 @@ def accuracies():
     return found
 
 
-# What is said of products on such elements.
+# The description of products on such elements.
 NOTES = {"TF32": "f32 as tf32: the upper 19 bits count", "S4": "i32 and u32: eight 4-bit integers each"}
 
 
 def product(identifier):
-    """The words of the prose of a matrix product that come from its rows of mma.def."""
+    """Returns the words for a matrix product's prose that come from its rows in mma.def."""
     found = [row for row in rows("lib/typing/mma.def") if row[0] == identifier]
     _, m, n, k, _, *_ = found[0]
 
@@ -95,7 +96,7 @@ def product(identifier):
 
 
 def example(group):
-    """The program of a group, without the lines that are the test's; None: there is none."""
+    """Returns the program of a group, without the lines for the test, or None if there is no program."""
     path = ROOT / "test/docs/examples" / (re.sub(r"\W+", "_", group) + ".kir")
     if not path.exists():
         return None
@@ -149,7 +150,7 @@ def builtins():
 
 
 def gaps_in_prose():
-    """What is wrong with docs/builtins.prose.md."""
+    """Returns the errors in docs/builtins.prose.md."""
     names = [row["name"] for row in tables.builtins()]
     told = [name for _, texts in prose().values() for name in texts]
     for name in names:
@@ -162,7 +163,7 @@ def gaps_in_prose():
 
 
 def option_prose():
-    """What each option does: tool: {name: text}, from docs/options.prose.md."""
+    """Returns the description of each option from docs/options.prose.md: tool: {name: text}."""
     found = {}
     for part in re.split(r"^## ", (ROOT / "docs/options.prose.md").read_text(), flags=re.MULTILINE)[1:]:
         tool, *entries = re.split(r"^### ", part, flags=re.MULTILINE)
@@ -197,7 +198,7 @@ def options_as_manual(tool):
 
 
 def gaps_in_options():
-    """What is wrong with docs/options.prose.md."""
+    """Returns the errors in docs/options.prose.md."""
     for tool in tables.OPTION_TABLES:
         names, told = [option["name"] for option in tables.options_of(tool)], option_prose().get(tool, {})
         for name in names:
@@ -217,8 +218,8 @@ def groups_without_example():
 
 
 def comment_rows(body):
-    """(declaration, comment) of each function and struct of a module. A comment holds for the declarations without one that follow it; one that starts with
-    "Internal:" is of functions that are not for others."""
+    """(declaration, comment) of each function and struct of a module. A comment also holds for the following declarations that
+    have no comment. A comment that starts with "Internal:" belongs to functions that users do not call."""
     comment, is_open = [], False
     for line in re.sub(r",\n +(?=const |\w+[,:)])", ", ", body).splitlines():  # parameters on several lines
         declared = re.match(r"(func|struct) (\w+ ?[({].*?[)}])", line)
@@ -231,7 +232,7 @@ def comment_rows(body):
 
 
 def introduction_of_module(name):
-    """What the head of a module that kjit brings along says, and the example."""
+    """Returns the head comment of a library module, and its example."""
     head = (ROOT / f"lib/library/{name}.kir").read_text().split("\n\n", 1)[0]
     parts = [paragraph(" ".join(line[2:] for line in part.splitlines() if line.startswith("#"))) for part in head.split("\n#\n")]
     return "\n\n".join(part for part in [*parts, example(f"import {name}")] if part)
@@ -243,7 +244,7 @@ def module(name):
 
 
 def library():
-    """The modules that have no page of their own in docs/modules; what they declare is read in their source."""
+    """Returns the text about the modules without a page in docs/modules."""
     names = [path.stem for path in sorted((ROOT / "lib/library").glob("*.kir")) if not (ROOT / f"docs/modules/{path.stem}.in.md").exists()]
     return "\n\n".join(f"## {name}\n\n`lib/library/{name}.kir`\n\n{introduction_of_module(name)}" for name in names)
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Makes lib/typing/numba.def, the types that Numba's operators take and give, by asking the typing context of numba-cuda itself. Needs its wheel, no GPU:
-`pip install numba numba-cuda`. With --check, prints what the recorded table and that Numba do not agree in, and exits 1.
+"""Makes lib/typing/numba.def, the operand and result types of Numba's operators, from the typing context of numba-cuda. The
+script needs the wheel of numba-cuda, but no GPU: `pip install numba numba-cuda`. With --check, prints the differences between the
+recorded table and the installed Numba, and exits 1.
 
-A row stands for all pairs of a type of its first set and one of its second: Numba converts the operands to the next two types and gives the last."""
+A row stands for all pairs of a type in its first set and a type in its second set. Numba converts the operands to the types
+in the next two columns, and the result has the type in the last column."""
 import argparse
 import math
 import operator
@@ -62,7 +64,7 @@ class Numba:
         return self.names.get(numba_type) or self.names[numba_type.dtype]  # of a range: of its numbers
 
     def signature(self, function, operands):
-        """(types of the operands, type of the result), or None where Numba refuses."""
+        """Returns (operand types, result type), or None if Numba rejects the operands."""
         try:
             found = self.context.resolve_function_type(function, tuple(self.types[t] for t in operands), {})
         except Exception as error:  # its errors have several classes; what is none of its own is a fault of this script
@@ -95,7 +97,8 @@ def joined(names):
 
 
 def rows(key, table):
-    """Pairs of one signature as products of sets: first operands that have the same second ones go together."""
+    """Returns the pairs of one signature as products of sets. First operands with the same set of second operands form one
+    product."""
     lines = []
     for signature in dict.fromkeys(table.values()):
         operands = [o for o, found in table.items() if found == signature]

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes the list of the element-wise operations of kjit.numpy, for kjit-cache build.
 
-make-operations-list.py FOLDER writes FOLDER/operations.list, with a call of kjit_map for each operation and type, and the modules that the
-list names. Their funcs are those that the package gives to kjit_map, so that programs find the kernels. `import kjit` has to find the package."""
+make-operations-list.py FOLDER writes FOLDER/operations.list, with a call of kjit_map for each
+operation and type, and the modules that the list names. Their funcs are the same as the funcs that
+the package passes to kjit_map, so that programs find the kernels. `import kjit` has to find the
+package."""
 import pathlib
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the plots of docs/performance.md from the tables of that page, and a diagram, into docs/plots. With --check, writes nothing and exits 1 if a plot differs from what
-its table says."""
+"""Draws the plots of docs/performance.md from the tables of that page, and a diagram, into docs/plots. With --check, writes
+nothing and exits 1 if a plot differs from its table."""
 import argparse
 import pathlib
 import re
@@ -29,7 +29,7 @@ def cell(rows, name, column):
     return next(row[column] for row in rows if next(iter(row.values())) == name)
 
 
-# The rows of the chart for the first pages: what is timed, and the peer.
+# The rows of the chart for the first pages: the measured operation and the peer.
 OVERVIEW = {("eight kernels, geometric mean", "nvcc -O3"), ("launch from C", "cuLaunchKernel"), ("launch from Python, own arrays", "CuPy"),
             ("launch from Python, own arrays", "numba-cuda"), ("first kernel of a Python process", "CuPy"), ("first kernel of a Python process", "numba-cuda"),
             ("kernel of 1000 statements to PTX", "NVRTC 13"), ("sum, 2^28 f32", "CUB"), ("radix sort, 2^28 u32", "CUB"),

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a page for each function, type and macro of the public headers, with what each constant and each member is:
-Markdown for the site (scripts/make-site.sh), and man(3) pages.
+"""Makes a page for each function, type and macro in the public headers, with a description of each constant and member: Markdown
+for the site (scripts/make-site.sh), and man(3) pages.
 
     make-reference.py [--markdown FOLDER] [--man FOLDER] [--include FOLDER]
 
-Doxygen reads the headers, of which it gets the comments as text (--filter): they are sentences in plain words and have
-no commands of its own. Exits 1 where a page, a constant or a member would have nothing to say."""
+Doxygen reads the headers through a filter (--filter), which passes their comments as plain text, because the comments contain no
+Doxygen commands. Exits 1 if a page, a constant or a member has no description."""
 import argparse
 import json
 import pathlib
@@ -39,13 +39,13 @@ WARN_IF_UNDOCUMENTED = NO
 WARN_AS_ERROR = YES
 """
 KINDS = {"function": "Functions", "type": "Types", "define": "Macros"}
-# Macros that are no part of the API but of how the headers are written.
+# Macros that the headers use internally and that are not part of the API.
 INTERNAL = re.compile(r"KJIT_(ROW|API|CHECK|(\w+_)?H(PP)?|STAGE_ENUM)$")
 
 
 def turn(found):
-    """A comment as Doxygen takes it: in front of what it is about, or behind it. Titles of sections stay out, and so does
-    what a header says of itself. Lines stay lines, so that places are those of the header."""
+    """Returns a comment in the form that Doxygen needs, before or after the declaration that it describes. Section titles and the
+    header's own description are left out. The number of lines does not change, so that line numbers are those of the header."""
     body, text = found[0], found.string
     if found.start() == 0 or re.match(r"/\* (?:----|clang-format)", body):
         return body
@@ -62,14 +62,14 @@ def filter_header(path):
 
 
 def introduction_of(header):
-    """What the header says of itself."""
+    """Returns the header's own description."""
     comment = re.match(r"/\* (?:kjit/[\w.]+: )?(.*?)\*/", header.read_text(), re.DOTALL)[1]
     begin = comment if comment.startswith("kjit") else comment[0].upper() + comment[1:]
     return paragraphs_of(re.sub(r"\n \* ?", "\n", begin))
 
 
 def words_of(element):
-    """What the comment of an entry says."""
+    """Returns the text of an entry's comment."""
     return paragraphs_of("".join(element.find("detaileddescription").itertext()))
 
 
@@ -81,7 +81,8 @@ def paragraphs_of(text):
 
 
 def declaration_of(member, header):
-    """A type as it stands in the header; a function as its prototype, a parameter a line where it is long."""
+    """Returns the declaration of a type as in the header, or the prototype of a function. A long prototype has one parameter on
+    each line."""
     place = member.find("location")
     if member.get("kind") != "function":
         lines = header.read_text().splitlines()
@@ -116,7 +117,7 @@ class Entry:
 
 
 def pairs_of(members, header):
-    """Names of fields or constants with their words; what one declaration names shares its comment."""
+    """Returns the names of fields or constants with their descriptions. All names in one declaration share its comment."""
     text = re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found[0]), header.read_text(), flags=re.DOTALL)
     lines = text.splitlines(keepends=True)
 
@@ -135,7 +136,7 @@ def pairs_of(members, header):
 
 
 def compounds_of(include, patterns, is_c):
-    """What Doxygen finds in the headers of these names."""
+    """Returns the entries that Doxygen finds in the named headers."""
     with tempfile.TemporaryDirectory() as folder:
         settings = DOXYFILE.format(include=include, python=sys.executable, script=pathlib.Path(__file__).resolve(),
                                    output=folder, patterns=patterns, is_c="YES" if is_c else "NO")
@@ -145,7 +146,7 @@ def compounds_of(include, patterns, is_c):
 
 
 def read_headers(include):
-    """All entries of C, and what each header says of itself."""
+    """Returns all entries of the C interface, and the description of each header."""
     entries, introductions = {}, {}
     for compound in compounds_of(include, "*.h", True):
         path = include / "kjit" / pathlib.Path(compound.find("location").get("file")).name
@@ -172,7 +173,7 @@ def read_headers(include):
 
 
 def words_from_tables(name, include):
-    """What constants are that a header makes of a table."""
+    """Returns the descriptions of constants that a header makes from a table."""
     table = lambda file, prefix, words: {f"KJIT_{prefix}{row[0]}": words(row)
                                          for row in rows(include / "kjit" / file, "KJIT_ROW")}
     if name == "kjit_status":
@@ -212,7 +213,7 @@ def prototype_of(member):
 
 
 def read_cpp(include):
-    """The entries of kjit.hpp: its classes with their public members, those of a handle's base among them, and its
+    """Returns the entries of kjit.hpp: its classes with their public members, including members of a handle's base class, and its
     functions."""
     path = include / "kjit/kjit.hpp"
     compounds = {compound.find("compoundname").text: compound for compound in compounds_of(include, "*.hpp", False)}
@@ -259,7 +260,7 @@ def file_of(name):
 
 
 def pages_that_teach():
-    """What has programs and tables of names: of each page its title and the names of the API on it."""
+    """Returns the title of each page with programs or tables of names, and the API names on the page."""
     paths = [path for pattern in ("tutorial.md", "from/*.md", "howto/*.md", "cpp.md", "algorithms.md", "troubleshooting.md")
              for path in sorted((ROOT / "docs").glob(pattern)) if ".in" not in path.suffixes]  # those are sources of pages
     texts = {str(path.relative_to(ROOT / "docs")): path.read_text() for path in paths}
@@ -299,7 +300,7 @@ def write_markdown(folder, entries, introductions):
                       if known(found[0].replace("\\", "")) else found[0], prose(text, own))
 
     def others(entry):
-        """Of what the declaration is made, and the pages that show it in use."""
+        """Returns the names that a declaration uses, and the pages that show it in use."""
         names = [name for name in dict.fromkeys(re.findall(r"\b(?:kjit|KJIT)_\w+", entry.declaration))
                  if name in pages and pages[name] != pages[entry.name]]
         shown = [f"[{title}](../{page})" for page, (title, used) in teaching.items() if entry.name in used]

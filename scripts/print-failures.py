@@ -1,4 +1,5 @@
-"""print-failures.py FILE...: the end of the output of each test that failed, from lit's --output files. A log of which only the end is kept then has the reasons."""
+"""print-failures.py FILE...: prints the end of the output of each failed test from lit's --output files. If only the end of a log
+is kept, it then contains the reasons."""
 import json
 import pathlib
 import sys

@@ -12,7 +12,7 @@ MMA_ELEMENTS = {
 
 
 def split_row(text):
-    """The columns of a row up to the parenthesis that ends it; strings lose their quotes."""
+    """Returns the columns of a row up to the closing parenthesis; strings lose their quotes."""
     columns, column, depth = [], "", 0
     for token in re.findall(r'"(?:[^"\\]|\\.)*"|[(),]|[^"(),]+', text):
         if token == ")" and not depth:
@@ -36,8 +36,8 @@ OPTION_TABLES = {"kjit-run": "tools/kjit-run/options.c", "kjit-compile": "tools/
 
 
 def options_of(tool):
-    """The options of a tool in the order of its table: dictionaries of group, name, short ("d" or None), value (None: it takes none), is_optional. A group is of the
-    options that have its number, wherever they stand."""
+    """The options of a tool in the order of its table: dictionaries of group, name, short ("d" or None), value (None: it takes
+    none), is_optional. A group consists of all options with its number, at any position in the table."""
     text = (ROOT / OPTION_TABLES[tool]).read_text()
     for header in ("module.h", "limits.h"):  # what several tools have
         for name, parameters, body in re.findall(r"#define (TOOL_\w+_HELP)(\(.*?\))? \\\n((?:.*\\\n)*.*)", (ROOT / "tools/driver" / header).read_text()):

@@ -1,4 +1,4 @@
-"""Sphinx with MyST makes the site of the Markdown that GitHub shows, too: what the pages link to is what the menu has
+"""Sphinx with MyST makes the site from the same Markdown that GitHub shows. The menu has the pages that index.md links to
 (scripts/make-site.sh)."""
 import json
 import pathlib
@@ -28,7 +28,7 @@ highlight_language = "kir"
 
 
 class KernelIR(RegexLexer):
-    """The language of blocks that say none."""
+    """The language of code blocks without a language."""
     name, aliases = "kir", ["kir"]
     tokens = {"root": [
         (r"#.*", Comment), (r'"[^"\n]*"', String), (r"\$ .*", Text), (r"@\w+", Name.Decorator),
@@ -40,8 +40,8 @@ class KernelIR(RegexLexer):
 
 
 def add_menu(app, document, source):
-    """The first page's lists of links are the menu, a part for each heading; the map of the architecture has its pages,
-    the list of headers theirs."""
+    """The lists of links on the first page form the menu, with a section for each heading. The architecture page lists its own
+    pages, and the list of headers its own."""
     text, parts = source[0], []
     if document == "index":
         for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", text, re.MULTILINE):
@@ -58,8 +58,8 @@ def add_menu(app, document, source):
 
 
 def bring_scripts(app, failure):
-    """Copies the files that a style sheet imports from the folder of shared scripts, as Debian's Furo does: a site that is
-    served from a folder or opened as files has no such folder."""
+    """Copies the files that a style sheet, such as Debian's Furo, imports from the server's folder of shared scripts. A site that
+    is served from a folder or opened as files has no such folder."""
     for sheet in pathlib.Path(app.outdir, "_static").rglob("*.css") if failure is None else ():
         text = sheet.read_text()
         for name in re.findall(r"url\(/javascript/([^)]+)\)", text):
