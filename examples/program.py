@@ -1,4 +1,5 @@
-"""What the scripts of the examples share: inputs and expectations go to files, kjit-run runs the program on them and checks its results."""
+"""Common code of the examples' scripts: writes inputs and expected results to files, and runs kjit-run, which runs the program
+and checks its results."""
 import argparse
 import os
 import secrets
@@ -37,7 +38,7 @@ class Program:
         return value
 
     def vectors(self, name, value, element="f32"):
-        """The same, of vectors: the last dimension is that of their lanes."""
+        """Like `array`, for vectors: the last dimension has their lanes."""
         np.save(self.file(name + ".npy"), value)
         self.command += ["--arg", f"{name}=@{self.file(name + '.npy')}:as={element}x{value.shape[-1]}"]
         return value
@@ -50,7 +51,7 @@ class Program:
         self.command += ["--launch", text]
 
     def call(self, text):
-        """An algorithm over whole arrays; its results need no arguments of their own."""
+        """Adds an algorithm over whole arrays. Its results need no separate arguments."""
         self.command += ["--call", text]
 
     def expect(self, name, value):
@@ -59,7 +60,7 @@ class Program:
         self.command += ["--check", f"{name}={self.file(name + '.expected.npy')}"]
 
     def tool(self, *more, device=None):
-        """The command line of kjit-run for what was described so far."""
+        """Returns the command line of kjit-run for everything added so far."""
         return [*shlex.split(self.options.kjit_run), self.module, "--device", device or self.options.device, *self.command, *more]
 
     def run(self, rtol=0.0, atol=0.0, more=()):

@@ -1,7 +1,8 @@
 /* apply.c: functions of columns, and filters: maps and compactions of kjit over a column's arrays.
  *
- * A function of two columns is kjit_map with up to four operands: what is at a row of each, an
- * array or, of booleans, a func that reads a bit; and whether that is valid, a func. */
+ * A function of two columns is kjit_map with up to four operands. Each column has an operand for
+ * its values, an array or, for booleans, a func that reads a bit, and an operand that says whether
+ * the value is valid, a func. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,9 +105,8 @@ static kjit_status join_validity(columns_engine *engine, column *const *operands
 
 /* ---- functions ---- */
 
-/* What is around a function where there are nulls, for a function F of two columns: %F is its name,
- * %V are the parameters v0, v1, values; %K k0, k1, whether they are valid; %A is k0 and k1, %P is
- * (v0, k0), (v1, k1). */
+/* The text around a function F of two columns with nulls: %F is its name, %V are the parameters v0,
+ * v1, values; %K k0, k1, whether they are valid; %A is k0 and k1, %P is (v0, k0), (v1, k1). */
 static const char propagating[] = "extern func %F(%V)\n"
                                   "func columns_values(%V, %K) {\n"
                                   "  var value = zero(dtype(%F(%V)))\n"
@@ -216,7 +216,7 @@ void column_function_release(column_function *f)
 
 /* ---- calls ---- */
 
-/* A function and what it is called with. */
+/* A function and its operands. */
 typedef struct call {
   const column_function *function;
   column *const *columns;
@@ -243,7 +243,8 @@ static kjit_status check_lengths(columns_engine *engine, column *const *columns,
   return KJIT_OK;
 }
 
-/* What the function returns for the types of the columns, before anything is computed. */
+/* Returns the result type of the function for the types of the columns, before any value is
+ * computed. */
 static kjit_status find_result(call *c)
 {
   const column_function *f = c->function;
@@ -292,7 +293,8 @@ static kjit_status prepare(const column_function *f, column *const *columns, boo
   return find_result(c);
 }
 
-/* The arrays that kernels write: one element a row. flags: of a function that handles nulls. */
+/* The arrays that kernels write, with one element for each row. flags belongs to functions that
+ * handle nulls. */
 static kjit_status run(call *c, kjit_array **values, kjit_array **flags)
 {
   const column_function *f = c->function;
@@ -311,7 +313,7 @@ static kjit_status run(call *c, kjit_array **values, kjit_array **flags)
                        f->name);
 }
 
-/* What kernels have written as Arrow wants it. */
+/* Converts the arrays that kernels have written to Arrow's format. */
 static kjit_status finish(call *c, kjit_array **values, kjit_array *flags, column **result)
 {
   const column_function *f = c->function;
@@ -341,7 +343,7 @@ kjit_status columns_apply(columns_engine *engine, const column_function *functio
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function is of another engine");
   COLUMNS_TRY(prepare(function, operands, false, &c));
   kjit_status status = run(&c, &values, &flags);
-  /* what the function raises is heard of now */
+  /* waits, so that an error that the function raises is reported here */
   if (status == KJIT_OK)
     status = columns_check(engine, kjit_synchronize_device(engine->device), function->name);
   if (status == KJIT_OK) status = finish(&c, &values, flags, result);
@@ -352,7 +354,7 @@ kjit_status columns_apply(columns_engine *engine, const column_function *functio
 
 /* ---- filters ---- */
 
-/* Eight rows become a byte; another thread writes the next one. */
+/* Each thread packs eight rows into one byte. */
 static kjit_status take_bits(const column *c, kjit_array *bits, kjit_array *places, int64_t count,
                              kjit_array **taken)
 {

@@ -1,6 +1,6 @@
-/* arrow_c_data.h: Arrow's C data interface, by which libraries of one process hand each other
- * columns without copying them. The two structs and the flags are those of the specification, which
- * asks everybody to put them into their own code, under the same guards:
+/* arrow_c_data.h: Arrow's C data interface, through which libraries in one process exchange columns
+ * without a copy. The two structs and the flags come from the specification, which asks programs to
+ * copy them into their own code with the same include guards:
  * https://arrow.apache.org/docs/format/CDataInterface.html */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE

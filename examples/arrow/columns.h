@@ -1,12 +1,12 @@
 /* columns.h: columns with nulls, computed with by functions in the kernel IR, exchanged through
  * Arrow's C data interface.
  *
- * A column is what Arrow calls a primitive array: integers, floats, booleans, and dates, times,
- * timestamps and durations, which are integers to functions. On the CPU it is used where it lies;
- * on a GPU it is copied there once, and what is computed stays there until it is exported.
+ * A column is a primitive array of Arrow: integers, floats, booleans, and dates, times, timestamps
+ * and durations, which functions receive as integers. The CPU uses a column without a copy. A GPU
+ * receives one copy, and results stay in GPU memory until they are exported.
  *
  * Functions return a kjit_status and write their results only on KJIT_OK; columns_get_error then
- * says what went wrong. One engine belongs to one thread at a time. Columns, and arrays that were
+ * returns the message. One engine belongs to one thread at a time. Columns, and arrays that were
  * exported, may be released by any thread, also after columns_close. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
@@ -23,34 +23,34 @@ typedef struct columns_engine columns_engine; /* a context of kjit, and a device
 typedef struct column column;
 typedef struct column_function column_function;
 
-/* device: "cpu", "cuda"; folder: where columns.kir is. Errors: ARGUMENT; those of kjit_get_device
- * and kjit_parse_module. What a failed call says is in *engine also then, which the caller closes,
- * unless it is NULL: out of memory. */
+/* device: "cpu" or "cuda"; folder: the folder of columns.kir. Errors: ARGUMENT, and the errors from
+ * kjit_get_device and kjit_parse_module. After a failure *engine has the message, and the caller
+ * closes it; NULL means out of memory. */
 KJIT_API KJIT_CHECK kjit_status columns_open(const char *device, const char *folder,
                                              columns_engine **engine);
 /* The context goes when columns, functions and exported arrays are released, too. */
 KJIT_API void columns_close(columns_engine *engine);
-/* Of the last call that failed; borrowed until the next one. */
+/* Returns the message of the last failed call, borrowed until the next failed call. */
 KJIT_API const char *columns_get_error(const columns_engine *engine);
 
 /* ---- exchange ---- */
 
-/* Moves an array of another library into a column, as the specification has it: the two structs are
- * marked as released, on failure too, and the producer's callbacks are called when nothing uses the
- * memory any more. Errors: UNSUPPORTED (strings, nested types, dictionaries: the message has the
+/* Moves an array from another library into a column, as the specification requires. The two structs
+ * are marked as released, even on failure, and the producer's callbacks are called after the last
+ * use of the memory. Errors: UNSUPPORTED (strings, nested types, dictionaries: the message has the
  * format string), ARGUMENT (a released struct, buffers, lengths or offsets that cannot be), MEMORY,
  * DEVICE_MEMORY. */
 KJIT_API KJIT_CHECK kjit_status columns_take(columns_engine *engine, struct ArrowSchema *schema,
                                              struct ArrowArray *array, column **taken);
-/* The column as Arrow's structs, whose release callbacks the consumer calls once each. Buffers
- * begin at multiples of 64 bytes and are padded to them, but for those of a column that was taken.
- * On the CPU they are the column's own memory. */
+/* Exports the column as Arrow's structs. The consumer calls each release callback once. Buffers
+ * begin at multiples of 64 bytes and are padded to such multiples, except buffers that came from
+ * another library. On the CPU the buffers are the column's own memory. */
 KJIT_API KJIT_CHECK kjit_status columns_export(column *exported, struct ArrowSchema *schema,
                                                struct ArrowArray *array);
 KJIT_API void column_release(column *released); /* NULL is fine */
 
 KJIT_API int64_t column_get_length(const column *c);
-/* Counts them the first time where nobody has. */
+/* Counts the nulls at the first call, if the producer has not counted them. */
 KJIT_API KJIT_CHECK kjit_status column_count_nulls(column *c, int64_t *count);
 
 /* ---- functions ---- */
@@ -59,32 +59,34 @@ typedef enum column_nulls {
   /* The function has the values as parameters. Where an operand is null, the result is, and the
    * function is not called. */
   COLUMN_NULLS_PROPAGATE,
-  /* The same, but the function is called for nulls, too, with whatever is there, and what it
-   * returns for them is not looked at: vector code, for a function that cannot fail. */
+  /* The function is also called for nulls, with undefined values, and its results for nulls are
+   * ignored. This allows vector code for functions that cannot fail. */
   COLUMN_NULLS_COMPUTED,
-  /* The function has a pair (value, is_valid) for each operand, and returns one. Of a null the
-   * value may be anything. */
+  /* The function receives a pair (value, is_valid) for each operand and returns such a pair. The
+   * value of a null is undefined. */
   COLUMN_NULLS_HANDLED
 } column_nulls;
 
-/* A func of the text, of so many columns, as a function of columns: generic, compiled for the types
- * that it meets. Errors: those of kjit_parse_module, NAME, TYPE (another number of parameters). */
+/* Makes a func in the text a function of the given number of columns. The function is generic: kjit
+ * compiles it for each combination of column types. Errors: NAME, TYPE (another number of
+ * parameters), and the errors from kjit_parse_module. */
 KJIT_API KJIT_CHECK kjit_status columns_define(columns_engine *engine, const char *text,
                                                const char *name, size_t operand_count,
                                                column_nulls nulls, column_function **function);
 KJIT_API void column_function_release(column_function *function); /* NULL is fine */
 
-/* The function of each row of the operands. Errors: ARGUMENT (another number of operands, lengths
- * that differ), TYPE (what it returns is no element of a column), KERNEL (it raises), those of
- * kjit_map. */
+/* Calls the function for each row of the operands. Errors: ARGUMENT (another number of operands,
+ * lengths that differ), TYPE (a column cannot hold the result), KERNEL (the function raises), and
+ * the errors from kjit_map. */
 KJIT_API KJIT_CHECK kjit_status columns_apply(columns_engine *engine,
                                               const column_function *function,
                                               column *const *operands, column **result);
 
 /* ---- filters ---- */
 
-/* The rows of the columns for which the predicate, a function of the operands, is true: false and
- * null are not, as WHERE of SQL has it. Errors: as columns_apply; TYPE (it returns no bool). */
+/* Selects the rows of the columns for which the predicate, a function of the operands, is true. As
+ * in SQL's WHERE, rows with false or null are dropped. Errors: TYPE (the predicate does not return
+ * a bool), and the errors from columns_apply. */
 KJIT_API KJIT_CHECK kjit_status columns_filter(columns_engine *engine,
                                                const column_function *predicate,
                                                column *const *operands, column *const *columns,
@@ -92,8 +94,8 @@ KJIT_API KJIT_CHECK kjit_status columns_filter(columns_engine *engine,
 
 /* ---- groups ---- */
 
-/* What becomes of the values of a group that are not null: their sum, in 64 bits, number, least,
- * greatest, mean. Of none of them it is null, but their number is 0. */
+/* The aggregates of a group's non-null values: sum (64 bits), count, minimum, maximum and mean. For
+ * a group with only nulls the count is 0, and the other aggregates are null. */
 typedef enum column_aggregation {
   COLUMN_SUM,
   COLUMN_COUNT,
@@ -109,16 +111,17 @@ typedef struct column_aggregate {
 } column_aggregate;
 
 typedef enum column_group_flags {
-  COLUMN_DROP_NULL_KEYS = 1 /* rows with a null among their keys; else nulls are equal to each
-                             * other, and a group, as SQL's GROUP BY and pyarrow have it */
+  COLUMN_DROP_NULL_KEYS = 1 /* drops rows with a null key; otherwise null keys form a group, as in
+                               SQL's GROUP BY and pyarrow */
 } column_group_flags;
 
-/* Groups of the rows that have the same keys, in ascending order of the keys, the first one first,
- * nulls behind values; NaNs are one key, and so are the two zeros. results become the keys of the
- * groups, then the aggregates. Sums of signed integers are i64, of others and booleans u64, of
- * floats f64, in the order of rows within fixed pieces; means f64. Least and greatest of floats are
- * NaN only where all are. Errors: ARGUMENT (no keys, lengths that differ), UNSUPPORTED (of times
- * and dates there are counts, least and greatest only); those of kjit_sort_pairs. */
+/* Groups the rows with equal keys. Groups are in ascending order of the first key, then of the next
+ * one; nulls follow values. All NaNs are one key, and so are the two zeros. results receives the
+ * groups' keys, followed by the aggregates. Sums are i64 for signed integers, u64 for unsigned
+ * integers and booleans, and f64 for floats, which are added in row order within fixed chunks.
+ * Means are f64. The minimum or maximum of floats is NaN only if all values are NaN. Errors:
+ * ARGUMENT (no keys, lengths that differ), UNSUPPORTED (times and dates have only count, minimum
+ * and maximum), and the errors from kjit_sort_pairs. */
 KJIT_API KJIT_CHECK kjit_status columns_group(columns_engine *engine, column *const *keys,
                                               size_t key_count, const column_aggregate *aggregates,
                                               size_t aggregate_count, uint32_t flags,

@@ -41,7 +41,7 @@ _alive = {}  # structs in capsules, by their address
 
 def _destroy(capsule, name):
     struct = _alive.pop(_pointer_of_dying(capsule, name))
-    if struct.release:  # nobody has moved it away
+    if struct.release:  # no consumer has moved the array
         struct.release(ctypes.byref(struct))
 
 
@@ -81,7 +81,8 @@ class Engine:
             raise Error(self.library.columns_get_error(self.engine).decode())
 
     def take(self, array):
-        """A column of what has __arrow_c_array__; its memory is used, not copied, where the device is the CPU."""
+        """Returns a column for an object with __arrow_c_array__. On the CPU the column uses the object's memory without a
+        copy."""
         schema, data = array.__arrow_c_array__()
         taken = ctypes.c_void_p()
         self.check(self.library.columns_take(self.engine, ctypes.c_void_p(_python.PyCapsule_GetPointer(schema, b"arrow_schema")),
@@ -94,7 +95,7 @@ class Engine:
         return Function(self, function, operand_count)
 
     def filter(self, predicate, operands, columns):
-        """The rows of the columns for which the predicate of the operands is true."""
+        """Returns the rows of the columns for which the predicate is true."""
         results = (ctypes.c_void_p * len(columns))()
         self.check(self.library.columns_filter(self.engine, predicate.handle, predicate.list(operands), _list(columns), ctypes.c_size_t(len(columns)), results))
         return [Column(self, ctypes.c_void_p(r)) for r in results]

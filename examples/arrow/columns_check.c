@@ -1,7 +1,6 @@
-/* columns_check.c: the columns library with an Arrow array made by hand as producer, checked
- * against plain loops over fresh random data: functions, filters and groups of columns of several
- * types, with and without nulls, from offsets that are no multiples of 8; who releases what, and
- * when; and what is refused.
+/* columns_check.c: tests the columns library with handmade Arrow arrays against plain loops over
+ * fresh random data. It tests functions, filters and groups of columns of several types, with and
+ * without nulls, at offsets that are not multiples of 8; the release of arrays; and the errors.
  *
  *   columns_check [cpu|cuda] [folder of columns.kir] [rows] [seed]
  */
@@ -85,8 +84,8 @@ static double real(const plain *p, int64_t row)
   return *p->format == 'g' ? ((const double *)p->values)[p->offset + row] : (double)integer(p, row);
 }
 
-/* Rows of small numbers, a null in one of `nulls`; 0: no validity at all. Buffers end right behind
- * the last row: reading further is a fault that a sanitizer sees. */
+/* Makes rows of small numbers, of which one in `nulls` is null; 0 means no validity bitmap. Buffers
+ * end directly after the last row, so that a sanitizer finds reads beyond it. */
 static plain make_plain(const char *format, int64_t length, int64_t offset, unsigned nulls)
 {
   plain p = { .format = format, .length = length, .offset = offset };
@@ -158,7 +157,7 @@ static column *take(const plain *p)
 
 /* ---- a consumer ---- */
 
-/* What a column exports as: a plain column over the buffers of the array. */
+/* Makes a plain column over the buffers that a column exports. */
 typedef struct exported {
   struct ArrowSchema schema;
   struct ArrowArray array;
@@ -181,7 +180,7 @@ static exported export(column *c)
   return e;
 }
 
-/* The same of what was computed, whose buffers are where Arrow recommends them to be. */
+/* Exports a computed column and checks the alignment of its buffers that Arrow recommends. */
 static exported export_result(column *c)
 {
   exported e = export(c);
@@ -221,7 +220,7 @@ static void check_functions(const plain *a, const plain *b)
   column_release(operands[1]);
   exported weighted = export_result(results[0]), coalesced = export_result(results[1]),
            less = export_result(results[2]);
-  for (int k = 0; k < 3; k++) column_release(results[k]); /* what was exported lives on */
+  for (int k = 0; k < 3; k++) column_release(results[k]); /* the exported array remains valid */
   for (int64_t i = 0; i < a->length; i++) {
     bool va = is_valid(a, i), vb = is_valid(b, i);
     double x = real(a, i), y = real(b, i);
@@ -238,7 +237,7 @@ static void check_functions(const plain *a, const plain *b)
   for (int k = 0; k < 3; k++) column_function_release(f[k]);
 }
 
-/* A function that fails for what only nulls have is not called for them. */
+/* A function that would fail for the undefined values of nulls is not called for nulls. */
 static void check_calls(void)
 {
   plain a = make_plain("l", 1000, 5, 2);
@@ -289,7 +288,7 @@ static bool same_key(const plain *a, int64_t i, const plain *b, int64_t j)
   return valid == is_valid(b, j) && (!valid || real(a, i) == real(b, j));
 }
 
-/* Rows of each group are looked for anew: the loops share nothing with the library. */
+/* The loops search the rows of each group again, and share no code with the library. */
 static void check_groups(const plain *k0, const plain *k1, const plain *values, bool drops)
 {
   column *keys[] = { take(k0), take(k1) }, *c = take(values), *results[7];
@@ -322,7 +321,7 @@ static void check_groups(const plain *k0, const plain *k1, const plain *values, 
   }
   for (int64_t i = 0; i < values->length; i++)
     used += !drops || (is_valid(k0, i) && is_valid(k1, i));
-  REQUIRE(rows == used); /* so that no row is in two groups, or in none */
+  REQUIRE(rows == used); /* so that each row is in exactly one group */
   for (int i = 0; i < 7; i++) {
     release_exported(&e[i]);
     column_release(results[i]);
@@ -334,7 +333,7 @@ static void check_groups(const plain *k0, const plain *k1, const plain *values, 
 
 /* ---- ownership ---- */
 
-/* A producer's array is released once, when the last one that uses its memory is gone. */
+/* A producer's array is released once, after the last user of its memory has been released. */
 static void check_releases(void)
 {
   plain a = make_plain("l", 100, 3, 4);

@@ -1,4 +1,4 @@
-/* columns_engine.h: what the sources of the columns library share. */
+/* columns_engine.h: common declarations of the columns library's sources. */
 #ifndef COLUMNS_ENGINE_H
 #define COLUMNS_ENGINE_H
 
@@ -11,7 +11,8 @@
 enum { MOST_OPERANDS = 7 }; /* kjit takes 16 funcs a call: two a nullable boolean, and a function */
 
 struct columns_engine {
-  atomic_int references; /* the host's, and one for each column, function and exported array */
+  atomic_int references; /* one reference for the application, and one for each column, function and
+                            exported array */
   kjit_context *context;
   kjit_device *device;
   bool is_cpu;
@@ -21,14 +22,14 @@ struct columns_engine {
 
 /* An element type as Arrow writes it. */
 typedef struct column_type {
-  const char *format; /* ends in ':': and what follows is a time zone */
+  const char *format; /* ends in ':', followed by a time zone */
   kjit_type element;
   uint32_t bits;
   bool is_time; /* a date, time, timestamp or duration */
 } column_type;
 
-/* Row i is element offset + i of values, of booleans bit offset + i, and it is valid where bit
- * offset + i of validity is set. */
+/* Row i is element offset + i of values (for booleans, bit offset + i). It is valid if bit offset +
+ * i of validity is set. */
 struct column {
   columns_engine *engine;
   const column_type *type;
@@ -40,10 +41,10 @@ struct column {
   int64_t null_count;     /* -1: not known yet */
 };
 
-/* The error becomes this sentence. */
+/* Stores the error message and returns status. */
 kjit_status columns_fail(columns_engine *engine, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
-/* Becomes what kjit says, where status is not KJIT_OK. */
+/* Stores kjit's message if status is not KJIT_OK. */
 kjit_status columns_check(columns_engine *engine, kjit_status status, const char *what);
 #define COLUMNS_TRY(call) \
   do { \
@@ -55,13 +56,13 @@ void columns_retain(columns_engine *engine);
 
 /* ---- columns ---- */
 
-/* The type that a function's results have as a column; NULL: none has it. */
+/* Returns the column type for a function's result type, or NULL if no column has this type. */
 const column_type *column_find_type(kjit_type element);
 /* A column that holds these arrays, on failure too; row 0 is element 0. validity NULL: no nulls.
  * Takes nothing over where it fails. */
 kjit_status column_make(columns_engine *engine, const char *format, int64_t length,
                         kjit_array *values, kjit_array *validity, column **made);
-/* So many elements, in memory as Arrow wants it: padded to a multiple of 64 bytes. */
+/* Allocates count elements, padded to a multiple of 64 bytes as Arrow recommends. */
 kjit_status column_make_array(columns_engine *engine, kjit_type element, int64_t count,
                               kjit_array **array);
 /* A func of columns.kir. */
@@ -69,10 +70,10 @@ kjit_function *columns_find(const columns_engine *engine, const char *name);
 /* kjit_map of a func of columns.kir. */
 kjit_status columns_map(columns_engine *engine, kjit_array *result, const char *function,
                         const kjit_operand *operands, size_t count);
-/* Its first number, for the host. */
+/* Copies the array's first number to the host. */
 kjit_status columns_read_number(columns_engine *engine, const kjit_array *array, int64_t *number);
 
-/* A func as an operand of `extent` elements, with room for what it is called with. */
+/* A func as an operand with `extent` elements, and the arguments of its calls. */
 typedef struct column_operand {
   kjit_operand operand;
   kjit_arg arguments[8];
@@ -81,7 +82,7 @@ typedef struct column_operand {
 
 void column_operand_set(const columns_engine *engine, column_operand *o, const char *function,
                         int64_t extent, const kjit_arg *arguments, size_t count);
-/* What a row has: its value; whether it is valid. */
+/* Operands for a row's value and for whether the row is valid. */
 void column_value_operand(const column *c, column_operand *o);
 void column_validity_operand(const column *c, column_operand *o);
 
@@ -90,7 +91,7 @@ static inline int64_t bytes_of_bits(int64_t bits) { return bits / 8 + (bits % 8 
 /* One bool a row becomes bits. */
 kjit_status columns_pack(columns_engine *engine, kjit_array *flags, int64_t length,
                          kjit_array **bits);
-/* The rows of a column at these places, count of them; its type stays. */
+/* Returns a column of the same type with the rows at the given indices. */
 kjit_status column_take_rows(const column *c, kjit_array *places, int64_t count, column **result);
 
 #endif

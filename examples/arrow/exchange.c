@@ -203,7 +203,7 @@ kjit_status columns_read_number(columns_engine *engine, const kjit_array *array,
   return columns_check(engine, kjit_copy_to_host(array, number, sizeof *number, NULL), "a number");
 }
 
-/* The sum of what there is of valid bits, a byte at a time. */
+/* Counts the valid bits, one byte at a time. */
 kjit_status column_count_nulls(column *c, int64_t *count)
 {
   columns_engine *engine = c->engine;
@@ -233,7 +233,7 @@ kjit_status column_count_nulls(column *c, int64_t *count)
 
 /* ---- in ---- */
 
-/* An array of another library, until none of its buffers is used. */
+/* An array from another library, which lives until its last buffer is no longer used. */
 typedef struct import {
   atomic_int references;
   struct ArrowArray array;

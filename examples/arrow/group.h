@@ -1,4 +1,4 @@
-/* What group.c and group_slots.c share: the state of one group-by. */
+/* The state of one group-by, for group.c and group_slots.c. */
 #ifndef GROUP_H
 #define GROUP_H
 

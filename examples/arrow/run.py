@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Functions, filters and group-bys of columns with nulls, checked against pyarrow on fresh random data: arrays of pyarrow come in and go out by Arrow's C data interface, without a copy on the CPU."""
+"""Functions, filters and group-bys of columns with nulls, checked against pyarrow on fresh random data: pyarrow arrays are
+exchanged through Arrow's C data interface, without a copy on the CPU."""
 import argparse
 import math
 import os
@@ -52,7 +53,7 @@ class Check:
     # ---- data ----
 
     def array(self, type, rows, nulls=0.3, low=0, high=100):
-        """Of pyarrow, a slice of a longer one where the dice say so: its offset is seldom a multiple of 8."""
+        """Returns a pyarrow array. At random it is a slice of a longer array, whose offset is usually not a multiple of 8."""
         before, behind = self.rng.integers(0, 20, 2) if self.rng.integers(0, 3) else (0, 0)
         values = self.rng.integers(low, high, before + rows + behind)
         if pa.types.is_floating(type):
@@ -66,7 +67,8 @@ class Check:
             made = pc.if_else(self.rng.random(len(values)) >= nulls, values, pa.scalar(None, type)) if nulls else values
         else:
             made = pa.array(values, type, mask=self.rng.random(len(values)) < nulls if nulls else None)
-        # In pyarrow's own memory: a thread of its pool that lets go of NumPy's when Python ends aborts.
+        # The memory belongs to pyarrow. If it belonged to NumPy, a thread of pyarrow's pool that releases it when Python ends
+        # would abort.
         return pa.concat_arrays([made, made[:0]]).slice(before, rows)
 
     # ---- comparison ----

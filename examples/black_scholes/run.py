@@ -27,7 +27,7 @@ def main():
         p.launch(f"black_scholes(call{name}, put{name}, s{name}, x{name}, t{name}, {r}, {v})")
         p.expect(f"call{name}", (s * phi(d1) - discounted * phi(d2)).astype(dtype))
         p.expect(f"put{name}", (discounted * phi(-d2) - s * phi(-d1)).astype(dtype))
-    # the approximation of the normal distribution is good to 7.5e-8 of the prices, which are up to 100
+    # the approximation of the normal distribution has an error of up to 7.5e-8, relative to prices of up to 100
     return p.run(rtol=1e-5, atol=5e-5)
 
 

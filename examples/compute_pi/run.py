@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Estimates of pi by random numbers, one a thread, compared with the same numbers made by NumPy."""
+"""Estimates pi from random numbers, one estimate in each thread, and compares with NumPy for the
+same numbers."""
 import os
 import sys
 
@@ -24,7 +25,8 @@ def advance(s):
 
 
 def states(seed):
-    """As Numba's create_xoroshiro128p_states: each state is 2**64 numbers after the one before."""
+    """Like Numba's create_xoroshiro128p_states: each state is 2**64 numbers after the previous
+    one."""
     mask = (1 << 64) - 1
     z = seed + 0x9E3779B97F4A7C15 & mask
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask

@@ -29,7 +29,8 @@ def hot_spots(rng, rows, cols):
 
 
 def sine_transform(field, axis):
-    """The discrete sine transform of type I, by an FFT of the odd continuation. Twice it gives 2 (n + 1) times the field."""
+    """Returns the discrete sine transform of type I, computed by an FFT of the odd extension. Applied twice, it returns the field
+    times 2 (n + 1)."""
     field = np.moveaxis(field, axis, -1)
     n = field.shape[-1]
     odd = np.zeros((field.shape[0], 2 * (n + 1)))
@@ -39,7 +40,8 @@ def sine_transform(field, axis):
 
 
 def diffuse_exactly(field, iterations):
-    """What the scheme gives after any number of steps, without making them: sine waves are its eigenvectors, for a field that is zero outside."""
+    """Returns the result of the scheme after any number of steps in closed form: for a field that is zero outside, sine waves are
+    the eigenvectors of a step."""
     rows, cols = field.shape
     wave_rows, wave_cols = (np.cos(np.arange(1, n + 1) * np.pi / (n + 1)) for n in (rows, cols))
     eigenvalues = 1 - COEFF * (4 - 2 * wave_rows[:, None] - 2 * wave_cols[None, :])
@@ -99,8 +101,9 @@ def main():
     more += ["--time"] if p.options.time else []
     more += ["--verbose"] if p.options.verbose else []
     start = time.perf_counter()
-    # A step averages, so it passes on no error larger than the largest, and adds its own: at most 4 half units in the last place of the largest temperature, for it adds up to 4 of them,
-    # takes a quarter, and rounds once more. Where the field is flat the steps do round the same way.
+    # A step computes averages, so it does not amplify the largest error. It adds its own rounding errors: at most 4 half units in
+    # the last place of the largest temperature, because it adds up to 4 values, takes a quarter, and rounds once more. In flat
+    # areas all steps can round in the same direction.
     status = p.run(rtol=0, atol=4 * 2.0**-24 * (iterations + 1) * float(field.max()), more=more)
     print(f"diffusion.kir: {time.perf_counter() - start:.2f} s for the whole process, {'on the GPU' if is_on_gpu(p) else 'on the CPU'}")
     if p.options.image and status == 0:

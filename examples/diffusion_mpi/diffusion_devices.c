@@ -3,9 +3,9 @@
  *
  *   diffusion_devices [cpu|cuda] [parts] [rows cols iterations] [path of strip.kir]
  *
- * Neighbours copy their outermost rows from device to device, over NVLink or the bus where the GPUs
- * reach each other. Everything is queued: each part has a stream, and events say which rows are
- * there and which may be written again; the host waits once, at the end. */
+ * Neighbours copy their outermost rows from device to device, over NVLink or PCI Express if the
+ * GPUs have peer access. All work is queued: each part has a stream, and events signal which rows
+ * have arrived and which may be overwritten. The host waits once, at the end. */
 #include <kjit/kjit.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct part {
   kjit_device *device;
   kjit_stream *stream;
   kjit_event *has_edges, *has_stepped;
-  kjit_array *strips[2]; /* with the neighbours' rows before and behind */
+  kjit_array *strips[2]; /* with the neighbours' rows before and after */
   int64_t first, rows;
 } part;
 
@@ -82,7 +82,7 @@ static void make_part(run *r, int index, kjit_device_kind kind, int32_t ordinal)
   check(r, kjit_synchronize_stream(p->stream), "kjit_synchronize_stream");
 }
 
-/* Copies go faster between GPUs that reach each other; the others go through the host. */
+/* Copies are faster between GPUs with peer access; other copies go through host memory. */
 static void connect(run *r)
 {
   for (int i = 0; i + 1 < r->count; i++) {
@@ -117,7 +117,7 @@ static void copy_row(run *r, part *to, int64_t to_row, const part *from, int64_t
   check(r, kjit_copy_async(r->context, &destination, &source, to->stream), "kjit_copy_async");
 }
 
-/* A neighbour's row is there when it has made its last step. */
+/* A neighbour's row is ready after the neighbour's last step. */
 static void fetch_edges(run *r, int index, int strip)
 {
   part *p = &r->parts[index], *above = index ? p - 1 : NULL,
@@ -129,8 +129,8 @@ static void fetch_edges(run *r, int index, int strip)
   check(r, kjit_record_event(p->has_edges, p->stream), "kjit_record_event");
 }
 
-/* The step after this one overwrites the strip that neighbours read from now: they must have done
- * so. */
+/* The next step overwrites the strip that neighbours copy from now, so it waits for these copies.
+ * */
 static void step_part(run *r, int index, int strip)
 {
   part *p = &r->parts[index];

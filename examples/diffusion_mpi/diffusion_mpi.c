@@ -21,8 +21,9 @@ typedef struct run {
   kjit_stream *stream;
   kjit_module *module;
   kjit_kernel *kernel;
-  kjit_array *strips[2]; /* with the neighbours' rows before and behind */
-  float *edges[4];       /* host memory: mine above and below, theirs above and below */
+  kjit_array *strips[2]; /* with the neighbours' rows before and after */
+  float *edges[4]; /* host memory: this rank's rows above and below, and the neighbours' rows above
+                      and below */
 } run;
 
 static void stop(const run *r, const char *what)
@@ -53,7 +54,7 @@ static char *read_file(const run *r, const char *path, size_t *size_bytes)
 static void open_device(run *r, const char *kind)
 {
   kjit_config config = { .size_bytes = sizeof config };
-  config.cache_directory = ""; /* what ranks share is the blob alone */
+  config.cache_directory = ""; /* the ranks share only the blob */
   check(r, kjit_create_context(&config, &r->context), "kjit_create_context");
   bool is_cuda = strcmp(kind, "cuda") == 0;
   uint32_t gpus = kjit_get_device_count(r->context, KJIT_DEVICE_CUDA);

@@ -1,5 +1,4 @@
-/* What the two programs share: the field that diffuses, and the same scheme as a plain loop to
- * check against. */
+/* Common code of the two programs: the field, and the same scheme as a plain loop for the check. */
 #ifndef FIELD_H
 #define FIELD_H
 
@@ -13,8 +12,8 @@ typedef struct field_size {
   int iterations;
 } field_size;
 
-/* The n-th argument, a number from 1 on, or what is taken without it. An argument that is none
- * makes it 0. */
+/* Returns the n-th argument, a number of at least 1, or the default if it is missing. Returns 0 for
+ * an invalid argument. */
 static inline int64_t field_number(int argc, char **argv, int n, int64_t other)
 {
   if (n >= argc) return other;
@@ -23,7 +22,7 @@ static inline int64_t field_number(int argc, char **argv, int n, int64_t other)
   return *end || number < 1 || number > INT32_MAX ? 0 : number;
 }
 
-/* Whether the n-th argument is the name of a device, or is not there. */
+/* Returns whether the n-th argument is the name of a device or is missing. */
 static inline int field_has_device(int argc, char **argv, int n)
 {
   return n >= argc || strcmp(argv[n], "cpu") == 0 || strcmp(argv[n], "cuda") == 0;
@@ -51,7 +50,8 @@ static inline float field_at(const float *field, const field_size *size, int64_t
            : 0;
 }
 
-/* The largest difference between a result and the plain loop's; negative: out of memory. */
+/* Returns the largest difference between a result and the result of the plain loop. Negative means
+ * out of memory. */
 static inline double field_error(const float *result, const field_size *size)
 {
   size_t count = (size_t)(size->rows * size->cols);
@@ -81,7 +81,7 @@ static inline double field_error(const float *result, const field_size *size)
 /* Rounding differs by the order of the sums: far below the hottest spot's 80. */
 static const double field_tolerance = 1e-3;
 
-/* Rows of part `index` of `count`, and where they start. */
+/* Returns the number of rows in part `index` of `count`, and the first row. */
 static inline int64_t field_share(const field_size *size, int index, int count, int64_t *first)
 {
   int64_t each = size->rows / count, more = size->rows % count;

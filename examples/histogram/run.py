@@ -16,7 +16,7 @@ def main():
     p.launch("histogram256[64, 256](bins, data)")
     p.expect("bins", np.bincount(data, minlength=256).astype(np.uint32))
 
-    # A power of two as the scale: every product is exact, so that no value near an edge can fall on the other side of it.
+    # The scale is a power of two, so every product is exact, and no value is rounded across a bin edge.
     count = 1 << int(p.rng.integers(4, 10))
     x = p.array("x", p.rng.normal(0, 1.5, 200_003).astype(np.float32))
     p.array("float_bins", np.zeros(count, np.uint32))

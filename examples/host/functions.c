@@ -1,8 +1,8 @@
-/* functions.c: a simulation code lets its users write material laws in the kernel IR. The laws call
- * tables and functions that the code has already; the code calls the laws, for one point and as C
- * function pointers, and runs them over arrays.
+/* functions.c: a simulation program lets its users write material laws in the kernel IR. The laws
+ * call tables and functions of the program. The program calls the laws for single points and as C
+ * function pointers, and applies them to arrays.
  *
- * functions        prints what it did; exit status 0 where everything is right */
+ * functions        prints what it did; the exit status is 0 if all results are right */
 #include <kjit/kjit.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,8 @@ static int report(kjit_context *context, kjit_status status, const char *what)
   return EXIT_FAILURE;
 }
 
-/* Modules are immutable: each of these gives a new one, and the one before is not needed any more.
+/* Modules are immutable: each of these calls returns a new module, and the previous module can be
+ * released.
  */
 static kjit_status prepare(kjit_context *context, double *steps, kjit_module **module)
 {

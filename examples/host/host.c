@@ -1,8 +1,8 @@
 /* host.c: a query engine compiles a user's expression, CASE WHEN a + b > limit THEN 0 ELSE a + b
  * END, to a kernel and runs it over batches of columns. The kernel is built with the builder API
- * and never sees a type: columns of i64 and of f32 each get a specialization at their first batch,
- * and every further batch finds it in the cache. host [cpu|cuda] chooses the device; without, the
- * columns are on the CPU. */
+ * and never sees a type: the first batch of i64 columns and the first batch of f32 columns each
+ * create a specialization, and later batches find it in the cache. host [cpu|cuda] chooses the
+ * device, by default the CPU. */
 #include <inttypes.h>
 #include <kjit/kjit.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@ static int report(kjit_context *context, kjit_status status, const char *what)
 }
 
 /* kernel udf(out, a, b, limit) { for i in grid_range(len(out)) { let s = a[i] + b[i]; out[i] = s >
- * limit ? 0 : s } } No call is checked: the first mistake is kept, with the query's line and
- * column, until kjit_finish_builder. */
+ * limit ? 0 : s } } The program checks no builder call: the builder keeps the first error, with the
+ * query's line and column, until kjit_finish_builder. */
 static kjit_status build_udf(kjit_context *context, kjit_module **module)
 {
   kjit_builder *b;
@@ -118,7 +118,8 @@ static int64_t count_wrong_rows(const columns *c, double limit)
   return wrong;
 }
 
-/* Runs the batches of one query, says for each whether its code was there, and checks every row. */
+/* Runs the batches of one query, prints for each batch whether its code was already compiled, and
+ * checks every row. */
 static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *device, columns *c,
                        const char *name)
 {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Products of matrices and what becomes of them: the columns' sums of a product, contracted in the right order (`--call 'sums = einsum("ij,jk->k", a, b)'`: no matrix is stored); a layer of a network, whose bias and activation
-are applied as the product is stored; and alpha * a @ b + beta * c in place. --rows, --terms and --columns: the matrices' extents; --full: 10000 x 5000 x 7000."""
+"""Matrix products with further steps: the column sums of a product, contracted in an order that stores no matrix (`--call 'sums =
+einsum("ij,jk->k", a, b)'`); a layer of a network, whose bias and activation are applied as the product is stored; and alpha * a @
+b + beta * c in place. --rows, --terms and --columns set the extents of the matrices; --full means 10000 x 5000 x 7000."""
 import math
 import os
 import sys
@@ -40,7 +41,7 @@ def main():
     product = wide @ b.astype("f8")
     p.expect("layer", gelu(product + bias))
     p.expect("c", ALPHA * product + BETA * c.astype("f8"))
-    # A sum of n products of about 1 / sqrt(n), of which each is rounded; the columns' sums have m times as many.
+    # Returns the error bound for a sum of n rounded products of about 1 / sqrt(n). A column sum has m times as many products.
     return p.run(rtol=1e-5, atol=1e-6 * math.sqrt(m * n))
 
 

@@ -1,14 +1,15 @@
 /* matrix_profile.c: the matrix profile of a time series (matrix_profile.kir) on several devices.
- * Each has all of the series and a part of the tiles of the matrix; the first one then takes the
- * least of the keys that all have found.
+ * Each device has the whole series and computes a part of the matrix's tiles. The first device then
+ * takes the minimum of the keys from all devices.
  *
  *   matrix_profile cpu|cuda PARTS f32|f64 SERIES WINDOW PROFILE PLACES path/of/matrix_profile.kir
  *
- * PARTS: as many GPUs; the CPU, and GPUs where there are fewer, have several parts. f32 or f64 is
- * what covariances are computed in. SERIES is a file of f64 and nothing else, WINDOW the values of
- * a window; windows that begin less than a quarter of it apart are not compared. Writes the files
- * PROFILE, f64, the distance of each window from the nearest one, and PLACES, i64, where that
- * begins, and prints the time that all of this takes on the devices. */
+ * PARTS is the number of parts, one for each GPU. The CPU, or GPUs if there are fewer than PARTS,
+ * compute several parts each. f32 or f64 is the type for covariances. SERIES is a file with f64
+ * numbers only. WINDOW is the length of a window; windows that begin less than a quarter of this
+ * length apart are not compared. The program writes the file PROFILE, the distance of each window
+ * from the nearest window (f64), and the file PLACES, the start of that window (i64). It prints the
+ * time that the devices need for all of this. */
 #include <inttypes.h>
 #include <kjit/kjit.h>
 #include <stdbool.h>
@@ -19,7 +20,8 @@
 
 enum { MOST_PARTS = 64, RUNS = 5 };
 
-/* Threads of a block, and diagonals of a thread (matrix_profile.kir). */
+/* The number of threads in a block, and the number of diagonals for each thread
+ * (matrix_profile.kir). */
 static const struct {
   const char *name;
   kjit_device_kind kind;
@@ -60,7 +62,7 @@ static void fail(const char *what, const char *of)
   exit(EXIT_FAILURE);
 }
 
-/* An argument that is none. */
+/* Reports an invalid argument. */
 static void refuse(const char *name, const char *expected, const char *text)
 {
   fprintf(stderr, "matrix_profile: %s: expected %s, not '%s'\n", name, expected, text);
@@ -188,7 +190,7 @@ static void queue_part(const part *p, int index)
   TRY(kjit_record_event(p->is_done, p->stream));
 }
 
-/* On the stream of the first part, when the other ones are done. */
+/* Queues the minimum on the stream of the first part, after the work of the other parts. */
 static void queue_end(void)
 {
   const part *first = &run.parts[0];
@@ -266,7 +268,7 @@ static int read_positive(const char *name, const char *text, int most)
   return (int)number;
 }
 
-/* Which of the two it is. */
+/* Returns which of the two strings the argument is. */
 static int read_choice(const char *name, const char *text, const char *first, const char *second)
 {
   bool is_second = strcmp(text, second) == 0;

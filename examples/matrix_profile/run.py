@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The matrix profile of a series of heartbeats with a pattern that comes twice and a beat that is missed: both are found, and all distances are compared with those of NumPy. With --program the
-C program for several devices runs in place of kjit-run, with --stumpy the stumpy package is compared, too; --points 131072 is the size that docs/performance.md speaks of."""
+"""The matrix profile of a series of heartbeats with a pattern that comes twice and a beat that is missed: both are found, and all
+distances are compared with NumPy. With --program the C program for several devices runs instead of kjit-run, and with --stumpy
+the results are also compared with the package stumpy. docs/performance.md uses the size --points 131072."""
 import os
 import shlex
 import subprocess
@@ -13,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from program import Program, beside
 
 HEIGHT = 2048  # rows of a tile
-LARGE = 20000  # points, from which on NumPy compares some rows only
+LARGE = 20000  # number of points above which NumPy compares only some rows
 
 
 def options(parser):
@@ -30,7 +31,8 @@ def options(parser):
 
 
 def heartbeats(rng, n, m):
-    """Beats of different lengths and heights over a baseline that wanders, with noise. Returns the places of the pattern that comes twice and of the missing beat, too."""
+    """Beats of different lengths and heights over a baseline that wanders, with noise. Also returns the positions of the repeated
+    pattern and of the missing beat."""
     series, at = 0.002 * np.cumsum(rng.standard_normal(n)) + 0.02 * rng.standard_normal(n), 0
     beats = []
     while at < n:
@@ -48,7 +50,7 @@ def heartbeats(rng, n, m):
 
 
 def random_walk(rng, n, lengths):
-    """With stretches of one value, evenly over it."""
+    """Adds stretches of equal values at regular distances."""
     series = np.cumsum(rng.standard_normal(n))
     for i, length in enumerate(lengths):
         first = (2 * i + 1) * n // (2 * len(lengths)) - length // 2
@@ -57,7 +59,8 @@ def random_walk(rng, n, lengths):
 
 
 def windows_of(series, m):
-    """Each less its mean, of length 1, and that length; 0 of those that have no shape: all their values are the same."""
+    """Returns each window minus its mean, normalized to length 1, and the length before. Windows with equal values have no shape,
+    and their result is 0."""
     w = np.lib.stride_tricks.sliding_window_view(series, m)
     is_flat = (w == w[:, :1]).all(1)
     w = np.where(is_flat[:, None], 0, w - w.mean(1, keepdims=True))
@@ -66,15 +69,17 @@ def windows_of(series, m):
 
 
 def rounding(kind, series, m, lengths):
-    """Of windows i and j the correlation is wrong by up to the product of what this has for them. A covariance of the largest windows may come to that of the smallest along a diagonal of a tile, and
-    is rounded at each step to what it is computed in; the means are in f64."""
+    """Returns a factor for each window: the error of the correlation of windows i and j is at most the product of their factors.
+    Along a diagonal of a tile, the covariance of the largest windows can be updated to that of the smallest windows, with a
+    rounding error in the computed type at each step. The means are computed in f64."""
     steps, small = min(len(lengths), HEIGHT), np.where(lengths > 0, lengths, np.inf)
     values = np.sqrt(m) * np.abs(series).max()
     return np.sqrt(0.5 * np.sqrt(steps) * (np.finfo(kind).eps * lengths.max() ** 2 + np.finfo("f8").eps * values**2)) / small
 
 
 def check(kind, series, m, rows, profile, places):
-    """The distances of these windows from all others, by products of matrices; a place is right if it is as near as the nearest."""
+    """Computes the distances of these windows from all other windows, by matrix products. A found window is right if it is as
+    near as the nearest one."""
     (w, lengths), least = windows_of(series, m), m // 4 + 1
     is_flat, wrong_by = lengths == 0, rounding({"f32": "f4", "f64": "f8"}[kind], series, m, lengths)
     for part in np.array_split(rows, max(1, len(rows) // 64)):
@@ -97,7 +102,7 @@ def check(kind, series, m, rows, profile, places):
 
 
 def run_kjit(p, series, m):
-    """By kjit-run: one device."""
+    """Runs kjit-run, on one device."""
     n = len(series) - m + 1
     names = {"keys": "u64", "mean": "f64", "f": p.options.type, "g": p.options.type, "s": p.options.type}
     for name, kind in names.items():

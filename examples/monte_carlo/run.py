@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Pi, and the volume of the ball in five dimensions, by random points: a map of each point's number and a sum of it in one pass. The counts are compared with NumPy's on the same points."""
+"""Pi, and the volume of the ball in five dimensions, by random points: one pass maps the index of each point to 0 or 1 and adds
+the results. The counts are compared with NumPy's counts for the same points."""
 import math
 import os
 import sys
@@ -28,7 +29,7 @@ def coordinate(word):
 
 
 def check_estimate(what, count, volume, exact):
-    """The estimate, and that it is as near to the exact value as so many points are but for one time in millions."""
+    """Prints the estimate, and checks that its error is below a limit that a random estimate exceeds once in millions of runs."""
     chance = exact / volume
     estimate, error = volume * count / POINTS, volume * math.sqrt(chance * (1 - chance) / POINTS)
     print(f"{what}: {estimate:.6f}, off by {(estimate - exact) / error:+.2f} standard errors")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What nearest finds compared with NumPy: points whose coordinates have few bits, so that distances are exact and many are equal, read by pieces of several sizes."""
+"""Compares the results of nearest with NumPy, for chunks of several sizes. The coordinates have few bits, so that distances are
+exact and many distances are equal."""
 import argparse
 import os
 import secrets

@@ -1,13 +1,14 @@
-/* nearest.c: the k nearest of many points, which stay in a file: it is mapped into memory, and read
- * by pieces, each copied to the device while the distances of the piece before are computed
- * (options.chunk of kjit_pairs_smallest). The points may be more than the device's memory holds,
- * and the host's.
+/* nearest.c: finds the k nearest of many points that stay in a file. The program maps the file into
+ * memory. kjit reads it in chunks, and copies each chunk to the device while the device computes
+ * the distances to the previous one (options.chunk of kjit_pairs_smallest). The points can need
+ * more memory than the device or the host has.
  *
  *   nearest cpu|cuda QUERIES POINTS WIDTH K CHUNK PLACES DISTANCES
  *
- * QUERIES and POINTS are files of f32, WIDTH numbers a point and nothing else; K how many of POINTS
- * are looked for, CHUNK how many of them are read at a time. Writes the files PLACES, of i64, and
- * DISTANCES, squared ones, of f32: K for each query, the nearest first. */
+ * QUERIES and POINTS are files with f32 numbers only, WIDTH numbers for each point. K is the number
+ * of nearest points, and CHUNK the number of points that are read at a time. The program writes the
+ * files PLACES (i64) and DISTANCES (squared distances, f32), with K numbers for each query, the
+ * nearest point first. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kjit/kjit.h>
@@ -44,7 +45,7 @@ static void fail(const char *what, const char *file)
   exit(EXIT_FAILURE);
 }
 
-/* An argument that is none. */
+/* Reports an invalid argument. */
 static void refuse(const char *name, const char *expected, const char *text)
 {
   fprintf(stderr, "nearest: %s: expected %s, not '%s'\n", name, expected, text);

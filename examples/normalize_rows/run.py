@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows of a matrix normalized, a row of zeros among them."""
+"""Normalizes the rows of a matrix, including a row of zeros."""
 import os
 import sys
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Sums of a Gaussian kernel over points, at once and by pieces, the nearest neighbours of points with those they are among by pieces, and attention of one head, each without the matrix of all pairs."""
+"""Sums of a Gaussian kernel over points, in one piece and in chunks; nearest neighbours, in chunks; and attention with one head.
+None of them stores the matrix of all pairs."""
 import os
 import sys
 
@@ -21,14 +22,14 @@ program.call("density = pairs(gauss(2f32), x, add, y)")
 program.expect("density", np.exp(-2 * squared).sum(1))
 program.call("smooth = pairs(weighted(2f32), x, add, y, w)")
 program.expect("smooth", np.exp(-2 * squared) @ w)
-# The same by pieces of y, as where it is more than the device's memory holds: seven and what is left.
+# The same sums with y in seven chunks and a remainder, as for a y that is larger than the device's memory.
 piece = max(1, n // 7 - 1)
 program.call(f"density_by_pieces = pairs(gauss(2f32), x, add, y, chunk={piece})")
 program.expect("density_by_pieces", np.exp(-2 * squared).sum(1))
 program.call(f"smooth_by_pieces = pairs(weighted(2f32), x, add, y, w, chunk={piece})")
 program.expect("smooth_by_pieces", np.exp(-2 * squared) @ w)
 
-# Coordinates of few bits: equal distances are equal in f32, and of these the first ones come first.
+# The coordinates have few bits, so that equal distances are equal in f32; among these, the first points come first.
 grid, points = rng.integers(0, 64, (m, 3)), rng.integers(0, 64, (n, 3))
 program.array("grid", grid.astype("f4"))
 program.array("points", points.astype("f4"))

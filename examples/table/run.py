@@ -16,7 +16,8 @@ BINS = 24
 
 
 def read_temperatures():
-    """(years, a row of twelve months for each) of GISTEMP's file: a title, a line of names, then a line for each year, *** where nothing is known."""
+    """Returns (years, a row with twelve months for each year) from GISTEMP's file. The file has a title, a line of names, and a
+    line for each year, with *** for missing values."""
     with open(beside(__file__, "temperatures.csv"), newline="") as file:
         lines = list(csv.reader(file))[2:]
     return [int(line[0]) for line in lines], np.array([[np.nan if text == "***" else float(text) for text in line[1:13]] for line in lines], np.float32)
@@ -40,7 +41,7 @@ def keep_off_edges(table):
 
 
 def add(p, tag, table):
-    """The calls for one table, and what NumPy makes of it."""
+    """Runs the calls for one table and compares with NumPy."""
     rows, columns = table.shape
     names = {name: f"{name}_{tag}" for name in ("table", "count", "mean", "deviation", "standardized", "histogram", "first", "sorted", "quantiles", "far", "far_count")}
     p.array(names["table"], table)

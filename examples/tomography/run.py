@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""A picture reconstructed from sums along rays, as of a tomograph: the lengths of rays in pixels are a sparse matrix, of which LSMR with damping finds the picture (`--call 'x = lsmr(A, b, damp=...)'`). The check
-solves the normal equations densely, and asks SciPy where it is installed; --image writes the picture and what was scanned beside each other."""
+"""Reconstructs a picture from sums along rays, as a tomograph does. The lengths of the rays in the pixels form a sparse matrix,
+for which LSMR with damping finds the picture (`--call 'x = lsmr(A, b, damp=...)'`). The check solves the normal equations as
+dense equations, and compares with SciPy if it is installed. --image writes the scanned picture and the result next to each
+other."""
 import os
 import sys
 
@@ -24,7 +26,8 @@ def scanned():
 
 
 def crossed(angle, distance):
-    """(pixels, lengths) of the ray that is so far from the center: between neighbouring places where it crosses lines of the grid it is in one pixel."""
+    """Returns (pixels, lengths) for the ray with the given distance from the center. Between two neighbouring intersections with
+    grid lines the ray is in one pixel."""
     direction, normal = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
     lines = np.linspace(-1, 1, SIZE + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -37,7 +40,7 @@ def crossed(angle, distance):
 
 
 def ray_matrix():
-    """(data, columns, offsets): a row for each ray; those that miss the picture have none."""
+    """Returns (data, columns, offsets) with a row for each ray. The row of a ray that misses the picture is empty."""
     rays = [crossed(angle, distance) for angle in np.arange(ANGLES) * np.pi / ANGLES for distance in np.linspace(-1.4, 1.4, RAYS)]
     offsets = np.cumsum([0] + [len(pixels) for pixels, _ in rays])
     return np.concatenate([lengths for _, lengths in rays]), np.concatenate([pixels for pixels, _ in rays]).astype("i4"), offsets.astype("i4")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The counts of word_counts compared with those of collections.Counter: of the project's own pages and sources or the files that are given, of random text, and of texts that are hardly any."""
+"""Compares the counts of word_counts with collections.Counter, for the project's pages and sources or the given files, for random
+text, and for very short texts."""
 import argparse
 import collections
 import glob
@@ -17,7 +18,7 @@ OTHERS = " \n\t.,;:!?'\"()[]{}@`^~_-+*/\\\0\x7f"
 
 
 def expected(files):
-    """What the program should print: Counter keeps the order of first places among equal counts."""
+    """Returns the expected output. Among equal counts, Counter keeps the order of first occurrence."""
     text = b" ".join(open(file, "rb").read() for file in files)
     counts = collections.Counter(re.findall(rb"[a-z0-9\x80-\xff]+", text.lower()))
     lines = [b"%d words, %d different ones" % (counts.total(), len(counts))]

@@ -2,16 +2,16 @@
  *
  *   word_counts cpu|cuda [--all] FILE...
  *
- * A word is a longest run of letters, digits and bytes above 127 (UTF-8 of other alphabets);
- * capital letters of ASCII count as small ones. Prints how many words there are, and the most
- * frequent ones, or with --all every one, as lines `COUNT tab WORD`; of words that are equally
- * frequent the one that comes first in the text comes first.
+ * A word is a maximal run of letters, digits and bytes above 127 (UTF-8 text of other alphabets);
+ * ASCII capitals count as small letters. The program prints the number of words and the most
+ * frequent words, or with --all every word, as lines `COUNT tab WORD`. Words with equal counts are
+ * in the order of their first occurrence.
  *
- * The places where words begin are found by kjit_nonzero, over a func of the text. A 64-bit hash of
+ * kjit_nonzero finds the positions where words begin, from a func of the text. A 64-bit hash of
  * each word is the key of a sort of these places. Runs of equal keys are the words, and their
- * lengths are the counts: kjit_run_lengths. Two more sorts put the words in order, by first place
- * and then, stable, by count. Different words might have equal hashes: a reduction compares
- * neighbours letter by letter, and if it finds such words, another hash is tried. */
+ * lengths are the counts: kjit_run_lengths. Two more sorts order the words by first position and
+ * then, stably, by count. Different words can have equal hashes. A reduction compares neighbours
+ * letter by letter; if it finds such words, the program tries another hash. */
 #include <inttypes.h>
 #include <kjit/kjit.h>
 #include <stdio.h>
@@ -136,8 +136,8 @@ typedef struct counts {
   int64_t *count, *place; /* of each distinct word, the most frequent one first */
 } counts;
 
-/* Sorts the places by the words that are there; keys are those of the sorted words. Returns whether
- * equal keys are equal words. */
+/* Sorts the positions by the hashes of their words and stores the sorted hashes in keys. Returns
+ * whether equal hashes belong to equal words. */
 static int sort_words(kjit_array *letters, kjit_array *places, int64_t words, uint64_t start,
                       kjit_array *sorted_keys, kjit_array *sorted_places)
 {
