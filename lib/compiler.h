@@ -43,7 +43,7 @@ typedef enum kj_argument_kind {
    * f64). If an integer needs more than 32 bits, .type is the type that it has when no other
    * operand gives it one: KJIT_I64, or KJIT_U64 if it needs 64 bits without a sign */
   KJ_ARGUMENT_NUMBER,
-  KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts holds what is known of it */
+  KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts holds the facts about it */
   /* compile-time value of a const parameter: .type weak or scalar; .integer as in ki_value */
   KJ_ARGUMENT_CONST,
   KJ_ARGUMENT_FUNCTION /* .function */
@@ -345,7 +345,8 @@ typedef struct kj_code {
   bool has_debug; /* the code has at least line information */
   bool is_guest;  /* the module has untrusted declarations */
   bool is_plain;  /* made with few optimizations, see kj_compile_request.plain; in no cache */
-  /* lines that the kernel prints, see native/support_routines.h; malloc'd; NULL means none */
+  /* formats of the lines that the kernel prints, see native/support_routines.h; malloc'd; NULL if
+   * it prints nothing */
   char *prints;
   /* CPU: offset in the parameter block of the 8-byte address of a kn_print_sink; no kj_parameter
    * describes it */

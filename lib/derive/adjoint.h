@@ -58,7 +58,8 @@ typedef enum kd_way {
   KD_GATHERED,    /* loads: each element of D sums the contributions of the iterations */
   KD_ATOMIC,      /* loads: atomic sums; a thread first sums those for a grid-uniform index */
   KD_OUTPUT,      /* stores: each reads the derivative of the element that it stores to */
-  KD_OVERWRITTEN, /* several stores to one element: only the last one of an iteration reads D */
+  KD_OVERWRITTEN, /* several stores to the same element: only the last store in an iteration reads D
+                   */
   KD_ACCUMULATED, /* a[i] += e: as KD_OUTPUT */
   KD_CHANGED      /* loads and stores of one element: the reverse pass updates D in place */
 } kd_way;

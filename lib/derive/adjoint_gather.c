@@ -137,8 +137,8 @@ static bool is_whole(kd_part *part, size_t v)
                         extent_of(&part->d, part->gathered, v));
 }
 
-/* Sets the variable to the iteration that contributes. Returns the condition that this iteration
- * exists; NULL means that it always does. */
+/* Sets the variable to the iteration that contributes. Returns the condition under which this
+ * iteration exists, or NULL if it always exists. */
 static kt_expr *place_variable(kd_part *part, size_t v)
 {
   kd_derivation *d = &part->d;

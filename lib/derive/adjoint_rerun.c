@@ -1,10 +1,10 @@
 /* Adjoint kernels of threads (adjoint_threads.c): loops whose body runs again in the reverse pass.
  *
  * Loads from a shared array must return the same values as in the first run. This holds in two
- * cases: no statement in the loop or after it stores to the array; or the body stores to the same
- * elements in every iteration, before any load, and no other elements change. In the second case
- * the array is *renewed*, and the stores run again as well. Otherwise the array is *stale*: the
- * loop keeps its values, as with `@keep`, or a load that is needed is rejected. */
+ * cases: no statement in the loop or after it stores to the array; or in every iteration the body
+ * first stores to the same elements, loads only afterwards, and changes no other elements. In the
+ * second case the array is *renewed*, and the stores run again as well. Otherwise the array is
+ * *stale*: the loop keeps its values, as with `@keep`, or a load that is needed is rejected. */
 #include "derive/adjoint.h"
 
 /* ---- elements that the body finds when it runs again ---- */

@@ -39,8 +39,8 @@ typedef struct kd_entries {
   bool is_sure;  /* the loops alone guarantee the maximum */
 } kd_entries;
 
-/* Returns the position of a store among the stores of a log, or -1 if it is not one of them or log
- * is NULL. */
+/* Returns the position of a store in a log, or -1 if the log is NULL or does not contain the store.
+ * */
 int kd_find_store(const kd_log *log, const kt_stmt *stmt);
 kd_entries kd_count_entries(kd_derivation *d, const kd_log *log, const kt_stmts *stmts);
 

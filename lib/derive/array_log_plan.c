@@ -38,8 +38,7 @@ static bool mark_address(void *data, const kt_expr *e)
   return false;
 }
 
-/* Returns whether the array may be one that a loop reads and whose earlier elements are not
- * saved. */
+/* Returns whether a loop may read the array although its earlier elements are not saved. */
 static bool is_read_array(void *data, const kt_expr *e)
 {
   const plan *p = data;

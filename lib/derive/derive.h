@@ -41,7 +41,7 @@ typedef struct kd_derivation {
     location; /* location of the func; used for statements without a more precise location */
   kt_vars derivatives; /* parameters: the derivatives of record->chosen */
   kt_stmts body;       /* the prepared body */
-  kt_var *cotangent;   /* parameter: the derivative by the result; NULL if there is none */
+  kt_var *cotangent;   /* parameter: the derivative with respect to the result, or NULL */
   bool is_recomputed;  /* the statements that are emitted have run before */
   kt_var *result;      /* the variable that the body returns; NULL if it returns nothing */
   size_t count;        /* number of variables of the prepared body */
@@ -169,8 +169,8 @@ void kd_print_facts(const kt_compilation *c, kj_buffer *out);
 
 void kd_prepare(kd_derivation *d);
 /* Prepares the body of a loop of the instance that is being inferred, without jumps out of its
- * iteration. Variables with an index below `outer`, and the loop variable, stay as they are; the
- * body gets copies of the other ones. */
+ * iteration. The body keeps the loop variable and variables with an index below `outer`, and gets
+ * copies of all other variables. */
 void kd_prepare_loop_body(kd_derivation *d, const kt_stmt *loop, size_t outer);
 
 /* ---- repeated.c ---- */

@@ -1,6 +1,6 @@
 /* Facts about reverse derivatives: which values they keep, how many bytes these values take, and
- * how derivatives are summed. The derivation notes the facts; the stage "derivatives" prints those
- * of all instances that the code has.
+ * how derivatives are summed. The derivation notes the facts; the stage "derivatives" prints the
+ * facts of all instances in the code.
  *
  * Atomic sums and bytes are not noted but counted in the finished instance, so that later steps of
  * the derivation, which remove statements and variables, cannot make them wrong. */

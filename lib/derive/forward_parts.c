@@ -1,5 +1,5 @@
-/* Forward derivatives: splits expressions. Each subexpression with a derivative is stored in a
- * variable, and its derivative in another one. Other subexpressions stay whole. */
+/* Forward derivatives: splits expressions. The value and the derivative of each subexpression are
+ * stored in two variables. Other subexpressions stay whole. */
 #include "derive/derive.h"
 
 /* ---- the derivative of an expression from those of its operands ---- */

@@ -18,7 +18,8 @@ typedef struct loop {
   bool is_short;         /* the generated loops are unrolled */
   kt_expr *first, *step; /* FOR: start and step of its variable, which is computed again */
   kt_var *count;
-  /* indexed by variable: the body reads it before it assigns it; the body assigns it */
+  /* indexed by variable: whether the body reads the variable before it assigns it; whether the body
+   * assigns it */
   bool *reads, *assigns;
   KJ_LIST(tape) tapes; /* variables that the loop changes */
   KJ_LIST(tape) entry; /* variables that the loop only reads, with their values at its start */

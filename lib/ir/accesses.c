@@ -7,7 +7,7 @@
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* A word of a set of parameters of the function. */
+/* A word of the bit set of the function's parameters. */
 typedef uint64_t word;
 enum { WORD_BITS = 64 };
 

@@ -350,9 +350,9 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
 /* Prints a kernel with all declarations that it uses.
  *
  * The functions find used declarations by searching the printed text for names, instead of walking
- * the tree. A dependency that is not in the canonical text cannot exist, so none is missed,
- * whatever kinds of nodes the tree has. A local name that is also a name of the module adds an
- * unneeded declaration, which is harmless. */
+ * the tree. Every dependency is in the canonical text, so this finds all of them for all kinds of
+ * nodes. A local name that is also a name of the module adds an unneeded declaration, which is
+ * harmless. */
 
 typedef struct reacher {
   const kjit_module *module;

@@ -47,9 +47,9 @@ bool ki_is_of_calendar(ki_date date);
  * common->is_difference is a's. Returns false if no such unit exists: months and years have no
  * fixed length in days, and the units can be too far apart for 64 bits. */
 bool ki_find_common_unit(ki_date a, ki_date b, ki_date *common);
-/* Computes the length of `from` in units of `to` as a reduced fraction. Both or none of the units
- * must be months or years, and none may be generic. Returns false if the fraction does not fit in
- * 64 bits. */
+/* Computes the length of `from` in units of `to` as a reduced fraction. Either both units or
+ * neither must be months or years, and neither may be generic. Returns false if the fraction does
+ * not fit in 64 bits. */
 bool ki_find_date_ratio(ki_date from, ki_date to, int64_t *numerator, int64_t *denominator);
 /* Writes the name in NumPy's form, "timedelta64[25s]". */
 enum { KI_DATE_TEXT = 48 };

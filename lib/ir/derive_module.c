@@ -289,7 +289,7 @@ typedef struct linker {
   kjit_module *copy;
   const meaning_source *from;
   copier own;
-  KJ_LIST(copier *) others; /* one for each other module that provides code */
+  KJ_LIST(copier *) others; /* one entry for each additional module that provides code */
 } linker;
 
 static copier *add_copier(linker *l, kjit_module *from)

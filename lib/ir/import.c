@@ -1,10 +1,10 @@
 /* `import`: finds the sources that a module imports.
  *
- * kjit looks for a source in this order: kjit_config.find_import of the application; without it a
- * file in the folder of the importing source, then in the folders of kjit_config.import_path; and
- * at last in lib/library. Sources of lib/library and of kjit's algorithms look in lib/library
- * first, so no file of the same name can replace their imports. A source is read only once, even if
- * it is imported several times or in a cycle.
+ * kjit searches for a source in this order: first with the application's kjit_config.find_import;
+ * if it is not set, in the folder of the importing source and then in the folders of
+ * kjit_config.import_path; and last in lib/library. Imports in lib/library and in kjit's algorithms
+ * are searched in lib/library first, so no file of the same name can replace them. A source is read
+ * only once, even if it is imported several times or in a cycle.
  *
  * A guest's source can import only what find_import provides and what is in lib/library; kjit does
  * not read files for it. */

@@ -107,8 +107,7 @@ typedef struct ki_token_info {
 } ki_token_info;
 extern const ki_token_info ki_token_table[KJ_TOKEN_COUNT];
 
-/* What names and numbers are made of: ASCII letters, digits and `_`, whatever the host's locale
- * says. */
+/* The characters of names and numbers: ASCII letters, digits and `_`, independent of the locale. */
 extern const bool ki_word_characters[256];
 
 typedef struct ki_token {

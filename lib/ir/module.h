@@ -287,7 +287,7 @@ typedef struct ki_import {
 /* How a module is linked when one of its kernels is compiled. Until then it uses the declarations
  * of its first base. */
 typedef struct ki_later ki_later;
-/* What a module needs to be parsed completely, see ki_get_whole. */
+/* The data for parsing a module completely, see ki_get_whole. */
 typedef struct ki_partial ki_partial;
 
 struct kjit_module {

@@ -284,8 +284,8 @@ void ki_pack(const ki_types *types, const void *root, const kj_outline *outline,
   kj_free_buffer(&rest);
 }
 
-/* Interns a type from another process. Returns false if one of its parts is unknown, so that the
- * bytes are invalid. */
+/* Interns a type from another process. Returns false if a part is unknown; the bytes are then
+ * invalid. */
 static bool add_type(ki_types *types, type_numbers *numbers, ki_type_info *info, kjit_type number)
 {
   bool is_known = info->class_ >= KJ_CLASS_ARRAY && info->class_ <= KJ_CLASS_POINTER &&

@@ -26,8 +26,8 @@ typedef struct evaluator {
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
-/* Returns the tuple that is the value of a constant or of an item of one, or NULL. *type is set to
- * its declared type or NULL. */
+/* Returns the tuple that is the value of a constant, or of an item in such a tuple, or NULL. *type
+ * is set to its declared type or NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
 /* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */

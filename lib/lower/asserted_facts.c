@@ -1,7 +1,7 @@
 /* Assertions in CPU code, in builds with assertions: the code checks the facts that it relies on
- * while it runs. These are facts that the passes claim and the optimizer is told: ranges of values,
- * relations of arguments, alignments, and checks that were left out. A fact that does not hold
- * stops the process with a message, instead of causing a wrong result elsewhere. */
+ * while it runs. These are the facts that the passes derive and pass on to the optimizer: value
+ * ranges, relations between arguments, alignments, and checks that were left out. A fact that does
+ * not hold stops the process with a message, instead of causing a wrong result elsewhere. */
 #include "support/assert.h"
 
 #include "lower/instruction.h"

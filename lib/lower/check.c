@@ -1,9 +1,9 @@
 /* Failures of threads: raise, assert, and the checks of subscripts and divisors.
  *
- * An operation that may fail branches to a separate block. That block passes the details of the
- * failure to one function, or on a GPU to one block of the current function. Only the first thread
- * that fails writes the record there; all failing threads leave the kernel. If nothing can fail,
- * none of this code is built, and the kernel has no parameter for it. */
+ * An operation that may fail branches to a separate block. The failure block passes the details to
+ * one function, or on a GPU to one block of the current function. Only the first thread that fails
+ * writes the record there; all failing threads leave the kernel. If nothing can fail, none of this
+ * code is built, and the kernel has no parameter for it. */
 #include <string.h>
 
 #include "lower/cpu/cpu.h"

@@ -221,7 +221,7 @@ static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_sm
   return kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
 }
 
-/* Returns the address of the element of the current copy of a vectorized body. The address is
+/* Returns the element's address in the current copy of a vectorized body. The address is
  * written so that LLVM recognizes the addresses of adjacent copies as adjacent. */
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {

@@ -130,7 +130,7 @@ struct kl_lowering {
   bool has_recursion;    /* some function calls itself */
   bool points_to_local;  /* the address of an element of a local array is taken */
   uint32_t inlined_size; /* number of expressions inlined so far, which has a limit */
-  /* Number of copies that @unroll of all loops around the current statement makes of it. */
+  /* Number of copies of the current statement that @unroll in all surrounding loops creates. */
   uint64_t copies;
   uint64_t instruction_count; /* instructions so far, each counted once for each copy */
   /* instances that became LLVM functions and have no body yet */
@@ -462,7 +462,8 @@ LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
 
 bool kl_is_vector_type(kl_lowering *l, kjit_type type);
 bool kl_is_complex_type(kl_lowering *l, kjit_type type);
-/* Returns the type of a lane, or of a part of a complex number; for other types the type itself. */
+/* Returns the lane type of a vector or the part type of a complex number; other types are returned
+ * unchanged. */
 kjit_type kl_part_of(kl_lowering *l, kjit_type type);
 LLVMValueRef kl_build_binary_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                    LLVMValueRef y, kj_location location);

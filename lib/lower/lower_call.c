@@ -172,8 +172,8 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
 }
 
 /* Returns whether the function checks the depth of the stack. A thread fails if its recursion is
- * too deep, and inside a kernel there is a record for the failure. Functions between two recursive
- * ones pass the limit on, so that all of them share it. */
+ * too deep, and inside a kernel there is a record for the failure. Functions that lie between two
+ * recursive functions pass the limit on, so that all of them share it. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;

@@ -220,8 +220,7 @@ static bool has_local_array(const kt_compilation *c)
   return false;
 }
 
-/* Returns the number of planned parameters without those that the compiler adds, which come
- * last. */
+/* Returns the number of planned parameters, without the parameters that the compiler appends. */
 static size_t count_planned(const kl_lowering *l)
 {
   size_t count = l->parameters.count;

@@ -147,8 +147,8 @@ struct kl_lower_target {
   /* Polls count down a budget before they read the interrupt word, which is far away: see poll.c.
    */
   bool counts_down;
-  /* Waits for the products of the warpgroup before a thread leaves. NULL means that there are
-   * none. */
+  /* Waits for the products of the warpgroup before a thread leaves. NULL means that the target has
+   * no such products. */
   void (*finish_products)(kl_lowering *l);
   bool shares_failures;
   /* thread_context returns a pointer that an LLVM function takes as its first argument if its

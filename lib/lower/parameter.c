@@ -332,7 +332,7 @@ static void mark_expr(void *data, kt_expr **at)
   case KJ_T_INSERT:
   case KJ_T_MEMBER:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* these have no use of their own */
+  case KJ_T_EMPTY: return; /* these parameters are not used directly */
   }
 }
 

@@ -2,12 +2,12 @@
  * (docs/architecture/interrupts.md).
  *
  * A poll reads the launch's kj_interrupt_word with a volatile load, which PTX treats as relaxed at
- * system scope. For LLVM it is a read of this one address: LLVM moves other accesses across it and
- * keeps their values in registers. On the CPU a poll is only this load. On a GPU the word is in
- * host memory, about a microsecond away. Each poll there subtracts the cost of the surrounding code
- * from a budget in a register. When the budget is used up, the poll reads the clock. It reads the
- * word only if at least PERIOD cycles have passed since the last read of the word, or since the
- * first read of the clock. */
+ * system scope. LLVM treats a poll as a read of this one address. It moves other accesses across
+ * the poll and keeps their values in registers. On the CPU a poll is only this load. On a GPU the
+ * word is in host memory, about a microsecond away. Each poll there subtracts the cost of the
+ * surrounding code from a budget in a register. When the budget is used up, the poll reads the
+ * clock. It reads the word only if at least PERIOD cycles have passed since the last read of the
+ * word, or since the first read of the clock. */
 #include "lower/instruction.h"
 #include "lower/lower.h"
 

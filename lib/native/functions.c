@@ -14,8 +14,8 @@ const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
-/* Names without the suffix f of float versions, and the number of arguments of libmvec's variants;
- * 0 means that there are none. */
+/* Names without the suffix f of float versions, and the argument count of libmvec's variants; 0
+ * means that libmvec has no variant. */
 static const struct {
   const char *name;
   unsigned arguments;

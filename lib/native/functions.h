@@ -1,5 +1,5 @@
-/* Functions that CPU code may call: those of ir/math.def, functions.def and host_math.c. Both
- * libraries contain this file, because both load machine code. */
+/* Functions that CPU code may call: the functions in ir/math.def, functions.def and host_math.c.
+ * Both libraries contain this file, because both load machine code. */
 #ifndef KJ_NATIVE_FUNCTIONS_H
 #define KJ_NATIVE_FUNCTIONS_H
 

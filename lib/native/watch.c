@@ -31,8 +31,9 @@ static bool is_ordered(const kn_watch *watch, uint32_t then, uint32_t who, uint3
          then < knowledge_of(watch, thread)[who % watch->unit];
 }
 
-/* Synchronizes the threads of one unit. Afterwards each thread knows everything that any of them
- * knew, and all accesses that they have made so far. */
+/* Synchronizes the threads of one unit. Afterwards each of these threads is ordered after
+ * everything that any of them was ordered after, and after all accesses that they have made so far.
+ * */
 static void bring_together(kn_watch *watch, const uint16_t *threads, size_t count)
 {
   uint32_t all[MOST_THREADS] = { 0 };

@@ -66,7 +66,8 @@ static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
-/* Evaluates the operands before the last one that synchronizes, so that they keep their order. */
+/* Evaluates all operands that precede the last synchronizing operand first, so that operands keep
+ * their order. */
 static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
 {
   size_t last = list->count;

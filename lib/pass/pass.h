@@ -10,8 +10,8 @@
 #undef PASS
 
 /* prove.c: returns the checks in the loop, or in functions that it calls, that cannot fail if all
- * conditions hold when the loop starts; NULL means none. The conditions read only variables that
- * the loop does not assign. */
+ * conditions hold when the loop starts; NULL if there are no such checks. The conditions read only
+ * variables that the loop does not assign. */
 const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *instance,
                                        kt_stmt *loop, kt_exprs *conditions);
 

@@ -267,8 +267,8 @@ static void count_home_use(void *data, kt_expr **expr)
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
-/* Removes top-level lets that only other regions used, the last ones first because they mention
- * each other. A let whose value may fail stays: the other regions compute it without checks, and
+/* Removes top-level lets that only other regions used, from last to first because they can use
+ * earlier lets. A let whose value may fail stays: the other regions compute it without checks, and
  * may have no iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {

@@ -1,4 +1,4 @@
-/* Finds loops in which a thread does nothing but wait for another one. On the CPU the threads of a
+/* Finds loops in which a thread only waits for another thread. On the CPU the threads of a
  * block run one after the other, so interruptible code reports a failure in such a loop
  * (lower/poll.c); on a GPU the other thread would run. */
 #include "pass/pass.h"

@@ -79,7 +79,7 @@ void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, cons
 /* Adds a copy of a message. */
 void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given);
 void kj_free_diagnostics(kj_diagnostics *diagnostics);
-/* Removes all messages except the first `count`, none of which is an error. */
+/* Removes all messages except the first `count`, which must not contain an error. */
 void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count);
 /* Appends "file:line:column: error: message", the source line and a caret. A long line is cut to
  * the part around the caret. */

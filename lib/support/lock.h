@@ -70,8 +70,8 @@ static inline void kj_destroy_mutex(pthread_mutex_t *mutex)
 }
 
 /* Must precede each call of the application's code (deleters, allocators, on_print, executors,
- * stores). That code can wait for one of its own locks, whose holder may be waiting for a lock of
- * kjit. */
+ * stores). The application's code can wait for a lock of the application, whose holder may be
+ * waiting for a lock of kjit. */
 static inline void kj_assert_no_locks(void)
 {
   if (KJ_HAS_ASSERTIONS) KJ_ASSERT(!kj_count_locks());

@@ -37,7 +37,7 @@ void kg_unload_host(kj_loaded *loaded);
 
 /* Guarded execution of code that may fault on damaged input. */
 
-/* Runs run(data) and returns whether it has returned. If it raised a signal that would end the
+/* Runs run(data) and returns whether it has returned. If run raised a signal that would end the
  * process, kjit has abandoned it, and its resources are leaked. Only one thread at a time runs;
  * others wait. run must not jump out. */
 bool kg_run_guarded(void (*run)(void *data), void *data);

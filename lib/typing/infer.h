@@ -83,7 +83,7 @@ typedef enum kt_bound_kind {
  * instance. */
 typedef struct kt_bound {
   kt_bound_kind kind;
-  kjit_type type;   /* VALUE, CONST: type of the value; WEAK: weak type; TYPE: the type itself */
+  kjit_type type;   /* VALUE, CONST: the value's type; WEAK: the weak type; TYPE: the type itself */
   kjit_type wide;   /* WEAK: as in kt_var.wide; else KJIT_ANY */
   __int128 integer; /* CONST: as in ki_value */
   /* VALUE that is an array of bytes in shared or local memory: alignment of its start; else 0 */

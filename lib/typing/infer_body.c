@@ -175,8 +175,8 @@ static void start_round(kt_scope *s)
 }
 
 /* Infers the body once. A variable that was assigned only literals stays untyped while the guesses
- * of other variables still change, because one of them may be assigned to it later. `is_late` says
- * that such variables now get a type. */
+ * for other variables still change, because another variable may be assigned to it later. `is_late`
+ * says that such variables now get a type. */
 static void infer_round(kt_scope *s, bool is_late)
 {
   kt_drop_outdated(s);

@@ -12,9 +12,10 @@
 /* Either a value or an lvalue. A part of a value cannot be assigned. If the part is an array or a
  * pointer, its elements can be assigned. */
 typedef struct target {
-  kt_expr *value;  /* an array, a pointer, or a value that is not an lvalue; else NULL */
-  kjit_type whole; /* if value is a part of another value: the type of that; else KJIT_ANY */
-  kt_place place;  /* used if value is NULL; its type is not an array */
+  kt_expr *value; /* an array, a pointer, or a value that is not an lvalue; else NULL */
+  kjit_type
+    whole;        /* the type of the enclosing value if this value is a part of it, else KJIT_ANY */
+  kt_place place; /* used if value is NULL; its type is not an array */
 } target;
 
 static void infer_target(kt_scope *s, const ki_expr *expr, target *t);

@@ -37,8 +37,8 @@ uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 
 /* The position of one element of a fragment in the matrix. For warp lane `lane`, with group = lane
  * / 4 and quad = lane % 4, it is row group + row and column quad * scale + column. For B, row and
- * column are swapped. Elements are matrix elements; those of single bits are counted in words of
- * 32. */
+ * column are swapped. Elements are matrix elements; single-bit elements are counted in words of 32.
+ * */
 typedef struct kt_mma_place {
   uint32_t row, column, scale;
 } kt_mma_place;

@@ -11,9 +11,9 @@
  *   extern func    name$extern..., see ki_append_extern_symbol
  *   C function     the symbol that the request gives
  *
- * There are two exceptions, in which an extern func keeps its name: code that is compiled ahead of
- * time, which another program links, and functions of linked code. Such a name can conflict with
- * another symbol; the compilation then fails. */
+ * An extern func keeps its name in two cases: in code that is compiled ahead of time, which another
+ * program links, and if it is a function of linked code. Such a name can conflict with another
+ * symbol; the compilation then fails. */
 
 bool kt_is_linked(const kt_compilation *c, const ki_function *function)
 {

@@ -75,8 +75,8 @@ struct kt_compilation {
   bool has_cluster; /* uses built-ins of clusters; set by pass/launch_needs.c */
   /* CPU: has a barrier that only some threads of a block may reach; set by pass/simt.c */
   bool has_part_barrier;
-  /* set by inference: the last barrier, or call of a function with one, in control flow that
-   * depends on the thread; NULL if there is none */
+  /* set by inference: the last barrier, or call of a function with a barrier, in control flow that
+   * depends on the thread; or NULL */
   const char *divergent_barrier;
   kj_location divergent_location;
   bool has_wraps; /* set by inference: some index counts from the end if it is negative */
@@ -117,8 +117,8 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
 
 void kt_open_budget(kt_budget *budget, const kj_compile_request *request);
 /* Fails with INTERRUPTED if the compilation was interrupted, and with LIMIT if its time is over.
- * location: the source that is being compiled. kt_poll does this in one of 64 calls only, so that
- * it can be called for each statement and expression. */
+ * location: the source that is being compiled. Only one of 64 calls to kt_poll does this, so
+ * callers can call kt_poll for each statement and expression. */
 void kt_look(kt_compilation *c, kj_location location);
 static inline void kt_poll(kt_compilation *c, kj_location location)
 {
@@ -152,7 +152,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* What the value of an expression depends on in addition to its operands; see nodes.def. */
+/* The dependencies of an expression's value in addition to its operands; see nodes.def. */
 typedef enum kt_source_of_value {
   KJ_FROM_OPERANDS,
   KJ_FROM_VARIABLE,
@@ -471,16 +471,17 @@ struct kt_instance {
   const char *made_for; /* values of the parameters, such as "(f32, 16)", for messages */
   bool is_kernel;
   kt_modes modes;
-  /* whether this instance or one that it calls has a barrier or a warp operation */
+  /* whether this instance or an instance that it calls has a barrier or a warp operation */
   bool has_barrier, has_warp;
-  /* uses a KJ_THREAD position, blockIdx, gridDim or similar, in this instance or in one that it
-   * calls */
+  /* whether this instance or an instance that it calls uses a KJ_THREAD position, blockIdx, gridDim
+   * or similar */
   bool uses_positions;
   bool is_recursive;      /* calls itself, directly or through others */
   bool reaches_recursion; /* calls a recursive instance, directly or through others */
-  /* set by pass/checks.c: this instance, or one that it calls, has a check or raises an error */
+  /* set by pass/checks.c: this instance, or an instance that it calls, has a check or raises an
+   * error */
   bool may_fail;
-  /* set by pass/interrupts.c: this instance, or one that it calls, has interrupt checks */
+  /* set by pass/interrupts.c: this instance, or an instance that it calls, has interrupt checks */
   bool polls;
   bool polls_first; /* has an interrupt check at its beginning */
   /* values of @launch_bounds except the first, which is in kj_code, and of @max_registers; 0 means

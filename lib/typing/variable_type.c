@@ -1,5 +1,5 @@
-/* Variables whose type follows from all their assignments: those that start with a literal, those
- * that are declared without a value, and those that hold arrays.
+/* Variables whose type follows from all their assignments: variables that start with a literal,
+ * that are declared without a value, or that hold arrays.
  *
  * The type is a guess that each assignment can raise, in each round, until it no longer changes.
  * Guesses only become more general: a number type becomes wider; an array type gets arbitrary

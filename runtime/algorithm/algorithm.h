@@ -455,8 +455,8 @@ void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_opera
 
 /* ---- carried.c ---- */
 
-/* The carried value, which one part of a line of elements passes to the next part: a struct of the
- * kernel's source with a value and a number, `struct carried_value { state: i32; value: f32 }`. */
+/* The carried value, which a chunk of a sequence passes to the next chunk: a struct in the kernel's
+ * source with a value and a number, `struct carried_value { state: i32; value: f32 }`. */
 typedef struct ka_carried {
   const char *field, *type; /* name and type of the number's field */
   const char *value; /* struct of the source that the value is, if the value's type is KJIT_ANY */

@@ -1,5 +1,5 @@
-/* The carried value of scans and segmented reductions, which one part of a sequence passes to the
- * next part: a struct of a value and a number that the kernel's source declares. */
+/* The carried value of scans and segmented reductions, which a chunk of a sequence passes to the
+ * next chunk: a struct with a value and a number, declared in the kernel's source. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 

@@ -44,8 +44,8 @@ static const char *name_rows(ka_call *call, const ka_pairing *given, bool is_x, 
   return is_x ? weighed[index] : kj_format(&call->arena, "y%zu", index);
 }
 
-/* Reads the operands of one side, whose rows have a common number. Returns the bytes of a row of
- * all of them. */
+/* Reads the operands of one side, whose rows have a common number. Returns the total size of a row
+ * in all of these operands, in bytes. */
 static uint32_t read_side(ka_pairs *p, const ka_pairing *given, bool is_x)
 {
   ka_call *call = p->call;

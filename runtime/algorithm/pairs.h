@@ -69,9 +69,9 @@ typedef struct ka_pairs {
   ka_rows x[KA_MOST_ROWS], y[KA_MOST_ROWS];
   size_t x_count, y_count;
   const ka_pair_gradient *gradient; /* NULL if the func's values are reduced */
-  uint64_t m, n, total;             /* rows of x, of y in this call, and of all of y */
-  const ka_piece *piece;            /* NULL if the call has all of y */
-  bool is_several, is_tuple;        /* is_tuple: the func returns a tuple */
+  uint64_t m, n, total;      /* numbers of rows: in x, in this call's part of y, and in all of y */
+  const ka_piece *piece;     /* NULL if the call has all of y */
+  bool is_several, is_tuple; /* is_tuple: the func returns a tuple */
   /* finds the k smallest of the only value; 0 means that values are reduced */
   int64_t k;
   ka_pair_value values[KA_MOST_PAIR_RESULTS];
@@ -103,8 +103,8 @@ ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
 /* Returns the options that these calls accept, as flags of ka_option. */
 uint32_t ka_pairs_options(const ka_pairing *given);
 
-/* An array with intermediate results: one for each result, or for the k smallest values one with
- * the values and one with their indices. */
+/* An array with intermediate results. Each result has one such array; the k smallest values have
+ * one array for the values and one for their indices. */
 typedef struct ka_found {
   kjit_type element;
   uint64_t count;
@@ -157,8 +157,8 @@ bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
 const char *ka_pair_row(const ka_pairs *p, const ka_pair_shape *shape, const ka_rows *rows);
 /* Lists the operands with rows of x and y in the order of the func's parameters. */
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
-/* Returns the type of an array of `count` rows: "f32[64, 3]", or "f32[64]" for rows of one number.
- * is_transposed: the rows are the columns of the array. */
+/* Returns the type of an array with `count` rows: "f32[64, 3]", or "f32[64]" if a row is one
+ * number. is_transposed: the rows are the columns of the array. */
 const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
                          bool is_transposed);
 /* Returns the name of the func in the kernel's source. */

@@ -1,11 +1,11 @@
 /* kjit_pairs_gradient: derivatives of a reduction over pairs, computed as reductions over pairs.
  *
- * With cotangents c and r[i] = op over j of f(x[i], y[j]), the derivative by x[i] is the sum over j
- * of c[i] * w(i, j) * df/dx, and the derivative by y[j] is the sum over i of c[i] * w(i, j) *
- * df/dy. The weight w is 1 for add, exp(f - r[i]) for logaddexp, and for max and min 1 for the pair
- * that gives the result, otherwise 0. One pass computes the derivatives by x and by the func's
- * additional arguments, which have a sum for each row of x. Another pass, with x and y exchanged,
- * computes those by y. The func of a pass by x on a GPU:
+ * With cotangents c and r[i] = op over j of f(x[i], y[j]), the derivative with respect to x[i] is
+ * the sum over j of c[i] * w(i, j) * df/dx, and the derivative with respect to y[j] is the sum over
+ * i of c[i] * w(i, j) * df/dy. The weight w is 1 for add, exp(f - r[i]) for logaddexp, and for max
+ * and min 1 for the pair that gives the result, otherwise 0. One pass computes the derivatives by x
+ * and by the func's additional arguments, which have a sum for each row of x. Another pass, with x
+ * and y exchanged, computes those by y. The func of a pass by x on a GPU:
  *
  *     func pair_add(l, j, i, at, xs, cotangentss, y0s, sums_0) @inline {
  *       let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
@@ -281,7 +281,8 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
 
 /* ---- the call ---- */
 
-/* One pass of a call: by x and the func's additional arguments, or by y. */
+/* One pass of a call: derivatives with respect to x and the func's additional arguments, or with
+ * respect to y. */
 typedef struct gradient_pass {
   ka_pair_gradient gradient;
   ka_pairing given;

@@ -1,5 +1,5 @@
 /* Writes the kernels of reductions over pairs. They call lib/library/pairs.kir with generated
- * funcs: those of pairs_rows.c load a thread's rows of x and a block's rows of y, and those of
+ * funcs: funcs from pairs_rows.c load a thread's rows of x and a block's rows of y, and funcs from
  * pairs_values.c (for gradients pairs_gradient.c) combine the values. On a GPU, for the sum of f(x,
  * y0, i, j):
  *

@@ -78,8 +78,7 @@ static bool is_row_major(const ka_matrix *matrix)
   return true;
 }
 
-/* groups: letters of the batch, of the factor's own axis, and of the sum; at most one letter
- * each. */
+/* groups: the letters for the batch, the factor's own axis and the sum; at most one letter each. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix)
 {

@@ -35,7 +35,7 @@ kjit_array *ka_new_zeros(ka_solver *solver, uint64_t count)
   return vector;
 }
 
-/* A copy in which one of the two sides is an operand of the application. */
+/* A copy from or to an operand of the application. */
 typedef struct transfer {
   const char *function, *name;
   const kjit_operand *given;

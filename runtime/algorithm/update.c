@@ -17,7 +17,7 @@ typedef struct update {
   ka_operator operator_;
   const char *atomic;  /* atomic of the library that the device supports for the operator, or NULL
                         * to use compare-and-swap */
-  int64_t length, row; /* number of rows of x, elements of a row */
+  int64_t length, row; /* number of rows in x, number of elements in a row */
   uint64_t n;          /* number of values */
 } update;
 

@@ -1,6 +1,7 @@
 /* A device and its operations. runtime/cuda and runtime/cpu fill in one table of functions for each
- * kind of device. Higher layers call these functions and do not depend on the kind. They attach
- * their own state to a device, with functions for its waits, its reset and its end. */
+ * kind of device. Higher layers call these functions and do not depend on the kind. Other layers
+ * attach their own state to a device, with functions that run when the device is waited for, reset
+ * or destroyed. */
 #ifndef KJ_DEVICE_H
 #define KJ_DEVICE_H
 

@@ -41,8 +41,9 @@ kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_inter
 kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
                                kj_diagnostics *diagnostics, kj_interruptible_launch *launch);
 
-/* Interrupt all launches made so far: those of one word and its listeners, or all on the device.
- * The functions only use atomic accesses and no lock, so signal handlers can call them. */
+/* Interrupt all launches made so far: the launches of one word and its listeners, or all launches
+ * on the device. The functions only use atomic accesses and no lock, so signal handlers can call
+ * them. */
 void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot slot);
 void kj_interrupt_device(kjit_device *device);
 

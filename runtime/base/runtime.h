@@ -97,7 +97,7 @@ typedef struct kj_array_line {
   /* see kj_array_form; 0 if only the slow path can handle the array */
   _Alignas(64) uint64_t form;
   uint64_t place;          /* kj_place of the device when the array was made */
-  uint64_t low, high;      /* byte addresses: the first one, and the one after the last */
+  uint64_t low, high;      /* byte addresses: the first byte, and the byte after the last one */
   int64_t extent;          /* extent of the first dimension */
   kj_last_use *owners_use; /* last use of the memory: `use` of the owner */
   kj_last_use use;         /* last use of the array's own memory */

@@ -54,8 +54,8 @@ kjit_status kj_open_blob(const char *call, const void *blob, size_t size_bytes, 
                          kj_diagnostics *diagnostics, kj_archive **archive);
 /* Opens a file and reads its index. The file and its directory must belong to this user or to root,
  * and no other user may have write permission. is_installed: the file is installed with libkjit, so
- * users who can write to the directory of libkjit may also write to the file. Errors: those of
- * kj_open_blob; IO also if the file cannot be read or is not trusted. */
+ * users who can write to the directory of libkjit may also write to the file. Errors: the errors
+ * from kj_open_blob, and IO if the file cannot be read or is not trusted. */
 kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest build,
                                  kj_diagnostics *diagnostics, kj_archive **archive);
 void kj_close_archives(kj_archive *first);

@@ -4,9 +4,9 @@
  * blocks
  *
  * A block contains several entries, compressed together, because kernels of one family are similar:
- * a block of 256 KiB has two thirds of the size of its entries compressed separately. A longer
- * entry has its own block. The checksum in the header covers the rest of the header and the rows;
- * the row of a block contains the checksum of the compressed block. */
+ * a compressed block of 256 KiB needs only two thirds of the space of separately compressed
+ * entries. A longer entry has its own block. The checksum in the header covers the rest of the
+ * header and the rows; the row of a block contains the checksum of the compressed block. */
 #ifndef KJ_ARCHIVE_FORMAT_H
 #define KJ_ARCHIVE_FORMAT_H
 

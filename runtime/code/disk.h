@@ -33,8 +33,8 @@ struct kj_disk {
   const char *installed_path;
   pthread_mutex_t mutex; /* protects the creation of the fields below */
   _Atomic bool is_identified, knows_math_library, has_opened_installed;
-  struct kj_archive *installed;             /* NULL if there is none, or if it cannot be used */
-  struct kj_archive_writer *made;           /* code of a context with kjit_config.target */
+  struct kj_archive *installed;   /* NULL if no such file exists or if it cannot be used */
+  struct kj_archive_writer *made; /* code of a context with kjit_config.target */
   kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
                                              * library for GPUs */
 };
@@ -47,7 +47,7 @@ kj_digest kj_identify_address(const void *address);
 /* The same for a file that need not be loaded. Returns false if the file cannot be read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
 /* compiler.c: Computes the identity of the compiler that is loaded or would be loaded. Returns
- * false if there is none in its usual place. */
+ * false if no library exists in the usual places. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 /* Fills in build and processor. */
 void kj_identify_disk(kj_disk *disk);
@@ -150,7 +150,7 @@ kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const ch
                            const kj_code *code, kj_diagnostics *diagnostics);
 /* With kjit_config.ptxas and a GPU as target: assembles the PTX of the request and stores the
  * machine code under its own key, unless kj_record_code does not store the PTX. Errors: MEMORY, and
- * those of kj_assemble. */
+ * the errors from kj_assemble. */
 kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_request *request,
                                    const kj_disk_key *key, const kj_code *ptx,
                                    kj_diagnostics *diagnostics);
@@ -164,7 +164,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
 /* Records code that was compiled for a target, and also a version for the same types that needs no
  * facts, because the alignment and overlap of arrays on other machines are unknown. Kernels of
  * algorithms need no second version, because the algorithm determines the facts. key as in
- * kj_record_code. Errors: those of the compiler and of kj_record_machine_code. */
+ * kj_record_code. Errors: the errors from the compiler and from kj_record_machine_code. */
 kjit_status kj_record_target(kj_call *call, const kj_compile_request *request,
                              const kj_disk_key *key, const kj_code *code,
                              kj_diagnostics *diagnostics);
@@ -200,9 +200,9 @@ void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
  * modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
-/* Opens the cache without touching a file. If the configuration disables the cache, or there is no
- * place for it, it has neither store nor directory and only knows the identity of this machine.
- * Returns NULL if out of memory. */
+/* Opens the cache without touching a file. If the configuration disables the cache, or no directory
+ * can be used, the object has neither a store nor a directory, and contains only the identity of
+ * this machine. Returns NULL if out of memory. */
 kj_disk *kj_open_disk(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
 

@@ -133,8 +133,8 @@ static void add_file(kj_digest *sum, const char *path)
   if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
 }
 
-/* Adds all files that match a pattern. Returns false if out of memory or of file descriptors,
- * because the list of files may differ from the compiler's then. */
+/* Adds all files that match a pattern. Returns false if memory or file descriptors are exhausted,
+ * because the list of files can then differ from the compiler's list. */
 static bool add_pattern(kj_digest *sum, const char *pattern)
 {
   kj_paths paths = { 0 };

@@ -3,9 +3,9 @@
  *
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
  * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
- * holds the total size of all entries. No thread waits for the lock under which it is changed: a
- * process that does not get the lock leaves the counting and the removal of old entries to the
- * process that holds the lock. From time to time all entries are counted again. */
+ * holds the total size of all entries. A lock protects this file, and no thread waits for the lock:
+ * a process that does not get the lock leaves the counting and the removal of old entries to the
+ * process that holds it. From time to time all entries are counted again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,8 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->store = config->cache_store;
   disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
-  /* an application that disables the disk cache wants only code that is compiled in this process */
+  /* an application that disables the disk cache must receive only code that is compiled in this
+   * process */
   bool is_off = config->cache_directory && !*config->cache_directory && !config->cache_store;
   disk->installed_path = is_off && !config->shipped_cache ? "" : config->shipped_cache;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;

@@ -6,8 +6,9 @@
 /* A partially evaluated value.
  *
  * A value computed from untyped numbers and literals is open: it takes the type of the other
- * operand, and its operands are computed in this type, as inference passes a type down a weak
- * expression. An open value has only a weak type and is evaluated again when its type is known. */
+ * operand. Its own operands are then computed in this type, in the same way as inference passes a
+ * type down a weak expression. An open value has only a weak type and is evaluated again when its
+ * type is known. */
 typedef struct known {
   ki_value value;
   bool is_constant; /* computed from literals, constants and const parameters only */

@@ -1,9 +1,9 @@
 /* The files that CUDA C includes. The key of the disk cache contains a digest of them, so that
  * stored code is not used after a file has changed.
  *
- * kjit does not preprocess the text. It follows every #include in it, also in comments and in
- * branches that are not taken, to every folder in which NVRTC may search. The digest may therefore
- * change without need, but it always changes if a file that NVRTC reads has changed. Headers of the
+ * kjit does not preprocess the text. It follows every #include in the source, also in comments and
+ * in untaken branches, to every folder in which NVRTC may search. The digest may therefore change
+ * without need, but it always changes if a file that NVRTC reads has changed. Headers of the
  * toolkit are identified by their path, size and time, and are not followed. */
 #include <errno.h>
 #include <fcntl.h>
@@ -114,9 +114,9 @@ static bool try_folders(scan *s, const path_list *folders, const char *name, siz
   return is_there;
 }
 
-/* Finds an included file in all folders. The file that NVRTC would choose is among those that are
- * found. A file that does not exist is a part of the digest, too: it may be built into NVRTC, or
- * belong to a branch that is not taken. */
+/* Finds an included file in all folders. The files that this search finds include the file that
+ * NVRTC would choose. A file that does not exist is a part of the digest, too: it may be built into
+ * NVRTC, or belong to a branch that is not taken. */
 static void find_file(scan *s, const char *includer, const char *name, size_t length)
 {
   const char *slash = strrchr(includer, '/');

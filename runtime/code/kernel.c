@@ -227,8 +227,8 @@ static void free_kernel(kjit_kernel *kernel)
   free(kernel);
 }
 
-/* Returns whether a shared array has extents that a launch evaluates. Which of them the code uses
- * is known after its compilation. */
+/* Returns whether a shared array has extents that a launch evaluates. Only the compilation of the
+ * code determines which of them it uses. */
 static bool has_extents(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_SHARED && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY &&
@@ -316,8 +316,8 @@ static kernel_set *get_set(kjit_module *module)
   return set;
 }
 
-/* Returns the kernel object. If two threads create one at the same time, the second one is
- * discarded. */
+/* Returns the kernel object. If two threads create such an object at the same time, the second one
+ * is discarded. */
 static kjit_kernel *get_kernel(kjit_module *module, kernel_set *set, size_t index)
 {
   kjit_kernel *known = atomic_load_explicit(&set->items[index], memory_order_acquire);

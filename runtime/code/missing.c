@@ -8,8 +8,8 @@
 
 /* ---- parts of keys ---- */
 
-/* A part of a key that an application can influence. Its text is the rest of its line; the text of
- * the module is the rest of the key. */
+/* A part of a key that an application can influence. A part's text is the rest of its line. The
+ * module's text is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
   /* texts before and after the text of the entry's part; NULL means that the part's text is not

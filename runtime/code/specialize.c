@@ -72,8 +72,8 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
   };
 }
 
-/* Completes the kernel's module: parses what was not parsed yet and links it. The linked module is
- * needed only during compilation. */
+/* Completes the kernel's module: parses and links the declarations that were not parsed yet. The
+ * linked module is needed only during compilation. */
 static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *request,
                                kj_diagnostics *diagnostics, kjit_module **linked)
 {

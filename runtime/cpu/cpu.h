@@ -27,8 +27,8 @@ void kj_close_workers(void);
  * because of kj_leave_work. Returns when all started bodies have returned. count is 2 to
  * KJ_MOST_WORKERS. Any number of threads may call this at once. The caller holds no lock. */
 void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data);
-/* A body with an index other than 0 calls this regularly. If the result is true, too many threads
- * run and the body has to return soon. */
+/* A call of body with an index other than 0 calls this function regularly. If the result is true,
+ * too many threads run and the body has to return soon. */
 bool kj_leave_work(void);
 
 /* ---- spread.c: how many threads to use for a launch ---- */
@@ -46,7 +46,7 @@ typedef struct kj_spread {
   uint32_t workers, class;
   kj_width width;
   bool is_timed;   /* the caller has to call kj_note_time */
-  bool is_trial;   /* measures a width other than the best known one */
+  bool is_trial;   /* whether the launch measures a width other than the best known width */
   bool has_lead;   /* one thread first runs kj_count_lead blocks, and then kj_follow_lead decides */
   double alone_ns; /* estimated time of one thread, or 0 if unknown */
 } kj_spread;

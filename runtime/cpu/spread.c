@@ -7,8 +7,8 @@
  * for contention between workers, memory bandwidth and other processes on the cores, and they
  * follow changes. Each width is first measured a few times and later tried again from time to time.
  *
- * A stored time follows the median of the measurements, because on a busy machine single launches
- * can take a thousand times longer than usual. */
+ * A stored time is a running estimate of the median, because on a busy machine single launches can
+ * take a thousand times longer than usual. */
 #include "cpu/cpu.h"
 
 #include <math.h>
@@ -123,8 +123,8 @@ static bool is_varied(const kj_cpu_cost *cost)
   return atomic_load_explicit(&cost->surprises, memory_order_relaxed) >= 2 * SURPRISE;
 }
 
-/* Returns a width other than `best` if it is time to try one, and otherwise NONE. One thread is
- * tried often at first, because its first measurements may be bad. */
+/* Returns a width other than `best` if it is time to measure one again, and otherwise NONE. One
+ * thread is tried often at first, because its first measurements may be bad. */
 enum { NONE = KJ_WIDTHS };
 static kj_width take_turn(kj_cost_of_size *of, kj_width best)
 {
@@ -138,8 +138,8 @@ static kj_width take_turn(kj_cost_of_size *of, kj_width best)
   return (kj_width)((best + 1 + turn % (KJ_WIDTHS - 1)) % KJ_WIDTHS);
 }
 
-/* Returns whether a width that is not measured yet, or not the best one, may be tried. One thread
- * is tried only for short launches, or for somewhat longer ones if is_turn is set. */
+/* Returns whether a width that is not measured yet, or not the best one, may be tried. Only short
+ * launches, or if is_turn is set somewhat longer launches, are measured on one thread. */
 static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
                             bool is_turn)
 {

@@ -1,5 +1,5 @@
 /* Linking: PTX, and the code that the application has bound to its extern funcs, to machine code.
- * The driver links; nvJitLink links what the driver does not take. */
+ * The driver links the code; nvJitLink links code that the driver does not accept. */
 #include <stdlib.h>
 #include <string.h>
 

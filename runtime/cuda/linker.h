@@ -40,8 +40,9 @@ kjit_status kj_find_toolkit_entry(void *handle, const kj_toolkit_library *librar
 kjit_status kj_compile_cuda_c(const kj_link_target *target, const kj_link_input *input,
                               kj_diagnostics *diagnostics, char **ptx, size_t *size_bytes);
 
-/* Appends what identifies NVRTC and its headers, one on each line: the folders of the toolkit's
- * headers, then NVRTC's file with its size and time. Returns false if there is no NVRTC. */
+/* Appends the identity of NVRTC and its headers, with one item on each line: the folders of the
+ * toolkit's headers, then NVRTC's file with its size and time. Returns false if there is no NVRTC.
+ * */
 bool kj_list_toolkit_headers(int driver_version, kj_buffer *folders);
 
 /* Makes a cubin of inputs that are not CUDA C. Errors: NO_COMPILER; COMPILE with nvJitLink's log;

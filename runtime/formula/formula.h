@@ -108,7 +108,7 @@ const char *kf_type_name(const kf_writer *w, const kf_value *value);
 /* Returns the type in which two numbers are combined, as in NumPy and numexpr, at least i32.
  * Returns KJIT_ANY if the values have no common type. */
 kjit_type kf_find_common_type(const kf_value *x, const kf_value *y);
-/* Returns the type of a value that is one of two values, such as the result of `where`. Small
+/* Returns the type of a value that is chosen from two values, such as the result of `where`. Small
  * integers and bools of the same type keep it. */
 kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y);
 /* Returns the type of a value without another operand; for a literal i64 or f64. */
@@ -132,7 +132,7 @@ kf_value kf_bool(bool value);
 bool kf_read_date_flags(uint32_t flags, kf_kind *kind, kf_unit *unit);
 uint32_t kf_date_flags(const kf_value *value);
 const char *kf_date_name(const kf_writer *w, const kf_value *value);
-/* Applies an operator to values of which at least one is a timestamp, duration or string. */
+/* Applies an operator to values that include a timestamp, duration or string. */
 kf_value kf_apply_dates(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
 kf_value kf_negate_date(kf_writer *w, kf_value x, kj_location location);
 /* Converts the values to i64 in their finest unit and returns this unit. Nulls stay. */
@@ -143,7 +143,7 @@ kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location 
 
 /* ---- texts.c ---- */
 
-/* Applies an operator to values of which one is a column of texts. */
+/* Applies an operator to values that include a column of texts. */
 kf_value kf_apply_texts(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
 /* The functions of texts, by their name: x is a column of texts, y a literal. */
 kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
@@ -152,7 +152,7 @@ kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
 kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_t count,
                        kj_location location);
 
-/* Whether values, of which one is a text, are all texts or null. */
+/* Whether all values are texts or null, if one of them is a text. */
 bool kf_are_texts(const kf_value *items, size_t count);
 /* Converts texts to indices of type i32 into one dictionary, and describes it in *all. Nulls
  * stay. */

@@ -207,8 +207,9 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
 }
 
 /* After sealing, the last launched specializations may have none of the signatures, so they are
- * forgotten and later launches search again. A concurrent launch either sees that the kernel is
- * sealed after it has stored its specialization, or stores it before it is forgotten here. */
+ * forgotten and later launches search again. A concurrent launch stores its specialization either
+ * before this code discards the stored ones, or after it; in the second case it then sees that the
+ * kernel is sealed. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

@@ -1,7 +1,7 @@
 /* Prepared launches keep the arguments of a launch, and the specialization, grid and parameter
  * block made from them. Replacing a run-time scalar that no extent depends on writes the value to
- * the parameter block. Replacing any other argument makes the next run check all facts again, which
- * finds the same specialization or another one. */
+ * the parameter block. After any other argument is replaced, the next run checks all facts again
+ * and may find another specialization. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ typedef struct ready_launch {
   _Alignas(64) bool is_ready; /* the parameter block and the shape belong to the current
                                * arguments */
   uint32_t forks, generation; /* generation of the device when the arguments were checked */
-  kj_stream_id noted;         /* the stream for which the use of the arrays is noted, or NONE */
+  kj_stream_id noted; /* the stream for which the uses of the arrays are recorded, or NONE */
   kjit_specialization *specialization;
   ki_launch_counter *launches;
   kj_known_shape shape;

@@ -1,9 +1,9 @@
 /* Copies elements between any two memories and with any strides.
  *
  * Both sides are simplified to as few dimensions as possible (kj_simplify_views). The device copies
- * contiguous elements and long rows. Non-contiguous elements on the host are copied through host
- * memory in the device's order, and those on a device by a kernel of kjit's library; if the other
- * side is elsewhere, through device memory of the pool. */
+ * contiguous elements and long rows. Non-contiguous host elements are first copied to host memory
+ * in the device's order. A kernel of kjit's library copies non-contiguous device elements; if the
+ * other side is not on this device, it copies through device memory from the pool. */
 #include "memory/array.h"
 #include "stream/stream.h"
 

@@ -326,8 +326,8 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
 }
 
 /* Lets `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
- * already waits for its work. If the use is by another thread's per-thread stream, the default
- * stream first needs work of its own: it waits for one of its own events. */
+ * already waits for its work. If another thread's per-thread stream uses the memory, the default
+ * stream first needs work of its own, so it waits for one of its own events. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {

@@ -1,5 +1,5 @@
-/* Order between streams: which streams are alive, how a stream waits for others, and which work the
- * host has waited for. */
+/* Order between streams: the live streams, how a stream waits for other streams, and the work that
+ * the host has waited for. */
 #ifndef KJ_ORDER_H
 #define KJ_ORDER_H
 
@@ -40,7 +40,7 @@ kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
 /* Assigns the stream its number and lists it. */
 void kj_add_stream(kjit_stream *stream);
-/* What is known about the work of a destroyed stream, see kj_forget_stream. */
+/* The state of a destroyed stream's work, see kj_forget_stream. */
 typedef enum kj_stream_end {
   KJ_STREAM_PASSED,  /* the host has waited for it */
   KJ_STREAM_ORDERED, /* the default stream waits for it */

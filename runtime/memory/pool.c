@@ -34,7 +34,7 @@ static size_t round_size(size_t size_bytes)
   return size_bytes ? (size_bytes + step - 1) / step * step : step;
 }
 
-/* Returns the size class: the largest one that does not exceed the size. Each power of two has
+/* Returns the largest size class that does not exceed the size. Each power of two has
  * eight classes. */
 static uint32_t class_of(size_t size_bytes)
 {
@@ -255,9 +255,9 @@ static const kj_block_kind hosts_kind = { .is_in_order = true,
 
 /* ---- release ---- */
 
-/* Reduces the uses of a block to those that its kind allows: none, or the use by its own stream.
- * This stream exists if it existed when the block was taken and the device has lost no stream
- * since. */
+/* Orders the uses of a block so that only uses remain that its kind allows: no use, or the use by
+ * its own stream. This stream exists if it existed when the block was taken and the device has lost
+ * no stream since. */
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;

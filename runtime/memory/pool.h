@@ -53,7 +53,7 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics);
 kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
                           kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
 /* Returns a block of the device's pool that was released with this nonzero content number and is
- * not part of a captured graph. Returns NULL if there is none that may be used now. */
+ * not part of a captured graph. Returns NULL if no cached block may be used now. */
 kjit_status kj_take_content(kjit_device *device, uint64_t content, size_t size_bytes,
                             kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
 /* Allocates memory that is returned to the device, not to a pool, when it is freed. Same errors as

@@ -12,8 +12,8 @@
 /* ---- the queue ---- */
 
 /* Lines stay in order because only one thread delivers at a time. Other threads add their lines to
- * the queue and do not wait, because they may hold a lock of the application that on_print
- * takes. */
+ * the queue and do not wait, because on_print may take a lock of the application that such a thread
+ * holds. */
 static void queue_lines(kj_runtime *runtime, kj_buffer *text)
 {
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);

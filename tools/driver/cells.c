@@ -54,7 +54,7 @@ static const char *count_separators(const char *at, const char *end, const char 
   return at < end ? at + 1 : end;
 }
 
-/* Chooses the separator that occurs equally often in the first two rows, or else one that occurs in
+/* Chooses a separator that occurs equally often in the first two rows, or otherwise a separator in
  * the first row. */
 static char find_separator(const char *text, const char *end)
 {

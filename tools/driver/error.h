@@ -1,5 +1,4 @@
-/* Errors of the tools: a message that tells what was expected and what was found, and an exit
- * status. */
+/* Errors of the tools: a message with the expected and the given value, and an exit status. */
 #ifndef TOOL_ERROR_H
 #define TOOL_ERROR_H
 
@@ -23,7 +22,7 @@ typedef struct tool_error {
   char *text; /* NULL if there is no error; may have several lines; no newline at the end */
 } tool_error;
 
-/* Records an error, unless one is recorded already, because the first one is the cause. Returns
+/* Records an error. A later error is ignored, because the first error is the cause. Returns
  * false, so that callers can write `return tool_fail(...)`. */
 __attribute__((format(printf, 3, 4))) bool tool_fail(tool_error *error, tool_exit exit_status,
                                                      const char *format, ...);

@@ -115,8 +115,8 @@ static char *shown_name(const char *name)
 }
 
 typedef struct found {
-  uint64_t arrays, named, usual; /* numbers of all arrays, of arrays with the name, and of arrays
-                                  * with the usual name */
+  uint64_t arrays, named, usual; /* the number of all arrays, of arrays with the requested name, and
+                                    of arrays with the usual name */
   unz64_file_pos first, at_named, at_usual;
   char names[MOST_LISTED_BYTES + 8];
   bool is_cut; /* the list does not contain all names */

@@ -118,7 +118,7 @@ typedef struct table {
   size_t chosen; /* index of the requested column */
   uint64_t first_line;
   value *values;  /* values of all rows; owned */
-  uint8_t *nulls; /* 1 for each empty value; NULL if there is none so far */
+  uint8_t *nulls; /* 1 for each empty value; NULL until the first empty value */
   size_t count, capacity, null_count;
   value_kind kind;
   bool has_negative;

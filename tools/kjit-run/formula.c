@@ -36,7 +36,7 @@ static bool is_column(const tool_argument *argument)
 }
 
 /* Adds a note about arguments that are not columns, because the library's message only says that
- * there is no such column. */
+ * the column does not exist. */
 static void note_others(const run_maker *m)
 {
   char *list = tool_copy_text("", 0), *text = m->error->text;

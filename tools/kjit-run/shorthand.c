@@ -1,4 +1,4 @@
-/* Names of functions in NumPy and pandas: which --call computes them, or advice what to write
+/* Names of functions in NumPy and pandas: the --call that computes them, or advice on what to write
  * instead. */
 #include "algorithms.h"
 

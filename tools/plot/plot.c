@@ -221,8 +221,8 @@ static ticks find_decimal_ticks(const axis *a)
   return t;
 }
 
-/* Adds ticks at multiples of 1, 2 or 5 times a power of ten, for an axis that is a part of a
- * decade. There are fewer ticks if the labels have many digits. */
+/* Adds ticks at multiples of 1, 2 or 5 times a power of ten, for an axis that covers only a part of
+ * a decade. There are fewer ticks if the labels have many digits. */
 static ticks find_linear_ticks(const axis *a)
 {
   enum { MANY_DIGITS = 5 };

@@ -88,8 +88,8 @@ void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context);
 /* ---- cpu_speculate.c ---- */
 
 typedef struct kl_speculation {
-  /* memory: the number of the first iteration with a zero divisor; whether the current iteration
-   * has one */
+  /* memory: the index of the first iteration with a zero divisor; whether the current iteration has
+   * a zero divisor */
   LLVMValueRef first, bad;
   LLVMTypeRef type; /* type of the counter */
 } kl_speculation;

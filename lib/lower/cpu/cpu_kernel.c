@@ -58,9 +58,9 @@ static uint64_t offset_of(const kt_var *var)
   return (uint64_t)(uintptr_t)var->lowered - 1;
 }
 
-/* Returns whether local arrays that are not slots lie in scratch memory. Watched ones do, because
- * the watch finds memory by its offset there. Arrays of recursive functions cannot, since several
- * calls may be active at once. */
+/* Returns whether local arrays that are not slots lie in scratch memory. Watched arrays do, because
+ * the watch identifies memory by its offset in the scratch memory. Arrays of recursive functions
+ * cannot, since several calls may be active at once. */
 static bool is_kept_in_scratch(kl_lowering *l, const kt_instance *instance)
 {
   return kl_is_watched(l) && !kl_is_recursive(l, instance);

@@ -3,10 +3,10 @@
  *
  * An iteration records whether a divisor was 0, and then does not store. The loop computes the
  * number of the first such iteration as a minimum, which is vectorized as well. After the loop,
- * this iteration runs again with its checks. It has had no effect, and no other iteration writes
- * memory, variables or thread-local arrays that its checks read, so it fails at the same place as
- * without speculation. Later iterations have been executed, as other threads of a GPU would have
- * been.
+ * this iteration runs again with its checks. The iteration has had no effect, and no other
+ * iteration writes memory, variables or thread-local arrays that its checks read, so the iteration
+ * fails at the same point as without speculation. Later iterations have been executed, as other
+ * threads of a GPU would have been.
  *
  * The program must never observe a value computed from a quotient with a zero divisor. Such a value
  * may therefore not decide what is loaded, or how long a loop runs. The same holds for values

@@ -2,11 +2,11 @@
  *
  * A thread loop is a nest over z, y and x with constant trip counts, with x innermost and
  * consecutive, so that LLVM's vectorizer accepts it. It must not be unrolled before, and between
- * two barriers no thread may read memory that another thread writes. Accesses for which this is
- * known carry the id of a parallel loop (kl_annotate_access). Memory that iterations share has no
- * such annotation: local arrays of one region, shared memory that atomics change by plain loads and
- * stores, and every access that is not marked. Lowering only proposes that the loop is parallel;
- * target/host_parallel.c decides. */
+ * two barriers no thread may read memory that another thread writes. Accesses that are known to be
+ * independent carry the id of a parallel loop (kl_annotate_access). Memory that iterations share
+ * has no such annotation: local arrays of one region, shared memory that atomics change by plain
+ * loads and stores, and every access that is not marked. Lowering only proposes that the loop is
+ * parallel; target/host_parallel.c decides. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"

@@ -400,8 +400,9 @@ static int take_foreign(context_object *context, PyObject *object, binding_argum
   return 0;
 }
 
-/* Returns whether the current exception is KeyboardInterrupt, SystemExit or another one that is no
- * Exception. Another conversion of the object must not replace such an exception. */
+/* Returns whether the current exception is KeyboardInterrupt, SystemExit or another exception that
+ * does not derive from Exception. Another conversion of the object must not replace such an
+ * exception. */
 static int ends_program(void)
 {
   return PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);

@@ -71,7 +71,7 @@ const kjit_tensor *binding_get_tensor(PyObject *object)
 }
 
 /* The class kjit.dtypes.DType; its subclass for the objects that Array.dtype returns; and these
- * objects, each created when it is first needed. */
+ * objects, which are created at their first use. */
 static PyObject *dtype_class, *element_dtype_class, *scalar_dtypes[KJIT_SCALAR_COUNT];
 
 static int is_dtype_object(PyObject *object)

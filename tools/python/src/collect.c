@@ -9,9 +9,9 @@ static int64_t count_elements(const kjit_tensor *tensor)
 }
 
 /* Returns whether an operand is computed before the array instead of inside its kernel. This holds
- * if a thread is computing it; if it was a part of another kernel before and is still referenced,
- * so that it may be needed again; or if it has fewer elements than the array, because each element
- * would be computed repeatedly. */
+ * in three cases: a thread is computing the operand; the operand was a part of an earlier kernel
+ * and is still referenced, so it may be needed again; or it has fewer elements than the array, so
+ * each element would be computed repeatedly. */
 static int is_computed_apart(const array_object *operand, const array_object *array)
 {
   const binding_pending *pending = operand->pending;

@@ -2,8 +2,8 @@
  * arrays. */
 #include "binding.h"
 
-/* Returns a wrapped stream from the cache, or a new one, which is cached if its library never
- * destroys its streams. */
+/* Returns a wrapped stream from the cache, or wraps the stream and caches the wrapper if the
+ * library never destroys its streams. */
 static kjit_status follow(context_object *context, const binding_producer *producer,
                           kjit_stream **stream, int *is_own)
 {

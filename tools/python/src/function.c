@@ -13,7 +13,7 @@ static PyTypeObject *function_type;
 /* Maximum size of a result: the language has tuples of up to 1024 numbers. */
 #define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
-/* Number of argument types of a func that are told apart from new ones without a call of Python. */
+/* Number of known argument types of a func, which calls recognize without running Python code. */
 #define MOST_NOTED 32
 
 typedef struct function_object {

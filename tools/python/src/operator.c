@@ -206,7 +206,7 @@ static PyObject *collect(PyObject *module, PyObject *object)
   return array->pending ? expression_describe(&e) : Py_NewRef(Py_None);
 }
 
-/* mark_parts(array): marks that the expression was computed as part of another one. */
+/* mark_parts(array): marks that the expression was computed as part of another expression. */
 static void mark_parts(array_object *array)
 {
   binding_pending *pending = array->pending;
