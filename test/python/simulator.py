@@ -271,6 +271,26 @@ def spinning(r):
         r[1] = 1
 
 @cuda.jit
+def some_wait(r):
+    i = cuda.grid(1)
+    if i % 3 == 1:
+        return
+    if i % 3 == 0:
+        cuda.syncthreads()
+    k = 0
+    while k < 200:  # other threads run meanwhile
+        k += 1
+    r[i] = 100 * (cuda.blockIdx.x + 1) + cuda.threadIdx.x if cuda.laneid == cuda.threadIdx.x else -1
+
+number = 5
+
+@cuda.jit
+def captured(r):
+    match int(r[0]):
+        case number:
+            r[1] = number + 2 * 3
+
+@cuda.jit
 def whole_grid(r):
     i = cuda.grid(1)
     r[i] = i
@@ -375,6 +395,13 @@ def main(name):
         placed[1, 1](r, part)
         print(r.tolist(), cuda.device_array(3, POINT).dtype)
         return
+    if name == "captured":
+        from kjit import _kjit
+        kjit.keep_sources()
+        r, kept = np.array([3, 0]), len(_kjit.recorded_sources())
+        captured[1, 1](r)
+        print(r.tolist(), len(_kjit.recorded_sources()) - kept)
+        return
     if name == "waits":
         r = np.zeros(2, np.int64)
         spinning[1, 2](r)
@@ -382,7 +409,9 @@ def main(name):
         whole_grid[2, 4](g)
         s = np.zeros(8)
         own_shared[1, 8, 0, 32](s)
-        print(r.tolist(), g.tolist(), s.tolist())
+        w = np.zeros(16, np.int64)
+        some_wait[2, 8](w)
+        print(r.tolist(), g.tolist(), s.tolist(), w.tolist())
         return
     try:
         kernel = cuda.jit(dividing.py_func, debug=True, opt=False) if name == "dividing" else globals()[name]
@@ -424,7 +453,10 @@ def check_kernels():
     expect("without greenlet", found, "ImportError: the simulator of kjit.cuda needs the package greenlet: pip install greenlet")
     found = run_kernels("waiting")
     expect("threads that wait forever", found, "Deadlock", "thread (0, 0, 0) at", "in syncthreads(); thread (5, 0, 0) at", "in syncwarp()")
-    expect("threads that wait", run_kernels("waits"), "[7, 1] [400, 501, 602, 703, 4, 105, 206, 307] [15.0, 14.0, 13.0, 12.0, 11.0, 10.0, 9.0, 8.0]")
+    expect("threads that wait", run_kernels("waits"), "[7, 1] [400, 501, 602, 703, 4, 105, 206, 307] [15.0, 14.0, 13.0, 12.0, 11.0, 10.0, 9.0, 8.0] "
+           "[100, 0, 102, 103, 0, 105, 106, 0, 200, 201, 0, 203, 204, 0, 206, 207]")
+    # A name that a pattern captures is not the global of this name. The rewritten function does not take the place of a kept source.
+    expect("captured name", run_kernels("captured"), "[3, 9] 0\n")
 
 
 def main():

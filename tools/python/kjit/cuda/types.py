@@ -567,8 +567,21 @@ def of_text(text):
     return {"void": void, "bf16": bfloat16}.get(text) or BY_TEXT.get(text)
 
 
+_known_dtypes: dict = {}
+
+
 def from_dtype(dtype):
     """Returns the type for a NumPy dtype. Raises NotImplementedError if kjit.cuda has no such type."""
+    try:
+        return _known_dtypes[dtype]
+    except (KeyError, TypeError):
+        found = _of_dtype(dtype)
+    if getattr(dtype, "isbuiltin", 0) == 1:  # a dtype of NumPy's own
+        _known_dtypes[dtype] = found
+    return found
+
+
+def _of_dtype(dtype):
     if getattr(dtype, "names", None):
         return Record(dtype)
     if getattr(dtype, "kind", None) in ("M", "m"):

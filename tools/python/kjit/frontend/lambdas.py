@@ -20,11 +20,17 @@ def recompile(source, code):
     """Compiles a string or tree with the compiler flags of `code`. Returns None if it cannot be
     compiled."""
     mode = "eval" if isinstance(source, ast.Expression) else "single" if isinstance(source, ast.Interactive) else "exec"
-    _kjit.set_deaf(True)
     try:
-        return compile(source, code.co_filename, mode, code.co_flags & __future__.annotations.compiler_flag, True)
+        return compile_own(source, code.co_filename, mode, code.co_flags & __future__.annotations.compiler_flag)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
+
+
+def compile_own(source, file, mode="exec", flags=0):
+    """Compiles a string or tree of kjit's, which is not kept with the program's strings and trees."""
+    _kjit.set_deaf(True)
+    try:
+        return compile(source, file, mode, flags, True)
     finally:
         _kjit.set_deaf(False)
 

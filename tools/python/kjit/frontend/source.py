@@ -2,6 +2,7 @@
 it."""
 
 import ast
+import collections
 import os
 import sys
 import types
@@ -13,13 +14,32 @@ from . import lambdas
 _sources: dict[str, object] = {}  # by file
 
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _first_line(node):
+    return min((node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))))
+
+
+def _nodes_at(tree, line):
+    """Yields nodes in the order of ast.walk, without statements that do not contain the line, nor
+    their parts. A file can have thousands of them."""
+    nodes = collections.deque([tree])
+    while nodes:
+        node = nodes.popleft()
+        yield node
+        for part in ast.iter_child_nodes(node):
+            if not isinstance(part, ast.stmt) or _first_line(part) <= line <= part.end_lineno:
+                nodes.append(part)
+
+
 class Source:
     """The source of a file. is_fixed: it came with an unpickled function. tree: the syntax tree,
     for code that was compiled from a tree and never had text."""
 
     def __init__(self, file, lines, is_fixed=False, tree=None):
         self.file, self.lines, self.is_fixed, self.is_tree = file, lines, is_fixed, tree is not None
-        self._tree, self._functions = tree, None
+        self._tree, self._functions = tree, {}
 
     @property
     def tree(self):
@@ -30,13 +50,12 @@ class Source:
     def functions_at(self, line):
         """Returns the functions and lambda expressions of the tree that begin on a line, in the order
         of ast.walk. A function with decorators begins at the first decorator."""
-        if self._functions is None:
-            self._functions = {}
-            for node in ast.walk(self.tree):
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-                    self._functions.setdefault(first, []).append(node)
-        return self._functions.get(line, [])
+        found = self._functions.get(line)
+        if found is None:
+            # the lines of a tree that the program made may be any numbers
+            nodes = ast.walk(self.tree) if self.is_tree else _nodes_at(self.tree, line)
+            found = self._functions[line] = [n for n in nodes if isinstance(n, _FUNCTIONS) and _first_line(n) == line]
+        return found
 
     def quote(self, line):
         return self.lines[line - 1].rstrip("\n") if 0 < line <= len(self.lines) else None

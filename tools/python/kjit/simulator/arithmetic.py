@@ -7,12 +7,9 @@ import numpy
 
 _INT64, _UINT64, _FLOAT64 = numpy.int64, numpy.uint64, numpy.float64
 _BOOLS = (bool, numpy.bool_)
+_LOWEST = numpy.iinfo(_INT64).min
 # Python's own numbers come from len(), shapes and enumerations.
 _OF_PYTHON = {int: _INT64, float: _FLOAT64, complex: numpy.complex128, bool: numpy.bool_}
-
-
-def _as_is(value):
-    return value
 
 
 def _kind(type_):
@@ -49,32 +46,12 @@ def _conversion(type_, wanted):
     return (lambda value: value.astype(wanted)) if is_other_sign else wanted
 
 
-class _Rule:
-    """The conversions that an operator applies to operands of two types: a pair of functions,
-    stored by the pair of types."""
-
-    def __init__(self, common):
-        self._common, self._known = common, {}
-
-    def __call__(self, a, b):
-        pair = type(a), type(b)
-        found = self._known.get(pair)
-        if found is None:
-            found = self._known[pair] = self._find(*pair)
-        return found
-
-    def _find(self, a, b):
-        if _kind(a) is None or _kind(b) is None:
-            return _as_is, _as_is  # arrays, dates, records and strings are not converted
-        common = self._common(a, b)
-        return _conversion(a, common), _conversion(b, common)
+def _quotients(a, b):
+    return _FLOAT64 if set(_kind(a) + _kind(b)) <= set("bui") else _common(a, b)
 
 
-_LOWEST = numpy.iinfo(numpy.int64).min
-_arithmetic = _Rule(_common)
-_quotient = _Rule(lambda a, b: _FLOAT64 if set(_kind(a) + _kind(b)) <= set("bui") else _common(a, b))
-_bitwise = _Rule(_bits)
-_shift = _Rule(lambda a, b: _integer(a))
+def _shifts(a, b):
+    return _integer(a)
 
 
 def _powers(a, b):
@@ -83,13 +60,26 @@ def _powers(a, b):
     return numpy.float32 if is_single else _common(a, b)
 
 
-_power = _Rule(_powers)
+def _for_types(rule, function, a, b):
+    """Returns the function that applies an operator to operands of two types. rule: returns the type in
+    which numbers are computed."""
+    if _kind(a) is None or _kind(b) is None:
+        return function  # arrays, dates, records and strings are not converted
+    common = rule(a, b)
+    if a is b is common:
+        return function
+    convert_a, convert_b = _conversion(a, common), _conversion(b, common)
+    return lambda x, y: function(convert_a(x), convert_b(y))
 
 
 def _with(rule, function):
+    known = {}  # by the types of the operands
+
     def apply(a, b):
-        convert_a, convert_b = rule(a, b)
-        return function(convert_a(a), convert_b(b))
+        found = known.get((type(a), type(b)))
+        if found is None:
+            found = known[type(a), type(b)] = _for_types(rule, function, type(a), type(b))
+        return found(a, b)
 
     return apply
 
@@ -110,18 +100,18 @@ def _as_number(value):
 
 
 BINARY = {
-    "Add": _with(_arithmetic, operator.add),
-    "Sub": _with(_arithmetic, operator.sub),
-    "Mult": _with(_arithmetic, operator.mul),
-    "Div": _with(_quotient, operator.truediv),
-    "FloorDiv": _with(_arithmetic, _floor_quotient),
-    "Mod": _with(_arithmetic, operator.mod),
-    "Pow": _with(_power, _power_of_numbers),
-    "BitAnd": _with(_bitwise, operator.and_),
-    "BitOr": _with(_bitwise, operator.or_),
-    "BitXor": _with(_bitwise, operator.xor),
-    "LShift": _with(_shift, operator.lshift),
-    "RShift": _with(_shift, operator.rshift),
+    "Add": _with(_common, operator.add),
+    "Sub": _with(_common, operator.sub),
+    "Mult": _with(_common, operator.mul),
+    "Div": _with(_quotients, operator.truediv),
+    "FloorDiv": _with(_common, _floor_quotient),
+    "Mod": _with(_common, operator.mod),
+    "Pow": _with(_powers, _power_of_numbers),
+    "BitAnd": _with(_bits, operator.and_),
+    "BitOr": _with(_bits, operator.or_),
+    "BitXor": _with(_bits, operator.xor),
+    "LShift": _with(_shifts, operator.lshift),
+    "RShift": _with(_shifts, operator.rshift),
     "MatMult": operator.matmul,
 }
 

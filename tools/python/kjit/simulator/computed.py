@@ -32,7 +32,14 @@ class _Code(_functions._Compiled, _kjit.Function):
 
     def __init__(self, function, is_debug):
         checks = ["assert", "division"] if is_debug else ["assert"]
+        self._kept = None
         self._prepare(function, {"numba": True, "strict": True, "checks": checks})
+
+    def _module(self):
+        """Returns (module, name in the module), made once, because nothing replaces a constant of it."""
+        if self._kept is None:
+            self._kept = super()._module()
+        return self._kept
 
     def _load(self):
         """For the extension, like kjit.Function._load."""

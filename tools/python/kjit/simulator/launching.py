@@ -122,7 +122,7 @@ class Configured:
             raise configurations.is_no_kernel(self.dispatcher)
         self._check_extents()
         function, rewritten = self.dispatcher.py_func, self._rewritten()
-        args, keywords = rewriting.check_parameters(function, rewritten.signature_of(function), args, keywords)
+        args, keywords = rewritten.order(function, args, keywords)
         if self.dispatcher._is_fixed and not keywords:
             args = fitting.fit(self.dispatcher._signatures, function, args)
         _check_homes(function, args, getattr(self.stream, "_own", None))

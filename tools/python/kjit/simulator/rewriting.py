@@ -3,6 +3,7 @@ program's file, so that debuggers show its lines."""
 
 import ast
 import builtins
+import contextlib
 import inspect
 import types
 
@@ -10,42 +11,43 @@ import numpy
 
 
 from .. import _errors, dtypes
-from ..frontend import source
+from ..frontend import lambdas, source
 from ..frontend import words as language
 from . import arithmetic, debugging, words
 
 _PREFIX = "__kjit_"
 
 
-def _copied(node, nodes):
-    """Returns a copy of a syntax tree, which copy.deepcopy makes more slowly, and appends the original
-    nodes to the list `nodes`."""
-    nodes.append(node)
+def _local_names(code):
+    """Returns the local names of a function and of the functions inside it."""
+    names = {*code.co_varnames, *code.co_cellvars}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _local_names(constant)
+    return names
+
+
+def _captured(function):
+    """Returns the variables of enclosing functions by name, without those that have no value yet."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def _copy(node):
+    """Returns a shallow copy of a node of a syntax tree."""
     made = type(node).__new__(type(node))
-    fields = made.__dict__
-    for name, value in node.__dict__.items():
-        if isinstance(value, ast.AST):
-            value = _copied(value, nodes)
-        elif type(value) is list:
-            value = [_copied(item, nodes) if isinstance(item, ast.AST) else item for item in value]
-        fields[name] = value
+    made.__dict__.update(node.__dict__)
     return made
 
 
-def _bound_names(nodes):
-    """Returns the local names of a function and of the functions inside it. nodes: those of its
-    syntax tree, beginning with the function itself."""
-    names = set()
-    for part in nodes:
-        kind = type(part)
-        if kind is ast.Name:
-            if type(part.ctx) is not ast.Load:
-                names.add(part.id)
-        elif kind is ast.arg:
-            names.add(part.arg)
-        elif kind in (ast.FunctionDef, ast.ClassDef) and part is not nodes[0]:
-            names.add(part.name)
-    return names
+def _at(node, made):
+    """Gives a new node the location of another node, and returns it; this is faster than
+    ast.copy_location."""
+    made.lineno, made.col_offset, made.end_lineno, made.end_col_offset = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
+    return made
 
 
 def _is_literal(node):
@@ -56,16 +58,45 @@ def _is_literal(node):
     return isinstance(operand, ast.Constant) and type(operand.value) in (int, float, complex)
 
 
-class _Rewriter(ast.NodeTransformer):
-    """Rewrites the syntax tree of one function. namespace: the globals of the rewritten function,
+class _Rewriter:
+    """Returns a rewritten copy of the syntax tree of one function. namespace: the globals of the rewritten function,
     to which the rewriter adds the objects that new nodes refer to. bound: the function's local
     names."""
 
     def __init__(self, function, bound, rewritten):
         self.source = source.of(function)
         self.rewritten, self.bound, self.outside = rewritten, bound, function.__code__.co_freevars
-        self.namespace = dict(function.__globals__) | inspect.getclosurevars(function).nonlocals
+        self.namespace = {**function.__globals__, **_captured(function)}
         self._names = {}
+
+    def visit(self, node):
+        """Returns the node, or the list of statements, that replaces a node, which stays as it is."""
+        rewrite = _REWRITES.get(type(node))
+        return self.copy(node) if rewrite is None else rewrite(self, node)
+
+    def copy(self, node):
+        """Returns a copy of a node with its parts rewritten."""
+        if not node._fields:
+            return node  # an operator, or the context of a name
+        made = type(node).__new__(type(node))
+        fields = made.__dict__
+        for name, value in node.__dict__.items():
+            if isinstance(value, ast.AST):
+                value = self.visit(value)
+            elif type(value) is list:
+                value = self._each(value)
+            fields[name] = value
+        return made
+
+    def _each(self, nodes):
+        found = []
+        for node in nodes:
+            made = self.visit(node) if isinstance(node, ast.AST) else node
+            if type(made) is list:
+                found += made
+            else:
+                found.append(made)
+        return found
 
     # ---- constant names ----
 
@@ -89,10 +120,10 @@ class _Rewriter(ast.NodeTransformer):
             name = self._names[id(thing)] = f"{_PREFIX}{len(self._names)}"
             self.namespace[name] = thing
             # the namespace keeps the object alive, so that its id is not reused
-        return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return _at(node, ast.Name(name, ast.Load()))
 
     def call(self, function, arguments, node):
-        return ast.copy_location(ast.Call(self.name(function, node), arguments, []), node)
+        return _at(node, ast.Call(self.name(function, node), arguments, []))
 
     # ---- values ----
 
@@ -105,8 +136,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node):  # noqa: N802
         is_known, base = self.known(node.value)
         if is_known and words.place(base):
-            value = ast.copy_location(ast.Attribute(self.name(words.NOW, node), words.place(base), ast.Load()), node)
-            return ast.copy_location(ast.Attribute(value, node.attr, node.ctx), node)
+            value = _at(node, ast.Attribute(self.name(words.NOW, node), words.place(base), ast.Load()))
+            return _at(node, ast.Attribute(value, node.attr, node.ctx))
         return self._value(node)
 
     def _value(self, node):
@@ -115,11 +146,11 @@ class _Rewriter(ast.NodeTransformer):
             is_known, value = self.known(node)
             if is_known:
                 if words.place(value):
-                    return ast.copy_location(ast.Attribute(self.name(words.NOW, node), words.place(value), ast.Load()), node)
+                    return _at(node, ast.Attribute(self.name(words.NOW, node), words.place(value), ast.Load()))
                 # A type here is an argument, such as the dtype of an array; visit_Call handles
                 # types that are called.
                 return self.name(value if isinstance(value, (type, dtypes.DType)) else self._instead(value), node)
-        return self.generic_visit(node)
+        return self.copy(node)
 
     def _instead(self, value):
         found = words.instead(value)
@@ -136,9 +167,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Subscript(self, node):  # noqa: N802
         """Keeps constants in an index as Python numbers, which index faster."""
-        node.value = self.visit(node.value)
-        node.slice = self._index(node.slice)
-        return node
+        return _at(node, ast.Subscript(self.visit(node.value), self._index(node.slice), node.ctx))
 
     def _index(self, node):
         if isinstance(node, ast.Constant):
@@ -146,13 +175,9 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             return node
         if isinstance(node, ast.Tuple):
-            node.elts = [self._index(item) for item in node.elts]
-            return node
+            return _at(node, ast.Tuple([self._index(item) for item in node.elts], node.ctx))
         if isinstance(node, ast.Slice):
-            for name in ("lower", "upper", "step"):
-                part = getattr(node, name)
-                setattr(node, name, part and self._index(part))
-            return node
+            return _at(node, ast.Slice(*(part and self._index(part) for part in (node.lower, node.upper, node.step))))
         return self.visit(node)
 
     # ---- operators ----
@@ -160,7 +185,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_BinOp(self, node):  # noqa: N802
         if _is_literal(node.left) and _is_literal(node.right):
             # Python computes operations on literals, as in compiled kernels.
-            value = eval(compile(ast.Expression(node), self.source.file, "eval"), {})
+            value = eval(lambdas.compile_own(ast.Expression(node), self.source.file, "eval"), {})
             return self.name(arithmetic.typed(value), node)
         operands = [self.visit(node.left), self.visit(node.right)]
         return self.call(arithmetic.BINARY[type(node.op).__name__], operands, node)
@@ -169,38 +194,38 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.op, ast.USub) and type(getattr(node.operand, "value", None)) in (int, float, complex):
             return self.name(arithmetic.typed(-node.operand.value), node)
         if isinstance(node.op, ast.Not):
-            return self.generic_visit(node)
+            return self.copy(node)
         return self.call(arithmetic.UNARY[type(node.op).__name__], [self.visit(node.operand)], node)
 
     def visit_Assign(self, node):  # noqa: N802
         if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Subscript):
-            return self.generic_visit(node)
+            return self.copy(node)
         target = node.targets[0]
         arguments = [self.visit(target.value), self._as_value(target.slice), self.visit(node.value)]
-        return ast.copy_location(ast.Expr(self.call(words.store, arguments, node)), node)
+        return _at(node, ast.Expr(self.call(words.store, arguments, node)))
 
     def visit_AugAssign(self, node):  # noqa: N802
         function = arithmetic.BINARY[type(node.op).__name__]
         value = self.visit(node.value)
         if isinstance(node.target, ast.Name):
-            old = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
-            return ast.copy_location(ast.Assign([node.target], self.call(function, [old, value], node)), node)
+            old = _at(node, ast.Name(node.target.id, ast.Load()))
+            return _at(node, ast.Assign([node.target], self.call(function, [old, value], node)))
         base = self.visit(node.target.value)
         if isinstance(node.target, ast.Subscript):
             arguments = [self.name(function, node), base, self._as_value(node.target.slice), value]
             changed = self.call(words.change_item, arguments, node)
         else:
-            name = ast.copy_location(ast.Constant(node.target.attr), node)
+            name = _at(node, ast.Constant(node.target.attr))
             changed = self.call(words.change_attribute, [self.name(function, node), base, name, value], node)
-        return ast.copy_location(ast.Expr(changed), node)
+        return _at(node, ast.Expr(changed))
 
     def _as_value(self, index):
         """Returns an index as a value, with slices as calls of slice()."""
         if isinstance(index, ast.Slice):
-            none = ast.copy_location(ast.Constant(None), index)
+            none = _at(index, ast.Constant(None))
             return self.call(slice, [self._index(p) if p else none for p in (index.lower, index.upper, index.step)], index)
         if isinstance(index, ast.Tuple):
-            return ast.copy_location(ast.Tuple([self._as_value(item) for item in index.elts], ast.Load()), index)
+            return _at(index, ast.Tuple([self._as_value(item) for item in index.elts], ast.Load()))
         return self._index(index)
 
     # ---- calls and loops ----
@@ -209,26 +234,23 @@ class _Rewriter(ast.NodeTransformer):
         is_known, called = self.known(node.func)
         if is_known and words.needs_site(called):
             # an array that belongs to its location in the program
-            node = self.generic_visit(node)
-            node.args.insert(0, ast.copy_location(ast.Constant((self.source.file, node.lineno, node.col_offset)), node))
+            node = self.copy(node)
+            node.args.insert(0, _at(node, ast.Constant((self.source.file, node.lineno, node.col_offset))))
             return node
         if is_known and isinstance(called, (type, dtypes.DType)):
-            node.args, node.keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
-            node.func = self.name(self._instead(called), node.func)
-            return node
-        return self.generic_visit(node)
+            converter = self.name(self._instead(called), node.func)
+            return _at(node, ast.Call(converter, self._each(node.args), self._each(node.keywords)))
+        return self.copy(node)
 
     def visit_While(self, node):  # noqa: N802
         """Lets other threads run in each iteration, because the loop may wait for another thread."""
-        node = self.generic_visit(node)
-        node.body.insert(0, ast.copy_location(ast.Expr(self.call(words.give_way, [], node.test)), node.test))
+        node = self.copy(node)
+        node.body.insert(0, _at(node.test, ast.Expr(self.call(words.give_way, [], node.test))))
         return node
 
     def visit_match_case(self, node):  # noqa: N802
         """Leaves the pattern unchanged: Python accepts only literals and attributes in it."""
-        node.guard = node.guard and self.visit(node.guard)
-        node.body = [self.visit(part) for part in node.body]
-        return node
+        return ast.match_case(node.pattern, node.guard and self.visit(node.guard), self._each(node.body))
 
     def visit_Global(self, node):  # noqa: N802
         raise self.source.error(node, language.INSTEAD["Global"])
@@ -243,23 +265,38 @@ class _Rewriter(ast.NodeTransformer):
         kjit's own functions."""
         called = node.value.func if isinstance(node.value, ast.Call) else None
         name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", None)
-        node = self.generic_visit(node)
+        node = self.copy(node)
         return [node, *debugging.hiding(self, node)] if name in debugging.STARTS else node
 
     def visit_AnnAssign(self, node):  # noqa: N802
         """Removes annotations, which have no effect, as in Numba."""
         if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
+            return _at(node, ast.Pass())
+        return _at(node, ast.Assign([self.visit(node.target)], self.visit(node.value)))
 
     def visit_FunctionDef(self, node):  # noqa: N802
-        node.decorator_list, node.returns = [], None
-        for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
-            if argument is not None:
-                argument.annotation = None
-        return self.generic_visit(node)
+        made = _copy(node)
+        made.decorator_list, made.returns = [], None
+        made.args, made.body = self.visit(node.args), self._each(node.body)
+        return made
+
+    def visit_arg(self, node):
+        return _at(node, ast.arg(node.arg, None))
+
+    def whole(self, node):
+        """Returns the rewritten syntax tree of the function itself as that of a function with a name.
+        The caller sets the default values."""
+        if isinstance(node, ast.Lambda):
+            value = _at(node.body, ast.Return(node.body))
+            node = _at(node, ast.FunctionDef("simulated", node.args, [value], [], None))
+            node.type_params = []
+        node = _copy(node)
+        node.args = _copy(node.args)
+        node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
+        return self.visit(node)
 
 
+_REWRITES = {getattr(ast, name[len("visit_") :]): rewrite for name, rewrite in vars(_Rewriter).items() if name.startswith("visit_")}
 _PLAIN = (bool, int, float, complex, tuple)
 
 
@@ -270,10 +307,14 @@ class Rewritten:
     def __init__(self):
         self._known, self._signatures = {}, {}
 
-    def signature_of(self, function):
+    def order(self, function, arguments, keywords):
+        """Returns the arguments of a launch in the order of the parameters. Raises kjit.ArgumentError if
+        they do not fit."""
+        if not keywords and len(arguments) == _count_of(function):
+            return arguments, keywords
         if function not in self._signatures:
             self._signatures[function] = inspect.signature(function)
-        return self._signatures[function]
+        return check_parameters(function, self._signatures[function], arguments, keywords)
 
     def of_kernel(self, function):
         """Returns the kernel in the form that the interpreter runs. Raises SourceError for a generator,
@@ -288,32 +329,36 @@ class Rewritten:
         function, whose signature converts arguments and result."""
         key = function, getattr(given, "result", None), getattr(given, "parameter_texts", None)
         if key not in self._known:
-            self._known[key] = Recursive(function)  # for recursive calls
-            made = self._make(function)
-            self._known[key].made = made = words.converting(made, key[1], key[2])
-            self._known[key] = made
+            known = self._known[key] = Recursive(function)  # for recursive calls
+            try:
+                known.made = words.converting(self._make(function), key[1], key[2])
+            finally:
+                if known.made is None:
+                    del self._known[key]  # after a mistake in the function, or Ctrl-C, another launch begins anew
+            self._known[key] = known.made
         return self._known[key]
 
     def _make(self, function):
         found = source.of(function)
-        nodes = []
-        node = _copied(source.find(function, found), nodes)
-        if isinstance(node, ast.Lambda):
-            value = ast.copy_location(ast.Return(node.body), node.body)
-            node = ast.copy_location(ast.FunctionDef("simulated", node.args, [value], [], None), node)
-            node.type_params = []
-        defaults, keyword_defaults = function.__defaults__, function.__kwdefaults__
-        node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
-        rewriter = _Rewriter(function, _bound_names(nodes), self)
-        made = rewriter.visit(node)
+        rewriter = _Rewriter(function, _local_names(function.__code__), self)
+        made = rewriter.whole(source.find(function, found))
         tree = ast.Module([made], [])  # each new node has the location of an old one
         namespace = rewriter.namespace
-        exec(compile(tree, found.file, "exec"), namespace)
-        result = namespace[node.name]
+        exec(lambdas.compile_own(tree, found.file), namespace)
+        result = namespace[made.name]
+        defaults = function.__defaults__
         result.__defaults__ = None if defaults is None else tuple(map(arithmetic.typed, defaults))
-        result.__kwdefaults__ = keyword_defaults
+        result.__kwdefaults__ = function.__kwdefaults__
         result.__qualname__ = function.__qualname__
         return result
+
+
+def _count_of(function):
+    """Returns the number of parameters of a function, or -1 if some of them take any number of arguments
+    or need a name, or if the function has the signature of another one."""
+    code = function.__code__
+    is_plain = not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return code.co_argcount if is_plain and not {"__wrapped__", "__signature__"} & vars(function).keys() else -1
 
 
 class Recursive:

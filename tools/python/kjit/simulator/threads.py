@@ -5,6 +5,7 @@ the loop of its block, which chooses the next thread."""
 import collections
 import contextvars
 import functools
+import operator
 import sys
 
 import numpy
@@ -23,21 +24,24 @@ _IDLE_TURNS = 64
 
 
 class Place:
-    """A position, such as threadIdx."""
+    """A position, such as threadIdx. wide: the same numbers as int64, in which positions in the grid
+    are computed."""
 
-    __slots__ = ("x", "y", "z")
+    __slots__ = ("x", "y", "z", "wide")
 
     def __init__(self, extents):
-        self.x, self.y, self.z = (numpy.int32(e) for e in extents)
+        self.x, self.y, self.z = map(numpy.int32, extents)
+        self.wide = tuple(map(numpy.int64, extents))
 
     def __repr__(self):
         return str((int(self.x), int(self.y), int(self.z)))
 
 
 class Now:
-    """The thread that is running, with its positions under their names in kernels."""
+    """The thread that is running, with its positions under their names in kernels. first: the
+    position in the grid of the first thread of the block."""
 
-    __slots__ = ("thread", "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")
+    __slots__ = ("thread", "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "first")
 
     def __init__(self):
         self.thread = self.blockDim = self.gridDim = None
@@ -51,17 +55,31 @@ _LANES = [numpy.int32(lane) for lane in range(WARP)]
 class Thread:
     """A thread of the grid.
 
-    request: (name, group, value) of the operation for which the thread waits, or None if it can
-    run. answer: the result of that operation. greenlet: None until the thread has begun.
+    index: its number in the block. request: (name, group, value) of the operation for which the
+    thread waits, or None if it can run. answer: the result of that operation. greenlet: the one that
+    runs the thread. turns: the number of iterations of `while` loops so far. is_listed: whether the
+    thread is in the list of its block.
     """
 
-    __slots__ = ("block", "place", "lane", "warp", "greenlet", "request", "answer", "turns", "is_done")
+    __slots__ = ("block", "index", "greenlet", "request", "answer", "turns", "is_listed", "is_done")
 
-    def __init__(self, block, place, index):
-        self.block, self.place = block, place
-        self.warp, self.lane = divmod(index, WARP)
-        self.request = self.answer = self.greenlet = None
-        self.turns, self.is_done = 0, False
+    def __init__(self, block, running):
+        self.block, self.greenlet = block, running
+        self.index = self.turns = 0
+        self.request = self.answer = None
+        self.is_listed = self.is_done = False
+
+    @property
+    def place(self):
+        return self.block.launch.thread_places[self.index]
+
+    @property
+    def lane(self):
+        return self.index % WARP
+
+    @property
+    def warp(self):
+        return self.index // WARP
 
 
 GIVES_WAY = ("give way", None, None)
@@ -75,9 +93,17 @@ def wait(name, taking_part=None, value=None):
     thread = NOW.thread
     if thread is None:
         raise TypeError(f"cuda.{name} can be used in a kernel only")
-    thread.request = (name, taking_part, value)
-    thread.block.loop.switch()
+    suspend(thread, (name, taking_part, value))
     return thread.answer
+
+
+def suspend(thread, request):
+    """Lets other threads run until the request of the current thread is answered."""
+    thread.request = request
+    if not thread.is_listed:
+        thread.is_listed = True
+        thread.block.threads.append(thread)
+    thread.block.loop.switch()
 
 
 # Raised if threads wait for each other and no barrier can be completed.
@@ -85,23 +111,24 @@ Deadlock = type("Deadlock", (_errors.KernelError,), {"__module__": __name__})
 
 
 class Block:
-    """A block. The threads in `fresh` have not begun, and the threads in `ready` can run. All other
-    threads wait or have ended."""
+    """A block. begun: the number of threads that have begun. threads: the threads that have waited at
+    least once, in the order of their numbers; all other threads that have begun have ended. The
+    threads in `ready` can run."""
 
     def __init__(self, launch, place):
         self.launch, self.place, self.shared = launch, Place(place), {}
-        self.threads = [Thread(self, p, i) for i, p in enumerate(launch.thread_places)]
-        self.fresh = collections.deque(self.threads)
+        self.first = tuple(map(operator.mul, self.place.wide, launch.block_place.wide))
+        self.begun, self.threads = 0, []
         self.ready = collections.deque()
         self.loop = None
 
     def run(self):
         """Runs the block until all threads have ended ("done"), wait for the grid ("grid"), or only
         yield to each other ("idle")."""
-        NOW.blockIdx = self.place
+        NOW.blockIdx, NOW.first = self.place, self.first
         self.loop = greenlet.getcurrent()
         while True:
-            while self.fresh:
+            while self.begun < len(self.launch.thread_places):
                 worker = greenlet.greenlet(self._work, self.loop)
                 worker.gr_context = self.launch.context.copy()
                 worker.switch()
@@ -117,14 +144,27 @@ class Block:
     def _work(self):
         """Runs threads that have not begun, one after the other; this is the function of each
         greenlet. If a thread waits, the greenlet is suspended with it, and continues with further
-        threads after the thread has ended."""
-        current = greenlet.getcurrent()
-        while self.fresh:
-            thread = self.fresh.popleft()
-            thread.greenlet = current
-            NOW.thread, NOW.threadIdx, NOW.laneid = thread, thread.place, _LANES[thread.lane]
-            self.launch.call(thread)
-            thread.is_done = True
+        threads after the thread has ended. The threads that never wait share one object, because
+        none of them begins before the thread before it has ended."""
+        now, launch, current = NOW, self.launch, greenlet.getcurrent()
+        function, arguments, keywords, places = launch.function, launch.arguments, launch.keywords, launch.thread_places
+        thread = Thread(self, current)
+        try:
+            while self.begun < len(places):
+                thread.index = index = self.begun
+                self.begun += 1
+                now.thread, now.threadIdx, now.laneid = thread, places[index], _LANES[index % WARP]
+                function(*arguments, **keywords)
+                if thread.is_listed:
+                    thread.is_done, thread = True, Thread(self, current)
+                else:
+                    thread.turns = 0
+            return
+        except debugging.Quit:
+            raise
+        except Exception as error:
+            raised = error
+        raise launch.located(raised, thread)
 
     def _run_ready(self):
         """Runs the threads that are ready. Returns False if they have only yielded to each other
@@ -142,7 +182,7 @@ class Block:
                 continue
             self.ready.append(thread)
             idle += 1
-            if idle > _IDLE_TURNS * len(self.threads):
+            if idle > _IDLE_TURNS * len(self.launch.thread_places):
                 self.ready.clear()
                 return False
         return True
@@ -187,9 +227,9 @@ class Block:
 
     def stop(self):
         """Ends the threads that have begun, after a failure of the launch."""
-        self.fresh.clear()
+        self.begun = len(self.launch.thread_places)
         for thread in self.threads:
-            if thread.greenlet is not None and not thread.greenlet.dead and thread.greenlet is not greenlet.getcurrent():
+            if not thread.greenlet.dead and thread.greenlet is not greenlet.getcurrent():
                 thread.greenlet.parent = greenlet.getcurrent()
                 thread.greenlet.throw(greenlet.GreenletExit)
 
@@ -234,18 +274,13 @@ class Grid:
         self.grid_place, self.block_place = Place(grid), Place(block)
         self.thread_places = _thread_places(tuple(block))
 
-    def call(self, thread):
-        try:
-            self.function(*self.arguments, **self.keywords)
-            return
-        except debugging.Quit:
-            raise
-        except FloatingPointError as error:
-            raised = DivisionByZero("division by zero").with_traceback(error.__traceback__)
-        except Exception as error:
-            raised = error
+    def located(self, error, thread):
+        """Returns the exception that tells where in the program, and in which thread, an exception was
+        raised."""
+        if isinstance(error, FloatingPointError):
+            error = DivisionByZero("division by zero").with_traceback(error.__traceback__)
         places = position(thread.block), position(thread)
-        raise _errors.of_simulated(raised, self.function.__name__, _place_of(raised.__traceback__), *places)
+        return _errors.of_simulated(error, self.function.__name__, _place_of(error.__traceback__), *places)
 
     def run(self):
         """Runs all threads. Raises the exception of the first thread that fails, or Deadlock."""

@@ -29,15 +29,10 @@ def place(thing):
 
 
 def _positions(count):
-    n = NOW
+    first, place = NOW.first, NOW.threadIdx.wide
     if count == 1:
-        return _INT64(n.blockIdx.x) * n.blockDim.x + n.threadIdx.x
-    found = (
-        _INT64(n.blockIdx.x) * n.blockDim.x + n.threadIdx.x,
-        _INT64(n.blockIdx.y) * n.blockDim.y + n.threadIdx.y,
-        _INT64(n.blockIdx.z) * n.blockDim.z + n.threadIdx.z,
-    )
-    return _first(count, found, "grid")
+        return first[0] + place[0]
+    return _first(count, tuple(map(operator.add, first, place)), "grid")
 
 
 def _extents(count):
@@ -160,8 +155,7 @@ def give_way():
     thread = NOW.thread
     thread.turns += 1
     if thread.turns % _PATIENCE == 0:
-        thread.request = threads.GIVES_WAY
-        thread.block.loop.switch()
+        threads.suspend(thread, threads.GIVES_WAY)
 
 
 def _nothing():
