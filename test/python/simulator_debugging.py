@@ -5,6 +5,7 @@ whose mask lacks the calling lane, and statements that change variables outside 
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,15 +40,26 @@ if __name__ == "__main__":
 '''
 
 
+# Since Python 3.13 breakpoint() stops at its own line instead of the next one.
+TO_NEXT_LINE, LINE_OF_STOP = ("n\n", 14) if sys.version_info >= (3, 13) else ("", 15)
+OF_DEBUGGERS = ("PYTHONBREAKPOINT", "PYTEST_ADDOPTS", "PYTHONSAFEPATH")
+
+
 def run(text, commands="", *arguments):
-    """The output of a program, which reads the commands."""
+    """The output of a program, which reads the commands. A program that does not end writes the lines in which its threads are."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "test_program.py")
         with open(path, "w") as file:
             file.write(text)
-        done = subprocess.run([sys.executable, *arguments, path], input=commands, capture_output=True, text=True, check=False,
-                              env={**os.environ, "KJIT_DEVICE": "python"}, timeout=120)
-        return done.stdout + done.stderr
+        # no .pdbrc of the user is read
+        environment = {n: v for n, v in os.environ.items() if n not in OF_DEBUGGERS} | {"KJIT_DEVICE": "python", "HOME": folder}
+        with subprocess.Popen([sys.executable, "-X", "faulthandler", *arguments, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env=environment) as child:
+            try:
+                return "".join(child.communicate(commands, timeout=200))
+            except subprocess.TimeoutExpired:
+                child.send_signal(signal.SIGABRT)
+                return "".join(child.communicate()) + "\nthe program had not ended after 200 s"
 
 
 def expect(title, found, *wanted, absent=()):
@@ -69,12 +81,12 @@ def expect(title, found, *wanted, absent=()):
 
 def check_pdb():
     # s steps into the device function, then to the next lines: operators, barriers and stores are not stepped into
-    found = run(PROGRAM, "display i\ns\ns\np v\ns\ns\nup\np i\ndown\ns\ns\nc\n")
+    found = run(PROGRAM, TO_NEXT_LINE + "display i\ns\ns\np v\ns\ns\nup\np i\ndown\ns\ns\nc\n")
     expect("step", found, "-> s[i] = square(x[i])", "display i: np.int64(1)" if "np.int64" in found else "display i: 1", "--Call--", "-> def square(v):",
            "-> w = v * v", "1.0", "-> return w", "--Return--", "-> s[i] = square(x[i])", "1", "-> return w", "-> cuda.syncthreads()",
            "[10.  5.  2.  1.]", absent=("kjit/simulator/arithmetic.py(", "kjit/simulator/together.py("))
     # the words of kjit.cuda have the values of the thread in which the debugger stops
-    found = run(PROGRAM, "p cuda.threadIdx, cuda.threadIdx.x, cuda.blockDim.x, cuda.grid(1)\np cuda.syncthreads()\nn\nn\nn\nc\n")
+    found = run(PROGRAM, TO_NEXT_LINE + "p cuda.threadIdx, cuda.threadIdx.x, cuda.blockDim.x, cuda.grid(1)\np cuda.syncthreads()\nn\nn\nn\nc\n")
     found = re.sub(r"np\.int\d+\((\d+)\)", r"\1", found)
     expect("words", found, "((1, 0, 0), 1, 4, 1)", "TypeError: cuda.syncthreads can be used in a kernel only", "-> cuda.syncthreads()", "-> r[i] = s[3 - i] + 1",
            "[10.  5.  2.  1.]")
@@ -83,34 +95,42 @@ def check_pdb():
     expect("python -m pdb", found, "-> w = v * v", "-> r[i] = s[3 - i] + 1", "[0.0, 1.0, 4.0, 9.0])", "[10.  5.  2.  1.]",
            absent=("kjit/simulator/arithmetic.py(", "kjit/simulator/words.py("))
     found = run(PROGRAM, "q\n")
-    expect("quit", found, 'test_program.py", line 15, in kernel', "BdbQuit", absent=("In function 'kernel'",))
+    expect("quit", found, f'test_program.py", line {LINE_OF_STOP}, in kernel', "BdbQuit", absent=("In function 'kernel'",))
 
 
 def check_pytest():
     if importlib.util.find_spec("pytest") is None:
         print("pytest is not installed: its debugger is not tested")
         return
-    found = run(PROGRAM, "s\np v\nc\n", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    found = run(PROGRAM, TO_NEXT_LINE + "s\np v\nc\n", "-m", "pytest", "-q", "-p", "no:cacheprovider")
     expect("pytest", found, "PDB set_trace", "-> s[i] = square(x[i])", "-> def square(v):", "1.0", "PDB continue", "1 passed")
 
 
 ENDLESS = '''
+import os
 import signal
+import threading
+import time
 import numpy as np
 from kjit import cuda
 
 @cuda.jit
 def endless(r):
+    r[1] = 1
     while r[0] == 0:
         pass
 
+def interrupt():
+    while r[1] == 0:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does, when the kernel is in its loop
+
 r = np.zeros(2)
-signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C, and again if the launch has not begun
-signal.setitimer(signal.ITIMER_REAL, 0.5, 2)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=interrupt, daemon=True).start()
 try:
     endless[1, 4](r)
 except KeyboardInterrupt:
-    signal.setitimer(signal.ITIMER_REAL, 0)
     print("interrupted")
 r[0] = 1
 endless[1, 4](r)
@@ -161,7 +181,7 @@ def no_number(r):
 def no_bits(r):
     r[0] = cuda.popc("x")
 
-for kernel in (two_deep, lane_outside, vote_outside, changes_global, make(), no_number, no_bits):
+for kernel in (two_deep, lane_outside, vote_outside, changes_global, changes_global, make(), no_number, no_bits):
     try:
         kernel[1, 8](np.zeros(4))
     except Exception as error:
@@ -195,7 +215,7 @@ def check_mistakes():
            "IndexError 9 (2, 0, 0) index 4 is out of bounds",
            "ValueError 17 (4, 0, 0) cuda.shfl_down_sync has the mask 0xf, and lane 4, which calls it, is not in the mask",
            "ValueError 22 (2, 0, 0) cuda.ballot_sync has the mask 0x3, and lane 2",
-           "SourceError 26 None", "a kernel assigns to no global", "SourceError 33 None", "a kernel assigns to no variable around it",
+           "SourceError 26 None", "a kernel assigns to no global", "SourceError 26 None", "a kernel assigns to no global", "SourceError 33 None", "a kernel assigns to no variable around it",
            "ValueError 39 (0, 0, 0) invalid literal for int() with base 10: 'x'", "TypeError 43 (0, 0, 0) ", "[3.  7.5 3. ]")
 
 
