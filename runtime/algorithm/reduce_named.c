@@ -36,7 +36,8 @@ static const ka_reduction rows[] = {
     "v", "0i64" },
   { "argmin", ORDERED, FOUND, KJIT_ANY, KJIT_I64, "operator_argmin", NULL, "i64(v.index)", NULL },
   { "argmax", ORDERED, FOUND, KJIT_ANY, KJIT_I64, "operator_argmax", NULL, "i64(v.index)", NULL },
-  { "mean", MEANS, PLAIN, KJIT_ANY, KJIT_ANY, "operator_add", "x", "v / n", "nan" },
+  { "mean", MEANS, PLAIN, KJIT_ANY, KJIT_ANY, "operator_add", "x", "(zero(dtype(v)) + v) / n",
+    "nan" }, /* a sum starts with 0.0, as in NumPy */
   { "var", SPREADS, MOMENTS, KJIT_ANY, KJIT_ANY, "operator_moments", NULL, "v.squares / n", "nan" },
   { "std", SPREADS, MOMENTS, KJIT_ANY, KJIT_ANY, "operator_moments", NULL, "sqrt(v.squares / n)",
     "nan" },

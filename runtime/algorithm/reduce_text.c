@@ -17,6 +17,8 @@
  *       store_0(i, finish_0(v.p0, count))
  *       ...
  *     } */
+#include <string.h>
+
 #include "algorithm/reduce.h"
 #include "ir/context.h"
 
@@ -51,6 +53,15 @@ void ka_fill_reduced(const ka_reduce *r, ka_reduced *result)
              *count = ka_use_count(&kernel, result->operand.count);
   ka_launch(&kernel, ka_is_cpu(r->call) ? 1 : THREADS, 1, "reduce_fill(%s, %s, %s)", put, value,
             count);
+}
+
+/* Returns whether a result is a sum to which the kernel adds 0. The kernel combines elements
+ * without the identity, so that the sum of -0.0 alone would be -0.0. NumPy's sums start with 0.0.
+ */
+static bool starts_with_zero(const ka_call *call, const ka_reduced *result)
+{
+  const char *name = result->operator_.name;
+  return name && !strcmp(name, "add") && !ka_is_integer(call, result->accumulator);
 }
 
 /* ---- several results ---- */
@@ -152,7 +163,8 @@ static const char *finish_several(const ka_reduce *r, ka_kernel *kernel, uint64_
   const char *given = ka_use_value(kernel, &count), *parameters = "", *stores = "", *puts = "";
   for (size_t i = 0; i < r->count; i++) {
     const ka_reduced *result = &r->results[i];
-    const char *value = "v", *type = "f64";
+    const char *value = starts_with_zero(r->call, result) ? "zero(dtype(v)) + v" : "v",
+               *type = "f64";
     if (result->reduction) {
       value = ka_reduced_result(result->reduction);
       type = ka_reduced_count(r->call, result->reduction, result->value);
@@ -246,13 +258,24 @@ static const char *begin_several(const ka_reduce *r, uint32_t index_count, uint6
 
 /* ---- one result ---- */
 
+/* Returns the value with which the kernel combines a result before the result is stored, or NULL.
+ */
+static const char *use_first_value(const ka_reduce *r, ka_kernel *kernel)
+{
+  const ka_reduced *result = &r->results[0];
+  const kjit_arg *initial = r->call->options.initial;
+  if (initial) return ka_use_value(kernel, initial);
+  if (result->reduction || !starts_with_zero(r->call, result)) return NULL;
+  return ka_use_identity(kernel, &result->operator_, result->accumulator);
+}
+
 static const char *begin_one(const ka_reduce *r, uint32_t index_count, uint64_t n,
                              ka_reduce_texts *t)
 {
   const ka_reduced *result = &r->results[0];
-  const kjit_arg *initial = r->call->options.initial;
   const char *load = ka_use_input(&t->kernel, &r->x, result->value),
-             *put = ka_use_output(&t->kernel, &result->operand), *op;
+             *put = ka_use_output(&t->kernel, &result->operand),
+             *first = use_first_value(r, &t->kernel), *op;
   if (result->reduction) {
     load = ka_prepare_elements(&t->kernel, result->reduction, result->value, load, index_count);
     put = ka_finish_values(&t->kernel, result->reduction, result->value, put, n);
@@ -260,9 +283,8 @@ static const char *begin_one(const ka_reduce *r, uint32_t index_count, uint64_t 
   } else {
     op = ka_use_operator(&t->kernel, &result->operator_, result->accumulator);
   }
-  if (initial)
-    put = kj_format(&r->call->arena, "bind_back(reduce_after, %s, %s, %s)", put, op,
-                    ka_use_value(&t->kernel, initial));
+  if (first)
+    put = kj_format(&r->call->arena, "bind_back(reduce_after, %s, %s, %s)", put, op, first);
   return kj_format(&r->call->arena, "%s, %s, %s", load, put, op);
 }
 
