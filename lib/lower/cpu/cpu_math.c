@@ -100,9 +100,22 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
   return call;
 }
 
+/* Returns 1 for the angles whose exact cosine rounds to 1. libmvec's cosine is the number below 1
+ * for some of them. */
+static LLVMValueRef call_cosine(kl_lowering *l, LLVMValueRef *args)
+{
+  /* the largest x with x * x / 2 <= 2^-54 in f64 and 2^-25 in f32, half of a unit below 1 */
+  static const double small_f64 = 0x1.6a09e667f3bccp-27, small_f32 = 0x1p-12;
+  LLVMValueRef x = args[0], cosine = call_library(l, &ki_math_table[KJ_BUILTIN_COS], args, 1),
+               small = kl_real_like(x, LLVMTypeOf(x) == l->f64 ? small_f64 : small_f32),
+               is_small = kl_fcmp(l, LLVMRealOLE, kl_fabs(l, x), small);
+  return kl_select(l, is_small, kl_real_like(x, 1), cosine);
+}
+
 LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result)
 {
+  if (id == KJ_BUILTIN_COS || id == KJ_BUILTIN_FAST_COS) return call_cosine(l, args);
   if (id != KJ_BUILTIN_SINCOS) return call_library(l, &ki_math_table[id], args, count);
   LLVMValueRef both =
     kl_insert_value(l, LLVMGetPoison(result),
