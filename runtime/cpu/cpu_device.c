@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/aligned.h"
 #include "support/host_process.h"
 #include "support/lock.h"
 
@@ -187,19 +188,26 @@ static void advise_huge_pages(void *memory, size_t size_bytes)
   (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
+/* Memory up to this size is part of a malloc block of kj_allocate_aligned. */
+enum { MOST_PADDED_BYTES = 64 << 10 };
+
+static void *allocate_plain(size_t size_bytes)
+{
+  if (size_bytes <= MOST_PADDED_BYTES) return kj_allocate_aligned(size_bytes);
+  size_t rounded = (size_bytes + KJ_ALIGNMENT - 1) / KJ_ALIGNMENT * KJ_ALIGNMENT;
+  void *memory = rounded < size_bytes ? NULL : aligned_alloc(KJ_ALIGNMENT, rounded);
+  advise_huge_pages(memory, rounded);
+  return memory;
+}
+
 static kjit_status allocate(kjit_device *device, kj_allocation *allocation,
                             kj_diagnostics *diagnostics)
 {
-  enum { ALIGNMENT = 64 };
   (void)device, (void)diagnostics;
   if (allocation->memory == KJIT_MEMORY_SHARED) return allocate_mapping(allocation);
-  size_t size_bytes = allocation->size_bytes,
-         rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  allocation->call = "aligned_alloc";
+  allocation->call = allocation->size_bytes <= MOST_PADDED_BYTES ? "malloc" : "aligned_alloc";
   allocation->file = -1;
-  void *memory =
-    rounded < size_bytes ? NULL : aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
-  advise_huge_pages(memory, rounded);
+  void *memory = allocate_plain(allocation->size_bytes);
   allocation->address = (uint64_t)(uintptr_t)memory;
   return memory ? KJIT_OK : KJIT_ERROR_MEMORY;
 }
@@ -208,7 +216,8 @@ static bool release(kjit_device *device, const kj_allocation *allocation)
 {
   (void)device;
   if (allocation->file < 0) {
-    free(pointer_of(allocation->address));
+    void *memory = pointer_of(allocation->address);
+    free(allocation->size_bytes <= MOST_PADDED_BYTES ? kj_block_of_aligned(memory) : memory);
     return true;
   }
   munmap(pointer_of(allocation->address), allocation->size_bytes);

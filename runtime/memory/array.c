@@ -5,30 +5,22 @@
 #include "memory/array.h"
 #include "memory/pool.h"
 #include "stream/stream.h"
+#include "support/aligned.h"
 
 /* ---- the array object ---- */
 
-/* Allocates an array aligned to cache lines inside a larger malloc block, whose address is stored
- * before the array. malloc caches blocks of ordinary size for each thread, but splits and merges
- * aligned blocks each time. */
 static kjit_array *allocate_array(void)
 {
-  const size_t line = _Alignof(kjit_array);
-  char *memory = malloc(sizeof(kjit_array) + line);
-  if (!memory) return NULL;
-  _Static_assert(_Alignof(max_align_t) >= sizeof memory, "the address has room before the array");
-  kjit_array *array = (kjit_array *)(memory + line - (uintptr_t)memory % line);
-  memset(array, 0, sizeof *array);
-  ((char **)array)[-1] = memory;
+  _Static_assert(_Alignof(kjit_array) == KJ_ALIGNMENT, "arrays are aligned to cache lines");
+  kjit_array *array = kj_allocate_aligned(sizeof *array);
+  if (array) memset(array, 0, sizeof *array);
   return array;
 }
-
-static void *memory_of(const kjit_array *array) { return ((char *const *)array)[-1]; }
 
 void kj_drop_array(kjit_array *array)
 {
   KJ_ASSERT(!array->object.next && !array->object.previous && !array->block);
-  free(memory_of(array));
+  free(kj_block_of_aligned(array));
 }
 
 /* Checks an array that the application, a view or a graph references. */
@@ -71,7 +63,7 @@ static void destroy_array(kj_object *object)
   array->block = NULL;
   array->tensor.data = NULL;
   array->line.form = 0;
-  kj_free_object(object, memory_of(array));
+  kj_free_object(object, kj_block_of_aligned(array));
 }
 
 /* ---- memory ---- */

@@ -322,13 +322,14 @@ void kj_settle_parked(kj_runtime *runtime, bool calls_host)
 kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind,
                         const kj_allocation *allocation)
 {
-  kj_block *made = calloc(1, sizeof *made);
+  kj_block *made = malloc(sizeof *made);
   KJ_ASSERT(kind->free && (!allocation || allocation->address));
   if (!made) return NULL;
-  made->kind = kind;
-  made->device = device;
-  made->generation = atomic_load(&device->generation);
-  made->file = -1;
+  /* compilers replace malloc and memset by calloc, which does not use the thread's cache in glibc
+   */
+  *made = (kj_block){
+    .kind = kind, .device = device, .generation = atomic_load(&device->generation), .file = -1
+  };
   if (!allocation) return made;
   made->address = allocation->address;
   made->size_bytes = allocation->size_bytes;
