@@ -17,10 +17,36 @@ const char *binding_get_numpy_name(kjit_type type)
   return type < KJIT_SCALAR_COUNT ? numpy_names[type] : NULL;
 }
 
+/* Memory of released array objects, for new ones. The GIL protects the list. */
+enum { MOST_SPARE = 64 };
+#ifndef Py_GIL_DISABLED
+static array_object *spare[MOST_SPARE];
+static int spare_count;
+
+static array_object *take_spare(void)
+{
+  if (!spare_count) return NULL;
+  array_object *self = spare[--spare_count];
+  memset(self, 0, sizeof *self);
+  return (array_object *)PyObject_Init((PyObject *)self, binding_array_type);
+}
+
+/* Keeps the memory of an object. Returns 0 if enough memory is kept already. */
+static int keep_spare(array_object *self)
+{
+  if (spare_count == MOST_SPARE) return 0;
+  spare[spare_count++] = self;
+  return 1;
+}
+#else
+static array_object *take_spare(void) { return NULL; }
+static int keep_spare(array_object *self) { return (void)self, 0; }
+#endif
+
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only)
 {
-  allocfunc allocate = (allocfunc)PyType_GetSlot(binding_array_type, Py_tp_alloc);
-  array_object *self = (array_object *)allocate(binding_array_type, 0);
+  array_object *self = take_spare();
+  if (!self) self = binding_new_object(binding_array_type);
   if (!self) {
     kjit_release_array(array);
     return NULL;
@@ -56,7 +82,7 @@ static void free_array(PyObject *object)
   Py_XDECREF(self->key);
   kjit_release_array(self->array);
   Py_XDECREF((PyObject *)self->context);
-  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  if (!keep_spare(self)) ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
 

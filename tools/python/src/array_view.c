@@ -244,13 +244,20 @@ PyObject *binding_get_item(PyObject *array, PyObject *key)
   return PyObject_CallFunctionObjArgs(get_by_key, array, key, NULL);
 }
 
-/* array[index], which makes arrays sequences for other libraries */
+/* array[index] along the first axis: for iterators, and for libraries that use sequences */
 PyObject *binding_get_at(PyObject *array, Py_ssize_t index)
 {
-  PyObject *key = PyLong_FromSsize_t(index);
-  PyObject *found = key ? binding_get_item(array, key) : NULL;
-  Py_XDECREF(key);
-  return found;
+  array_object *self = (array_object *)array;
+  const kjit_tensor *tensor = binding_get_tensor(array);
+  if (!tensor) return NULL;
+  if (!tensor->rank || index < 0 || index >= tensor->shape[0])
+    return PyErr_Format(PyExc_IndexError, "index %zd is out of bounds", index);
+  int64_t strides[BINDING_MAX_RANK];
+  list_strides(tensor, strides);
+  kjit_array *view = NULL;
+  kjit_status status = kjit_restride_array(self->array, tensor->shape + 1, strides + 1,
+                                           (uint32_t)tensor->rank - 1, index * strides[0], &view);
+  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
 /* array[key] = value */

@@ -94,13 +94,13 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
     PyErr_SetString(PyExc_BufferError, problem);
     return -1;
   }
-  exported_buffer *exported = calloc(1, sizeof *exported);
+  exported_buffer *exported = PyMem_Malloc(sizeof *exported);
   if (!exported) {
     PyErr_NoMemory();
     return -1;
   }
   if (binding_lend_block(self)) {
-    free(exported);
+    PyMem_Free(exported);
     return -1;
   }
   Py_ssize_t size_bytes = t->bits / 8, total = size_bytes, stride = size_bytes;
@@ -113,7 +113,7 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
     total *= exported->shape[i];
   }
   if (!is_contiguous && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
-    free(exported);
+    PyMem_Free(exported);
     binding_return_block(self);
     PyErr_SetString(PyExc_BufferError, "the array is not contiguous");
     return -1;
@@ -135,7 +135,7 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
 void binding_release_buffer(PyObject *object, Py_buffer *view)
 {
   binding_return_block((array_object *)object);
-  free(view->internal);
+  PyMem_Free(view->internal);
 }
 
 /* ---- DLPack export ---- */

@@ -38,6 +38,14 @@ static const quick_row rows[] = {
   { "int", quick_int, 1, 0, { ONLY } },
   { "bool", quick_bool, 1, 0, { ONLY } },
   { "item", quick_item, 2, 0, { ONLY, ONLY } },
+  { "iterate", quick_iterate, 1, 0, { ONLY } },
+  { "sort", quick_sort, 2, 0, { ONLY, "axis" } },
+  { "find_extreme", quick_find_extreme, 2, 0, { ONLY, "axis" } },
+  { "unique",
+    quick_unique,
+    5,
+    0,
+    { "ar", "return_index", "return_inverse", "return_counts", "axis", "equal_nan", "sorted" } },
   { "fill", quick_fill_method, 2, 0, { ONLY, ONLY } },
   { "unary", quick_unary, 2, 0, { ONLY, "out", "where" } },
   { "binary", quick_binary, 3, 0, { ONLY, ONLY, "out", "where" } },
@@ -107,6 +115,7 @@ context_object *quick_context(void)
 
 int quick_add(PyObject *module)
 {
-  return quick_add_creation(module) || quick_add_shapes(module) || quick_add_protocols(module) ? -1
-                                                                                               : 0;
+  int is_failed = quick_add_creation(module) || quick_add_shapes(module) ||
+                  quick_add_orders(module) || quick_add_protocols(module);
+  return is_failed ? -1 : 0;
 }

@@ -4,8 +4,9 @@
  *
  * quick.c has the table of quick functions and reads the arguments of calls. The functions are in
  * quick_elements.c (indexing, assignments, conversions to numbers), quick_create.c (new arrays),
- * quick_views.c (shapes, copies, joining) and quick_ufunc.c (element-wise functions, NumPy's
- * protocols). docs/architecture/python.md describes the design. */
+ * quick_views.c (shapes, copies, joining), quick_order.c (sorts, extremes, unique elements) and
+ * quick_ufunc.c (element-wise functions, NumPy's protocols). docs/architecture/python.md describes
+ * the design. */
 #ifndef KJIT_PYTHON_QUICK_H
 #define KJIT_PYTHON_QUICK_H
 
@@ -99,6 +100,7 @@ PyObject *quick_float(const quick_call *call);
 PyObject *quick_int(const quick_call *call);
 PyObject *quick_bool(const quick_call *call);
 PyObject *quick_item(const quick_call *call);
+PyObject *quick_iterate(const quick_call *call);
 PyObject *quick_fill_method(const quick_call *call);
 
 /* ---- quick_create.c ---- */
@@ -137,6 +139,13 @@ PyObject *quick_concat(const quick_call *call);
 PyObject *quick_stack(const quick_call *call);
 PyObject *quick_nonzero(const quick_call *call);
 int quick_add_shapes(PyObject *module);
+
+/* ---- quick_order.c ---- */
+
+PyObject *quick_sort(const quick_call *call);
+PyObject *quick_find_extreme(const quick_call *call);
+PyObject *quick_unique(const quick_call *call);
+int quick_add_orders(PyObject *module);
 
 /* ---- quick_ufunc.c ---- */
 

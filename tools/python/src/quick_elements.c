@@ -119,9 +119,20 @@ void quick_copy(const quick_view *to, const quick_view *from)
   else copy_axes(to, to->first, from->first, from->strides, 0);
 }
 
+static int are_zeros(const char *bytes, size_t size)
+{
+  char any = 0;
+  for (size_t i = 0; i < size; i++) any |= bytes[i];
+  return !any;
+}
+
 /* Doubles the filled part until all is filled, which memcpy does by the processor's vectors. */
 static void fill_dense(char *to, size_t size, const char *bytes, size_t element_bytes)
 {
+  if (are_zeros(bytes, element_bytes)) {
+    memset(to, 0, size);
+    return;
+  }
   memcpy(to, bytes, element_bytes);
   for (size_t done = element_bytes; done < size; done *= 2)
     memcpy(to + done, to, done < size - done ? done : size - done);
@@ -215,7 +226,15 @@ PyObject *quick_int(const quick_call *call) { return convert(call, find_integer)
 
 static PyObject *find_truth(PyObject *number) { return PyBool_FromLong(PyObject_IsTrue(number)); }
 
-PyObject *quick_bool(const quick_call *call) { return convert(call, find_truth); }
+PyObject *quick_bool(const quick_call *call)
+{
+  quick_view view;
+  array_object *array = (array_object *)call->values[0];
+  if (!quick_is_array(call->values[0]) || binding_get_element(array) != KJIT_BOOL)
+    return convert(call, find_truth);
+  if (quick_count(array) != 1 || quick_read(array, &view) != QUICK_DONE) return NULL;
+  return PyBool_FromLong(*view.first);
+}
 
 /* item() and item(index), which counts in row-major order */
 PyObject *quick_item(const quick_call *call)
@@ -234,6 +253,14 @@ PyObject *quick_item(const quick_call *call)
     return NULL;
   int64_t step = view.rank == 1 ? view.strides[0] : 1;
   return binding_make_value(view.element, view.first + i * step * (int64_t)view.size_bytes);
+}
+
+/* iter(x): an iterator over the rows, which ends at the first index out of bounds */
+PyObject *quick_iterate(const quick_call *call)
+{
+  const kjit_tensor *tensor =
+    quick_is_array(call->values[0]) ? binding_look_at_array(call->values[0]) : NULL;
+  return tensor && tensor->rank ? PySeqIter_New(call->values[0]) : NULL;
 }
 
 PyObject *quick_fill_method(const quick_call *call)

@@ -9,8 +9,8 @@
  * the array to which the algorithm has written, and all other operands are positional arguments of
  * the call. The function must not depend on the values of elements.
  *
- * Other shortcuts have a quick function (quick.h) instead of recipes. shortcut_type.c has the type
- * of both. */
+ * Shortcuts can have a quick function (quick.h) instead of recipes, or before them. shortcut_type.c
+ * has the type. */
 #include "shortcut.h"
 
 #include "algorithm.h"
@@ -413,7 +413,8 @@ PyObject *shortcut_call(PyObject *object, PyObject *const *args, size_t given, P
   shortcut_key key;
   if (self->quick) {
     PyObject *made = quick_run(self->quick, self->number, args, count, names);
-    return made || PyErr_Occurred() ? made : call_function(self, args, count, names);
+    if (made || PyErr_Occurred()) return made;
+    if (!self->recipes) return call_function(self, args, count, names);
   }
   for (Py_ssize_t i = 0; i < count; i++) {
     array_object *array = (array_object *)args[i];

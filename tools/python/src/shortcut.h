@@ -12,7 +12,7 @@ typedef struct shortcut_recipe shortcut_recipe; /* see shortcut.c */
 typedef struct shortcut_object {
   PyObject_HEAD PyObject *function;
   vector_function call;
-  const quick_row *quick;    /* NULL if the shortcut has recipes */
+  const quick_row *quick;    /* or NULL */
   long number;               /* for the quick function */
   shortcut_recipe **recipes; /* table of SHORTCUT_SLOTS recipes, or NULL */
 } shortcut_object;

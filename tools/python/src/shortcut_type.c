@@ -11,19 +11,21 @@ enum { MOST_ITEMS = 16 }; /* maximum arguments in a tuple and a dictionary of a 
 static PyTypeObject *shortcut_type;
 static PyObject *method_type; /* types.MethodType */
 
-/* shortcut(function, name=None, number=0): returns the shortcut of a Python function. name: the
- * name of its quick function; None means that the shortcut has recipes. */
+/* shortcut(function, name=None, number=0, has_recipes=False): returns the shortcut of a Python
+ * function. name: the name of its quick function. Without a name, the shortcut has recipes. */
 static PyObject *create_shortcut(PyObject *module, PyObject *args)
 {
   (void)module;
   PyObject *function;
   const char *name = NULL;
   long number = 0;
-  if (!PyArg_ParseTuple(args, "O|zl", &function, &name, &number)) return NULL;
+  int has_recipes = 0;
+  if (!PyArg_ParseTuple(args, "O|zlp", &function, &name, &number, &has_recipes)) return NULL;
+  has_recipes |= !name;
   const quick_row *quick = name ? quick_find(name) : NULL;
   if (name && !quick) return PyErr_Format(PyExc_ValueError, "no quick function is called %s", name);
-  shortcut_recipe **recipes = name ? NULL : PyMem_Calloc(SHORTCUT_SLOTS, sizeof *recipes);
-  shortcut_object *self = name || recipes ? binding_new_object(shortcut_type) : NULL;
+  shortcut_recipe **recipes = has_recipes ? PyMem_Calloc(SHORTCUT_SLOTS, sizeof *recipes) : NULL;
+  shortcut_object *self = recipes || !has_recipes ? binding_new_object(shortcut_type) : NULL;
   if (!self) {
     PyMem_Free(recipes);
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();

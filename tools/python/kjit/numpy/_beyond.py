@@ -92,7 +92,8 @@ _REPEATED = frozenset(
 _QUICK = {
     "reshape": ("reshape", 0), "ravel": ("ravel", 0), "flatten": ("flatten", 0), "transpose": ("transpose", 0), "squeeze": ("squeeze", 0),
     "expand_dims": ("expand_dims", 0), "concat": ("concat", 0), "hstack": ("concat", 1), "vstack": ("concat", 2), "stack": ("stack", 0),
-    "nonzero": ("nonzero", 0), "take": ("take", 0), "where": ("choice", None),
+    "nonzero": ("nonzero", 0), "take": ("take", 0), "where": ("choice", None), "sort": ("sort", 0), "argsort": ("sort", 1),
+    "argmin": ("find_extreme", 0), "argmax": ("find_extreme", 1),
 }  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def _quick(made, name):
     from ._table import ROWS
 
     quick, number = _QUICK[name]
-    return _kjit.shortcut(made, quick, ROWS[name].index if number is None else number)
+    return _kjit.shortcut(made, quick, ROWS[name].index if number is None else number, name in _REPEATED)
 
 
 def widened(function, module=_numpy):
@@ -277,11 +278,21 @@ def _vectorize(*args, **options):
 _MADE = {"lib": _lib, "vectorize": lambda: _vectorize}
 
 
+_FOUND = {}  # the counterparts that `find` has returned
+
+
 def find(name, module=_numpy):
     """Returns the namespace's counterpart of a NumPy attribute, or None."""
     thing = vars(module()).get(name)
     if thing is None or name.startswith("_"):
         return None
+    known = _FOUND.get((module, name))
+    if known is None or known[0] is not thing:  # a program can replace functions of NumPy
+        known = _FOUND[module, name] = thing, _counterpart(name, thing)
+    return known[1]
+
+
+def _counterpart(name, thing):
     if name in _SAME or isinstance(thing, (int, float)):
         return thing
     if name in _TRICKS:
@@ -297,7 +308,12 @@ def find(name, module=_numpy):
     def call(*args, **options):
         return by_numpy(thing, args, options)
 
-    return call
+    return _kjit.shortcut(call, "unique", keeps_inverse_shape()) if thing is _numpy().unique else call
+
+
+def keeps_inverse_shape():
+    """Returns whether the inverse of NumPy's `unique` has the shape of the array, as in NumPy 2."""
+    return not _numpy().__version__.startswith("1.")
 
 
 def attribute(module, name, numpys):

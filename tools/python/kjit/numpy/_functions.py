@@ -151,10 +151,13 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     if axis is not None:
         return NotImplemented
     ar = array_of(ar)
+    found = _kjit.small_unique(ar, return_index, return_inverse, return_counts, equal_nan, _beyond.keeps_inverse_shape())
+    if found is not None:
+        return found
     if equal_nan and sorted and _orders.is_numpys(ar, _FEW_TO_SORT):
         return _beyond.by_numpy(numpy.unique, (_engine.host_view(ar), return_index, return_inverse, return_counts), {})
     runs = _orders.Runs(ar, equal_nan)
-    shape = (ar.size,) if numpy.__version__.startswith("1.") else tuple(ar.shape)
+    shape = tuple(ar.shape) if _beyond.keeps_inverse_shape() else (ar.size,)
     parts = (lambda: runs.indices, return_index), (lambda: runs.inverse(shape), return_inverse), (runs.counts, return_counts)
     asked = [part() for part, is_asked in parts if is_asked]
     return (runs.values, *asked) if asked else runs.values

@@ -127,6 +127,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     ordered, count = _orders.sort(a, axis=-1), a.shape[-1]
     low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
     made = low if count % 2 and _dtypes.KIND[low.dtype.text] == "f" else numpy.multiply(numpy.add(low, high), 0.5)
-    if _dtypes.KIND[a.dtype.text] == "f":  # NaNs are last in sorted order
+    if _dtypes.KIND[a.dtype.text] == "f":  # NaNs are last in sorted order; a mean of -0.0 is 0.0
+        made = numpy.add(made, 0.0)
         made = chosen(numpy.isnan(ordered[..., -1]), ordered[..., -1], _engine.converted(made, a.dtype.text))
     return _stored(made.reshape(shape) if keepdims else made, out, "median")

@@ -220,6 +220,7 @@ def tolist(self):
     return self.to_host().tolist()
 
 
+@quick("iterate")
 def _iterate(self):
     if not self.ndim:
         raise TypeError("an array without dimensions cannot be iterated over")

@@ -227,30 +227,39 @@ class Runs:
         return inverse.reshape(shape)
 
 
+def _unique(x, index=False, inverse=False, counts=False):
+    """Returns the unique elements of x and the other results that are asked for as a tuple, or only the
+    unique elements. NaNs count as different."""
+    found = _kjit.small_unique(x, index, inverse, counts, False, True)
+    if found is not None:
+        return found
+    runs = Runs(x)
+    parts = (lambda: runs.indices, index), (lambda: runs.inverse(tuple(x.shape)), inverse), (runs.counts, counts)
+    asked = [part() for part, is_asked in parts if is_asked]
+    return (runs.values, *asked) if asked else runs.values
+
+
 def unique_all(x, /):
     """Returns four arrays: the unique elements in ascending order, the index of each one's first
     occurrence in the flattened array, the index of each element of x among the unique elements, and
     the number of occurrences. NaNs count as different."""
-    runs = Runs(x)
-    return UniqueAll(runs.values, runs.indices, runs.inverse(tuple(x.shape)), runs.counts())
+    return UniqueAll(*_unique(x, True, True, True))
 
 
 def unique_counts(x, /):
     """Returns the unique elements in ascending order, and the number of occurrences of each."""
-    runs = Runs(x)
-    return UniqueCounts(runs.values, runs.counts())
+    return UniqueCounts(*_unique(x, counts=True))
 
 
 def unique_inverse(x, /):
     """Returns the unique elements in ascending order, and for each element of x its index among
     them."""
-    runs = Runs(x)
-    return UniqueInverse(runs.values, runs.inverse(tuple(x.shape)))
+    return UniqueInverse(*_unique(x, inverse=True))
 
 
 def unique_values(x, /):
     """Returns the unique elements in ascending order."""
-    return Runs(x).values
+    return _unique(x)
 
 
 def isin(x1, x2, /, *, invert=False):
