@@ -190,6 +190,7 @@ class _Rewriter(ast.NodeTransformer):
             else self.random_of(thing)
             or _numpy_types.function_of(thing)
             or _numpy_types.CONVERSIONS.get(thing if isinstance(thing, type) else None)
+            or (_slice if thing is slice else None)
         )
         if own:
             node.func = self.keep("numpy", own)
@@ -317,9 +318,22 @@ def _globals_of(function):
     return {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
 
 
+def _slice(*bounds):
+    """Returns a slice whose fields are numbers, as in Numba: defaults take the place of None."""
+    made = slice(*bounds)
+    step = 1 if made.step is None else made.step
+    ends = (0, sys.maxsize) if step > 0 else (sys.maxsize, -sys.maxsize - 1)
+    given = made.start, made.stop
+    return slice(*(end if bound is None else bound for bound, end in zip(given, ends)), step)
+
+
 def _with_fields(value):
     """Returns a view of an array of records whose fields are also attributes of the array and its
-    elements, as in Numba. Returns any other value unchanged."""
+    elements, and a slice with numbers as its fields, as in Numba. Returns any other value unchanged."""
+    if type(value) is slice:
+        return _slice(value.start, value.stop, value.step)
+    if type(value) is tuple and any(type(item) is slice for item in value):
+        return tuple(map(_with_fields, value))
     numpy = sys.modules.get("numpy")
     is_plain = numpy is not None and type(value) is numpy.ndarray and value.dtype.names
     return value.view(numpy.recarray) if is_plain else value

@@ -213,6 +213,10 @@ class ParallelLoop(_Part, _kjit.Kernel):
             return made[arrays]
 
 
+# Types of values with which only Python can run a loop.
+_OF_PYTHON = {set: "a set", frozenset: "a set", slice: "a slice", type(...): "an ellipsis"}
+
+
 class SerialLoop(SerialPart):
     """A loop that one thread runs."""
 
@@ -225,8 +229,9 @@ class SerialLoop(SerialPart):
         followed by the loop's inputs."""
         if self.is_uncompiled:
             raise Uncompiled
-        if any(isinstance(value, (set, frozenset)) for value in values):
-            self._leave("it takes a set, which compiled code does not have", None)
+        for value in values:
+            if type(value) in _OF_PYTHON:
+                self._leave(f"it takes {_OF_PYTHON[type(value)]}, which compiled code does not have", None)
         number = len(self.loop.temporaries)
         try:
             return self(*_make_pools(1, values[:number]), *values[number:])

@@ -328,7 +328,8 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
         again = _aligned.call_again(self, args, error)
         if again is not NotImplemented:
             return again
-        if self._splitter.node is None or self._wants_driver or not self.is_of_arrays(error):
+        is_of_python = self.is_of_arrays(error) or isinstance(error, _ERRORS["ArgumentError"]) and any(map(_is_index, args))
+        if self._splitter.node is None or self._wants_driver or not is_of_python:
             return NotImplemented
         self.__dict__["_wants_driver"] = True
         if self._given:  # the caller still has the tuples, so it repeats the call
@@ -433,6 +434,11 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
 
     def __repr__(self):
         return f"<kjit.njit {self.py_func.__qualname__}>"
+
+
+def _is_index(value):
+    """Returns whether an argument is a slice or an ellipsis, with which Python indexes arrays."""
+    return isinstance(value, (slice, type(...)))
 
 
 def _finish(outer, inner, shape, is_optional, *args, **keywords):

@@ -39,6 +39,9 @@ class Ufunc(_ufuncs.Folds):
         conversions of the results to `out` are allowed, as in NumPy."""
         if len(operands) == self.nin + 1 and out is None and not self.signature and getattr(operands[-1], "ndim", None) is not None:
             operands, out = operands[:-1], operands[-1]
+        if self.signature and out is None and len(operands) == self.nin + self.nout:
+            operands, given = operands[: self.nin], operands[self.nin :]
+            out = given[0] if self.nout == 1 else given
         if not self._least <= len(operands) <= self.nin:
             count = self.nin if self._least == self.nin else f"{self._least} to {self.nin}"
             raise wrong_count(self.__name__, count, len(operands))

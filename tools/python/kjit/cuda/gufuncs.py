@@ -117,6 +117,8 @@ class GUFunc(_ufuncs.Attributes):
     """A generalized ufunc: applies a function of small arrays to larger arrays, whose loop
     dimensions broadcast."""
 
+    runs_in_python, has_code = True, False  # an njit function leaves calls to Python
+
     def __init__(self, function, signatures, layout, device=None, writable=()):
         """signatures: an empty list means that each call determines the types; such a call has to
         pass arrays for the results. writable: names or positions of the inputs that the function

@@ -216,6 +216,17 @@ def _other_device(values):
     return None if device is None or (device.kind, device.ordinal) == (here.kind, here.ordinal) else device
 
 
+def _result_like(operands, shape, dtype):
+    """Returns an array for the results of host operands, in the memory order that NumPy's ufuncs choose."""
+    if not all(x.flags.c_contiguous for x in operands):
+        accesses = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
+        kinds = [None] * len(operands) + [dtype]
+        made = numpy.nditer((*operands, None), ["zerosize_ok"], accesses, op_dtypes=kinds).operands[-1]
+        if made.shape == shape:  # where= can have more dimensions
+            return made
+    return numpy.empty(shape, dtype)
+
+
 class DeviceUfunc(_ufuncs.Folds):
     """A ufunc: applies a function of elements to arrays, which broadcast. `ufunc(x, y, out=r)`,
     `ufunc.reduce(x)`."""
@@ -303,7 +314,7 @@ class DeviceUfunc(_ufuncs.Folds):
         masks = () if where is None or where is True else (where if is_device(where) else numpy.asarray(where),)
         shape = numpy.broadcast_shapes(*(g.shape for g in (*given, *masks)))
         if out is None:
-            made = arrays.device_array(shape, result) if is_on_device else numpy.empty(shape, result)
+            made = arrays.device_array(shape, result) if is_on_device else _result_like(given, shape, result)
         else:
             check_out(self.__name__, result, out, casting)
             made = out

@@ -7,7 +7,7 @@ which knows the types, keeps one of them.
 
 import ast
 
-from . import array_expressions, words
+from . import array_expressions, library, words
 from . import array_texts as texts
 
 
@@ -42,6 +42,16 @@ class ArrayStatements:
         self.put(depth + 1, element, " = ", number or self.expression(value))
         self.put(depth, "}")
         return True
+
+    def fill_array(self, call, depth):
+        """Writes a statement such as `np.add(a, b, r)` as `r[...] = np.add(a, b)`, with broadcasting.
+        Returns False for other calls."""
+        is_plain = self.is_typed and not call.keywords and not any(isinstance(a, ast.Starred) for a in call.args)
+        if not is_plain or not library.is_fill(self.static_value(call.func), len(call.args)):
+            return False
+        whole = ast.copy_location(ast.Subscript(call.args[-1], ast.Constant(...), ast.Store()), call)
+        ast.fix_missing_locations(whole)
+        return self.store_array(call, whole, ast.copy_location(ast.Call(call.func, call.args[:-1], []), call), depth)
 
     def store_array_item(self, target, value, depth):
         """Like store_array, for a value that is already text."""

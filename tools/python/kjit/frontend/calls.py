@@ -118,12 +118,9 @@ class Calls:
             whole = self.array_function(node, thing)
             if whole is not None:
                 return whole
-            filled = library.fill_of(thing, len(node.args))
-            if filled:
-                symbol = self.builder.function(filled[0])
-                self.used.add(symbol)
-                _, *rest = self.positional(node)
-                return [self.source.place(node), f"{symbol}(", *self.known(filled[1], node.func), ", ", *rest]
+            if library.is_fill(thing, len(node.args)):
+                text = f"np.{thing.__name__} with an array for the results must be a statement: its value is that array"
+                raise self.error(node, text, NotCompiledError)
             thing = library.instead(thing, len(node.args) + len(node.keywords))
         thing = getattr(thing, "as_function", thing)  # unwraps a function made by vectorize
         if ufuncs.is_ufunc(thing):

@@ -111,6 +111,14 @@ _DATES = "  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return {}(a, b) }}\
 # Ufuncs that convert their operands themselves.
 _OF_OWN_TYPES = ("float_power",)
 _ROUNDINGS = ("ceil", "floor", "trunc")
+# Ufuncs with two results. Compiled code has them for numbers only.
+_PAIRS = ("divmod", "modf", "frexp")
+
+
+def _rejected(*operands):
+    """Returns statements that do not compile for arrays, with the error of an array that is used as a
+    number. NumPy then computes the call in an njit function."""
+    return "".join(f"  if is_array({operand}) {{ return {operand} + 0, {operand} }}\n" for operand in operands)
 
 
 def _has_float_loops_only(name):
@@ -139,8 +147,9 @@ def ufunc(name, count):
     if count == 2:
         loop = _FLOAT_LOOP if has_floats else _LOOP
         operands = "".join(f", dtype({loop.__name__}(a, b))({operand})" for operand in "ab")
-        body = f"{_DATES.format(plain.__name__)}  return {plain.__name__}({operands[2:]})"
+        body = f"{_rejected('a', 'b') if name in _PAIRS else ''}{_DATES.format(plain.__name__)}  return {plain.__name__}({operands[2:]})"
         return words.Text(f"array_{name}", f"\nfunc array_{name}(a, b) {{\n{body}\n}}", (plain, loop))
     if not has_floats:
         return plain
-    return words.Text(f"array_{name}", f"\nfunc array_{name}(a) {{ return {plain.__name__}(array_float(a)) }}", (plain, _FLOAT))
+    body = f"{_rejected('a') if name in _PAIRS else ''}  return {plain.__name__}(array_float(a))"
+    return words.Text(f"array_{name}", f"\nfunc array_{name}(a) {{\n{body}\n}}", (plain, _FLOAT))

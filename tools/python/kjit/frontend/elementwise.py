@@ -137,7 +137,7 @@ class Finder:
         if thing is static.UNKNOWN:
             return False
         if ufuncs.is_ufunc(thing):
-            return ufuncs.text_of(thing) is not None and len(node.args) == thing.nin
+            return ufuncs.text_of(thing) is not None and len(node.args) == thing.nin and thing.nout == 1
         if any(thing is function for function in _BUILTINS):
             return len(node.args) > 1 or thing not in (min, max)
         return getattr(math, getattr(thing, "__name__", ""), None) is thing and callable(thing)

@@ -334,7 +334,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         if getattr(called, "is_group", False):  # a group of threads that is never used
             self.builder.has_grid_group = True
             return
-        self.put(depth, self.call(value))
+        if not self.fill_array(value, depth):
+            self.put(depth, self.call(value))
 
     def print(self, call, depth):
         if call.keywords:

@@ -265,28 +265,6 @@ _TABLE |= {
 }
 
 
-# A NumPy ufunc that writes its results to an array argument.
-_FILL = {
-    1: words.Text(
-        "ufunc_fill_1",
-        """
-func ufunc_fill_1(f: func, a, r) @numba {
-  if is_array(a) { for at in range(r.shape) { r[at] = f(a[at]) } } else { for at in range(r.shape) { r[at] = f(a) } }
-}""",
-    ),
-    2: words.Text(
-        "ufunc_fill_2",
-        """
-func ufunc_fill_2(f: func, a, b, r) @numba {
-  for at in range(r.shape) {
-    if is_array(a) and is_array(b) { r[at] = f(a[at], b[at]) } else if is_array(a) { r[at] = f(a[at], b) }
-    else if is_array(b) { r[at] = f(a, b[at]) } else { r[at] = f(a, b) }
-  }
-}""",
-    ),
-}
-
-
 STORE_ARRAY = words.Text(
     "store_array", "\nfunc store_array(r, a) @numba { for at in range(r.shape) { r[at] = dtype(r)(a[at]) } }"
 )
@@ -450,13 +428,10 @@ def reduction_called(name):
     return _BOTH[name][1] if name in METHODS else None
 
 
-def fill_of(thing, count):
-    """Returns (fill, element) for a call of a NumPy ufunc with a result array as its last argument.
-    fill is the func that fills the array, and element the func of the ufunc for one element.
-    Returns None for other calls."""
-    if not ufuncs.is_ufunc(thing) or count != thing.nin + 1 or thing.nout != 1 or thing.nin not in _FILL:
-        return None
-    return _FILL[thing.nin], instead(thing, thing.nin)
+def is_fill(thing, count):
+    """Returns whether a call with `count` arguments is of a NumPy ufunc whose last argument is the array
+    for its results."""
+    return ufuncs.is_ufunc(thing) and count == thing.nin + 1 and thing.nout == 1
 
 
 def instead(thing, count):

@@ -78,7 +78,7 @@ class WholeArrays:
         thing = self.static.value(call.func)
         if self.overloads_of(call) is not None:
             return False
-        if thing is print:
+        if thing is print or thing is slice:
             return True
         if thing is static.UNKNOWN:
             is_method = isinstance(call.func, ast.Attribute) and call.func.attr != "dtype"
@@ -91,6 +91,10 @@ class WholeArrays:
             return random_of(thing, call) is None
         if is_in_loop and not call.keywords and library.instead(thing, len(call.args)) is not thing:
             return False
+        if ufuncs.is_ufunc(thing) and thing.nout > 1 and len(call.args) > thing.nin:  # NumPy fills the result arrays
+            return True
+        if library.is_fill(thing, len(call.args)):  # the value of the call is the array that it fills
+            return not any(isinstance(node, ast.Expr) and node.value is call for node in ast.walk(self.node))
         is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
         return not is_known and is_of_numpy(thing)
 
