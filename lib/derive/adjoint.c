@@ -212,8 +212,8 @@ kt_stmt *kd_new_grid_loop(kd_derivation *d, const kt_stmt *like)
   return loop;
 }
 
-/* Adds the sums of scalar parameters to the thread's sums. Each thread sums the derivatives by
- * scalars, like the derivatives by elements. */
+/* Adds the sums of scalar parameters to the thread's sums. Each thread sums the derivatives with
+ * respect to scalars, like the derivatives with respect to elements. */
 static void add_scalar_sums(kd_part *part)
 {
   kd_derivation *d = &part->d;

@@ -50,8 +50,8 @@ typedef struct kd_site {
   kd_index indices[KJ_MAX_RANK];
 } kd_site;
 
-/* How the derivatives by the elements of an array are computed. Below, D is the array of these
- * derivatives. */
+/* How the derivatives with respect to the elements of an array are computed. Below, D is the array
+ * of these derivatives. */
 typedef enum kd_way {
   KD_UNUSED,
   KD_ADDED,       /* loads: each iteration adds to its own elements of D */
@@ -238,7 +238,7 @@ void kd_take_atomic_sum(kd_part *part, kt_stmt *stmt);
 const kt_expr *kd_find_taken_sum(const kd_part *part, const kt_stmt *stmt);
 void kd_check_shared(kd_part *part);
 void kd_emit_barrier(kd_derivation *d);
-/* Emits the barrier after the loops that set the derivatives by shared arrays to 0. */
+/* Emits the barrier after the loops that set the derivatives with respect to shared arrays to 0. */
 void kd_begin_shared(kd_part *part);
 
 /* ---- adjoint_rerun.c ---- */
@@ -255,10 +255,10 @@ void kd_sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes);
 /* GPU: returns whether the thread is the first one of its warp. */
 kt_expr *kd_is_first_lane(kd_derivation *d);
 
-/* Adds t to the derivative by the element that the node loads. */
+/* Adds t to the derivative with respect to the element that the node loads. */
 void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t);
-/* Returns the derivative by the element that a store writes. place: this element, its indices
- * stored in variables. */
+/* Returns the derivative with respect to the element that a store writes. place: this element, its
+ * indices stored in variables. */
 kt_expr *kd_adjoint_store(kd_derivation *d, const kd_node *place);
 /* Emits the variables that an iteration needs for the arrays that it stores to. */
 void kd_begin_iteration(kd_part *part);

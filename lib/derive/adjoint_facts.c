@@ -1,5 +1,5 @@
-/* Reports of adjoint kernels: how the derivatives by each parameter are summed. A remark has the
- * short form, for arrays that get sums. The facts have all parameters. */
+/* Reports of adjoint kernels: how the derivatives with respect to each parameter are summed. A
+ * remark has the short form, for arrays that get sums. The facts have all parameters. */
 #include "derive/adjoint.h"
 
 static const char *describe_way(kd_part *part, const kd_array_plan *plan)

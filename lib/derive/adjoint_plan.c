@@ -1,6 +1,6 @@
-/* Chooses how the derivatives by the elements of each array are summed: plain sums if only one
- * iteration adds to an element, gathering if the indices are variables plus constants, and atomic
- * sums otherwise. Rejects arrays that are written in a way whose derivative is not known. */
+/* Chooses how the derivatives with respect to the elements of each array are summed: plain sums if
+ * only one iteration adds to an element, gathering if the indices are variables plus constants, and
+ * atomic sums otherwise. Rejects arrays that are written in a way whose derivative is not known. */
 #include "derive/adjoint.h"
 
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array)

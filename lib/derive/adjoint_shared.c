@@ -1,7 +1,8 @@
 /* Adjoint kernels of threads (adjoint_threads.c): shared arrays, and loops over a block_range.
  *
- * The derivatives by the elements of a shared array are in another shared array. A load adds to it
- * with an atomic sum. A store takes the derivative of its element and sets it to 0. */
+ * The derivatives with respect to the elements of a shared array are in another shared array. A
+ * load adds to it with an atomic sum. A store takes the derivative of its element and sets it to 0.
+ * */
 #include "derive/adjoint.h"
 
 /* ---- sums into shared arrays ---- */

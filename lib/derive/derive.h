@@ -82,13 +82,13 @@ kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
 
 /* ---- derive.c ---- */
 
-/* Returns the derivative of an instance by some of its parameters. values: the derivatives of these
- * parameters, as the call passes them. */
+/* Returns the derivative of an instance with respect to some of its parameters. values: the
+ * derivatives of these parameters, as the call passes them. */
 kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
                             const kt_exprs *values, kj_location location);
 
-/* Returns the reverse derivative of an instance by the chosen parameters. Rejects an instance that
- * is not linear in them. */
+/* Returns the reverse derivative of an instance with respect to the chosen parameters. Rejects an
+ * instance that is not linear in them. */
 kt_inferred *kd_get_transpose(kt_scope *s, kt_inferred *of, const kt_vars *chosen,
                               const kt_exprs *values, kj_location location);
 /* linear.c: rejects a prepared body that is not linear in the chosen parameters. */
@@ -111,7 +111,7 @@ bool kd_is_sync(const kd_derivation *d, const kt_stmt *stmt);
 const kt_expr *kd_find_shared_sum(const kd_derivation *d, const kt_stmt *stmt);
 void kd_copy_shared_sum(kd_derivation *d, const kt_stmt *stmt);
 void kd_reverse_shared_sum(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
-/* Emits loops that set an array of derivatives by shared elements to 0. */
+/* Emits loops that set an array of derivatives with respect to shared elements to 0. */
 void kd_clear_shared(kd_derivation *d, kt_var *other);
 void kd_reverse_block_range(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
 /* Returns whether the body of a loop, if it ran again, would load elements that have been
@@ -147,7 +147,7 @@ kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
 void kd_for_elements(kd_derivation *d, kjit_type array,
                      void (*make)(kd_derivation *d, const kt_exprs *indices, void *data),
                      void *data);
-/* Returns the array that holds the derivatives by the elements of an array. */
+/* Returns the array that holds the derivatives with respect to the elements of an array. */
 kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
 
 /* ---- facts.c ---- */
@@ -212,17 +212,18 @@ typedef enum kd_rule_kind {
   KJ_RULE_DISCRETE, /* 0 wherever there is a derivative */
 } kd_rule_kind;
 kd_rule_kind kd_rule_of(const ki_builtin *builtin);
-/* Returns t times the derivative of the node by operand `index`, or NULL if that is 0. t is an
- * atom. */
+/* Returns t times the derivative of the node with respect to operand `index`, or NULL if that is 0.
+ * t is an atom. */
 kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* The same for a built-in that returns a pair: t holds the derivatives by both items. */
+/* The same for a built-in that returns a pair: t holds the derivatives with respect to both items.
+ * */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* Returns a pair: t times the derivative of each item by operand `index`. */
+/* Returns a pair: t times the derivative of each item with respect to operand `index`. */
 kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 /* Changes a guard, t == 0 ? 0 : v for a factor t of v, such as a derivative, before it is derived
- * itself. The derivative of v by t is not 0 where t is 0, so v has to count there. The new guard is
- * 0 only where t is 0 and v is NaN, because another factor of v is infinite. Adds a statement that
- * computes v. */
+ * itself. The derivative of v with respect to t is not 0 where t is 0, so v has to count there. The
+ * new guard is 0 only where t is 0 and v is NaN, because another factor of v is infinite. Adds a
+ * statement that computes v. */
 kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard);
 
 /* ---- rules of the source: own_rules.c ---- */
@@ -244,8 +245,8 @@ typedef struct kd_parts {
   kt_expr *value, *effect;
   kt_exprs derivatives;
 } kd_parts;
-/* Calls the rule of a func. t is the derivative by the result, NULL for a func that returns
- * nothing. arrays (may be NULL) holds the derivatives of array parameters. */
+/* Calls the rule of a func. t is the derivative with respect to the result, NULL for a func that
+ * returns nothing. arrays (may be NULL) holds the derivatives of array parameters. */
 kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_exprs *values,
                             kt_expr *t, const kt_exprs *arrays, kj_location location);
 /* Makes the derivative of a func that has its own rule: a call of the rule. */
@@ -274,7 +275,7 @@ bool kd_assigns_active(kd_derivation *d, const kt_stmt *stmt);
 /* Adds t times the derivative of an expression to the derivatives of the variables in it. t is an
  * atom. */
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
-/* Adds t to the derivative by the element that a LOAD loads. */
+/* Adds t to the derivative with respect to the element that a LOAD loads. */
 void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* Returns whether the statement is `if condition { break }` at the end of a loop. */
 bool kd_is_last_break(const kt_stmt *stmt);

@@ -1,9 +1,9 @@
 /* User-defined derivatives: `func f(x) @jvp(g) @vjp(h)`.
  *
  * g has the parameters of f and then a derivative for each parameter that holds floats; it returns
- * the same values as `jvp(f)`. h has the parameters of f and then the derivative by the result of
- * f; it returns the same values as `vjp(f)`. Without h, kjit makes the reverse derivative from g,
- * which must be linear in the derivatives that it takes: linear.c. */
+ * the same values as `jvp(f)`. h has the parameters of f and then the derivative with respect to
+ * the result of f; it returns the same values as `vjp(f)`. Without h, kjit makes the reverse
+ * derivative from g, which must be linear in the derivatives that it takes: linear.c. */
 #include "derive/derive.h"
 
 static const ki_function *find_rule(const ki_function *function, ki_attribute_id id)

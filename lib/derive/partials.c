@@ -362,7 +362,7 @@ kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt
   return pair;
 }
 
-/* Sums the derivatives by both items. */
+/* Sums the derivatives with respect to both items. */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t)
 {
   kt_expr *sum = NULL;

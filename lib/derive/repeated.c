@@ -1,6 +1,6 @@
 /* Finds expressions that a statement of a prepared body computes more than once, and replaces each
- * by a variable before the statement. A reverse derivative then sums the derivatives by this
- * variable and propagates them through the expression once. The values do not change. */
+ * by a variable before the statement. A reverse derivative then sums the derivatives with respect
+ * to this variable and propagates them through the expression once. The values do not change. */
 #include "derive/adjoint.h"
 
 enum { MOST_NODES = 256 };

@@ -1,6 +1,6 @@
 /* Reverse derivatives: the statements of the body run forward, and each value that a derivative
- * needs is stored in a variable of its own. Then the derivative by the result is propagated
- * backward through the statements. */
+ * needs is stored in a variable of its own. Then the derivative with respect to the result is
+ * propagated backward through the statements. */
 #include "derive/adjoint.h"
 
 /* ---- derivatives of variables ---- */
@@ -25,8 +25,8 @@ void kd_add_derivative(kd_derivation *d, kt_var *var)
   d->variables[var->index].other = other;
   if (is_array)
     kd_note_fact(d, var->location, other,
-                 kj_format(d->arena, "array `%s`: derivatives by the elements of `%s`", name,
-                           var->name));
+                 kj_format(d->arena, "array `%s`: derivatives with respect to the elements of `%s`",
+                           name, var->name));
   if (is_shared) kd_clear_shared(d, other);
   else if (is_array) kd_for_elements(d, var->type, zero_element, other);
   else kd_assign(d, other, kd_nothing(d, type));

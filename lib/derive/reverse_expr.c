@@ -1,9 +1,9 @@
-/* Reverse derivatives of expressions: propagates the derivative by a value to the variables and
- * elements in the expression.
+/* Reverse derivatives of expressions: propagates the derivative with respect to a value to the
+ * variables and elements in the expression.
  *
- * Complex numbers follow JAX's convention: if the derivative by z is t, the differentiated number
- * changes by the real part of t dz, without a conjugate. The derivative by the imaginary part is
- * therefore minus the imaginary part of t. */
+ * Complex numbers follow JAX's convention: if the derivative with respect to z is t, the
+ * differentiated number changes by the real part of t dz, without a conjugate. The derivative with
+ * respect to the imaginary part is therefore minus the imaginary part of t. */
 #include "derive/adjoint.h"
 
 /* ---- sums ---- */

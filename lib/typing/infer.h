@@ -131,7 +131,7 @@ struct kt_inferred {
   ki_builtin_id derivative;
   kt_vars chosen;    /* parameters of derived_of that the derivative is with respect to */
   bool is_transpose; /* derived_of is linear in these, or there is no such derivative */
-  /* types of the arguments that are the derivatives by the chosen parameters */
+  /* types of the arguments that are the derivatives with respect to the chosen parameters */
   kjit_type *derivative_types;
   kt_expr *constant_result; /* set if the body only returns this constant */
   kt_level result_level;

@@ -52,9 +52,9 @@ typedef enum ka_pair_weight {
   KA_WEIGHT_PLACE /* max, min: 1 for the pair whose value is the result, otherwise 0 */
 } ka_pair_weight;
 
-/* A pass of kjit_pairs_gradient: computes derivatives by some of the func's parameters, one result
- * for each. A pass for derivatives by y exchanges the operands: its x is y, and its y is x with the
- * arrays that the weights are computed from. */
+/* A pass of kjit_pairs_gradient: computes derivatives with respect to some of the func's
+ * parameters, one result for each. A pass for derivatives with respect to y exchanges the operands:
+ * its x is y, and its y is x with the arrays that the weights are computed from. */
 typedef struct ka_pair_gradient {
   const uint32_t *by; /* the number of the parameter for each result, in ascending order */
   ka_pair_weight weight;

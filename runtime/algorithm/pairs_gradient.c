@@ -3,9 +3,9 @@
  * With cotangents c and r[i] = op over j of f(x[i], y[j]), the derivative with respect to x[i] is
  * the sum over j of c[i] * w(i, j) * df/dx, and the derivative with respect to y[j] is the sum over
  * i of c[i] * w(i, j) * df/dy. The weight w is 1 for add, exp(f - r[i]) for logaddexp, and for max
- * and min 1 for the pair that gives the result, otherwise 0. One pass computes the derivatives by x
- * and by the func's additional arguments, which have a sum for each row of x. Another pass, with x
- * and y exchanged, computes those by y. The func of a pass by x on a GPU:
+ * and min 1 for the pair that gives the result, otherwise 0. One pass computes the derivatives with
+ * respect to x and the func's additional arguments, which have a sum for each row of x. Another
+ * pass, with x and y exchanged, computes those by y. The func of a pass by x on a GPU:
  *
  *     func pair_add(l, j, i, at, xs, cotangentss, y0s, sums_0) @inline {
  *       let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
@@ -13,9 +13,10 @@
  *
  * A sum over j of f itself (KJIT_PAIRS_VALUE) adds the value that vjp returns.
  *
- * vjp adds the derivative by a row to the row that is passed to it, and returns the derivative by a
- * number. On the CPU, where rows are columns of an array, vjp gets copies of the rows, because the
- * func's loops need a constant length, which columns do not have. */
+ * vjp adds the derivative with respect to a row to the row that is passed to it, and returns the
+ * derivative with respect to a number. On the CPU, where rows are columns of an array, vjp gets
+ * copies of the rows, because the func's loops need a constant length, which columns do not have.
+ * */
 #include <string.h>
 
 #include "algorithm/pairs_share.h"

@@ -58,8 +58,8 @@ static void check_is_no_plan(ka_call *call, const char *option)
             option);
 }
 
-/* Returns whether the results have a row for each row of y, as in the pass of a gradient by y.
- * These rows need not be on a device all at once. */
+/* Returns whether the results have a row for each row of y, as in the pass of a gradient with
+ * respect to y. These rows need not be on a device all at once. */
 static bool is_cut_by_rows(const ka_streaming *s)
 {
   size_t devices = s->is_shared ? s->options.device_count : 1;

@@ -25,7 +25,7 @@ WORDS = {  # the words of a `check:` comment, and the facts that they stand for
     "halved": r"tape `tape_\w+`: .*; entries: at most \d+, because the loop halves an integer; \d+ bytes in each thread",
     "registers": r"tape `tape_\w+`: .*; entries: \d, a range of constants; \d+ bytes in registers of each thread",
     "log": r"tape `kept_\w+`: .*; entries: at most 9; 36 bytes in each thread",
-    "shared": r"array `d_\w+`: derivatives by the elements of `\w+`; 264 bytes in each block; 3 atomic sums",
+    "shared": r"array `d_\w+`: derivatives with respect to the elements of `\w+`; 264 bytes in each block; 3 atomic sums",
 }
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make-names.py SOURCE OUTPUT: kjit/_names.py, the names of built-ins and scalar types from the tables that the
-documentation is made from and those of the checks from the header, and next to it the stubs, __init__.pyi."""
+"""make-names.py SOURCE OUTPUT: writes kjit/_names.py and, next to it, the stubs in __init__.pyi. The names of built-ins and
+scalar types come from the tables for the documentation, and the names of the checks from the header."""
 import pathlib
 import re
 import sys

@@ -11,7 +11,7 @@ import types
 del sys.path[0]  # this folder, whose kjit is not built
 import kjit.cuda  # noqa: E402
 
-# What comes when it is asked for.
+# Names that are created at their first use.
 LATE = ("Reduce", "cg", "extending", "fp8", "guvectorize", "random", "reduce", "vectorize")
 HEADER = '"""Types of kjit.cuda, made by tools/python/make-stubs.py."""\nfrom typing import Any\n\n'
 

@@ -53,7 +53,7 @@ METADATA = "\n".join([
 
 
 def needed_glibc(files):
-    """The newest version of glibc whose symbols the files use: what the wheel's tag promises."""
+    """Returns the newest glibc version whose symbols the files use, which the wheel's tag states."""
     versions = {(2, 17)}
     for file in files:
         symbols = subprocess.run(["objdump", "-T", file], stdout=subprocess.PIPE, check=True, text=True).stdout

@@ -26,7 +26,7 @@ class Standin(types.ModuleType):
 
 
 class _Late(types.ModuleType):
-    """A module whose names are those of a module of kjit, which is imported when a name is needed."""
+    """A module with the names of a kjit module, which is imported when a name is first used."""
 
     def __init__(self, name, source):
         super().__init__(name)

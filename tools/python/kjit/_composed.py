@@ -11,9 +11,8 @@ _ArgumentError = next(kind for kind in CLASSES.values() if kind.__name__ == "Arg
 
 
 class Composed:
-    """A func that Python calls with tuples, functions or constants. It has a variant for each
-    combination of tuple shapes, functions, types and constants; the parameters of a variant are the
-    items of the tuples."""
+    """A func that Python calls with tuples, functions or constants. Each combination of tuple shapes, functions, types and
+    constants has a variant, whose parameters are the items of the tuples."""
 
     _given = ()  # in a variant, a Shape, a Known or None for each parameter
 

@@ -78,8 +78,7 @@ class _Rotations:
         return -thetabar * self.rho / (rhoold * rhobarold), self.zeta / (self.rho * self.rhobar), -thetanew / self.rho
 
     def _estimate_residual(self, chat, shat, c, s, thetabar, zetaold):
-        """Estimates the norm of the residual (section 5.2 of the paper) by two more rotations of
-        the right-hand side."""
+        """Estimates the norm of the residual by two more rotations of the right-hand side (section 5.2 of the paper)."""
         np = self.np
         betaacute, betacheck = chat * self.betadd, -shat * self.betadd
         rhotilde = np.hypot(self.rhodold, thetabar)

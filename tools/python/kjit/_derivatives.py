@@ -87,7 +87,7 @@ def _dtype_holds_float(dtype):
 
 
 def zeros_like(x):
-    """Returns an array of zeros for the derivatives by an array, with its shape, type and device."""
+    """Returns an array of zeros for the derivatives with respect to an array, with its shape, type and device."""
     if isinstance(x, _kjit.Array):
         from ._arrays import zeros
 
@@ -130,8 +130,8 @@ def programs():
 
 class _Form(NamedTuple):
     """The form of a call, which decides the code of a derivative. `arguments` is their number. `items` is the number of items of
-    the derivative by the result, 0 for a single value. `arrays` is the number of arguments that are arrays of derivatives.
-    `is_void` is true if the code returns nothing."""
+    the derivative with respect to the result, 0 for a single value. `arrays` is the number of arguments that are arrays of
+    derivatives. `is_void` is true if the code returns nothing."""
 
     arguments: int
     items: int = 0
@@ -283,8 +283,8 @@ class Derivative(Function):
         return [lines[0].replace("return", "let all =", 1), f"return {_tuple_text(derivatives)}"]
 
     def _write_pullback_jvp(self, func, names, form):
-        """Writes the derivatives of vjp along directions of the chosen parameters: the derivative
-        of the value first, then those of the derivatives."""
+        """Writes the code that differentiates vjp along directions of the chosen parameters: first the derivative of the value,
+        then the derivatives of the derivatives."""
         own = len(self._of._parameters())
         result = names[own : own + max(form.items, 1)]
         text = f"({', '.join(result)}{',' if form.items == 1 else ''})" if form.items else result[0]
@@ -394,7 +394,7 @@ class Derivative(Function):
 
     def _reverse(self, given, between, floats, arrays, items=0, leading=0):
         """Runs a reverse derivative. Returns (its first `leading` results, the derivatives); the
-        derivatives by arrays are new arrays."""
+        derivatives with respect to arrays are new arrays."""
         shadows = {i: zeros_like(given[i]) for i in arrays}
         raw = (*given, *between, *shadows.values())
         count = leading + len(floats) - len(arrays)
@@ -479,7 +479,7 @@ def value_and_grad(function, *numbers):
 
     function: a Python function or a kjit.func that returns one float. numbers: the positions, from
     0, of the parameters by which the function is derived. Without numbers these are all parameters
-    that hold floats; JAX in contrast takes the first parameter. The derivative by an array is a new
+    that hold floats; JAX in contrast takes the first parameter. The derivative with respect to an array is a new
     array of the same shape.
 
     A function that works on whole arrays (`kjit.numpy.sum(x * x)`, `x @ w`) runs once for each call, in Python, and its
@@ -503,7 +503,7 @@ def hvp(function, *numbers):
 
 
 def jacobian(function, *numbers):
-    """Returns a func that computes the derivatives of each result by each parameter.
+    """Returns a func that computes the derivatives of each result with respect to each parameter.
 
     If the function returns `(u, v)`, they are `((du/dx, du/dy), (dv/dx, dv/dy))`; if it returns u,
     they are `(du/dx, du/dy)`. function: a Python function or a kjit.func. numbers: see

@@ -1,4 +1,4 @@
-"""The functions of np.random and of the module random in functions of kjit.njit.
+"""The functions of np.random and of Python's module random, for use in kjit.njit functions.
 
 Each thread has a generator for np.random and one for random, as in Numba, which NumPy and Python do not use themselves. After the same
 `np.random.seed(n)` or `random.seed(n)` in an njit function the numbers are Numba's: the functions here have its algorithms. The front end
@@ -619,7 +619,7 @@ def _tables(has_numpy):
 
 
 def _entry(thing):
-    """Returns (name, functions) for a function of np.random or random, of which one is for each number of arguments."""
+    """Returns (name, functions) for a function of np.random or random, with one function for each number of arguments."""
     try:
         return _tables("numpy" in sys.modules).get(thing, ("", ()))
     except TypeError:  # an object without a hash

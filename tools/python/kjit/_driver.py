@@ -248,8 +248,8 @@ def _binary(node, left, right):
 
 
 def make(whole):
-    """Returns the Python function of an Njit whose loops are calls of compiled code. The function has a variant for each combination of
-    kinds of arguments, because the types of its variables depend on them."""
+    """Returns the Python function of an Njit whose loops are calls of compiled code. Each combination of argument kinds has its
+    own variant of the function, because the types of the variables depend on it."""
     splitter = whole._splitter
     body = splitter.split()
     whole._parts = [ParallelLoop(whole, loop) if loop.bounds else SerialLoop(whole, loop) for loop in splitter.loops]

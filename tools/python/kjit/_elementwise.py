@@ -32,7 +32,7 @@ class Elementwise:
         return self._elements[key]
 
     def pullback(self, numbers, operands):
-        """Returns the func that computes the derivatives by the chosen parameters. Its last
+        """Returns the func that computes the derivatives with respect to the chosen parameters. Its last
         arguments are the derivatives of the results."""
         count, is_tuple = self._count(operands)
         return make("pullback", self.function, numbers).of_items(len(operands) + count, count if is_tuple else 0)

@@ -228,8 +228,8 @@ def of_simulated(raised, function, place, block, thread):
 
 
 def _unresolved(parts):
-    """Returns (the number of a call, the types of its arguments as text) of a message about a func that has no implementation
-    yet, which `kjit._overloading` has written; None for other messages."""
+    """Returns (the number of a call, the types of its arguments as text) for a message that `kjit._overloading` has written about
+    a func without an implementation, and None for other messages."""
     types = _phrases.argument_of(parts, "VALUE_TYPE")
     number = next((p.partition("`" + UNRESOLVED)[2].partition("`")[0] for p in parts if isinstance(p, str)), "")
     return (int(number), types) if number and types else None

@@ -46,9 +46,8 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
     of the arrays. `accumulator` is the type of the computation; the default is as wide as in NumPy. With `plan=True`
     nothing runs, and the result is a `kjit.Plan`.
 
-    Raises ArgumentError for axes or shapes that do not match, and for empty arrays if there is neither an
-    initial value nor an identity; TypingError for the type that the operator returns; UnknownNameError for an unknown
-    operator.
+    Raises ArgumentError for axes or shapes that do not match, and for empty arrays without an initial value and an
+    identity; TypingError if the operator returns an unsuitable type; UnknownNameError for an unknown operator.
     """
     return one(
         perform("reduce", 1, (x, Plain(operator_of(operator, commutes))), listed(out), axes=axes_of(axis), initial=initial, options=options)
@@ -147,10 +146,9 @@ def update_at(x, places, values, operator="add", *, commutes=True, **options):
 
 @recorded
 def search_sorted(sorted, values, less=None, *, right=False, out=None, **options):
-    """Returns for each element of `values` the number of elements of `sorted`, an array with one dimension, that come
-    before it. With right, equal elements count as well, as in `numpy.searchsorted`. The results are integers in the
-    shape of values. less(a, b) is the order of `sorted`. options: see `kjit.reduce`. Raises TypingError for elements
-    that cannot be compared."""
+    """Returns for each element in `values` how many elements of the one-dimensional array `sorted` come before it. With right,
+    equal elements count as well, as in `numpy.searchsorted`. The results are integers in the shape of values. less(a, b) is the
+    order of `sorted`. options: see `kjit.reduce`. Raises TypingError for elements that cannot be compared."""
     arguments = sorted, values, Plain(less_of(less))
     return one(perform("search_sorted", 1, arguments, listed(out), flags=RIGHT if right else 0, options=options))
 

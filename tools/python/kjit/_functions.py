@@ -245,8 +245,8 @@ class Kernel(_Compiled, _kjit.Kernel):
         return kernel, tuple(items), (lambda: [finish() for finish in after] and None) if after else None
 
     def _for_shapes(self, shapes):
-        """Returns the kernel that takes the items of tuples with these shapes and calls these functions, or the kernel
-        itself if there are none."""
+        """Returns the kernel that takes the items of tuples with these shapes and calls these functions. Without tuples and
+        functions it returns the kernel itself."""
         if not any(shape is not None for shape in shapes):
             return self
         with _state.lock():
@@ -431,10 +431,10 @@ def func(function=None, **options):
     Options: checks, debug, fastmath, strict, wrap, interruptible, inline, jvp, vjp; for the first
     six see `kjit.jit`.
 
-    jvp and vjp are functions that compute the derivatives of this one, in place of the derivatives
-    that kjit would make. `jvp(x, dx)` returns the value and its derivative along dx. `vjp(x, dr)`
-    returns the value and, for each parameter that holds floats, the derivative by this parameter. A
-    jvp that is linear in dx serves both. kjit does not check them; `kjit.gradcheck` does.
+    jvp and vjp are functions that compute the derivatives of this function. kjit then does not derive them itself. `jvp(x,
+    dx)` returns the value and its derivative along dx. `vjp(x, dr)` returns the value and, for each parameter that holds
+    floats, the derivative with respect to this parameter. A jvp that is linear in dx serves both. kjit does not check them;
+    `kjit.gradcheck` does.
 
     Raises TypeError if the object is not a Python function, or for an unknown option. Errors in the
     function are raised at its first use.

@@ -157,7 +157,7 @@ class _Check:
         return _numbers(found[1])
 
     def reverse(self):
-        """Returns for each result the derivatives by all arguments."""
+        """Returns for each result the derivatives with respect to all arguments."""
         rows, is_tuple = [], isinstance(self.function(*self.given), tuple)
         for i in range(len(self.results)):
             by = tuple(float(i == k) for k in range(len(self.results)))
@@ -273,13 +273,14 @@ def gradcheck(function, *arguments, parameters=None, derivative=None, modes=("fo
 
     function: a Python function, a kjit.func, or a derivative; `kjit.grad(f)` checks second
     derivatives. arguments: the arguments of a call. Floats and arrays of floats are converted to
-    float64. parameters: the positions of the parameters by which the function is derived; None
-    means all that hold floats. modes: "forward" checks kjit.jvp, "reverse" checks kjit.vjp.
+    float64. parameters: the positions of the parameters to differentiate with respect to; None
+    means all parameters that hold floats. modes: "forward" checks kjit.jvp, "reverse" checks
+    kjit.vjp.
 
     derivative: a function that computes derivatives of `function`, which may then be any Python
     function, such as one that calls kjit.map or kjit.pairs. It is called with the arguments and the
-    derivative of the result, and returns the derivative by the argument, or a tuple for several
-    arguments. `modes` is ignored then.
+    derivative of the result, and returns the derivative with respect to the argument, or a tuple
+    for several arguments. `modes` is ignored then.
 
     rtol, atol: the allowed error of a derivative. The reference is a complex step if the function
     accepts complex numbers. Otherwise it is central differences with two steps, whose own error is

@@ -328,7 +328,8 @@ def _join_arrays(first, sums, operator, begin):
 
 def _last(values, flags, get):
     """Returns the value of a variable after the loop. values: its value after each part of the loop. flags: which parts
-    assigned it. The value is that of the last of these parts, or the value before the loop if there are none."""
+    assigned it. The result is the value from the last of these parts, or the value before the loop if no part assigned the
+    variable."""
     if flags is None:
         return _plain(values[-1])
     known = flags.nonzero()[0]

@@ -16,8 +16,7 @@ from .frontend import parallel
 
 _kjit.listen()  # _kjit finds the source of functions made by exec() only after this call
 _deciding = threading.local()  # the functions whose runs_in_python is being determined, innermost last
-# Numba's options. kjit ignores the options in the last row, because it always or never does what
-# they select.
+# Numba's options. kjit ignores the options in the last row, because its behaviour does not depend on them.
 _OPTIONS = frozenset(
     """parallel fastmath boundscheck error_model inline debug interruptible nopython forceobj looplift locals pipeline_class
     nogil cache no_cpython_wrapper no_cfunc_wrapper no_rewrites target_backend""".split()

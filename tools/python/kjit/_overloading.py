@@ -180,8 +180,8 @@ class Overloads:
         self.calls = {}  # the Calls by their forms, the newest last
 
     def for_target(self, target):
-        """Returns the definitions for a target. Those for the target itself come before generic
-        ones, and later ones before earlier ones."""
+        """Returns the definitions for a target. Implementations for the target itself come before generic implementations, and
+        later ones before earlier ones."""
         words = _TARGETS[target]
         found = [d for d in reversed(self.definitions) if d.target in words]
         return sorted(found, key=lambda d: d.target == "generic")
@@ -242,8 +242,8 @@ def _type_of_value(value, is_literal):
 
 
 def find_call(overloads, target, given, names):
-    """Returns the Call of this form. Each form has one Call, which keeps the learned types. The
-    Overloads has its Calls; it forgets the oldest one if it has too many."""
+    """Returns the Call of this form. Each form has one Call, which keeps the learned types. The Overloads keeps its Calls, and
+    forgets the oldest call if it has too many."""
     key = target, names, tuple(_key(value) for value in given)
     found = overloads.calls.pop(key, None)
     if found is None:
@@ -273,7 +273,7 @@ def learn(error):
         return False
     number, listed = unresolved
     call = _calls.get(number)
-    if call is None:  # the Overloads has forgotten it; the next translation makes another one
+    if call is None:  # the Overloads has forgotten the call; the next translation makes a new one
         return True
     # the last item of the tuple is a number that makes it a tuple
     texts = tuple(_without_layout(text) for text in list(split(listed[1:-1]))[:-1])
@@ -287,7 +287,7 @@ def learn(error):
 
 
 def _with_message(error, problem):
-    """Returns the error with the message of another one."""
+    """Returns the error with the message of another error."""
     old, error.message = error.message, str(problem)
     error._replace_text(lambda text: text.replace(old, error.message, 1))
     return error

@@ -18,7 +18,7 @@ from ._traced import is_traced, recorded, without_traces
 
 
 class _PairFunction(Function):
-    """A func of pairs that calls another one. write: maps the name of the called func to (parameters,
+    """A func of pairs that calls another func of pairs. write: maps the name of the called func to (parameters,
     lines of the body)."""
 
     def __init__(self, of, word, parameters, write):
@@ -61,8 +61,8 @@ def _names(count, more):
 
 
 def _along(of, rows, more, numbers, is_row):
-    """Returns the func for the derivative along directions of the chosen parameters. The direction of
-    a parameter follows the parameter; that of the first row is the second half of the row."""
+    """Returns the func for the derivative along directions of the chosen parameters. The direction of a parameter follows the
+    parameter. The direction of the first row is the second half of the row."""
     own = _names(rows, more)
     directions = [f"d{number}" for number in numbers]
     parameters = [n for k, name in enumerate(own) for n in ((name, f"d{k}") if k in numbers and k else (name,))]
@@ -79,8 +79,8 @@ def _along(of, rows, more, numbers, is_row):
 
 
 def _with_row_value(of, rows, more, word, form):
-    """Returns a func with one argument more, an array with an element for each row of x. form: the text of
-    its result, of the value `v()` of the func and the element `of_row`."""
+    """Returns a func with one argument more, an array with an element for each row of x. form: the text of the new func's result,
+    in terms of the func's value `v()` and the element `of_row`."""
     own = _names(rows, more)
 
     def write(callee):
@@ -115,7 +115,7 @@ def as_number(x):
 
 def rule(function, x, y, operator, arguments, numbers, options):
     """The rule of `kjit.pairs` for traced operands: returns (result, back). back returns the
-    derivatives by the parameters with the given numbers."""
+    derivatives with respect to the parameters with the given numbers."""
     ys = y if isinstance(y, tuple) else (y,)
     of = function_of(function, "what kjit.pairs combines", 3 + len(ys) + len(arguments))
     counts, factor = (1 + len(ys), len(arguments)), None
@@ -154,7 +154,7 @@ def _pairs_of(of, x, ys, arguments, operator, options):
 @recorded
 def slopes(function, x, ys, g, arguments, numbers, options):
     """Returns the derivatives of sums over pairs by the parameters with the given numbers, as
-    `kjit.pairs_gradient` does. g: the derivative by the sums."""
+    `kjit.pairs_gradient` does. g: the derivative with respect to the sums."""
     arguments = tuple(as_number(a) for a in arguments)
     return _pairs.pairs_gradient(function, x, ys, "add", cotangents=g, by=numbers, arguments=arguments, **options)
 
@@ -164,7 +164,7 @@ def _plus(a, b):
 
 
 def _packed(x, h):
-    """Returns an array whose rows are those of x followed by those of h."""
+    """Returns an array in which each row of x is followed by the row of h."""
     if len(x.shape) == 1:
         x, h = (a.reshape((a.shape[0], 1)) for a in (x, h))
     width = x.shape[1]

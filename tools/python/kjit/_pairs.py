@@ -103,7 +103,7 @@ def _same(x):
 
 
 def chosen(by, rows, further):
-    """Returns the indices of the function's parameters to differentiate by; by default those that hold floats."""
+    """Returns the indices of the parameters to differentiate with respect to; by default all parameters that hold floats."""
     if by is None:
         given = [*enumerate(rows), *enumerate(further, len(rows) + 2)]
         return tuple(i for i, x in given if _is_float(x))
@@ -144,12 +144,12 @@ def pairs_gradient(
         gx, gy = kjit.pairs_gradient(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y, cotangents=np.ones(len(x)))
 
     If value is true, the tuple begins with the result of `kjit.pairs`. For "add" and "mean" this result takes no pass
-    of its own if derivatives by x or by an argument are computed.
+    of its own if derivatives with respect to x or an argument are computed.
 
-    chunk and devices: see `kjit.pairs`; derivatives by y also need no more than `chunk` rows of y on a device. options:
-    see `kjit.reduce`. Arrays of f16 and bf16 are converted to f32 first; their derivatives are computed in f32 and
-    rounded at the end. Raises ArgumentError for shapes, and TypingError for another operator, for elements other than
-    floats, and for a function without a derivative.
+    chunk and devices: see `kjit.pairs`; derivatives with respect to y also need no more than `chunk` rows of y on a
+    device. options: see `kjit.reduce`. Arrays of f16 and bf16 are converted to f32 first; their derivatives are
+    computed in f32 and rounded at the end. Raises ArgumentError for shapes, and TypingError for another operator, for
+    elements other than floats, and for a function without a derivative.
     """
     rows, further = (x, *y) if isinstance(y, tuple) else (x, y), _further(arguments)
     numbers = chosen(by, rows, further)

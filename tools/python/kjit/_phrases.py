@@ -1,5 +1,5 @@
-"""Messages of libkjit in Python's terms. libkjit marks the phrases of its messages that refer to the kernel IR or to the C
-API, and this module has Python's words for them."""
+"""Messages of libkjit in Python's terms. libkjit marks phrases in its messages that refer to the kernel IR or to the C API. This
+module has Python's words for these phrases."""
 
 # Names in the kernel IR that differ from the names in Python -> the name in Python, or None if
 # several names are possible.
@@ -12,7 +12,7 @@ _FUNCTIONS = {
     "csr_to_dense": "CSR.to_dense", "csr_to_coo": "CSR.to_coo", "csr_from_coo": "csr", "csr_from_dense": "csr",
 }  # fmt: skip
 
-# Options of the C API that are parameters of the functions in Python -> the name of the parameter.
+# C API options that are parameters of the functions in Python: option -> name of the parameter.
 _PARAMETERS = {"axes": "axis"} | {
     name: name
     for name in ("initial", "accumulator", "where", "signature", "devices", "begin_bit", "end_bit", "stream", "device", "plan", "epilogue")

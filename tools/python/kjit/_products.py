@@ -279,8 +279,8 @@ class CSR:
 
     def to_coo(self, **options):
         """Returns (data, rows, columns) with the value, row and column of each entry. Elements that belong to no row in
-        `indptr` are not entries. The call waits for `indptr`. options: see `kjit.reduce`; the result of a plan is rows,
-        which keeps its values where there is no entry."""
+        `indptr` are not entries. The call waits for `indptr`. options: see `kjit.reduce`. The result of a plan is rows,
+        in which elements without an entry keep their values."""
         outcome = perform("csr_to_coo", 1, self._arguments(), options=options)
         if isinstance(outcome, Plan):
             return outcome

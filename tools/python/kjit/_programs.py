@@ -95,7 +95,7 @@ def _chosen(numbers, args, name):
 
 
 def _of_number(function, numbers, args, name):
-    """Returns (value, derivatives by the chosen arguments) of a program that returns one number."""
+    """Returns (value, derivatives with respect to the chosen arguments) of a program that returns one number."""
     from ._pullback_arrays import element_name
 
     _tape = _tape_module()
@@ -131,7 +131,7 @@ def grad(function, numbers, args, name="kjit.numpy.grad"):
 
 
 def _own(function, args, further, what, name):
-    """Splits the arguments of a derivative into those of the function and the `further` ones after them."""
+    """Splits the arguments of a derivative into the function's arguments and the `further` arguments after them."""
     count = len(args) - further
     if count < 1:
         raise TypeError(f"{name} takes the arguments of {function.__name__}(), and {what}")
@@ -199,15 +199,14 @@ def hvp(function, numbers, args, name):
 
 
 def _pairs(results, derivatives, traced, name):
-    """Returns pairs of a result that depends on the chosen arguments, and the derivative by it."""
+    """Returns pairs of a result that depends on the chosen arguments, and the derivative with respect to it."""
     pairs = zip(results, derivatives, strict=True)
     level, _tape = traced[0].level, _tape_module()
     return [(x, _tape.cotangent(x, g, name)) for x, g in pairs if getattr(x, "level", None) == level]
 
 
 def _jacobian_of(result, traced):
-    """Returns the derivatives of each element of a result by one argument, with the axes of the
-    result first."""
+    """Returns the derivatives of each element of a result with respect to one argument, with the axes of the result first."""
     _tape = _tape_module()
     is_constant = getattr(result, "level", None) != traced[0].level
     shape = tuple(getattr(result, "shape", ()))
@@ -216,7 +215,7 @@ def _jacobian_of(result, traced):
 
 
 def jacobian(function, numbers, args, name):
-    """Returns the derivatives of each element of the result by each element of one argument."""
+    """Returns the derivatives of each element of the result with respect to each element of one argument."""
     chosen = _one(_chosen(numbers, args, name), name)
     result, traced = _tape_module().run(function, args, chosen)
     if isinstance(result, tuple):
@@ -226,7 +225,7 @@ def jacobian(function, numbers, args, name):
 
 
 def hessian(function, numbers, args, name):
-    """Returns the second derivatives of a program by one argument, with the axes of the argument
+    """Returns the second derivatives of a program with respect to one argument, with the axes of the argument
     twice. The derivatives of a linear program are 0."""
     chosen = _one(_chosen(numbers, args, name), name)
 

@@ -1,5 +1,5 @@
-"""The line that shows what a long compilation, launch or wait is doing, in notebooks and on terminals. A thread polls
-the running calls of libkjit; it sleeps while there are none."""
+"""The line that shows what a long compilation, launch or wait is doing, in notebooks and on terminals. A thread polls the running
+calls of libkjit, and sleeps if no call is running."""
 
 import atexit
 import functools

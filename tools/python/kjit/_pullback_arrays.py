@@ -18,7 +18,7 @@ def zeros_as(x, shape, element):
 
 
 def beside(x, like):
-    """Returns an array in the memory of another one: a NumPy array, or a kjit array on its device.
+    """Returns x in the same kind of memory as `like`: as a NumPy array, or as a kjit array on the device of `like`.
     Operations with a NumPy array run on the host or on the default device, so that operands and
     derivatives of one operation can be in different memories. Returns any other object unchanged."""
     import numpy

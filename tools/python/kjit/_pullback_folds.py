@@ -92,13 +92,13 @@ def _reduce_extremes(x, operator, axis, axes):
 
 # ---- operators step by step ----
 
-# Reductions and scans compute y[i] = f(y[i - 1], x[i]). The derivative by y[i] is the given
-# derivative plus the derivative by y[i + 1] times the partial derivative of f by its first operand.
+# Reductions and scans compute y[i] = f(y[i - 1], x[i]). The derivative with respect to y[i] is the given
+# derivative plus the derivative with respect to y[i + 1] times the partial derivative of f with respect to its first operand.
 # The derivatives are therefore a recurrence in reverse order.
 
 
 def _product_steps(x, y, axis, operator):
-    """Returns the partial derivatives of y[i] = f(y[i - 1], x[i]) by y[i - 1] and by x[i], for i
+    """Returns the partial derivatives of y[i] = f(y[i - 1], x[i]) with respect to y[i - 1] and x[i], for i
     from 1 on."""
     return cut(x, axis, slice(1, None)), cut(y, axis, slice(None, -1))
 
@@ -120,7 +120,7 @@ _STEPS = {"mul": _product_steps, "logaddexp": _exponential_steps}
 
 
 def _back_of_steps(x, y, g, axis, operator):
-    """Returns the derivative by x of a scan y along an axis."""
+    """Returns the derivative with respect to x of a scan y along an axis."""
     steps = _function_steps if not isinstance(operator, str) else _STEPS[operator]
     if x.shape[axis] < 2:
         return map(repeated, x, g)
@@ -145,7 +145,7 @@ def _mark(after, before, i):
 
 
 def _back_of_extremes(x, y, g, axis, operator):
-    """Returns the derivative by x of a running maximum or minimum y. An element at which y changes
+    """Returns the derivative with respect to x of a running maximum or minimum y. An element at which y changes
     receives the derivatives of y up to the next change."""
     count, late = x.shape[axis], slice(1, None)
     if not math.prod(x.shape):
@@ -258,7 +258,7 @@ def _in_segments(x, row, count):
 
 
 def rule_of_scan_segments(x, offsets, operator="add", *, exclusive=False):
-    """The rule of scan_segments. The derivative by an element outside all segments is 0."""
+    """The rule of scan_segments. The derivative with respect to an element outside all segments is 0."""
     if operator != "add":
         raise no_rule("kjit.scan_segments", operator, "add")
     result = _folds.scan_segments(x, offsets, "add", exclusive=exclusive)

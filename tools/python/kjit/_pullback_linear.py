@@ -129,7 +129,7 @@ def rule_of_recurrence(factors, terms, axis):
 
 
 def back_of_recurrence(factors, g, axis):
-    """Returns u with u[i] = factors[i] * u[i + 1] + g[i] along an axis: the derivatives by the terms
+    """Returns u with u[i] = factors[i] * u[i + 1] + g[i] along an axis: the derivatives with respect to the terms
     of a recurrence. factors: the factors of the recurrence without the first one."""
     count = g.shape[axis]
     if count < 2:

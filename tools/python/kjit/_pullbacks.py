@@ -1,7 +1,7 @@
 """Derivatives of algorithms: `kjit.pullback`, with a rule for each supported algorithm.
 
 A rule takes the operands and keywords of its algorithm. It returns the result and a function
-`back`. `back` takes the derivative of some number by the result, and returns the derivatives of
+`back`. `back` takes the derivative of some number with respect to the result, and returns the derivatives of
 this number by the operands, with None for operands without a derivative. A rule with the parameter
 `needed` computes only the derivatives that it selects: a flag, or a tuple of flags, for each operand;
 None selects all.
@@ -64,7 +64,7 @@ def _parts(expression, count):
 
 
 def _einsum_operand(terms, right, operands, index, g):
-    """Returns the derivative by an operand: the product of the other operands and g, summed over
+    """Returns the derivative with respect to an operand: the product of the other operands and g, summed over
     the letters that the operand lacks."""
     others = [(terms[i], x) for i, x in enumerate(operands) if i != index]
     known = set(right).union(*(set(term) for term, _ in others))
@@ -136,15 +136,15 @@ def _entry_of_columns(k, g, x, rows, columns):
 
 
 def _entries(matrix, g, x):
-    """Returns the derivatives by the entries of a matrix in compressed rows. g: the derivative by
-    the product of the matrix and x."""
+    """Returns the derivatives with respect to the entries of a matrix in compressed rows. g: the derivative with respect to the
+    product of the matrix and x."""
     rows = rows_of(matrix.indptr, matrix.nnz)
     of = _entry if len(x.shape) == 1 else _entry_of_columns
     return map(identity, computed(of, matrix.nnz, g, x, rows, matrix.indices))
 
 
 def _dot(matrix, x, needed=None):
-    """The rule of CSR.dot. The derivative by the matrix is the derivative by its entries, `data`."""
+    """The rule of CSR.dot. The derivative with respect to the matrix is the derivative with respect to its entries, `data`."""
     if _products._is_sparse(x):
         raise TypeError("the product of two sparse matrices has no rule; give the right matrix as an array, B.to_dense()")
     return matrix.dot(x), lambda g: (_entries(matrix, g, x) if needed is None or needed[0] else None, matrix.T.dot(g))
@@ -248,16 +248,16 @@ _REFUSED = ("plan", "out", "needed")
 def pullback(algorithm, *operands, **keywords):
     """Returns `(result, back)`: the result of an algorithm, and the function that computes derivatives backwards.
 
-    `back(g)` takes the derivative of some number by the result. It returns the derivatives of this number by the
-    operands, in their order: None for an operand without a derivative. The operands of an epilogue and `arguments` of
-    pairs follow the operands of the algorithm.
+    `back(g)` takes the derivative of some number with respect to the result. It returns the derivatives of this number with
+    respect to the operands, in their order: None for an operand without a derivative. The operands of an epilogue and
+    `arguments` of pairs follow the operands of the algorithm.
 
         total, back = kjit.pullback(kjit.reduce, x, "logaddexp")
         dx, = back(1.0)
 
-    algorithm is kjit.reduce, scan, scan_with_index, reduce_segments, scan_segments, reduce_by_key, scan_by_key,
-    bincount, map, einsum, matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords
-    are those of the algorithm, if its derivative takes them. Raises TypeError for an algorithm, an operator or a keyword without a
+    algorithm is kjit.reduce, scan, scan_with_index, reduce_segments, scan_segments, reduce_by_key, scan_by_key, bincount, map,
+    einsum, matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are the arguments of the
+    algorithm; its derivative must support them. Raises TypeError for an algorithm, an operator or a keyword without a
     derivative.
     """
     return apply_rule(algorithm, operands, keywords, None)

@@ -17,7 +17,7 @@ _MOST_PRODUCTS = 1 << 25
 
 
 class _Products:
-    """The products of the entries of two matrices, in the order of the left matrix. `offsets[k]` is the number of products
+    """The products of two matrices' entries, in the order of the left matrix. `offsets[k]` is the number of products
     before entry k of the left matrix."""
 
     def __init__(self, first, second):

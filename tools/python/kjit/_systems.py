@@ -42,8 +42,8 @@ class Solution(NamedTuple):
 
     - 5: a value is no longer finite.
 
-    Norms are Euclidean: residual_norm is the norm of b - A x, and solution_norm that of x. lsmr also estimates the norm
-    of A^T (b - A x) - damp^2 x, and the norm and condition of the matrix.
+    Norms are Euclidean: residual_norm is the norm of b - A x, and solution_norm is the norm of x. lsmr also estimates
+    the norm of A^T (b - A x) - damp^2 x, and the norm and condition of the matrix.
     """
 
     x: object
@@ -268,9 +268,9 @@ def lsmr(
     results have other names than in SciPy.
 
     atol, btol and conlim are also called matrix_tolerance, b_tolerance and condition_limit; 0 turns them off, and the
-    solver continues to the limit of rounding. maxiter is also called iteration_limit; the default is the smaller extent.
-    damp can be an array of factors, for example for an L-curve. One pass over the matrix then serves all factors: x has a
-    row for each of them, and the other fields of the solution are NumPy arrays, or a list of texts.
+    solver continues to the limit of rounding. maxiter is also called iteration_limit; the default is the smaller
+    extent. damp can be an array of factors, for example for an L-curve. One pass over the matrix then serves all
+    factors. x has a row for each factor, and the other fields of the solution are NumPy arrays or a list of texts.
 
     show prints why the solver stopped, and no line for each iteration. transposed is the transposed matrix, `a.T`, which
     is computed if it is not given. Other parameters: see `kjit.cg`.

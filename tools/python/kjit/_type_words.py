@@ -20,8 +20,7 @@ _ARRAY = re.compile(
 )
 
 _CALL = re.compile(rf'(?<![\w."@])({_SCALAR})\(')
-# Text that a program has written, for example the expression of einsum, and names such as `f32` of its own variables and fields
-# stay as they are.
+# Text from the program, such as the expression of einsum, and the program's own names, such as a variable `f32`, do not change.
 _STRING = re.compile(r'"[^"]*"')
 _OWN_NAME = re.compile(rf"{_SCALAR}(?:x[234])?")
 _OF_TYPE = re.compile(rf"\b(has|have) the type ({_ARRAY.pattern})")

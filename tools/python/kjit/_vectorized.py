@@ -17,7 +17,8 @@ class Ufunc(_ufuncs.Folds):
         names = self._function._parameters()
         self.nin = len(names) - (_outputs(signature) or 0)
         defaults = self._function.py_func.__defaults__ or ()
-        # Parameters with defaults need not be given: they are the last ones, and with core dimensions those are the results.
+        # A call can omit parameters with defaults, which are the last parameters. With core dimensions the last parameters are
+        # the results.
         self._least = self.nin if signature else max(0, self.nin - len(defaults))
 
     @functools.cached_property

@@ -42,7 +42,7 @@ def _floats(operands):
 
 
 def _zeros(x):
-    """Returns the derivative by an array of integers: zeros of JAX's type float0."""
+    """Returns the derivative with respect to an array of integers: zeros of JAX's type float0."""
     return numpy.zeros(x.shape, jax.dtypes.float0)
 
 

@@ -101,7 +101,7 @@ class _Forward(_Elements):
 
 
 class _Backward(_Elements):
-    """Computes the derivatives by the operands."""
+    """Computes the derivatives with respect to the operands."""
 
     leading = 3
 

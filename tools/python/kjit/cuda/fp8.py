@@ -12,8 +12,7 @@ from ..frontend.words import Form, Text
 
 
 class saturation_t(enum.IntEnum):
-    """What a number becomes that is too large: the largest number (SATFINITE), or infinity or NaN
-    (NOSAT)."""
+    """The result for a number that is too large: the largest number (SATFINITE), or infinity or NaN (NOSAT)."""
 
     NOSAT = 0
     SATFINITE = 1

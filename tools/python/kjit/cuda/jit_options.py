@@ -4,8 +4,7 @@ import warnings
 
 from . import config, errors
 
-# Options without an effect in kjit: kjit always does what they request, or they have no meaning for
-# kjit.
+# Options without an effect in kjit: kjit always behaves as they request, or they have no meaning in kjit.
 _WITHOUT_EFFECT = {
     "cache",
     "lto",

@@ -263,8 +263,8 @@ def chosen():
 
 @contextlib.contextmanager
 def current_context(context):
-    """Makes the context of a GPU the driver's current one on this thread, as Numba does when it
-    calls a manager: the libraries that managers call allocate on the current GPU."""
+    """Makes a GPU's context the driver's current context on this thread, as Numba does when it calls a manager, because the
+    libraries that managers call allocate on the current GPU."""
     if context.device._own.kind == "cpu":
         yield
         return

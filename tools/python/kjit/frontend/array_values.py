@@ -29,7 +29,7 @@ class ArrayValues:
     """The part of the emitter for values of arrays."""
 
     def call_library(self, text, *arguments):
-        """Returns the parts of a call of a func of the kernel IR."""
+        """Returns the parts of a call to a kernel IR func."""
         symbol = self.builder.function(text)
         self.used.add(symbol)
         parts = [f"{symbol}("]

@@ -84,7 +84,7 @@ class Assignments:
 
     def store_composed(self, statement, target, depth):
         """Stores a string as the characters of an array, and copies an array to a field that is an
-        array. Returns whether the statement was one of these."""
+        array. Returns whether this method has translated the statement."""
         if not isinstance(target, (ast.Subscript, ast.Attribute)):
             return False
         text = self.static_value(statement.value)
@@ -114,8 +114,7 @@ class Assignments:
         self.put(depth, [self.source.place(target)], f"{symbol}(", self.expression(target), ", ", value, ")")
 
     def store(self, statement, targets, value, depth):
-        """Assigns the value to the targets, and declares those that this statement declares with
-        let or var."""
+        """Assigns the value to the targets. Targets that this statement declares get a let or var."""
         for target in targets:
             if not isinstance(target, (ast.Name, ast.Subscript, ast.Attribute)):
                 raise self.error(target, "cannot assign to this expression: a target must be a name, an element `a[i]` or a field `a.x`")

@@ -24,7 +24,7 @@ _FLOAT_UFUNCS = frozenset(
     """arccos arccosh arcsin arcsinh arctan arctanh cbrt cos cosh deg2rad degrees exp exp2 expm1 log log10 log1p log2 rad2deg radians sin sinh
     sqrt tan tanh""".split()
 )
-# NumPy's functions by the kind of their results for an array: that of the elements, or a float.
+# NumPy's functions by the type of their result for an array: the element type or a float.
 _OF_ELEMENTS, _OF_FLOATS = frozenset("sum prod max min amax amin dot".split()), frozenset("mean std var".split())
 _SAME_ARRAY = frozenset("copy ravel flatten reshape transpose".split())
 _MADE = frozenset("zeros ones empty full".split())

@@ -81,8 +81,8 @@ def _is_at(node, code):
 
 
 def _can_be(node, code):
-    """Returns whether the code can belong to the lambda. Since Python 3.12, the code of a lambda
-    that returns a constant has no columns. Any other code with columns would have those of its
+    """Returns whether the code can belong to the lambda. Since Python 3.12, the code of a lambda that
+    returns a constant has no columns. Any other code with columns would have the columns of its
     lambda."""
     if not any(column is not None for _, column in _positions(code)):
         return True

@@ -129,7 +129,7 @@ def has_one(emitter, target, node):
 
 
 def assign_all(emitter, statement, target, depth):
-    """Assigns several values to the same number of names, one after the other."""
+    """Assigns values to the same number of names, one after the other."""
     read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
     if any(not isinstance(t, ast.Name) or t.id in read for t in target.elts):
         raise emitter.error(statement, "assign values that may be None in separate statements, without a swap")

@@ -60,7 +60,7 @@ def random_of(thing, call):
 
 
 def is_known_random(thing):
-    """Returns whether an object is a function of np.random or of the module random that functions of njit have."""
+    """Returns whether an object is a function of np.random or of the module random that njit functions support."""
     module = str(getattr(thing, "__module__", None) or type(getattr(thing, "__self__", None)).__module__)
     if not module.startswith(("numpy.random", "random")):
         return False
@@ -121,7 +121,7 @@ class WholeArrays:
             if self.is_prange(statement) or is_loop and not self.needs_python(statement):
                 continue
             if is_loop and not any(self.is_prange(node) for node in ast.walk(statement)):
-                causes = sorted(self._causes(statement), key=lambda cause: cause[1])  # what is refused is first
+                causes = sorted(self._causes(statement), key=lambda cause: cause[1])  # rejected constructs come first
                 found.append((statement, f"Python's interpreter runs this loop, which {causes[0][0]}", causes[0][1]))
             elif isinstance(statement, COMPOUND):
                 self._find_calls(header(statement), found)

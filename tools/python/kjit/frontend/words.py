@@ -74,7 +74,8 @@ class DerivativeWord(Word):
 
 
 class Text:
-    """A func that is written in kernel IR, for modules whose functions call it. needs: other such funcs that it calls."""
+    """A func that is written in kernel IR, for modules whose functions call it. needs: the other funcs of this kind that it
+    calls."""
 
     def __init__(self, name, text, needs=()):
         self.__name__, self.text, self.needs = name, text, needs

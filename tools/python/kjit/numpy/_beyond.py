@@ -274,7 +274,7 @@ def _vectorize(*args, **options):
     return call
 
 
-# What is made for the namespace from classes and modules of NumPy.
+# Names of the namespace that are made from NumPy's classes and modules.
 _MADE = {"lib": _lib, "vectorize": lambda: _vectorize}
 
 

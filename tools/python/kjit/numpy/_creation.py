@@ -187,8 +187,8 @@ def _like(x, dtype, device):
 
 @quick("empty_like")
 def empty_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """Returns a new array with the shape, data type and device of x, and undefined contents. shape,
-    dtype, device: replace those of x."""
+    """Returns a new array with the shape, data type and device of x, and undefined contents. shape, dtype, device: replace the
+    shape, dtype and device of x."""
     x = x if hasattr(x, "shape") else asarray(x)
     return empty(x.shape if shape is None else shape, order=order, **_like(x, dtype, device))
 

@@ -29,7 +29,7 @@ _SIGHTINGS, _MOST_WAITING = 2, 16
 
 # Compiled funcs, (module, name), by the key of an expression. The extension reads this dictionary.
 # The keys of reductions are tuples.
-# Those of element-wise expressions on the CPU are Lines of the extension.
+# The keys of element-wise expressions on the CPU are Lines of the extension.
 FUNCTIONS: dict[bytes | tuple, Any] = {}
 _expressions: dict[bytes | tuple, "Expression"] = {}
 
@@ -344,8 +344,8 @@ def _in_one_pass(key, nodes, inputs, shape, arrays, prepare):
 
 
 def reduced(x, name, axes, text, options):
-    """Returns the Reduced of a pending array, or None if the array has to be computed first. name,
-    axes, options: those of the reduction; text: its type."""
+    """Returns the Reduced of a pending array, or None if the array has to be computed first. name, axes, options: the arguments
+    of the reduction; text: its type."""
     if not x.size or not x.ndim or not isinstance(name, str) or _mode == NEVER:
         return None
     collected = _kjit.collect(x)

@@ -124,7 +124,7 @@ def _gathered(x, move):
 
 
 def _scattered(g, places, shape, like):
-    """Returns zeros in the form of `like`, to which each element of g is added at its place in an array of this shape."""
+    """Returns an array like `like` with the given shape, in which each element of g is added to the zero at its index."""
     if is_traced(g):
         own = g.shape
         return by(

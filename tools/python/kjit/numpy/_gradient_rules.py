@@ -68,7 +68,7 @@ def _elementwise(function):
 
 
 def _map(function, *operands):
-    """Records a map. Only the derivatives by traced operands are computed."""
+    """Records a map. Only the derivatives with respect to traced operands are computed."""
     level = level_of(operands)
     chosen = tuple(i for i, x in enumerate(operands) if is_at_level(x, level))
     given = tuple(as_list(at_level(x, level)) for x in operands)

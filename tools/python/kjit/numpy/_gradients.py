@@ -7,7 +7,7 @@ from .. import _programs
 
 
 def value_and_grad(function, *numbers):
-    """Returns a function that computes (value, derivative by each chosen argument) of a program
+    """Returns a function that computes (value, derivative with respect to each chosen argument) of a program
     over whole arrays.
 
         value, dx = kjit.numpy.value_and_grad(lambda x: knp.sum(knp.exp(-x * x)))(x)

@@ -209,8 +209,8 @@ def _reversed(self):
 
 
 def partition(self, kth, axis=-1, kind="introselect", order=None):
-    """Reorders the array in place: the elements at the indices kth are those of the sorted array,
-    with smaller elements before and larger ones after them."""
+    """Reorders the array in place so that the elements at the indices kth are as in the sorted array. Smaller elements precede
+    them, and larger elements follow them."""
     _engine.assign(self, _beyond.method("partition")(self, kth, axis, kind, order))
 
 

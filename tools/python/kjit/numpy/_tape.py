@@ -1,8 +1,8 @@
 """Records of operations over whole arrays, from which kjit.grad computes derivatives.
 
 A program runs once with traced arguments. Each operation with a traced operand makes a traced
-result. The result holds its operands and the function `back`, which maps the derivative by the
-result to the derivatives by the operands. `go_back` applies these functions in the opposite order.
+result. The result holds its operands and the function `back`, which maps the derivative with respect to the
+result to the derivatives with respect to the operands. `go_back` applies these functions in the opposite order.
 
 Derivatives can be nested: each call of a derivative has a level of its own. The value of a traced
 array can be a traced array of a lower level, because the function `back` uses only operations that
@@ -24,7 +24,7 @@ _levels = itertools.count(1)
 
 class Traced(numpy.lib.mixins.NDArrayOperatorsMixin):
     """A value whose operations are recorded: an array, or a number computed from arrays. parents: the operands of the operation.
-    back: the function that returns the derivatives by the parents, or None for an argument."""
+    back: the function that returns the derivatives with respect to the parents, or None for an argument."""
 
     __kjit_traced__ = True
 
@@ -84,7 +84,7 @@ def as_array(x):
 
 def by(x, compute, back):
     """Records an operation with one operand. compute: maps the value of the operand to that of the
-    result. back: maps the derivative by the result to the derivative by the operand."""
+    result. back: maps the derivative with respect to the result to the derivative with respect to the operand."""
     return Traced(compute(as_array(x.value)), x.level, (x,), lambda g: (back(as_array(g)),))
 
 
@@ -113,7 +113,7 @@ def _add(a, b):
 
 
 def _completed(node, g):
-    """Returns the derivative by a result, with zeros for items of a tuple that were not used."""
+    """Returns the derivative with respect to a result, with zeros for items of a tuple that were not used."""
     if not isinstance(node.value, tuple):
         return g
     return tuple(zeros(as_array(x)) if item is None else item for x, item in zip(node.value, g, strict=True))
@@ -129,8 +129,8 @@ def _collect(parents, derivatives):
 
 
 def go_back(results):
-    """Returns the derivatives by all values from which the results were computed, by the number of
-    the value. results: pairs of a traced value and the derivative by it, all of one level."""
+    """Returns the derivatives with respect to all values from which the results were computed, by the number of
+    the value. results: pairs of a traced value and the derivative with respect to it, all of one level."""
     found, waiting = {}, {}
     for node, g in results:
         found[node.number] = _sum(found[node.number], g) if node.number in found else g
@@ -162,7 +162,7 @@ def _argument(x):
 
 
 def derivatives_of(results, traced):
-    """Returns the derivatives by the traced arguments. results: see go_back."""
+    """Returns the derivatives with respect to the traced arguments. results: see go_back."""
     found = go_back(results)
     by_argument = (found.get(x.number) for x in traced)
     return tuple(zeros(x) if g is None else as_given(x, g) for x, g in zip(traced, by_argument, strict=True))
@@ -188,7 +188,7 @@ def call(algorithm, *operands, **keywords):
 
 
 def needed_of(operands, level):
-    """Returns for each operand whether a derivative by it is needed: a flag, or a tuple of flags for a
+    """Returns for each operand whether a derivative with respect to it is needed: a flag, or a tuple of flags for a
     tuple or list."""
     return tuple(needed_of(x, level) if isinstance(x, (tuple, list)) else is_at_level(x, level) for x in operands)
 
@@ -211,12 +211,12 @@ def _parents(operands, keywords):
 
 
 def one_like(result):
-    """Returns the derivative of a number by itself."""
+    """Returns the derivative of a number with respect to itself."""
     return numpy.float32(1) if element_name(as_array(result)) == "f32" else 1.0
 
 
 def cotangent(value, g, name):
-    """Returns the derivative by a result that the caller passes. Raises TypeError for another shape."""
+    """Returns the derivative with respect to a result that the caller passes. Raises TypeError for another shape."""
     shape = tuple(getattr(g, "shape", None) or numpy.shape(raw(g)))
     if shape != value.shape:
         raise TypeError(f"{name}: the derivative with respect to the result has the shape {shape}, but the result has the shape {value.shape}")

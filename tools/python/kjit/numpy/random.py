@@ -251,8 +251,8 @@ class Generator:
         """Returns random elements of a along an axis, or random integers below a.
 
         replace: whether an element may be chosen more than once. p: the probabilities; None means
-        equal ones. shuffle has no effect, because the order is always random. Raises ValueError if
-        too few elements can be chosen.
+        equal probabilities. shuffle has no effect, because the order is always random. Raises
+        ValueError if too few elements can be chosen.
         """
         a = index(a) if hasattr(a, "__index__") and not getattr(a, "shape", ()) else self._array(a)
         count = a if isinstance(a, int) else a.shape[axis]

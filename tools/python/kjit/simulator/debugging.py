@@ -49,6 +49,6 @@ class _Placed(ast.NodeTransformer):
 
 
 def hiding(rewriter, node):
-    """Returns the statements that follow a statement that starts a debugger, as a list. Their
-    location is that of the statement, so that the debugger does not stop at them."""
+    """Returns the statements that follow a statement that starts a debugger, as a list. They have the location of the statement,
+    so that the debugger does not stop at them."""
     return [ast.copy_location(ast.Expr(_Placed(rewriter, node).visit(_TEMPLATE)), node)]

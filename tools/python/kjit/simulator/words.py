@@ -61,7 +61,7 @@ def _unset(shape, dtype, alignment=None):
 
 def _alignment(alignment):
     if alignment is None:
-        return 1  # that of NumPy, which suffices for all types
+        return 1  # NumPy's alignment, which suffices for all types
     step = operator.index(alignment)
     if step < 1 or step & (step - 1):
         raise ValueError(f"Alignment must be a positive power of two, not {step}")

@@ -2,7 +2,7 @@
 `index[i] - low`, the index of its group in the result arrays. A row with a negative slot, or for
 which is_key is false, belongs to no group.
 
-flags: for each column an array of bools that says which elements are there; it is used only if
+flags: for each column an array of bools, true for elements that are not missing; it is used only if
 `flagged` is true for the column. skips: for each column PLAIN, NAN or NAT, which says what else
 counts as missing. Each thread folds chunks of the rows into its own arrays.
 """

@@ -70,7 +70,7 @@ for e.i in range(group.rows):
         e.count += 1
 return e.found
 """
-# The extremum of values of which possibly none counts.
+# The extremum of values, of which none may count.
 _EXTREMUM_OR_NAN = """
 e.found, e.count = 0.0 * FIRST, 0
 for e.i in range(group.rows):
@@ -131,7 +131,7 @@ class _Columns(NamedTuple):
 
     whole: dict  # the arrays that the function itself receives
     elements: dict  # the arrays of reductions, with the elements of all rows
-    flags: dict  # for each of the columns in `elements` that has missing values, which are there
+    flags: dict  # for each column in `elements` with missing values: which elements are not missing
 
 
 class _Group(ast.NodeTransformer):

@@ -1,5 +1,5 @@
-"""Kernels for joins, on the cores of the CPU. can_match: an array of bools that says which rows
-have a key, or None if all rows have one."""
+"""Kernels for joins, on the cores of the CPU. can_match: an array of bools, true for rows with a
+key, or None if all rows have a key."""
 
 from .._functions import jit
 from ..dtypes import SCALARS
