@@ -30,7 +30,7 @@ static LLVMValueRef size_of_memory(kl_lowering *l)
 }
 
 /* Returns the address of the watch. It follows the block's memory, aligned to a cache line;
- * runtime/launch/launch.c allocates it there. */
+ * runtime/cpu/run.c allocates it there. */
 static LLVMValueRef find_watch(kl_lowering *l)
 {
   KJ_ASSERT(kl_is_watched(l));

@@ -10,7 +10,7 @@
  *                  operands to it as funcs, `bind_back(x_at, x0)`, with one parameter for each
  *                  array, so that one source serves all types and sizes.
  *   kernel_cache.c parses each source once and links it with the funcs of the application.
- *   plan.c         launches the steps, or prepares them for a plan.
+ *   perform.c      launches the steps, or plan.c prepares them for a plan.
  *
  * A function that finds an error reports it to the context and leaves the call by a jump to
  * ka_call.on_failure. */
@@ -33,7 +33,7 @@ typedef struct ka_work {
   uint32_t rank; /* 0: one axis */
   int64_t shape[3];
   bool starts_zero;  /* 0 before the first call; kernels leave it as the next such call needs it */
-  kjit_array *array; /* plan.c */
+  kjit_array *array; /* perform.c */
   /* kept_call.c: identifies the content that such a call leaves; 0 means unknown */
   uint64_t content;
 } ka_work;
@@ -183,6 +183,15 @@ uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_
 static inline uint64_t ka_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t ka_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static inline uint64_t ka_divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+/* ---- plan.c ---- */
+
+/* Prepares the launches of the steps, whose temporary storage is allocated, and stores them in
+ * *options.plan. */
+void ka_prepare_plan(ka_call *call);
+/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs with
+ * the graph and not now. */
+bool ka_is_captured(const kjit_stream *stream);
 
 /* ---- operand.c ---- */
 
@@ -514,52 +523,5 @@ kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source
                            kjit_module **module);
 /* Opens the cache of kernels of a context. */
 kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics);
-
-/* ---- kept_call.c ---- */
-
-enum { KA_MOST_KEPT = 128 };
-/* The kept calls of a context. The mutex of its cache of kernels protects them. */
-typedef struct ka_kept_calls {
-  size_t count;
-  uint64_t uses, hashes[KA_MOST_KEPT];
-  ka_kept *items[KA_MOST_KEPT];
-} ka_kept_calls;
-
-/* The key of a kept call. `words` has everything that the steps depend on; `arrays` has the arrays,
- * whose addresses can differ between calls with the same key. */
-enum { KA_KEY_WORDS = 448, KA_KEY_ARRAYS = 24, KA_KEY_FUNCTIONS = 24 };
-typedef struct ka_array_input {
-  kjit_arg argument;
-  uint64_t address, low, high;
-} ka_array_input;
-typedef struct ka_key {
-  uint64_t hash;
-  size_t count, array_count, function_count;
-  bool is_complete;
-  ka_array_input arrays[KA_KEY_ARRAYS];
-  kjit_function *functions[KA_KEY_FUNCTIONS];
-  uint64_t words[KA_KEY_WORDS];
-} ka_key;
-
-/* Makes the key of a call. Returns false if such calls are not kept. */
-bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key *key);
-/* Adds the steps and the temporary storage of the kept call with this key, with the arrays of this
- * call. Returns false if there is no such kept call. */
-bool ka_take_kept(ka_call *call, const ka_key *key);
-/* Returns whether the call's temporary storage will be in the state that the next such call needs.
- * Called after all steps are queued. */
-bool ka_leaves_work(ka_call *call);
-/* Keeps the steps and temporary storage that build has added. Called before temporary storage is
- * allocated. */
-void ka_keep_call(ka_call *call, const ka_key *key);
-/* For assertions: whether build has added the same steps as ka_take_kept would. */
-bool ka_agrees_with_kept(ka_call *call, const ka_key *key);
-void ka_release_kept(ka_kept *kept);
-/* Removes the kept calls with a kernel of the module, or all if module is NULL, and stores them in
- * `gone` for the caller to release. Returns their number. The caller holds the mutex. */
-size_t ka_forget_kept(ka_kept_calls *calls, const kjit_module *module, ka_kept **gone);
-/* kernel_cache.c */
-ka_kept_calls *ka_lock_kept(kjit_context *context);
-void ka_unlock_kept(kjit_context *context);
 
 #endif

@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "algorithm/algorithm.h"
+#include "algorithm/kept_call.h"
 #include "code/kernel.h"
 #include "ir/context.h"
 

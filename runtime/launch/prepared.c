@@ -5,164 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/steps.h"
 #include "launch/fast_path.h"
+#include "launch/prepared.h"
+#include "launch/steps.h"
+#include "stream/stream.h"
 #include "support/assert.h"
 #include "support/host_process.h"
-#include "stream/stream.h"
-
-/* A copy of the data that an argument points to, because the application's tensors and values live
- * only during the call. */
-typedef struct kept_argument {
-  kjit_tensor tensor;
-  int64_t extents[2 * KJ_MAX_RANK];
-  uint64_t bits[2];
-  int32_t scalar_offset; /* offset in the parameter block, or -1 if replacing the argument needs
-                          * more than a write */
-  uint8_t scalar_bytes;
-  void *value; /* memory of a value that is too large for `bits`, or NULL */
-} kept_argument;
-
-/* The fields that a run on a GPU reads if it only has to call the driver. code and function belong
- * to the specialization, which may be evicted and loaded again. */
-typedef struct ready_launch {
-  _Alignas(64) bool is_ready; /* the parameter block and the shape belong to the current
-                               * arguments */
-  uint32_t forks, generation; /* generation of the device when the arguments were checked */
-  kj_stream_id noted; /* the stream for which the uses of the arrays are recorded, or NONE */
-  kjit_specialization *specialization;
-  ki_launch_counter *launches;
-  kj_known_shape shape;
-} ready_launch;
-
-struct kjit_prepared {
-  ready_launch ready;
-  kj_object object;
-  kjit_kernel *kernel;
-  kjit_launch_config config;
-  kjit_arg *arguments; /* pointers in the arguments lead to `kept` */
-  kept_argument *kept;
-  size_t count;
-  char *memory; /* memory of the call */
-  kj_call call;
-  /* an argument was replaced, so `call` does not match the arguments, whether `ready` is or not */
-  bool is_stale;
-  bool is_sealed; /* whether the kernel was sealed when the slow path found the specialization */
-};
-
-/* ---- keeping arguments ---- */
-
-static kjit_status refuse(const kjit_prepared *prepared, size_t index, const char *text,
-                          kj_diagnostics *diagnostics)
-{
-  const ki_decl *decl = prepared->kernel->parameters[index].decl;
-  return kj_error_at(diagnostics, prepared->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: %s", decl->name, text);
-}
-
-static kjit_status keep_tensor(kjit_prepared *prepared, size_t index, const kjit_tensor *tensor,
-                               kj_diagnostics *diagnostics)
-{
-  kept_argument *kept = &prepared->kept[index];
-  if (!tensor) return refuse(prepared, index, "expected an array, got NULL", diagnostics);
-  if (tensor->rank < 0 || tensor->rank > KJ_MAX_RANK || (tensor->rank && !tensor->shape))
-    return refuse(prepared, index, "expected an array of 0 to 8 dimensions with a shape",
-                  diagnostics);
-  size_t bytes = (size_t)tensor->rank * sizeof *tensor->shape;
-  kept->tensor = *tensor;
-  if (bytes) memcpy(kept->extents, tensor->shape, bytes);
-  if (bytes && tensor->strides) memcpy(kept->extents + KJ_MAX_RANK, tensor->strides, bytes);
-  kept->tensor.shape = kept->extents;
-  kept->tensor.strides = tensor->strides ? kept->extents + KJ_MAX_RANK : NULL;
-  prepared->arguments[index].value.tensor = &kept->tensor;
-  return KJIT_OK;
-}
-
-static kjit_status keep_value(kjit_prepared *prepared, size_t index, const kjit_arg *argument,
-                              kj_diagnostics *diagnostics)
-{
-  kept_argument *kept = &prepared->kept[index];
-  ki_types *types = prepared->kernel->module->types;
-  if (!argument->value.address || !ki_is_element(types, argument->type))
-    return refuse(prepared, index, "expected a value, got none", diagnostics);
-  size_t size = kj_element_bytes(types, argument->type);
-  if (size <= sizeof kept->bits && !kept->value) {
-    memcpy(kept->bits, argument->value.address, size);
-    return KJIT_OK;
-  }
-  void *grown = realloc(kept->value, size > sizeof kept->bits ? size : sizeof kept->bits);
-  if (!grown) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kept->value = grown;
-  memcpy(kept->value, argument->value.address, size);
-  return KJIT_OK;
-}
-
-static void release_kept(kjit_arg *argument)
-{
-  KJ_ASSERT(argument->kind != KJIT_ARG_TUPLE); /* tuples are flattened first */
-  if (argument->kind == KJIT_ARG_ARRAY) kjit_release_array(argument->value.array);
-  argument->kind = 0;
-}
-
-static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument,
-                                 kj_diagnostics *diagnostics)
-{
-  kjit_arg *own = &prepared->arguments[index], before = *own;
-  kept_argument *kept = &prepared->kept[index];
-  switch (argument->kind) {
-  case KJIT_ARG_TENSOR:
-    KJ_TRY(keep_tensor(prepared, index, argument->value.tensor, diagnostics));
-    break;
-  case KJIT_ARG_BY_ADDRESS: KJ_TRY(keep_value(prepared, index, argument, diagnostics)); break;
-  case KJIT_ARG_ARRAY:
-    if (!argument->value.array)
-      return refuse(prepared, index, "expected an array, got NULL", diagnostics);
-    /* the other context may end before the prepared launch */
-    if (argument->value.array->object.device->context != prepared->kernel->context)
-      return refuse(prepared, index,
-                    "expected an array of the kernel's context, got an array of another context",
-                    diagnostics);
-    (void)kjit_retain_array(argument->value.array);
-    break;
-  default: break;
-  }
-  *own = *argument;
-  KJ_ASSERT(index < prepared->count);
-  if (argument->kind == KJIT_ARG_TENSOR) own->value.tensor = &kept->tensor;
-  if (argument->kind == KJIT_ARG_BY_ADDRESS)
-    own->value.address = kept->value ? kept->value : kept->bits;
-  release_kept(&before);
-  return KJIT_OK;
-}
-
-/* ---- scalars that can be replaced in the parameter block ---- */
-
-static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
-{
-  bool is_used = kernel->parameters[index].is_shaping;
-  /* the default value of a parameter may depend on it */
-  for (uint32_t i = 0; i < kernel->parameter_count; i++)
-    is_used = is_used || kernel->parameters[i].decl->value;
-  return is_used;
-}
-
-static void find_scalars(kjit_prepared *prepared)
-{
-  const kj_code *code = &prepared->ready.specialization->code;
-  for (size_t i = 0; i < prepared->count; i++) prepared->kept[i].scalar_offset = -1;
-  for (uint32_t i = 0; i < code->parameter_count; i++) {
-    const kj_parameter *parameter = &code->parameters[i];
-    if (parameter->kind != KJ_PARAMETER_SCALAR || parameter->size_bytes > 8 || parameter->part ||
-        parameter->argument >= prepared->count)
-      continue;
-    if (prepared->call.bound[parameter->argument].kind != KJ_ARGUMENT_VALUE ||
-        shapes_launch(prepared->kernel, parameter->argument))
-      continue;
-    KJ_ASSERT(parameter->offset + parameter->size_bytes <= code->parameter_bytes);
-    prepared->kept[parameter->argument].scalar_offset = (int32_t)parameter->offset;
-    prepared->kept[parameter->argument].scalar_bytes = parameter->size_bytes;
-  }
-}
 
 /* ---- finding the specialization ---- */
 
@@ -175,19 +23,13 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
-static void set_stale(kjit_prepared *prepared)
-{
-  prepared->is_stale = true;
-  prepared->ready.is_ready = false;
-}
-
 /* Called after the call was prepared or has run, while the specialization is still held. Otherwise
  * it could be evicted meanwhile and would look as if its launch needed only grid, block and
  * parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
-  ready_launch *ready = &prepared->ready;
+  kj_ready_launch *ready = &prepared->ready;
   const kjit_specialization *specialization = ready->specialization;
   KJ_ASSERT(kj_is_held_here(specialization));
   prepared->is_stale = call->is_fallback;
@@ -208,7 +50,7 @@ static void set_ready(kjit_prepared *prepared)
  * the new arguments. */
 static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {
-  ready_launch *ready = &prepared->ready;
+  kj_ready_launch *ready = &prepared->ready;
   kjit_specialization *known = ready->specialization;
   kjit_launch_config config = prepared->config;
   config.stream = stream;
@@ -233,7 +75,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
   kj_call *call = &prepared->call;
   kjit_device *device = call->device;
   kjit_specialization *found = NULL;
-  set_stale(prepared);
+  kj_set_stale(prepared);
   prepared->ready.noted = KJ_STREAM_NONE;
   begin_call(prepared);
   kjit_status status =
@@ -249,7 +91,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
   prepared->ready.specialization = found;
   prepared->ready.generation = found->generation;
   prepared->is_sealed = call->is_sealed;
-  if (is_other) find_scalars(prepared);
+  if (is_other) kj_find_scalars(prepared);
   return KJIT_OK;
 }
 
@@ -265,16 +107,11 @@ static void free_prepared(kjit_prepared *prepared)
   kj_free_object(&prepared->object, prepared);
 }
 
-static void release_arguments(kjit_prepared *prepared)
-{
-  for (size_t i = 0; i < prepared->count; i++) release_kept(&prepared->arguments[i]);
-}
-
 static void destroy_object(kj_object *object)
 {
   kjit_prepared *prepared = (kjit_prepared *)((char *)object - offsetof(kjit_prepared, object));
   kjit_module *module = prepared->kernel->module;
-  release_arguments(prepared);
+  kj_release_arguments(prepared);
   free_prepared(prepared);
   kjit_release_module(module);
 }
@@ -300,8 +137,7 @@ static kjit_prepared *make_prepared(kjit_kernel *kernel, const kjit_launch_confi
 static kjit_status fill_prepared(kjit_prepared *prepared, const kjit_arg *arguments,
                                  kj_diagnostics *diagnostics)
 {
-  for (size_t i = 0; i < prepared->count; i++)
-    KJ_TRY(keep_argument(prepared, i, &arguments[i], diagnostics));
+  KJ_TRY(kj_keep_arguments(prepared, arguments, diagnostics));
   KJ_TRY(look_up(prepared, diagnostics));
   kjit_specialization *found = prepared->ready.specialization;
   kjit_status status = kj_fit_shape(&prepared->call, found, diagnostics);
@@ -328,7 +164,7 @@ static kjit_status prepare(kjit_kernel *kernel, const kjit_launch_config *config
     kj_add_object(made->call.device, &made->object, destroy_object);
     *prepared = made;
   } else {
-    release_arguments(made);
+    kj_release_arguments(made);
     free_prepared(made);
   }
   return kj_end_launch(context, status, &diagnostics);
@@ -366,81 +202,6 @@ kjit_context *kjit_get_prepared_context(const kjit_prepared *prepared)
 void kjit_destroy_prepared(kjit_prepared *prepared)
 {
   if (prepared && kj_take_object(&prepared->object)) destroy_object(&prepared->object);
-}
-
-/* ---- replacing arguments ---- */
-
-static const kjit_tensor *tensor_of(const kjit_arg *argument)
-{
-  if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
-  return argument->kind == KJIT_ARG_ARRAY && argument->value.array ? &argument->value.array->tensor
-                                                                   : NULL;
-}
-
-static bool is_scalar(const kjit_arg *argument)
-{
-  return argument->kind == KJIT_ARG_VALUE || argument->kind == KJIT_ARG_BY_ADDRESS;
-}
-
-static bool has_same_type(const kjit_arg *a, const kjit_arg *b)
-{
-  const kjit_tensor *x = tensor_of(a), *y = tensor_of(b);
-  if (x || y)
-    return x && y && x->rank == y->rank && x->code == y->code && x->bits == y->bits &&
-           x->lanes == y->lanes;
-  return is_scalar(a) ? is_scalar(b) && a->type == b->type : a->kind == b->kind;
-}
-
-static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *argument)
-{
-  kept_argument *kept = &prepared->kept[index];
-  kjit_arg *own = &prepared->arguments[index];
-  bool is_made =
-    (prepared->ready.is_ready || !prepared->is_stale) &&
-    !prepared->call.has_nothing; /* if it has nothing to do, the parameter block may not exist */
-  bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
-                  own->kind == KJIT_ARG_VALUE;
-  kj_bound *bound = &prepared->call.bound[index];
-  /* converting the value to the parameter's type may fail */
-  if (!is_plain || argument->type != own->type || argument->type != bound->type) return false;
-  *own = *argument;
-  KJ_ASSERT(kept->scalar_bytes <= sizeof bound->bits[0]);
-  KJ_ASSERT((size_t)kept->scalar_offset + kept->scalar_bytes <= prepared->call.parameter_room);
-  bound->bits[0] =
-    argument->type == KJIT_BOOL ? (argument->value.u & 0xff) != 0 : argument->value.u;
-  memcpy(prepared->call.parameters + kept->scalar_offset, bound->bits, kept->scalar_bytes);
-  return true;
-}
-
-static kjit_status replace(kjit_prepared *prepared, size_t index, const kjit_arg *argument,
-                           kj_diagnostics *diagnostics)
-{
-  if (index >= prepared->count)
-    return kj_error(
-      diagnostics, KJIT_ERROR_ARGUMENT,
-      "the launch of kernel `%s` was prepared with %zu arguments, so there is no argument %zu",
-      prepared->kernel->function->decl->name, prepared->count, index);
-  if (!has_same_type(&prepared->arguments[index], argument))
-    return refuse(prepared, index,
-                  "an argument of a prepared launch can be replaced only by one of the same type",
-                  diagnostics);
-  KJ_TRY(keep_argument(prepared, index, argument, diagnostics));
-  set_stale(prepared);
-  return KJIT_OK;
-}
-
-kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index,
-                                       const kjit_arg *argument)
-{
-  if (!prepared) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
-  if (!argument)
-    return ki_fail_call(prepared->kernel->context, KJIT_ERROR_MISUSE,
-                        "kjit_set_prepared_argument: argument is NULL");
-  if (index < prepared->count && write_scalar(prepared, index, argument)) return KJIT_OK;
-  kj_diagnostics diagnostics = { 0 };
-  if (replace(prepared, index, argument, &diagnostics) == KJIT_OK) return KJIT_OK;
-  return ki_finish_call(prepared->kernel->context, &diagnostics);
 }
 
 /* ---- running ---- */
@@ -521,7 +282,7 @@ static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared
                                                          kjit_stream *stream, int result)
 {
   kj_diagnostics diagnostics = { 0 };
-  const ready_launch *ready = &prepared->ready;
+  const kj_ready_launch *ready = &prepared->ready;
   kjit_status status = kj_retry_plainly(ready->specialization, &ready->shape, stream,
                                         prepared->call.parameters, result, &diagnostics);
   return kj_end_launch(prepared->kernel->context, status, &diagnostics);
@@ -542,7 +303,7 @@ static kjit_status run_in_call(kjit_prepared *prepared, kjit_stream *stream, uin
 kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
 {
   if (!prepared) return KJIT_ERROR_MISUSE;
-  ready_launch *ready = &prepared->ready;
+  kj_ready_launch *ready = &prepared->ready;
   uint32_t own = kj_slot();
   if (!stream) stream = prepared->config.stream;
   if ((!ready->is_ready && !(prepared->is_stale && follow_tables(prepared, stream))) ||
