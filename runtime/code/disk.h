@@ -8,6 +8,7 @@
 #define KJ_DISK_H
 
 #include <kjit/cache.h>
+#include <time.h>
 
 #include "code/specialization.h"
 
@@ -196,8 +197,19 @@ void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_k
 enum { KJ_ENTRY_NAME_BYTES = 40 };
 /* Returns the file name of an entry. */
 void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
-/* Parses a key into version, target, stage, kernel and signature. text is 0-terminated and is
- * modified. */
+bool kj_is_entry_name(const char *name);
+/* Whether the name is the name of an entry or of a temporary file. The directory may contain files
+ * of the user. */
+bool kj_is_disk_name(const char *name);
+/* Reads a file of the directory. is_use marks the entry as used now. Errors: IO; MEMORY. */
+kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
+                              size_t *size_bytes);
+/* Returns whether the file was removed. */
+bool kj_remove_disk_file(kj_disk *disk, const char *name);
+/* Returns whether the directory is not used because other users can write to it. */
+bool kj_can_others_write(const kj_disk *disk);
+/* disk_calls.c: parses a key into version, target, stage, kernel and signature. text is
+ * 0-terminated and is modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
 /* Opens the cache without touching a file. If the configuration disables the cache, or no directory
@@ -221,6 +233,13 @@ typedef struct kj_disk_file {
   uint64_t size_bytes, used_ns; /* used_ns: time of the last use, Unix time */
   bool is_entry;                /* false for a temporary file that a killed writer has left */
 } kj_disk_file;
+/* Returns whether a temporary file is left over from a process that was killed. A writer needs only
+ * milliseconds. */
+static inline bool kj_is_left_over(const kj_disk_file *file)
+{
+  enum { OLD_S = 600 };
+  return !file->is_entry && (uint64_t)time(NULL) > file->used_ns / 1000000000u + OLD_S;
+}
 /* Lists the files of the cache in a malloc'd array, least recently used first. Errors: IO if the
  * directory cannot be read. */
 kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);

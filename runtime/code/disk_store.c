@@ -1,5 +1,4 @@
-/* The disk cache: its directory, the application's store that can replace the directory, and the
- * public functions.
+/* The disk cache: its directory, and the application's store that can replace the directory.
  *
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
  * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
@@ -108,7 +107,7 @@ static int open_directory(const kj_disk *disk)
   return -1;
 }
 
-static bool can_others_write(const kj_disk *disk)
+bool kj_can_others_write(const kj_disk *disk)
 {
   struct stat info;
   return !stat(disk->directory, &info) && S_ISDIR(info.st_mode) && !is_trusted(&info);
@@ -121,23 +120,20 @@ static void close_directory(int directory)
   errno = failure;
 }
 
-static bool is_entry_name(const char *name);
-
 void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES])
 {
   snprintf(name, KJ_ENTRY_NAME_BYTES, "%016llx%016llx%s", (unsigned long long)digest.high,
            (unsigned long long)digest.low, entry_suffix);
-  KJ_ASSERT(is_entry_name(name));
+  KJ_ASSERT(kj_is_entry_name(name));
 }
 
-static bool is_entry_name(const char *name)
+bool kj_is_entry_name(const char *name)
 {
   return strlen(name) == ENTRY_NAME_BYTES - 1 && strspn(name, hex_digits) == DIGEST_DIGITS &&
          !strcmp(name + DIGEST_DIGITS, entry_suffix);
 }
 
-/* Whether the complete name is the name of a temporary file. The directory may contain files of the
- * user. */
+/* Whether the complete name is the name of a temporary file. */
 static bool is_unfinished_name(const char *name)
 {
   const size_t prefix = sizeof unfinished_prefix - 1;
@@ -145,16 +141,9 @@ static bool is_unfinished_name(const char *name)
          strspn(name + prefix, hex_digits) == UNFINISHED_DIGITS;
 }
 
-static bool is_disk_name(const char *name)
+bool kj_is_disk_name(const char *name)
 {
-  return is_entry_name(name) || is_unfinished_name(name);
-}
-
-static bool is_entry_of(const char *name, kj_digest digest)
-{
-  char expected[KJ_ENTRY_NAME_BYTES];
-  kj_name_entry(digest, expected);
-  return !strcmp(name, expected);
+  return kj_is_entry_name(name) || is_unfinished_name(name);
 }
 
 static bool read_all(int file, char *bytes, size_t size_bytes)
@@ -184,8 +173,8 @@ static kjit_status read_open_file(int file, bool is_use, void **bytes, size_t *s
   return KJIT_ERROR_IO;
 }
 
-static kjit_status read_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
-                             size_t *size_bytes)
+kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
+                              size_t *size_bytes)
 {
   int directory = open_directory(disk);
   int file =
@@ -200,7 +189,7 @@ static kjit_status read_file(kj_disk *disk, const char *name, bool is_use, void 
   return status;
 }
 
-static bool remove_disk_file(kj_disk *disk, const char *name)
+bool kj_remove_disk_file(kj_disk *disk, const char *name)
 {
   int directory = open_directory(disk);
   bool is_removed = directory >= 0 && !unlinkat(directory, name, 0);
@@ -280,7 +269,8 @@ static bool add_file(kj_disk_file **files, size_t *count, size_t *capacity, cons
     *capacity = wanted;
   }
   kj_disk_file *file = &(*files)[(*count)++];
-  *file = (kj_disk_file){ .size_bytes = (uint64_t)info->st_size, .is_entry = is_entry_name(name) };
+  *file =
+    (kj_disk_file){ .size_bytes = (uint64_t)info->st_size, .is_entry = kj_is_entry_name(name) };
   file->used_ns = (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
   KJ_ASSERT(strlen(name) < sizeof file->name); /* is_disk_name */
   memcpy(file->name, name, strlen(name) + 1);
@@ -302,7 +292,7 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
   kjit_status status = KJIT_OK;
   for (struct dirent *item; status == KJIT_OK && (item = readdir(directory));) {
     struct stat info;
-    if (!is_disk_name(item->d_name)) continue;
+    if (!kj_is_disk_name(item->d_name)) continue;
     if (fstatat(dirfd(directory), item->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
         !S_ISREG(info.st_mode))
       continue;
@@ -318,14 +308,6 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
   return KJIT_OK;
 }
 
-/* Whether a temporary file is left over from a process that was killed. A writer needs only
- * milliseconds. */
-static bool is_left(const kj_disk_file *file)
-{
-  enum { OLD_S = 600 };
-  return !file->is_entry && (uint64_t)time(NULL) > file->used_ns / 1000000000u + OLD_S;
-}
-
 static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_bytes,
                         uint64_t *removed_count, uint64_t *removed_bytes)
 {
@@ -336,9 +318,9 @@ static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_byte
   KJ_TRY(kj_list_disk(disk, &files, &count));
   for (size_t i = 0; i < count; i++) total += files[i].size_bytes;
   for (size_t i = 0; i < count; i++) {
-    bool is_unwanted = (files[i].is_entry && total > limit_bytes) || is_left(&files[i]) ||
+    bool is_unwanted = (files[i].is_entry && total > limit_bytes) || kj_is_left_over(&files[i]) ||
                        (!files[i].is_entry && !limit_bytes);
-    if (!is_unwanted || !remove_disk_file(disk, files[i].name)) continue;
+    if (!is_unwanted || !kj_remove_disk_file(disk, files[i].name)) continue;
     total -= files[i].size_bytes;
     *removed_bytes += files[i].size_bytes;
     ++*removed_count;
@@ -484,10 +466,10 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
   size_t size_bytes;
   if (disk->store) return fetch_stored(disk, key, compiler, code);
   kj_name_entry(key->digest, name);
-  if (read_file(disk, name, true, &bytes, &size_bytes) != KJIT_OK) return false;
+  if (kj_read_disk_file(disk, name, true, &bytes, &size_bytes) != KJIT_OK) return false;
   kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
   free(bytes);
-  if (state == KJ_ENTRY_BROKEN) (void)remove_disk_file(disk, name);
+  if (state == KJ_ENTRY_BROKEN) (void)kj_remove_disk_file(disk, name);
   return state == KJ_ENTRY_WHOLE;
 }
 
@@ -513,138 +495,4 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
     if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
   }
   free(bytes);
-}
-
-/* ---- the public functions ---- */
-
-/* Returns the disk cache if it has a directory, otherwise NULL. The only error in diagnostics is
- * exhausted memory. */
-static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
-{
-  kj_runtime *runtime = kj_get_runtime(context);
-  if (!runtime) (void)kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  /* the application manages its own store */
-  bool has_directory = runtime && runtime->disk->directory;
-  return has_directory ? runtime->disk : NULL;
-}
-
-static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *diagnostics)
-{
-  if (status == KJIT_ERROR_IO)
-    return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s%s",
-                    disk->directory,
-                    can_others_write(disk) ? ": it is not used, because other users can write to it"
-                                           : "");
-  return status == KJIT_OK ? KJIT_OK : kj_error(diagnostics, status, "out of memory");
-}
-
-void kj_read_key_lines(char *text, kjit_cache_entry *entry)
-{
-  const char *processor = NULL;
-  const struct {
-    const char *word;
-    const char **value;
-  } rows[] = { { "kjit ", &entry->version },  { "target ", &entry->target },
-               { "processor ", &processor },  { "stage ", &entry->stage },
-               { "kernel ", &entry->kernel }, { "signature ", &entry->signature } };
-  for (char *line = text, *end; *line && *line != '\n'; line = end + 1) {
-    end = strchr(line, '\n');
-    if (!end) break;
-    *end = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-      if (!strncmp(line, rows[i].word, strlen(rows[i].word)))
-        *rows[i].value = line + strlen(rows[i].word);
-  }
-  if (processor && kj_read_level(processor, strlen(processor))) entry->target = processor;
-}
-
-/* Copies the key of an entry. *copy is NULL if the entry is damaged. The name of a file is derived
- * from its key, so an entry in a file with another name counts as damaged. Errors: MEMORY. */
-static kjit_status copy_key(kj_disk *disk, const char *name, char **copy)
-{
-  void *bytes;
-  size_t size_bytes, key_bytes;
-  kj_digest digest;
-  *copy = NULL;
-  kjit_status status = read_file(disk, name, false, &bytes, &size_bytes);
-  if (status != KJIT_OK) return status == KJIT_ERROR_MEMORY ? status : KJIT_OK;
-  const char *key = kj_read_entry_key(bytes, size_bytes, &key_bytes, &digest);
-  bool is_whole = key && is_entry_of(name, digest);
-  if (is_whole) *copy = strndup(key, key_bytes);
-  free(bytes);
-  return is_whole && !*copy ? KJIT_ERROR_MEMORY : KJIT_OK;
-}
-
-static kjit_status visit_file(const kjit_context *context, kj_disk *disk, const kj_disk_file *file,
-                              void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
-{
-  char *key = NULL;
-  if (!file->is_entry && !is_left(file)) return KJIT_OK; /* being written */
-  if (file->is_entry) KJ_TRY(copy_key(disk, file->name, &key));
-  kjit_cache_entry entry = { .size_bytes = sizeof entry,
-                             .name = file->name,
-                             .file_bytes = file->size_bytes,
-                             .used_ns = file->used_ns };
-  if (key) kj_read_key_lines(key, &entry);
-  ki_host_code code;
-  ki_enter_host(&code, context);
-  visit(user, &entry);
-  ki_leave_host(&code);
-  free(key);
-  return KJIT_OK;
-}
-
-kjit_status kjit_visit_cache(kjit_context *context,
-                             void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
-{
-  if (!context) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!visit) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_visit_cache: visit is NULL");
-  kj_diagnostics diagnostics = { 0 };
-  kj_disk_file *files = NULL;
-  size_t count = 0;
-  kj_disk *disk = get_disk(context, &diagnostics);
-  kjit_status status = disk ? kj_list_disk(disk, &files, &count) : KJIT_OK;
-  for (size_t i = 0; i < count && status == KJIT_OK; i++)
-    status = visit_file(context, disk, &files[i], visit, user);
-  free(files);
-  if (disk) (void)report(disk, status, &diagnostics);
-  return ki_finish_call(context, &diagnostics);
-}
-
-const char *kjit_get_cache_directory(kjit_context *context)
-{
-  kj_runtime *runtime = context && !ki_is_forked(context) ? kj_get_runtime(context) : NULL;
-  return runtime ? runtime->disk->directory : NULL;
-}
-
-kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
-{
-  if (!context) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!name)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
-  if (!is_disk_name(name))
-    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is not the name of a disk cache entry",
-                        name);
-  kj_diagnostics diagnostics = { 0 };
-  kj_disk *disk = get_disk(context, &diagnostics);
-  if (diagnostics.status == KJIT_OK && !(disk && remove_disk_file(disk, name)))
-    (void)kj_error(&diagnostics, KJIT_ERROR_IO, "`%s` cannot be removed from the disk cache%s%s",
-                   name, disk ? " " : "", disk ? disk->directory : "");
-  return ki_finish_call(context, &diagnostics);
-}
-
-kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed,
-                            uint64_t *removed_bytes)
-{
-  if (!context) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  kj_diagnostics diagnostics = { 0 };
-  uint64_t count = 0, bytes = 0;
-  kj_disk *disk = get_disk(context, &diagnostics);
-  if (disk) (void)report(disk, kj_trim_disk(disk, limit_bytes, &count, &bytes), &diagnostics);
-  if (removed) *removed = count;
-  if (removed_bytes) *removed_bytes = bytes;
-  return ki_finish_call(context, &diagnostics);
 }

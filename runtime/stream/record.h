@@ -22,6 +22,22 @@ typedef struct kj_record {
   kj_pointers operations;
 } kj_record;
 
+struct kjit_graph {
+  kj_object object;
+  kj_record *record;
+  void *native; /* NULL means that the record contains the whole graph */
+  size_t size;
+};
+
+/* Releases a native graph unless a reset of the device has freed it. */
+static inline void kj_release_native(const kj_object *object,
+                                     void (*release)(kjit_device *device, void *native),
+                                     void *native)
+{
+  if (native && object->generation == atomic_load(&object->device->generation))
+    release(object->device, native);
+}
+
 /* Returns NULL if out of memory. */
 kj_record *kj_make_record(void);
 kj_record *kj_retain_record(kj_record *record);

@@ -1,0 +1,138 @@
+/* Executable graphs: graphs that can be launched, and their update. */
+#include <stdlib.h>
+
+#include "stream/record.h"
+
+struct kjit_executable_graph {
+  kj_object object;
+  kj_record *record;
+  void *native; /* NULL means that the record contains the whole graph */
+};
+
+static void free_executable(kjit_executable_graph *executable)
+{
+  kj_release_native(&executable->object, executable->object.device->operations->destroy_executable,
+                    executable->native);
+  kj_release_record(executable->record);
+  kj_free_object(&executable->object, executable);
+}
+
+static void destroy_executable(kj_object *object)
+{
+  free_executable((kjit_executable_graph *)object);
+}
+
+static kjit_status instantiate(const kjit_graph *graph, kj_diagnostics *diagnostics, void **native)
+{
+  kjit_device *device = graph->object.device;
+  KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
+  return graph->native
+           ? device->operations->instantiate_graph(device, graph->native, diagnostics, native)
+           : KJIT_OK;
+}
+
+kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **executable)
+{
+  if (!graph) return KJIT_ERROR_MISUSE;
+  kjit_device *device = graph->object.device;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!executable)
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
+                        "kjit_instantiate_graph: executable is NULL");
+  kjit_executable_graph *made = calloc(1, sizeof *made);
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_diagnostics diagnostics = { 0 };
+  if (instantiate(graph, &diagnostics, &made->native) != KJIT_OK) {
+    free(made);
+    return ki_finish_call(device->context, &diagnostics);
+  }
+  made->record = kj_retain_record(graph->record);
+  kj_add_object(device, &made->object, destroy_executable);
+  *executable = made;
+  return KJIT_OK;
+}
+
+static kjit_status update(kjit_executable_graph *executable, const kjit_graph *graph,
+                          kj_diagnostics *diagnostics)
+{
+  kjit_device *device = executable->object.device;
+  if (graph->object.device != device)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the graphs belong to different devices");
+  KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
+  KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
+  kjit_status status = KJIT_OK;
+  if (executable->native)
+    status =
+      device->operations->update_graph(device, executable->native, graph->native, diagnostics);
+  else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
+  if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the graph has other operations, or another order, than the instantiated "
+                    "graph; instantiate the graph again");
+  KJ_TRY(status);
+  KJ_ASSERT(!executable->native == !graph->native);
+  kj_record *before = executable->record;
+  executable->record = kj_retain_record(graph->record);
+  kj_release_record(before);
+  return KJIT_OK;
+}
+
+kjit_status kjit_update_graph(kjit_executable_graph *executable, const kjit_graph *graph)
+{
+  if (!executable) return KJIT_ERROR_MISUSE;
+  kjit_context *context = executable->object.device->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!graph) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_update_graph: graph is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  (void)update(executable, graph, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
+}
+
+static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream *stream,
+                                 kj_diagnostics *diagnostics)
+{
+  kjit_device *device = executable->object.device;
+  /* the driver repeats the captured operations itself */
+  KJ_ASSERT(!executable->record->operations.count);
+  KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
+  for (const kj_kept *kept = executable->record->kept; kept; kept = kept->next)
+    KJ_TRY(kept->kind->use(kept->item, device, stream, diagnostics));
+  return device->operations->launch_graph(device, executable->native, kj_native(stream),
+                                          diagnostics);
+}
+
+/* Repeats the operations of a record. A host callback in it can update or destroy the graph, so the
+ * record is retained. */
+static kjit_status run(const kjit_executable_graph *executable, kjit_stream *stream)
+{
+  kj_record *record = kj_retain_record(executable->record);
+  kjit_status status = kj_run_record(record, stream);
+  kj_release_record(record);
+  return status;
+}
+
+kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *stream)
+{
+  if (!executable) return KJIT_ERROR_MISUSE;
+  kjit_device *device = executable->object.device;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = kj_check_stream(device, stream, false, &diagnostics);
+  if (status == KJIT_OK && stream && atomic_load(&stream->capture))
+    status = kj_error(&diagnostics, KJIT_ERROR_MISUSE,
+                      "a graph cannot be launched on a stream that is being captured");
+  /* errors of the driver are reported below */
+  if (status == KJIT_OK && !executable->native) return run(executable, stream);
+  if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+kjit_context *kjit_get_executable_graph_context(const kjit_executable_graph *executable)
+{
+  return kj_told_context(executable ? &executable->object : NULL);
+}
+
+void kjit_destroy_executable_graph(kjit_executable_graph *executable)
+{
+  if (executable && kj_take_object(&executable->object)) free_executable(executable);
+}
