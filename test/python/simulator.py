@@ -367,6 +367,15 @@ def placed(r, part):
     r[1] = v.x * 2 + t[0].n + t[0].place[1]
 
 @cuda.jit
+def returning(r):
+    r[0] = 1
+    return r[0]
+
+@cuda.jit
+def wrong_extent(r):
+    s = cuda.shared.array(-1, np.float32)
+
+@cuda.jit
 def wrong_alignment(r):
     s = cuda.shared.array(5, np.float32, alignment=24)
 
@@ -440,6 +449,9 @@ def check_kernels():
     expect("generator", run_kernels("generator"), "SourceError", "a kernel cannot yield values: write to an array")
     expect("placed", run_kernels("placed"), "[0.0, 28.0] [('n', '<i4'), ('place', '<f4', (2,))]")
     expect("wrong alignment", run_kernels("wrong_alignment"), "ValueError", "Alignment must be a positive power of two, not 24")
+    for device in ("python", "cpu"):
+        expect(f"returning, {device}", run_kernels("returning", KJIT_DEVICE=device), "TypeError", "CUDA kernel must have void return type")
+    expect("wrong extent", run_kernels("wrong_extent"), "ValueError", "negative dimensions are not allowed\nIn function 'wrong_extent', file ", "program.py, line 137")
     # The exception has the same classes and arguments, and names the thread, as in a compiled kernel.
     for device in ("python", "cpu"):
         expect(f"own exception, {device}", run_kernels("own_exception", KJIT_DEVICE=device), "Own ('too large', 7) (3, 0, 0) (0, 0, 0) False\nTrue ",

@@ -82,6 +82,7 @@ class Thread:
         return self.index // WARP
 
 
+_RETURNS = "CUDA kernel must have void return type: a kernel cannot return a value: write to an array, or make it a device function"
 GIVES_WAY = ("give way", None, None)
 
 
@@ -154,7 +155,8 @@ class Block:
                 thread.index = index = self.begun
                 self.begun += 1
                 now.thread, now.threadIdx, now.laneid = thread, places[index], _LANES[index % WARP]
-                function(*arguments, **keywords)
+                if function(*arguments, **keywords) is not None:
+                    raise TypeError(_RETURNS)
                 if thread.is_listed:
                     thread.is_done, thread = True, Thread(self, current)
                 else:
@@ -239,8 +241,8 @@ def position(thing):
 
 
 def _is_own(frame):
-    """Returns whether a frame runs a function of kjit."""
-    return (frame.f_globals.get("__name__") or "").partition(".")[0] == "kjit"
+    """Returns whether a frame runs a function of kjit, or of NumPy, which computes for kjit."""
+    return (frame.f_globals.get("__name__") or "").partition(".")[0] in ("kjit", "numpy")
 
 
 def line_of(thread):
