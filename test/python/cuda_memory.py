@@ -272,3 +272,35 @@ for shape in ((6,), (4, 6), (3, 4, 6), (1, 5), (5, 1, 3), ()):
             assert made.shape == host.shape and not differing, (host.shape, host.strides, made.strides, wanted.strides)
         repeated = np.broadcast_to(host, (3, *host.shape))
         assert cuda.cudadrv.devicearray.is_contiguous(host) == host.flags.c_contiguous == cuda.cudadrv.devicearray.is_contiguous(repeated)
+
+# ---- arguments of a wrong kind: refused by name, and never rounded or ignored ----
+
+host = np.arange(8.0)
+for create in (cuda.device_array, cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
+    for order in ("Q", "A", "", None):
+        fails(ValueError, f"order must be 'C' or 'F', not {order!r}", create, (2, 4), order=order)
+for order in ("Q", "K", ""):
+    fails(ValueError, f"order must be 'C' or 'F' or 'A', not {order!r}", cuda.to_device(host).reshape, 2, 4, order=order)
+    fails(ValueError, f"order must be 'C' or 'F' or 'A', not {order!r}", cuda.to_device(host.reshape(2, 4)).ravel, order=order)
+assert cuda.to_device(np.asfortranarray(host.reshape(2, 4))).reshape(4, 2, order="A").copy_to_host().tolist() == host.reshape(2, 4).reshape((4, 2), order="F").tolist()
+for stream in ("x", 1.0, 7, object()):
+    text = f"a stream must be a cuda.stream() or 0, not {type(stream).__name__}"
+    for function, *arguments in ((cuda.to_device, host), (cuda.device_array, 3), (cuda.device_array_like, host), (cuda.mapped_array, 3),
+                                 (cuda.managed_array, 3), (cuda.to_device(host).copy_to_host,), (cuda.to_device(host).copy_to_device, host)):
+        fails(TypeError, text, function, *arguments, stream=stream)
+    fails(TypeError, text, cuda.to_device, host, stream, to=cuda.device_array(8))
+for size in (1.5, "16", None):
+    fails(TypeError, f"the size of shared memory must be an integer, not {size!r}", double.configure, 1, 8, 0, size)
+    fails(TypeError, f"the number of tasks must be an integer, not {size!r}", double.forall, size)
+assert double[1, 8, 0, np.int64(16)] is double[1, 8, 0, 16]
+for priority in (1.5, "high"):
+    fails(TypeError, f"the priority of a stream must be an integer, not {priority!r}", cuda.stream, priority)
+fails(TypeError, "the time is that between two of cuda.event(), not 3", cuda.event_elapsed_time, cuda.event(), 3)
+fails(TypeError, "the time is that between two of cuda.event(), not None", cuda.event().elapsed_time, None)
+for peer in ("0", 0.5, None):
+    for function in (context.can_access_peer, context.enable_peer_access, context.disable_peer_access):
+        fails(TypeError, f"a device is chosen by its number, not by {peer!r}", function, peer)
+for handle in (None, "x" * 64, 64):
+    fails(TypeError, f"the handle of an array consists of bytes, not of {type(handle).__name__}", cuda.open_ipc_array, handle, (2,), "f8")
+fails(ValueError, "an array cannot have the shape (-2,)", cuda.open_ipc_array, bytes(64), (-2,), "f8")
+

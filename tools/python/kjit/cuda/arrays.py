@@ -251,6 +251,9 @@ class DeviceNDArray(_kjit.Held):
             shape = tuple(self.size // rest if s == -1 else s for s in shape)
         if functools.reduce(operator.mul, shape, 1) != self.size:
             raise ValueError("cannot reshape array: total size of new array must be unchanged")
+        layouts.check_order(order, "CFA")
+        if order == "A":
+            order = "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
         if order == "F":
             if not self.is_f_contiguous():
                 raise NotImplementedError("reshape would require copy")
@@ -262,8 +265,6 @@ class DeviceNDArray(_kjit.Held):
         return self._view(self._own._reshape(*shape), layouts.contiguous_strides(shape, self.dtype.itemsize))
 
     def ravel(self, order="C", stream=0):
-        if order == "A":
-            order = "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
         return self.reshape(self.size, order=order)
 
     def squeeze(self, axis=None, stream=0):
@@ -388,6 +389,8 @@ def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     from . import memory
 
     check_enabled()
+    layouts.check_order(order)
+    streams.unwrap(stream)
     shape = layouts.shape_of(shape)
     dtype, text = element_of(dtype)
     if strides is not None:
@@ -456,13 +459,14 @@ def to_device(obj, stream=0, copy=True, to=None):
     """Copies an array to the device and returns the device array. to: an existing device array that
     is filled instead of a new one. With copy=False an array that is already on the device is
     returned without a copy."""
+    streams.unwrap(stream)
     if to is not None:
         to.copy_to_device(obj, stream)
         return to
     if has_interface(obj):
         if not copy:
             return as_cuda_array(obj)
-        obj = as_cuda_array(obj).copy_to_host()
+        obj = as_cuda_array(obj).copy_to_host(stream=stream)
     host = numpy.asarray(obj)
     if not all(e <= 1 or s for e, s in zip(host.shape, host.strides)) or not host.size and host.ndim:
         return _repeated(host, stream)

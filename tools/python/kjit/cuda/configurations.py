@@ -15,6 +15,14 @@ _BOUNDS_HINT = (
 )
 
 
+def whole_number(value, name):
+    """Returns a number as an integer. Raises TypeError, which names the number, for all other values."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+
+
 def is_no_kernel(dispatcher):
     name = dispatcher.py_func.__name__
     return RuntimeError(f"Cannot compile a device function as a kernel: kernels call {name}")

@@ -340,11 +340,7 @@ class _Devices:
     def __getitem__(self, index):
         if isinstance(index, slice):
             return self.lst[index]
-        count = len(self)
-        try:
-            number = operator.index(index)
-        except TypeError:
-            raise TypeError(f"a device is chosen by its number, not by {index!r}") from None
+        count, number = len(self), _number(index)
         if not -count <= number < count:
             raise IndexError(f"there is no device {index}: {_counted(count)}")
         return self.lst[number]
@@ -367,9 +363,16 @@ def _name_of(device):
     return f"{device._own.kind}:{device.id}"
 
 
+def _number(index):
+    try:
+        return operator.index(index)
+    except TypeError:
+        raise TypeError(f"a device is chosen by its number, not by {index!r}") from None
+
+
 def _device_of(thing):
     """Returns the device that a Device, a Context or a device number stands for."""
-    return thing.device if isinstance(thing, Context) else thing if isinstance(thing, Device) else Device(int(thing))
+    return thing.device if isinstance(thing, Context) else thing if isinstance(thing, Device) else Device(_number(thing))
 
 
 def device_of(own):

@@ -193,7 +193,7 @@ class Dispatcher(_kjit.Dispatcher):
     def configure(self, griddim, blockdim, stream=0, sharedmem=0):
         arrays.check_enabled()
         grid, block = configurations.normalize(griddim, blockdim)
-        key = grid, block, streams.unwrap(stream), int(sharedmem)
+        key = grid, block, streams.unwrap(stream), configurations.whole_number(sharedmem, "the size of shared memory")
         try:
             return self._configurations[key]
         except KeyError:
@@ -225,6 +225,7 @@ class Dispatcher(_kjit.Dispatcher):
     def forall(self, ntasks, tpb=0, stream=0, sharedmem=0):
         """Returns a launch configuration with at least `ntasks` threads. tpb: threads in a block, 0
         for the default. Raises ValueError for a negative number."""
+        ntasks = configurations.whole_number(ntasks, "the number of tasks")
         if ntasks < 0:
             raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
         return configurations.ForAll(self, ntasks, tpb, stream, sharedmem)

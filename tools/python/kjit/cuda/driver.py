@@ -365,7 +365,12 @@ class open_ipc_array:
         dtype = numpy.dtype(dtype)
         self._description = {"shape": shape, "dtype": dtype, "strides": strides}
         size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
-        self._handle = IpcHandle(None, bytes(getattr(handle, "reserved", handle)), size)
+        handle = getattr(handle, "reserved", handle)
+        if not isinstance(handle, (bytes, bytearray, memoryview, numpy.ndarray)):
+            raise TypeError(f"the handle of an array consists of bytes, not of {type(handle).__name__}")
+        if size < 0:
+            raise ValueError(f"an array cannot have the shape {shape}")
+        self._handle = IpcHandle(None, bytes(handle), size)
 
     def __enter__(self):
         from . import devices

@@ -8,7 +8,7 @@ import operator
 import numpy
 
 from .. import _arrays, _kjit, _state
-from . import arrays, layouts
+from . import arrays, layouts, streams
 
 # The numbers of the kinds of memory in libkjit.
 _PINNED, _MAPPED, _MANAGED = 1, 2, 3
@@ -46,6 +46,8 @@ class MappedNDArray(HostArray):
 def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
     from . import memory as managers
 
+    layouts.check_order(order)
+    streams.unwrap(stream)
     shape, (dtype, text) = layouts.shape_of(shape), arrays.element_of(dtype)
     if strides is not None:
         order = layouts.order_of(layouts.shape_of(strides), shape, dtype.itemsize)

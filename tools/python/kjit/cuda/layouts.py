@@ -5,6 +5,12 @@ import operator
 import numpy
 
 
+def check_order(order, known="CF"):
+    """Raises ValueError if an array cannot have the order."""
+    if order not in tuple(known):
+        raise ValueError(f"order must be {' or '.join(map(repr, known))}, not {order!r}")
+
+
 def contiguous_strides(shape, itemsize, order="C"):
     strides, step = [], itemsize
     for extent in reversed(shape) if order == "C" else shape:

@@ -164,6 +164,8 @@ def stream(priority=0, non_blocking=False):
     """Returns a new stream. Lower numbers mean a higher priority; a number outside the device's
     range means the nearest one in the range. non_blocking: the stream is not ordered with the
     default stream."""
+    if not hasattr(priority, "__index__"):
+        raise TypeError(f"the priority of a stream must be an integer, not {priority!r}")
     return Stream(_arrays.device().stream(priority=priority, non_blocking=non_blocking))
 
 
@@ -251,7 +253,10 @@ def event(timing=True):
 
 
 def event_elapsed_time(evtstart, evtend):
-    """Returns the time between two events in milliseconds."""
+    """Returns the time between two events in milliseconds. Raises TypeError for other objects."""
+    for given in (evtstart, evtend):
+        if not isinstance(given, Event):
+            raise TypeError(f"the time is that between two of cuda.event(), not {given!r}")
     return evtend._own.since(evtstart._own) * _MILLISECONDS
 
 
