@@ -146,7 +146,7 @@ vectors[1, 1](result, values)
 x, y, z = values.astype(float)
 assert np.allclose(result, [x, y, z, x, -12, x, 2 * y])
 assert cuda.float4 is cuda.float32x4 and cuda.int64x2 is cuda.long2 is cuda.longlong2
-fails(TypeError, "in kernels only", cuda.float4, 1, 2, 3, 4)
+fails(TypeError, "only in a kernel", cuda.float4, 1, 2, 3, 4)
 
 # ---- and, or of calls; device functions whose signature says the types ----
 
